@@ -1,5 +1,6 @@
-"""Steps along one-parameter subgroups and great circles, and what an impulse and a momentum at one
-point of a step are at its ends.
+"""Steps along one-parameter subgroups and great circles, and the momenta at their ends that follow
+from a force and a momentum at one point of the step: the parts of the symplectic Lie group methods
+[celledoni2021 (15)-(17)].
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Arc(ABC):
 
     @abstractmethod
     def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
-        """k (nw) of a derivative by the stored numbers of the place (nq)."""
+        """k (nw): the gradient (nq) by the stored numbers of `point`, trivialized."""
 
     @abstractmethod
     def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
@@ -44,9 +45,9 @@ class Arc(ABC):
 
 
 class Subgroup(Arc):
-    """On a Lie group, all in the body frame, `end = q0 exp(d)`, w = d:
-    `start_momentum = (dexp^{-1}_d)^* (m + theta dexp^*_{-theta d} k) - Ad*_{exp(-theta d)} k`,
-    `end_momentum = Ad*_{exp(d)} (p0 + Ad*_{exp(-theta d)} k)`.
+    """The arc on a Lie group, `end = q0 exp(d)`, w = d, in the body frame:
+    `p0 = (dexp^{-1}_d)^* (m + theta dexp^*_{-theta d} k) - Ad*_{exp(-theta d)} k`,
+    `p1 = Ad*_{exp(d)} (p0 + Ad*_{exp(-theta d)} k)` [celledoni2021 (15)-(17), left-trivialized].
     """
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
@@ -59,48 +60,53 @@ class Subgroup(Arc):
 
     def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
         back = -self._theta * self.w
-        pulled = apply_transpose(lambda e: self._group.dexp(back, e), k)
-        total = m + self._theta * pulled
-        there = apply_transpose(lambda e: self._group.dtau_inverse(self.w, e), total)
-        return there - coadjoint_transport(self._group, back, k)
+        # gradient by d: w = d gives m, point = q0 exp(theta d) gives theta dexp^*_{-theta d} k
+        by_point = apply_transpose(lambda e: self._group.dexp(back, e), k)
+        by_step = m + self._theta * by_point
+        # a variation of q0 with the end fixed changes d by -dexp^{-1}_d: pull the gradient back
+        momentum = apply_transpose(lambda e: self._group.dtau_inverse(self.w, e), by_step)
+        # the variation of q0 moves the point, too: its share, in the axes of q0
+        return momentum - coadjoint_transport(self._group, back, k)
 
     def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
+        # conservation of the spatial momentum: p0 and the impulse k, both seen from the end
         total = p0 + coadjoint_transport(self._group, -self._theta * self.w, k)
         return coadjoint_transport(self._group, self.w, total)
 
 
 class GreatCircle(Arc):
-    """On the sphere, as functions of the two ends (q0, q1): at the middle
-    `w = |d| (q1 - q0) / |q1 - q0|`. k and m are vectors of R^3.
+    """The arc on the sphere, with `point` and `w` as functions of both ends (q0, q1); at theta
+    = 1/2 `w = |d| (q1 - q0) / |q1 - q0|`. k and m are vectors of R^3.
     """
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
-        turn = ca.cross(q0, space.frame(q0) @ d)
-        self.end, self.point = (apply_exp(space, q0, t * turn) for t in (1, theta))
-        self.w = ca.cross(turn, self.point)
-        self._slopes = self._by_ends(q0, theta)
+        rotation = ca.cross(q0, space.frame(q0) @ d)  # rotation vector of the step
+        self.end, self.point = (apply_exp(space, q0, t * rotation) for t in (1, theta))
+        self.w = ca.cross(rotation, self.point)
+        self._jacobians = self._by_ends(q0, theta)
         self._frames = space.frame(q0), space.frame(self.end)
 
     def _by_ends(self, q0: ca.SX, theta: float) -> list[ca.SX]:
         """Derivatives of (point, w) by the ends, (6, 3) each."""
         a, b = ca.SX.sym("a", 3), ca.SX.sym("b", 3)
+        # sine^2 and cosine of half the angle between the ends, by the lengths of b -+ a
         half_sine_square, half_cosine = ca.sumsqr(b - a) / 4, ca.sqrt(ca.sumsqr(a + b)) / 2
-        place = {
+        point_and_velocity = {
             0.0: (a, geodesic_tangent(a, b)),
             0.5: (normalize(a + b), arctan_over(half_sine_square, half_cosine) * (b - a)),
             1.0: (b, -geodesic_tangent(b, a)),
         }[theta]
-        slopes = [ca.jacobian(ca.vertcat(*place), end) for end in (a, b)]
-        return ca.substitute(slopes, [a, b], [q0, self.end])
+        jacobians = [ca.jacobian(ca.vertcat(*point_and_velocity), end) for end in (a, b)]
+        return ca.substitute(jacobians, [a, b], [q0, self.end])
 
     def trivialized_gradient(self, by_numbers: ca.SX) -> ca.SX:
         return by_numbers
 
     def start_momentum(self, k: ca.SX, m: ca.SX) -> ca.SX:
-        return -(self._slopes[0] @ self._frames[0]).T @ ca.vertcat(k, m)
+        return -(self._jacobians[0] @ self._frames[0]).T @ ca.vertcat(k, m)
 
     def end_momentum(self, p0: ca.SX, k: ca.SX, m: ca.SX) -> ca.SX:
-        return (self._slopes[1] @ self._frames[1]).T @ ca.vertcat(k, m)
+        return (self._jacobians[1] @ self._frames[1]).T @ ca.vertcat(k, m)
 
 
 class Arcs(Arc):
@@ -110,9 +116,9 @@ class Arcs(Arc):
 
     def __init__(self, space: Space, q0: ca.SX, d: ca.SX, theta: float):
         self._parts: list[tuple[Arc, list[int], list[int], list[int]]] = []
-        at = 0
+        first = 0
         for factor, q, w in simple_factors(space):
-            v, at = [*range(at, at + factor.nv)], at + factor.nv
+            v, first = [*range(first, first + factor.nv)], first + factor.nv
             kind = GreatCircle if isinstance(factor, S2) else Subgroup
             self._parts.append((kind(factor, q0[[*q]], d[v], theta), [*q], v, [*w]))
         self.end, self.point, self.w = (
@@ -137,20 +143,20 @@ def apply_exp(space: Space, q: ca.SX, f: ca.SX) -> ca.SX:
 
 
 def group_of(space: Space) -> LieGroup:
-    """The group that a simple space is."""
+    """The Lie group of a space that is a group itself (not a product, not a sphere)."""
     action = pose_action(space)
     return action.group if isinstance(action, GroupAction) else VectorGroup(space.nv)
 
 
 def coadjoint_transport(group: LieGroup, d: ca.SX, p: ca.SX) -> ca.SX:
-    """`Ad*_{exp(d)} p` (dim): the body momentum at `g exp(d)` of what is p at g and has the same
-    momentum in the frame at rest.
+    """`Ad*_{exp(d)} p` (dim): the body momentum at `g exp(d)` with the same spatial momentum as
+    the body momentum p at g.
     """
     return group.coadjoint(group.normalize(group.tau(-d)), p)
 
 
 def transport_momentum(space: Space, d: ca.SX, p: ca.SX) -> ca.SX:
-    """`Ad*_{exp(d)} p` (nv) on a space without spheres, see `coadjoint_transport`."""
+    """`Ad*_{exp(d)} p` (nv) on a space without spheres, factor by factor."""
     parts = [(group_of(factor), [*w]) for factor, _, w in simple_factors(space)]
     return ca.vertcat(*(coadjoint_transport(group, d[w], p[w]) for group, w in parts))
 
@@ -162,7 +168,9 @@ def apply_transpose(linear: Callable[[ca.SX], ca.SX], p: ca.SX) -> ca.SX:
 
 
 def unknown_factor(space: Space) -> str:
-    """Names a factor of the space on which no group is known to act, "" if there is none."""
+    """Why a method cannot take this space: a factor without a known group action; "" if all have
+    one.
+    """
     for factor, _, _ in simple_factors(space):
         try:
             pose_action(factor)

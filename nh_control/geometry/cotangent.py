@@ -10,10 +10,10 @@ from nh_control.geometry.groups import Blocks, LieGroup
 
 
 class CotangentGroup(LieGroup):
-    """G x g* with `(g, mu)(k, nu) = (g k, mu + Ad*_{g^{-1}} nu)` [celledoni2021 (11)], whose
-    multiplications from the left act on T*G in right trivialization.
+    """G x g* with the product `(g, mu)(k, nu) = (g k, mu + Ad*_{g^{-1}} nu)` [celledoni2021 (11)].
+    Left multiplication acts on T*G in right trivialization.
 
-    exp: `(exp(x), (dexp_{-x})^T y)` for (x, y) of the algebra; the second kind is y after exp(x),
+    Coordinates (x, y) of the algebra: "exp" gives `(exp(x), (dexp_{-x})^T y)`, "second" gives
     `(exp(x), y)`.
     """
 
@@ -43,13 +43,15 @@ class CotangentGroup(LieGroup):
         """
         (x, y), (f1, f2) = self._split(u), self._split(v)
         mu = self._momentum(x, y)
+        # [celledoni2021 (12)]: x' = dexp^{-1}_x f1, mu' = f2 - ad*_{f1} mu
         x_rate, mu_rate = self.group.dtau_inverse(x, f1), f2 - self.group.ad_star(f1, mu)
         if self.coordinates == "second":
             return ca.vertcat(x_rate, mu_rate)
-        at, of = (ca.SX.sym(name, self.group.dim) for name in ("x", "mu"))
-        y_ = _transposed(lambda e: self.group.dtau_inverse(-at, e), of)
-        rate = ca.jtimes(y_, ca.vertcat(at, of), ca.vertcat(x_rate, mu_rate))
-        return ca.vertcat(x_rate, ca.substitute(rate, ca.vertcat(at, of), ca.vertcat(x, mu)))
+        # y = (dexp^{-1}_{-x})^T mu, differentiated along (x', mu')
+        x_, mu_ = (ca.SX.sym(name, self.group.dim) for name in ("x", "mu"))
+        y_ = _transposed(lambda e: self.group.dtau_inverse(-x_, e), mu_)
+        rate = ca.jtimes(y_, ca.vertcat(x_, mu_), ca.vertcat(x_rate, mu_rate))
+        return ca.vertcat(x_rate, ca.substitute(rate, ca.vertcat(x_, mu_), ca.vertcat(x, mu)))
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         (x, y), (w, z), star = self._split(u), self._split(v), self.group.ad_star
@@ -62,15 +64,14 @@ class CotangentGroup(LieGroup):
 
     def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
         n = self.group.n
-        moved = g[n:] + self.group.coadjoint(g[:n], k[n:])
-        return ca.vertcat(self.group.multiply(g[:n], k[:n]), moved)
+        momentum = g[n:] + self.group.coadjoint(g[:n], k[n:])
+        return ca.vertcat(self.group.multiply(g[:n], k[:n]), momentum)
 
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
         x, y = self._split(v)
-        turned, n = self.group.adjoint(g[: self.group.n], x), self.group.n
-        return ca.vertcat(
-            turned, self.group.coadjoint(g[:n], y) + self.group.ad_star(turned, g[n:])
-        )
+        n = self.group.n
+        x1 = self.group.adjoint(g[:n], x)
+        return ca.vertcat(x1, self.group.coadjoint(g[:n], y) + self.group.ad_star(x1, g[n:]))
 
     def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
         """`Ad_{g^{-1}}` transposed, by `<coadjoint(g, mu), Ad_g v> = <mu, v>` with
@@ -82,10 +83,12 @@ class CotangentGroup(LieGroup):
 
     def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
         x, y = self._split(u)
-        at, of = (ca.SX.sym(name, self.group.dim) for name in "xy")
-        mu = self._momentum_of_exp(at, of)
-        rate = ca.jtimes(mu, ca.vertcat(at, of), v)
-        mu, rate = ca.substitute([mu, rate], [at, of], [x, y])
+        # right-trivialized derivative of (exp(x), mu(x, y)):
+        # f1 = dexp_x x', f2 = mu' + ad*_{f1} mu
+        x_, y_ = (ca.SX.sym(name, self.group.dim) for name in "xy")
+        mu = self._momentum_of_exp(x_, y_)
+        rate = ca.jtimes(mu, ca.vertcat(x_, y_), v)
+        mu, rate = ca.substitute([mu, rate], [x_, y_], [x, y])
         f1 = self.group.dexp(x, v[: self.group.dim])
         return ca.vertcat(f1, rate + self.group.ad_star(f1, mu))
 

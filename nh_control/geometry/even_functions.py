@@ -1,5 +1,6 @@
-"""Even functions of an angle a, as expressions in a^2 that stay exact, with all derivatives, at a
-= 0 where they are 0/0.
+"""Even functions of an angle a as expressions in `square` = a^2: the coefficients of exp, log and
+dexp on rotations. They are 0/0 at a = 0; a Taylor series in a^2 near 0 keeps them and all their
+derivatives exact.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import casadi as ca
 from scipy.special import bernoulli
 
 SERIES_BELOW = 0.25**2
-"""a^2 below which the Taylor series is used; its first omitted term is below 1e-15 there."""
+"""The Taylor series is used for a^2 below this; its first omitted term is then below 1e-15."""
 
 SLOPE_SERIES_BELOW, SLOPE_TERMS = 1.0, 13
-"""The same for slopes, whose closed forms cancel more."""
+"""The same for the derivatives, whose closed forms lose more digits to cancellation, and the
+number of terms of their series.
+"""
 
 
 def _switch(
@@ -23,10 +26,12 @@ def _switch(
     coefficients: Sequence[float],
     below: float = SERIES_BELOW,
 ) -> ca.SX:
+    """The series with these coefficients of a^0, a^2, ... for a^2 < `below`, else `closed(a)`."""
     small = square < below
     series = ca.SX(0)
-    for c in reversed(coefficients):
+    for c in reversed(coefficients):  # Horner's scheme
         series = c + square * series
+    # the branch not taken is evaluated at a = 1, so that no derivative is NaN
     return ca.if_else(small, series, closed(ca.sqrt(ca.if_else(small, 1, square))))
 
 
@@ -38,7 +43,7 @@ def sinc(square: ca.SX) -> ca.SX:
 
 
 def versine(square: ca.SX) -> ca.SX:
-    """`(1 - cos(a)) / a^2`."""
+    """`(1 - cos(a)) / a^2`, as `2 sin(a/2)^2 / a^2`, which does not cancel."""
     series = (1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800, -1 / 479001600)
     return _switch(square, lambda a: 2 * ca.sin(a / 2) ** 2 / a**2, series)
 
@@ -58,7 +63,9 @@ def cosine(square: ca.SX) -> ca.SX:
 
 
 def tangent_coefficient(square: ca.SX) -> ca.SX:
-    """`(1 - (a/2) cot(a/2)) / a^2`, the coefficient of ad^2 in dexp^{-1} for rotations."""
+    """`(1 - (a/2) cot(a/2)) / a^2`, the coefficient of ad^2 in dexp^{-1} for rotations; the series
+    has the coefficients `|B_2k| / (2k)!`.
+    """
     series = (
         1 / 12,
         1 / 720,
@@ -74,8 +81,8 @@ def tangent_coefficient(square: ca.SX) -> ca.SX:
 
 
 def arctan_over(square: ca.SX, w: ca.SX) -> ca.SX:
-    """`atan2(a, w) / a` for w = sqrt(1 - a^2) >= 0: half the angle of the quaternion (w, v) over a
-    = |v|.
+    """`atan2(a, w) / a` for w = sqrt(1 - a^2) >= 0: half the rotation angle of the quaternion
+    (w, v), over a = |v|.
     """
     series = (1, 1 / 6, 3 / 40, 5 / 112, 35 / 1152, 63 / 2816, 231 / 13312)
     return _switch(square, lambda a: ca.atan2(a, w) / a, series, below=0.07**2)
@@ -115,6 +122,8 @@ def tangent_slope(square: ca.SX) -> ca.SX:
 def _slope(
     square: ca.SX, closed: Callable[[ca.SX], ca.SX], coefficient: Callable[[int], float]
 ) -> ca.SX:
-    """`g'(a) / a` of the even function `sum_k coefficient(k) a^2k`."""
+    """`g'(a) / a` for the even function `g = sum_k coefficient(k) a^2k`: the closed form, or the
+    series `sum_k 2 k coefficient(k) a^(2k - 2)`.
+    """
     series = [2 * k * coefficient(k) for k in range(1, SLOPE_TERMS + 1)]
     return _switch(square, closed, series, SLOPE_SERIES_BELOW)

@@ -1,5 +1,5 @@
-"""Lie groups in numbers, with coordinates tau from the algebra: what actions on homogeneous spaces
-are made of.
+"""Lie groups with coordinates tau from their algebra, for actions on homogeneous spaces. Elements
+of groups, algebras and their duals are stored as vectors of numbers.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Blocks: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LieGroup(ABC):
-    """A Lie group G whose elements are stored in `n` numbers, its algebra in `dim` numbers.
+    """A Lie group G: elements are stored as `n` numbers, elements of the algebra as `dim` numbers.
 
-    `coordinates` names tau, one of `kinds`: "exp", "cay" for the Cayley map, "second" for
-    coordinates of the second kind. All functions take and return CasADi expressions.
+    `coordinates` names the map tau from the algebra to the group, one of `kinds`: "exp", "cay" for
+    the Cayley map, "second" for canonical coordinates of the second kind. All functions take and
+    return CasADi expressions.
     """
 
     dim: int
@@ -43,12 +44,12 @@ class LieGroup(ABC):
 
     @property
     def blocks(self) -> Blocks:
-        """Places of the stored numbers that are one vector, see `HomogeneousSpace`."""
+        """Indices of the stored numbers that form one vector, see `HomogeneousSpace.blocks`."""
         return (tuple(range(self.n)),)
 
     @property
     def algebra_blocks(self) -> Blocks:
-        """The same of the algebra's numbers and its dual's."""
+        """The same for elements of the algebra and of its dual."""
         return (tuple(range(self.dim)),)
 
     @abstractmethod
@@ -57,7 +58,9 @@ class LieGroup(ABC):
 
     @abstractmethod
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """`u'` (dim) of a motion g = tau(u) with `g' g^{-1} = v`: dexp^{-1}_u(v) for "exp"."""
+        """`u'` (dim) for a motion g = tau(u) with `g' g^{-1} = v`, right-trivialized:
+        `dexp^{-1}_u(v)` for "exp" [celledoni2021 (8)].
+        """
 
     @abstractmethod
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
@@ -84,13 +87,15 @@ class LieGroup(ABC):
         """dexp_u(v) (dim) [celledoni2021 (7)]: `g' g^{-1}` of g = exp(u) with u' = v."""
 
     def dtau_inverse_left(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """`u'` (dim) of a motion g = tau(u) with `g^{-1} g' = v`."""
+        """`u'` (dim) for a motion g = tau(u) with `g^{-1} g' = v`, left-trivialized:
+        `dtau^{-1}_{-u}(v)` where `tau(-u) = tau(u)^{-1}`.
+        """
         if self.coordinates == "second":
             return self.dtau_inverse(u, self.adjoint(self.tau(u), v))
         return self.dtau_inverse(-u, v)
 
     def normalize(self, g: ca.SX) -> ca.SX:
-        """g without what round-off has added to it."""
+        """g brought back to the group after round-off: unit quaternions get length 1."""
         return g
 
 
@@ -135,8 +140,8 @@ class VectorGroup(LieGroup):
 
 
 class SO3Group(LieGroup):
-    """SO(3) as unit quaternions (w, x, y, z), rotation vectors as coordinates; the second kind is
-    `exp(v1 e1) exp(v2 e2) exp(v3 e3)`, for |v2| < pi/2.
+    """SO(3) as unit quaternions (w, x, y, z), with rotation vectors as algebra elements; the
+    coordinates of the second kind are `exp(v1 e1) exp(v2 e2) exp(v3 e3)`, for |v2| < pi/2.
     """
 
     dim, n = 3, 4
@@ -146,18 +151,20 @@ class SO3Group(LieGroup):
             return quaternion.cay(v)
         if self.coordinates == "exp":
             return quaternion.exp(v)
-        turns = [quaternion.exp(v[i] * ca.DM.eye(3)[:, i]) for i in range(3)]
-        return quaternion.multiply(quaternion.multiply(turns[0], turns[1]), turns[2])
+        factors = [quaternion.exp(v[i] * ca.DM.eye(3)[:, i]) for i in range(3)]
+        return quaternion.multiply(quaternion.multiply(factors[0], factors[1]), factors[2])
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        turned = ca.cross(u, v)
-        if self.coordinates == "cay":
-            return v - turned / 2 + ca.dot(u, v) / 4 * u
-        if self.coordinates == "exp":
-            return v - turned / 2 + tangent_coefficient(ca.sumsqr(u)) * ca.cross(u, turned)
+        bracket = ca.cross(u, v)
+        if self.coordinates == "cay":  # v - [u, v]/2 + (u . v) u / 4
+            return v - bracket / 2 + ca.dot(u, v) / 4 * u
+        if self.coordinates == "exp":  # v - [u, v]/2 + c [u, [u, v]]
+            return v - bracket / 2 + tangent_coefficient(ca.sumsqr(u)) * ca.cross(u, bracket)
+        # second kind: v in axes turned back by u1 about e1, then the inverse of the columns
+        # e1, e2, R(u2 e2) e3 of Cardan angles
         c, s = ca.cos(u[0]), ca.sin(u[0])
-        side, up = c * v[1] + s * v[2], c * v[2] - s * v[1]
-        return ca.vertcat(v[0] - ca.tan(u[1]) * up, side, up / ca.cos(u[1]))
+        v2, v3 = c * v[1] + s * v[2], c * v[2] - s * v[1]
+        return ca.vertcat(v[0] - ca.tan(u[1]) * v3, v2, v3 / ca.cos(u[1]))
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         return ca.cross(u, v)
@@ -175,15 +182,18 @@ class SO3Group(LieGroup):
         return quaternion.rotate(g, mu)
 
     def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        square, turned = ca.sumsqr(u), ca.cross(u, v)
-        return v + versine(square) * turned + sine_defect(square) * ca.cross(u, turned)
+        # v + (1 - cos a)/a^2 [u, v] + (a - sin a)/a^3 [u, [u, v]], a = |u|
+        square, bracket = ca.sumsqr(u), ca.cross(u, v)
+        return v + versine(square) * bracket + sine_defect(square) * ca.cross(u, bracket)
 
     def normalize(self, g: ca.SX) -> ca.SX:
         return g / ca.sqrt(ca.sumsqr(g))
 
 
 class SE2Group(LieGroup):
-    """SE(2), poses (theta, x, y), theta unwrapped; the second kind is `ccsk` of `geometry.se2`."""
+    """SE(2) as poses (theta, x, y) with unwrapped theta; the coordinates of the second kind are
+    `se2.ccsk`.
+    """
 
     dim, n = 3, 3
 
@@ -221,17 +231,18 @@ class SE2Group(LieGroup):
         return se2.adjoint(se2.between(g, ca.SX.zeros(3))).T @ mu
 
     def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        square, moved = u[0] ** 2, se2.ad(u) @ v
-        return v + versine(square) * moved + sine_defect(square) * (se2.ad(u) @ moved)
+        # the same series as on SO(3): ad_u^3 = -a^2 ad_u, a = u1
+        square, bracket = u[0] ** 2, se2.ad(u) @ v
+        return v + versine(square) * bracket + sine_defect(square) * (se2.ad(u) @ bracket)
 
 
 class SE3Group(LieGroup):
-    """SE(3), a unit quaternion and a position; algebra elements (w, a) of rotation and
+    """SE(3) as unit quaternion and position (7), with algebra elements (w, a): rotation, then
     translation.
 
-    exp [celledoni2021 2.2, 2.3]: `t = a + (1 - cos z)/z^2 w x a + (z - sin z)/z^3 w x (w x a)`,
-    z = |w|. cay: `t = (I - hat(w)/2)^{-1} a`. The second kind is a rotation by exp(w), then the
-    translation a.
+    The translation t of the group element is for "exp" [celledoni2021 2.2, 2.3]
+    `t = a + (1 - cos z)/z^2 w x a + (z - sin z)/z^3 w x (w x a)`, z = |w|; for "cay"
+    `t = (I - hat(w)/2)^{-1} a`; for "second" `t = a`.
     """
 
     dim, n = 6, 7
@@ -248,37 +259,38 @@ class SE3Group(LieGroup):
         w, a = v[:3], v[3:]
         if self.coordinates == "second":
             return ca.vertcat(quaternion.exp(w), a)
-        turned, square = ca.cross(w, a), ca.sumsqr(w)
+        w_a, square = ca.cross(w, a), ca.sumsqr(w)
         if self.coordinates == "cay":
-            t = (a + turned / 2 + w * ca.dot(w, a) / 4) / (1 + square / 4)
+            t = (a + w_a / 2 + w * ca.dot(w, a) / 4) / (1 + square / 4)
             return ca.vertcat(quaternion.cay(w), t)
-        t = a + versine(square) * turned + sine_defect(square) * ca.cross(w, turned)
+        t = a + versine(square) * w_a + sine_defect(square) * ca.cross(w, w_a)
         return ca.vertcat(quaternion.exp(w), t)
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
         w, a, o, b = u[:3], u[3:], v[:3], v[3:]
-        turned = ca.cross(w, o)
+        w_o = ca.cross(w, o)
         square = ca.sumsqr(w)
         if self.coordinates == "cay":
-            lever = ca.cross(o, a)
+            o_a = ca.cross(o, a)
             return ca.vertcat(
-                o - turned / 2 + ca.dot(w, o) / 4 * w,
-                b - (ca.cross(w, b) - lever) / 2 - ca.cross(w, lever) / 4,
+                o - w_o / 2 + ca.dot(w, o) / 4 * w,
+                b - (ca.cross(w, b) - o_a) / 2 - ca.cross(w, o_a) / 4,
             )
-        if self.coordinates == "second":
-            bent = o - turned / 2 + tangent_coefficient(square) * ca.cross(w, turned)
-            return ca.vertcat(bent, b + ca.cross(o, a))
-        slope = ca.dot(w, a) * tangent_slope(square)
-        return _series_of_ad(u, v, -1 / 2, 0, tangent_coefficient(square), slope)
+        if self.coordinates == "second":  # t = a: a' = b + o x a
+            rotation = o - w_o / 2 + tangent_coefficient(square) * ca.cross(w, w_o)
+            return ca.vertcat(rotation, b + ca.cross(o, a))
+        # phi(z) = z / (e^z - 1) [celledoni2021 2.3]
+        derivative = ca.dot(w, a) * tangent_slope(square)
+        return _series_of_ad(u, v, -1 / 2, 0, tangent_coefficient(square), derivative)
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
         w, a, o, b = u[:3], u[3:], v[:3], v[3:]
         return ca.vertcat(ca.cross(w, o), ca.cross(w, b) + ca.cross(a, o))
 
     def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
-        turning, pushing = mu[:3], mu[3:]
+        angular, linear = mu[:3], mu[3:]
         return ca.vertcat(
-            ca.cross(turning, u[:3]) + ca.cross(pushing, u[3:]), ca.cross(pushing, u[:3])
+            ca.cross(angular, u[:3]) + ca.cross(linear, u[3:]), ca.cross(linear, u[:3])
         )
 
     def multiply(self, g: ca.SX, k: ca.SX) -> ca.SX:
@@ -286,14 +298,15 @@ class SE3Group(LieGroup):
         return ca.vertcat(q, g[4:] + quaternion.rotate(g[:4], k[4:]))
 
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
-        turned, pushed = quaternion.rotate(g[:4], v[:3]), quaternion.rotate(g[:4], v[3:])
-        return ca.vertcat(turned, pushed + ca.cross(g[4:], turned))
+        angular, linear = quaternion.rotate(g[:4], v[:3]), quaternion.rotate(g[:4], v[3:])
+        return ca.vertcat(angular, linear + ca.cross(g[4:], angular))
 
     def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
-        turning, pushing = (quaternion.rotate(g[:4], part) for part in (mu[:3], mu[3:]))
-        return ca.vertcat(turning + ca.cross(g[4:], pushing), pushing)
+        angular, linear = (quaternion.rotate(g[:4], part) for part in (mu[:3], mu[3:]))
+        return ca.vertcat(angular + ca.cross(g[4:], linear), linear)
 
     def dexp(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        # phi(z) = (e^z - 1) / z [celledoni2021 2.3]
         square, rho = ca.sumsqr(u[:3]), ca.dot(u[:3], u[3:])
         return _series_of_ad(
             u,
@@ -311,20 +324,28 @@ class SE3Group(LieGroup):
 def _series_of_ad(
     u: ca.SX,
     v: ca.SX,
-    odd: ca.SX | float,
-    odd_slope: ca.SX | float,
-    even: ca.SX,
-    even_slope: ca.SX,
+    g1: ca.SX | float,
+    rho_g1_tilde: ca.SX | float,
+    g2: ca.SX,
+    rho_g2_tilde: ca.SX,
 ) -> ca.SX:
-    """phi(ad_u) v on se(3) for phi(0) = 1, with g1, rho g1~, g2, rho g2~ of [celledoni2021 2.3]
-    for `odd` and `even` and their slopes.
+    """`phi(ad_u) v` (6) on se(3) for an analytic phi with phi(0) = 1:
+    `v + g1 ad_u v + rho g1~ (0, w x o) + g2 ad_u^2 v + rho g2~ (0, w x (w x o))` for u = (w, a),
+    v = (o, b), `rho = w . a` [celledoni2021 2.3].
+
+    On so(3) alone phi(ad_w) is `1 + g1 hat(w) + g2 hat(w)^2`; the terms with g~, the derivatives
+    of g1 and g2 by |w| over |w|, are due to the nilpotent part of ad_u.
     """
     w, a, o, b = u[:3], u[3:], v[:3], v[3:]
-    turned = ca.cross(w, o)
-    moved = ca.cross(a, o) + ca.cross(w, b)
-    twice = ca.cross(a, turned) + ca.cross(w, moved)
-    again = ca.cross(w, turned)
+    ad_angular = ca.cross(w, o)
+    ad_linear = ca.cross(a, o) + ca.cross(w, b)
+    ad2_angular = ca.cross(w, ad_angular)
+    ad2_linear = ca.cross(a, ad_angular) + ca.cross(w, ad_linear)
     return ca.vertcat(
-        o + odd * turned + even * again,
-        b + odd * moved + odd_slope * turned + even * twice + even_slope * again,
+        o + g1 * ad_angular + g2 * ad2_angular,
+        b
+        + g1 * ad_linear
+        + rho_g1_tilde * ad_angular
+        + g2 * ad2_linear
+        + rho_g2_tilde * ad2_angular,
     )

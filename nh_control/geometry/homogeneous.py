@@ -1,5 +1,5 @@
-"""Homogeneous spaces: a Lie group that acts on a manifold of points, in the form that Lie group
-integrators need.
+"""Homogeneous spaces: a Lie group that acts transitively on a manifold, in the form that Lie group
+integrators need [celledoni2021 2].
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from nh_control.geometry.spaces import SE2, Product, Rn, Space
 
 
 class HomogeneousSpace(ABC):
-    """A Lie group that acts on points stored in `nx` numbers named `names`; algebra elements are
-    `dim` numbers. All functions take and return CasADi expressions.
+    """A Lie group that acts on points, which are stored as `nx` numbers named `names`; elements of
+    the algebra are `dim` numbers. All functions take and return CasADi expressions.
 
-    A motion has `x' = generator(x) f`. Signs are those of a left action [celledoni2021 2.1]: where
-    the group multiplies from the right, f is a body velocity, `bracket` is minus the group's and
-    `dtau_inverse` is the left-trivialized one, so that the formulas of the papers hold as printed.
+    A motion satisfies `x' = generator(x) f` with f in the algebra. Signs are those of a left
+    action [celledoni2021 2.1]. For right multiplication f is the body velocity, `bracket` is the
+    group's with the sign reversed and `dtau_inverse` is left-trivialized; so the formulas of the
+    papers hold as printed.
     """
 
     names: tuple[str, ...]
@@ -34,8 +35,8 @@ class HomogeneousSpace(ABC):
 
     @property
     def blocks(self) -> Blocks:
-        """Places of the stored numbers that belong together as one vector of one unit, like those
-        of a direction or of a quaternion: errors are measured relative to its length.
+        """Indices of the stored numbers that form one vector of one unit, such as a direction or a
+        quaternion; step size control measures errors relative to the length of the vector.
         """
         return (tuple(range(self.nx)),)
 
@@ -45,28 +46,28 @@ class HomogeneousSpace(ABC):
 
     @abstractmethod
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """[u, v] (dim), with which the flows of two generators commute."""
+        """[u, v] (dim), the bracket of the generators' algebra."""
 
     def dtau_inverse(self, u: ca.SX, v: ca.SX) -> ca.SX:
-        """u' (dim) of a motion `x = tau(u) . x0` with `x' = generator(x) v`.
+        """u' (dim) for a motion `x = tau(u) . x0` with `x' = generator(x) v`.
 
-        Unless a space knows better it is the series of exp, to all terms of BERNOULLI.
+        The default is the series of `dexp^{-1}` with all coefficients of BERNOULLI.
         """
         return self.dexp_inverse_series(u, v, len(BERNOULLI))
 
     def generator(self, x: ca.SX) -> ca.SX:
         """Derivative of `act(v, x)` at v = 0, (nx, dim)."""
         v = ca.SX.sym("v", self.dim)
-        slope = ca.jacobian(self.act(v, x), v)
-        return ca.simplify(ca.substitute(slope, v, ca.SX.zeros(self.dim)))
+        jacobian = ca.jacobian(self.act(v, x), v)
+        return ca.simplify(ca.substitute(jacobian, v, ca.SX.zeros(self.dim)))
 
     def normalize(self, x: ca.SX) -> ca.SX:
-        """x without what round-off has added to it: unit vectors have length one again."""
+        """x brought back to the manifold after round-off: unit vectors get length 1."""
         return x
 
     def dexp_inverse_series(self, u: ca.SX, v: ca.SX, terms: int = 5) -> ca.SX:
-        """`sum_k B_k / k! ad_u^k v`, k < terms, of dexp^{-1}_u(v) [celledoni2021 (8)]: enough for
-        order `terms` where u is of order h.
+        """`dexp^{-1}_u(v) = sum_{k < terms} B_k / k! ad_u^k v` [celledoni2021 (8)]. For u of order
+        h the error is of order `h^terms`.
         """
         total, power = v, v
         for k in range(1, terms):
@@ -76,11 +77,11 @@ class HomogeneousSpace(ABC):
 
 
 BERNOULLI = (1, -1 / 2, 1 / 12, 0, -1 / 720, 0, 1 / 30240, 0, -1 / 1209600, 0, 1 / 47900160)
-"""B_k / k!."""
+"""Coefficients B_k / k! of `z / (e^z - 1)`, with the Bernoulli numbers B_k."""
 
 
 class TranslationAction(HomogeneousSpace):
-    """R^n that is added to."""
+    """R^n acting on itself by addition, `x + v`."""
 
     def __init__(self, *names: str):
         self.names, self.dim = names, len(names)
@@ -123,7 +124,7 @@ class GroupAction(HomogeneousSpace):
 
 
 class LeftMultiplication(GroupAction):
-    """A group on itself, `g x`: f is the velocity in the frame at rest, x' x^{-1}."""
+    """A group that acts on itself by `g x`: f is the spatial velocity `x' x^{-1}`."""
 
     def __init__(self, group: LieGroup, names: Sequence[str]):
         super().__init__(group, names)
@@ -145,7 +146,7 @@ class LeftMultiplication(GroupAction):
 
 
 class RightMultiplication(LeftMultiplication):
-    """A group on itself, `x g`: f is the body velocity, x^{-1} x'."""
+    """A group that acts on itself by `x g`: f is the body velocity `x^{-1} x'`."""
 
     def apply(self, g: ca.SX, x: ca.SX) -> ca.SX:
         return self.group.multiply(x, g)
@@ -158,7 +159,7 @@ class RightMultiplication(LeftMultiplication):
 
 
 class SphereAction(GroupAction):
-    """SO(3) on unit vectors q of R^3: `R q`, so `q' = f x q`."""
+    """SO(3) acting on unit vectors q of R^3 by `R q`: `q' = f x q`."""
 
     def __init__(self, names: Sequence[str] = ("x", "y", "z"), coordinates: str = "exp"):
         super().__init__(SO3Group(coordinates), names)
@@ -171,10 +172,9 @@ class SphereAction(GroupAction):
 
 
 class TangentSphereAction(GroupAction):
-    """SE(3) on pairs (q, w) of a unit vector and a vector normal to it, TS^2 and T*S^2:
-    `(A, a) . (q, w) = (A q, A w + a x A q)` [celledoni2021 5.1].
-
-    `q' = u x q,  w' = u x w + v x q` for f = (u, v).
+    """SE(3) acting on pairs (q, w) of a unit vector and a vector normal to it, TS^2 and T*S^2:
+    `(A, a) . (q, w) = (A q, A w + a x A q)`, so `q' = u x q, w' = u x w + v x q` for f = (u, v)
+    [celledoni2021 5.1].
     """
 
     def __init__(
@@ -198,8 +198,8 @@ class TangentSphereAction(GroupAction):
 
 
 class CoadjointAction(GroupAction):
-    """A group on the dual of its algebra, `Ad*_{g^{-1}} mu`, so `mu' = -ad*_f mu`: steps stay on
-    the coadjoint orbit [celledoni2021 3.3].
+    """A group that acts on the dual of its algebra by `Ad*_{g^{-1}} mu`: `mu' = -ad*_f mu`. Steps
+    stay on the coadjoint orbit [celledoni2021 3.3].
     """
 
     @property
@@ -211,8 +211,9 @@ class CoadjointAction(GroupAction):
 
 
 class ProductAction(HomogeneousSpace):
-    """Product of actions, each on its own numbers of x: `places` are those of every factor, one
-    factor after the other by default. The algebra is that of the factors in their order.
+    """Product of actions, each on its own numbers of x: `places` has the indices for every factor,
+    by default one factor after the other. The algebra is the product of the factors' algebras in
+    the same order.
     """
 
     def __init__(self, *factors: HomogeneousSpace, places: Sequence[Sequence[int]] | None = None):
@@ -220,35 +221,38 @@ class ProductAction(HomogeneousSpace):
         if places is None:
             ends = [sum(f.nx for f in factors[: i + 1]) for i in range(len(factors))]
             places = [range(end - f.nx, end) for f, end in zip(factors, ends)]
-        self.places = tuple(list(at) for at in places)
+        self.places = tuple(list(indices) for indices in places)
         n = sum(f.nx for f in factors)
-        sizes = [len(at) for at in self.places]
-        if sizes != [f.nx for f in factors] or {i for at in self.places for i in at} != {
-            *range(n)
-        }:
+        sizes = [len(indices) for indices in self.places]
+        used = {i for indices in self.places for i in indices}
+        if sizes != [f.nx for f in factors] or used != {*range(n)}:
             raise ValueError(
                 f"ProductAction: the places must be the numbers 0 ... {n - 1}, "
                 f"{[f.nx for f in factors]} for each factor, got {self.places}"
             )
-        named = {i: name for f, at in zip(factors, self.places) for i, name in zip(at, f.names)}
+        named = {
+            i: name
+            for f, indices in zip(factors, self.places)
+            for i, name in zip(indices, f.names)
+        }
         self.names = tuple(named[i] for i in range(n))
 
     def _parts(self, *vectors: ca.SX) -> Iterator[tuple[HomogeneousSpace, list[ca.SX]]]:
-        """Every factor with its part of algebra elements."""
-        at = 0
+        """Every factor with its part of the given elements of the algebra."""
+        first = 0
         for f in self.factors:
-            yield f, [v[at : at + f.dim] for v in vectors]
-            at += f.dim
+            yield f, [v[first : first + f.dim] for v in vectors]
+            first += f.dim
 
     @property
     def blocks(self) -> Blocks:
-        parts = ((at, b) for f, at in zip(self.factors, self.places) for b in f.blocks)
-        return tuple(tuple(at[i] for i in b) for at, b in parts)
+        parts = ((indices, b) for f, indices in zip(self.factors, self.places) for b in f.blocks)
+        return tuple(tuple(indices[i] for i in b) for indices, b in parts)
 
     def act(self, v: ca.SX, x: ca.SX) -> ca.SX:
         x1 = ca.SX(self.nx, 1)
-        for (f, (part,)), at in zip(self._parts(v), self.places):
-            x1[at] = f.act(part, x[at])
+        for (f, (part,)), indices in zip(self._parts(v), self.places):
+            x1[indices] = f.act(part, x[indices])
         return x1
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
@@ -259,15 +263,15 @@ class ProductAction(HomogeneousSpace):
 
     def generator(self, x: ca.SX) -> ca.SX:
         blocks, column = ca.SX(self.nx, self.dim), 0
-        for f, at in zip(self.factors, self.places):
-            blocks[at, column : column + f.dim] = f.generator(x[at])
+        for f, indices in zip(self.factors, self.places):
+            blocks[indices, column : column + f.dim] = f.generator(x[indices])
             column += f.dim
         return blocks
 
     def normalize(self, x: ca.SX) -> ca.SX:
         x1 = ca.SX(self.nx, 1)
-        for f, at in zip(self.factors, self.places):
-            x1[at] = f.normalize(x[at])
+        for f, indices in zip(self.factors, self.places):
+            x1[indices] = f.normalize(x[indices])
         return x1
 
 
@@ -277,12 +281,12 @@ def phase_action(
     coordinates: str = "exp",
     dropped: Sequence[int] = (),
 ) -> ProductAction:
-    """The action on states (q, p) of a configuration space, p stored like velocities, less those
-    in the places `dropped`: groups multiply poses from the right and add to momenta in the body
-    frame, SE(3) acts on T*S^2.
+    """The action on states (q, p) of a configuration space, with p stored like velocities and
+    without the components at the indices `dropped`. Groups multiply poses from the right and add
+    to momenta in the body frame; SE(3) acts on T*S^2.
 
-    The factors are, one factor of the space after the other: (pose, momentum) each by its own
-    group, or both by one on a sphere.
+    Every factor of the space gives two actions, on its pose and on its momentum, or one action on
+    both where it is a sphere.
     """
     kept = [i for i in range(space.nw) if i not in dropped]
     names = tuple(momentum_names) or tuple(f"p_{space.velocity_names[i]}" for i in kept)
@@ -290,21 +294,21 @@ def phase_action(
     named = dict(zip(stored.values(), names, strict=True))
     actions: list[tuple[HomogeneousSpace, list[int]]] = []
     for factor, q, w in simple_factors(space):
-        at = [stored[i] for i in w if i in stored]
-        momenta = [named[i] for i in at]
+        indices = [stored[i] for i in w if i in stored]
+        momenta = [named[i] for i in indices]
         if isinstance(factor, S2):
-            both = TangentSphereAction((*factor.names, *momenta), coordinates)
-            actions.append((both, [*q, *at]))
+            on_both = TangentSphereAction((*factor.names, *momenta), coordinates)
+            actions.append((on_both, [*q, *indices]))
         else:
             actions.append((pose_action(factor, coordinates), list(q)))
-            actions.append((TranslationAction(*momenta), at))
-    return ProductAction(*(a for a, _ in actions), places=[at for _, at in actions])
+            actions.append((TranslationAction(*momenta), indices))
+    return ProductAction(*(a for a, _ in actions), places=[indices for _, indices in actions])
 
 
 def pose_action(space: Space, coordinates: str = "exp") -> HomogeneousSpace:
-    """The action of a simple space's group on its configurations, with the velocities that the
-    space stores for algebra elements (on a sphere angular velocities). Raises ValueError for a
-    space that is not known here.
+    """The action of a group on the configurations of a space that is no product. Elements of the
+    algebra are the velocities as the space stores them; on a sphere they are angular velocities.
+    Raises ValueError for an unknown kind of space.
     """
     if isinstance(space, Rn):
         return TranslationAction(*space.names)
@@ -317,8 +321,8 @@ def pose_action(space: Space, coordinates: str = "exp") -> HomogeneousSpace:
 
 
 def simple_factors(space: Space) -> Iterator[tuple[Space, range, range]]:
-    """Every factor of a space that is no product, with the places of its numbers among those of
-    configurations and of velocities.
+    """The factors of a space that are no products themselves, each with the indices of its numbers
+    in a configuration and in a velocity.
     """
     q = w = 0
     for factor in _flattened(space):

@@ -1,4 +1,6 @@
-"""Unit quaternions (w, x, y, z) as CasADi expressions; rotation vectors are in the body frame."""
+"""Unit quaternions (w, x, y, z) as CasADi expressions, R(q) from body axes to world axes; rotation
+vectors are in the body frame.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from nh_control.geometry.even_functions import arctan_over, cosine, sinc, tangen
 
 
 def multiply(p: ca.SX, q: ca.SX) -> ca.SX:
-    """Product p q."""
+    """Quaternion product p q (4), `R(p q) = R(p) R(q)`."""
     pv, qv = p[1:4], q[1:4]
     return ca.vertcat(p[0] * q[0] - ca.dot(pv, qv), p[0] * qv + q[0] * pv + ca.cross(pv, qv))
 
 
 def conjugate(q: ca.SX) -> ca.SX:
-    """Inverse rotation."""
+    """The inverse rotation (4)."""
     return ca.vertcat(q[0], -q[1:4])
 
 
@@ -25,7 +27,7 @@ def hat(w: ca.SX) -> ca.SX:
 
 def rotate(q: ca.SX, a: ca.SX) -> ca.SX:
     """Vector `R(q) a`, (3)."""
-    t = 2 * ca.cross(q[1:4], a)
+    t = 2 * ca.cross(q[1:4], a)  # a + 2 w (v x a) + 2 v x (v x a)
     return a + q[0] * t + ca.cross(q[1:4], t)
 
 
@@ -47,14 +49,14 @@ def exp(d: ca.SX) -> ca.SX:
 
 def log(q: ca.SX) -> ca.SX:
     """Rotation vector (3) of the shorter rotation, |log| <= pi."""
-    sign = ca.if_else(q[0] < 0, -1, 1)
+    sign = ca.if_else(q[0] < 0, -1, 1)  # of q and -q the one with w >= 0: the shorter rotation
     w, v = sign * q[0], sign * q[1:4]
     return 2 * arctan_over(ca.sumsqr(v), w) * v
 
 
 def dexp_inverse(d: ca.SX) -> ca.SX:
-    """Right-trivialized tangent's inverse, `I - hat(d)/2 + c hat(d)^2`,
-    `c = (1 - (a/2) cot(a/2)) / a^2`, a = |d|.
+    """Right-trivialized `dexp^{-1}_d = I - hat(d)/2 + c hat(d)^2` (3, 3),
+    `c = (1 - (a/2) cot(a/2)) / a^2`, a = |d| [celledoni2021 2.3].
     """
     h = hat(d)
     return ca.SX.eye(3) - h / 2 + tangent_coefficient(ca.sumsqr(d)) * h @ h
@@ -71,5 +73,5 @@ def cay_inverse(q: ca.SX) -> ca.SX:
 
 
 def dcay_inverse(d: ca.SX) -> ca.SX:
-    """Right-trivialized tangent's inverse, `I - hat(d)/2 + d d^T / 4`."""
+    """Right-trivialized `dcay^{-1}_d = I - hat(d)/2 + d d^T / 4` (3, 3)."""
     return ca.SX.eye(3) - hat(d) / 2 + d @ d.T / 4

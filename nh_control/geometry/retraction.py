@@ -1,4 +1,4 @@
-"""What a retraction onto a group is made of."""
+"""A retraction of a Lie group: the map tau from the algebra and its inverses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import casadi as ca
 
 @dataclass(frozen=True)
 class Retraction:
-    """A map tau from algebra to group, as stored, its inverse, and the inverse of its
-    right-trivialized tangent, `dtau_inverse(v)`, a square matrix.
+    """A map tau from the algebra to the group, its `inverse`, and `dtau_inverse(v)`, the inverse
+    of its right-trivialized differential as a square matrix, `dtau^{-1}_v (g' g^{-1}) = v'` for
+    g = tau(v) [kobilarov2010 5].
     """
 
     name: str

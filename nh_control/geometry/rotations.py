@@ -1,10 +1,10 @@
 """Spaces of rotations, directions and poses: SO(3), S^2 and SE(3).
 
-Their retraction is "exp", the default of rotations and poses, or "cay" (Cayley, stereographic),
-that of directions. With "exp" local coordinates are rotation vectors, and the midpoint rule turns
-exactly about an axis that stays; with "cay" it turns by `2 atan(x), x (1 + x^2) = h omega / 2`.
-Largest errors of `midpoint` over a motion and processor time (us) of a step, by
-test/benchmark/retractions.py:
+Their retraction is "exp", the default for rotations and poses, or "cay" (Cayley, stereographic),
+the default for directions. With "exp" local coordinates are rotation vectors, and the midpoint
+rule is exact for a rotation about a fixed axis; with "cay" such a step rotates by `2 atan(x)`,
+`x (1 + x^2) = h omega / 2`. Largest errors of `midpoint` over a motion and processor time (us) of
+a step, by test/benchmark/retractions.py:
 
                             error of q   of p     simulate   step   linearize   hessian
     rigid body        cay      3.5e-02   2.0e-02      0.84    2.1         8.1       4.8
@@ -20,9 +20,9 @@ test/benchmark/retractions.py:
     payload           cay      1.2e-04   2.2e-05      4.94    6.2        17.3      25.2
       h = 0.01        exp      1.2e-04   2.2e-05      5.34    6.7        18.0      29.7
 
-On S^2 the velocity of a step is its chord, so both retractions give the same motion; "cay" never
-comes round again, with which trajectory optimization finds more. What is left of the payload's
-error is its links'.
+On S^2 the velocity of a step is its chord, so both retractions give the same motion; local
+coordinates of "cay" are unique (they do not repeat after a full turn), which helps trajectory
+optimization. The rest of the payload's error is due to its links.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def _choose(table: Mapping[str, T], space: str, name: str) -> T:
 
 
 class SO3(Space):
-    """Rotations as unit quaternions (w, x, y, z), velocities and tangent vectors in the body
+    """Rotations as unit quaternions (w, x, y, z), with velocities and tangent vectors in the body
     frame; `retract(q, d) = q tau(d)`, normalized.
 
-    q and -q are the same rotation and are never distinguished. Local coordinates reach angles
-    below pi. The middle of a step is `(q0 + q1) / |q0 + q1|`.
+    q and -q are the same rotation; no function distinguishes them. `local` reaches angles below
+    pi. The middle of a step is `(q0 + q1) / |q0 + q1|`.
     """
 
     def __init__(self, prefix: str = "", retraction: str = "exp"):
@@ -110,8 +110,8 @@ class SO3(Space):
 
 
 def _quaternion_middle(q0: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """`(q0 + q1) / |q0 + q1|` and its derivatives (4, 3) along trivialized variations of q0 and of
-    q1.
+    """`middle = (q0 + q1) / |q0 + q1|` and its Jacobians (4, 3) along trivialized variations of q0
+    and of q1, `(I - middle middle^T) dq / |q0 + q1|`.
     """
     total = q0 + q1
     middle = normalize(total)
@@ -127,14 +127,14 @@ def _quaternion_tangent(q: ca.SX) -> ca.SX:
 
 
 class S2(Space):
-    """Directions as unit vectors of R^3; velocities and momenta are stored in R^3, so nothing
-    jumps anywhere on the sphere.
+    """Directions as unit vectors of R^3. Velocities and momenta are stored in R^3, which has no
+    singularity anywhere on the sphere.
 
-    Tangent vectors d are components in an orthonormal frame (b1, b2) of the plane normal to q, t =
-    b1 d1 + b2 d2. Retractions: "cay", stereographic,
-    `q1 = ((1 - |t|^2/4) q + t) / (1 + |t|^2/4)`, and "exp", `q1 = cos|t| q + sinc|t| t`; both
-    reach all but the opposite of q. The middle of a step is
-    `(q0 + q1) / |q0 + q1|` with velocity `(q1 - q0) / h`, which is tangent there.
+    Tangent vectors d are components in an orthonormal frame (b1, b2) of the plane normal to q,
+    `t = b1 d1 + b2 d2`. Retractions: "cay" is stereographic,
+    `q1 = ((1 - |t|^2/4) q + t) / (1 + |t|^2/4)`, "exp" is `q1 = cos|t| q + sinc|t| t`; both reach
+    every direction but -q. The middle of a step is `(q0 + q1) / |q0 + q1|`, where the velocity
+    `(q1 - q0) / h` is tangent.
     """
 
     def __init__(self, prefix: str = "", retraction: str = "cay"):
@@ -158,8 +158,9 @@ class S2(Space):
         return self.frame(q0).T @ self._tangent(q0, q1)
 
     def frame(self, q: ca.SX) -> ca.SX:
-        """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (-y below the
-        equator) under the least rotation of +-z to q.
+        """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (of -y below
+        the equator) under the shortest rotation of z (of -z) to q; Duff et al., Building an
+        orthonormal basis, revisited, JCGT 2017.
         """
         x, y, z = q[0], q[1], q[2]
         s = ca.if_else(z < 0, -1, 1)
@@ -170,8 +171,8 @@ class S2(Space):
         )
 
     def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
-        """By the reflection that takes q0 to -q1: for tangent vectors the least rotation of q0 to
-        q1, and orthogonal however close -q1 is to q0.
+        """By the reflection that maps q0 to -q1. On tangent vectors it equals the shortest
+        rotation of q0 to q1, and it is orthogonal also where -q1 is close to q0.
         """
         total = q0 + q1
         return w - 2 * ca.dot(total, w) / ca.sumsqr(total) * total
@@ -192,7 +193,7 @@ class S2(Space):
 
 
 def _stereographic_chord(q: ca.SX, t: ca.SX) -> ca.SX:
-    """q1 - q without the difference, whose round-off would be divided by h in a velocity."""
+    """`q1 - q` without the subtraction, whose round-off a velocity would divide by h."""
     s = ca.sumsqr(t) / 4
     return (t - 2 * s * q) / (1 + s)
 
@@ -232,9 +233,9 @@ _SPHERE_RETRACTIONS: dict[str, tuple[SphereMap, SphereMap]] = {
 
 
 class SE3(Space):
-    """Poses as unit quaternion and position; velocities and tangent vectors (rotation,
-    translation) in the body frame; `retract(g, d) = g tau(d)`. The middle of a step is that of the
-    rotations and that of the positions.
+    """Poses as unit quaternion and position (7), with velocities and tangent vectors (rotation,
+    translation) in the body frame; `retract(g, d) = g tau(d)`. The middle of a step has the middle
+    of both rotations and the mean of both positions.
 
     exp: `t = V v`, `V = I + (1 - cos a)/a^2 hat(w) + (a - sin a)/a^3 hat(w)^2` [celledoni2021
     (8)]; cay: `t = (I - hat(w)/2)^{-1} v`.
@@ -259,15 +260,16 @@ class SE3(Space):
         return np.array([1.0, 0, 0, 0, 0, 0, 0])
 
     def _retract(self, g: ca.SX, d: ca.SX) -> ca.SX:
-        turn = self.retraction.tau(d[:3])
-        t = self._inverse_stretch(d[:3], d[3:])
+        rotation = self.retraction.tau(d[:3])
+        t = self._translation(d[:3], d[3:])
         return ca.vertcat(
-            normalize(quaternion.multiply(g[:4], turn)), g[4:] + quaternion.rotate(g[:4], t)
+            normalize(quaternion.multiply(g[:4], rotation)), g[4:] + quaternion.rotate(g[:4], t)
         )
 
     def _local(self, g0: ca.SX, g1: ca.SX) -> ca.SX:
         w = self.retraction.inverse(quaternion.multiply(quaternion.conjugate(g0[:4]), g1[:4]))
-        return ca.vertcat(w, self._stretch(w) @ quaternion.rotate_back(g0[:4], g1[4:] - g0[4:]))
+        t = quaternion.rotate_back(g0[:4], g1[4:] - g0[4:])
+        return ca.vertcat(w, self._translation_inverse(w) @ t)
 
     def step_geometry(self, g0: ca.SX, d: ca.SX) -> StepGeometry:
         g1 = self._retract(g0, d)
@@ -282,16 +284,17 @@ class SE3(Space):
             ca.vertcat(m1, j1),
         )
 
-    def _stretch(self, w: ca.SX) -> ca.SX:
-        """Matrix from the translation reached to the tangent vector's translation."""
+    def _translation_inverse(self, w: ca.SX) -> ca.SX:
+        """V(w)^{-1} (3, 3): `V^{-1} t` is the translational part v of the tangent vector."""
         h = quaternion.hat(w)
         if self.retraction.name == "cay":
             return ca.SX.eye(3) - h / 2
         return ca.SX.eye(3) - h / 2 + tangent_coefficient(ca.sumsqr(w)) * h @ h
 
-    def _inverse_stretch(self, w: ca.SX, v: ca.SX) -> ca.SX:
-        turned = ca.cross(w, v)
+    def _translation(self, w: ca.SX, v: ca.SX) -> ca.SX:
+        """`t = V(w) v` (3), the translation of tau(w, v)."""
+        w_v = ca.cross(w, v)
         if self.retraction.name == "cay":
-            return (v + turned / 2 + w * ca.dot(w, v) / 4) / (1 + ca.sumsqr(w) / 4)
+            return (v + w_v / 2 + w * ca.dot(w, v) / 4) / (1 + ca.sumsqr(w) / 4)
         square = ca.sumsqr(w)
-        return v + versine(square) * turned + sine_defect(square) * ca.cross(w, turned)
+        return v + versine(square) * w_v + sine_defect(square) * ca.cross(w, w_v)

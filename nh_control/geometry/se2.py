@@ -1,5 +1,5 @@
-"""The group SE(2) in coordinates g = (theta, x, y), algebra coordinates v = (rotation, x, y)
-[kobilarov2010 App. B].
+"""The group SE(2) with elements g = (theta, x, y), algebra elements v = (rotation, x, y), and its
+retractions [kobilarov2010 App. B].
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def dcay_inverse(v: ca.SX) -> ca.SX:
 
 
 def ccsk(v: ca.SX) -> ca.SX:
-    """Canonical coordinates of the second kind, `exp(v1 e1) exp(v2 e2) exp(v3 e3)` [kobilarov2010
-    5].
+    """Canonical coordinates of the second kind,
+    `ccsk(v) = exp(v1 e1) exp(v2 e2) exp(v3 e3)` [kobilarov2010 5].
     """
     return ca.vertcat(v[0], rotate(v[0], v[1:3]))
 
@@ -95,7 +95,7 @@ def ccsk_inverse(g: ca.SX) -> ca.SX:
 
 
 def dccsk_inverse(v: ca.SX) -> ca.SX:
-    """Right-trivialized tangent's inverse: `dccsk_v = Ad_(v1, 0, 0)` because e2 and e3 commute."""
+    """Right-trivialized `dccsk^{-1}_v = Ad_(-v1, 0, 0)`: e2 and e3 commute."""
     return adjoint(ca.vertcat(-v[0], 0, 0))
 
 
@@ -112,13 +112,13 @@ def sccsk_inverse(g: ca.SX) -> ca.SX:
 
 
 def dsccsk_inverse(v: ca.SX) -> ca.SX:
-    """Right-trivialized tangent's inverse: `dsccsk_v = [[1, 0], [J t / 2, R(v1/2)]]` at the
-    reached translation t, J t = (t_y, -t_x).
+    """Right-trivialized inverse of `dsccsk_v = [[1, 0], [J t / 2, R(v1/2)]]`, with the translation
+    t of `sccsk(v)` and J t = (t_y, -t_x).
     """
     t = rotate(v[0] / 2, v[1:3])
-    lever = rotate(-v[0] / 2, ca.vertcat(t[1], -t[0]) / 2)
-    turn = adjoint(ca.vertcat(-v[0] / 2, 0, 0))
-    return ca.horzcat(ca.vertcat(1, -lever), turn[:, 1:3])
+    lever = rotate(-v[0] / 2, ca.vertcat(t[1], -t[0]) / 2)  # R(-v1/2) J t / 2
+    rotation = adjoint(ca.vertcat(-v[0] / 2, 0, 0))
+    return ca.horzcat(ca.vertcat(1, -lever), rotation[:, 1:3])
 
 
 RETRACTIONS = {

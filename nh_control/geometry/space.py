@@ -1,6 +1,4 @@
-"""What a configuration space is: how a tangent vector moves a configuration, and which tangent
-vector joins two configurations.
-"""
+"""Configuration spaces: a retraction from tangent vectors to configurations, and its inverse."""
 
 from __future__ import annotations
 
@@ -17,9 +15,12 @@ from nh_control.numerics.expressions import Vector
 
 @dataclass(frozen=True)
 class StepGeometry:
-    """One step d from q0: its end `q1` (nq), its middle (nq), the mean velocity times the step `w`
-    (nw) at the middle, and the derivatives (nq + nw, nv) of (middle, w) along trivialized
-    variations of q0 and of q1."""
+    """The step d from q0: its end `q1` (nq), its `middle` (nq), the displacement `w` (nw), h times
+    the mean velocity, at the middle, and the Jacobians j0, j1 (nq + nw, nv) of (middle, w) along
+    trivialized variations of q0 and of q1.
+
+    With them the discrete momenta of `Ld = h L(middle, w / h)` are `-j0^T dL`, `j1^T dL`.
+    """
 
     q1: ca.SX
     middle: ca.SX
@@ -30,15 +31,14 @@ class StepGeometry:
 
 class Space(ABC):
     """A configuration manifold with a retraction `q1 = retract(q0, d)` and its inverse
-    `d = local(q0, q1)`.
+    `d = local(q0, q1)`: `retract(q, 0) = q`, `local(q, retract(q, d)) = d`.
 
-    Configurations are stored with `nq` numbers named `names`, tangent vectors d with `nv` numbers
-    named `tangent_names`: plain coordinates for Rn, the body frame for a Lie group, an orthonormal
-    frame at q0 for a sphere. `retract(q, 0) = q`, `local(q, retract(q, d)) = d`. Both take CasADi
-    expressions (and return one) or arrays (and return an array). Velocities and momenta are stored
-    with `nw` numbers named
-    `velocity_names`, in a form that is smooth on the whole manifold: `v = frame(q) d`; except on
-    spheres nw = nv and the frame is the identity.
+    A configuration is stored as `nq` numbers named `names`. A tangent vector d has `nv` numbers
+    named `tangent_names`: coordinates of Rn, components in the body frame of a Lie group, or in an
+    orthonormal frame at q0 on a sphere. Velocities and momenta are stored as `nw` numbers named
+    `velocity_names`, smooth on the whole manifold: `v = frame(q) d`. Except on spheres nw = nv and
+    the frame is the identity. `retract` and `local` take CasADi expressions (and return one) or
+    arrays (and return an array).
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class Space(ABC):
 
     @property
     def nq(self) -> int:
-        """Numbers that store a configuration."""
+        """Number of stored numbers of a configuration."""
         return len(self.names)
 
     @property
@@ -59,7 +59,7 @@ class Space(ABC):
 
     @property
     def nw(self) -> int:
-        """Numbers that store a velocity."""
+        """Number of stored numbers of a velocity."""
         return len(self.velocity_names)
 
     @property
@@ -79,44 +79,46 @@ class Space(ABC):
     def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX: ...
 
     def local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Derivatives of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized variations of
-        q0 and of q1, (nv, nv) each.
+        """Jacobians of `local(q0, q1)` at `q1 = retract(q0, d)` along trivialized variations of q0
+        and of q1, (nv, nv) each.
 
-        Unless a space knows better they are derived for a Lie group, where they do not depend on
-        q0.
+        The default differentiates at the origin: on a Lie group they do not depend on q0.
         """
         return self._local_jacobians(ca.SX(self.origin), d)
 
     def _local_jacobians(self, q0: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
         e, d_ = ca.SX.sym("e", self.nv), ca.SX.sym("d", self.nv)
         end = self._retract(q0, d_)
-        moved = self._local(self._retract(q0, e), end), self._local(q0, self._retract(end, e))
-        slopes = [ca.jacobian(m, e) for m in moved]
-        at, here = ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
-        return ca.substitute(slopes[0], at, here), ca.substitute(slopes[1], at, here)
+        varied = self._local(self._retract(q0, e), end), self._local(q0, self._retract(end, e))
+        j0, j1 = (ca.jacobian(local, e) for local in varied)
+        symbols, values = ca.vertcat(e, d_), ca.vertcat(ca.SX.zeros(self.nv), d)
+        return ca.substitute(j0, symbols, values), ca.substitute(j1, symbols, values)
 
     def step_geometry(self, q0: ca.SX, d: ca.SX) -> StepGeometry:
-        """Geometry of the step d from q0; unless a space knows better `w = d`."""
+        """Geometry of the step d from q0; the default has `w = d`."""
         j0, j1 = self.local_jacobians(q0, d)
         e = ca.SX.sym("e", self.nv)
-        moved = self._middle(self._retract(q0, e), d + j0 @ e), self._middle(q0, d + j1 @ e)
-        m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in moved)
+        # a variation e of q0 or q1 changes d by j0 e or j1 e, and with it the middle
+        varied = self._middle(self._retract(q0, e), d + j0 @ e), self._middle(q0, d + j1 @ e)
+        m0, m1 = (ca.substitute(ca.jacobian(m, e), e, ca.SX.zeros(self.nv)) for m in varied)
         return StepGeometry(
             self._retract(q0, d), self._middle(q0, d), d, ca.vertcat(m0, j0), ca.vertcat(m1, j1)
         )
 
     def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
-        """Middle of the step d from q0; it must be the middle of the way back, too: here for
-        retractions whose curves `retract(q0, t d)` are geodesics.
+        """Middle of the step d from q0, which is also the middle of the step back; the default is
+        for retractions whose curves `retract(q0, t d)` are geodesics.
         """
         return self._retract(q0, d / 2)
 
     def frame(self, q: ca.SX) -> ca.SX:
-        """Velocities of the unit local coordinates at q, (nw, nv), orthonormal columns."""
+        """The velocities at q that the unit tangent vectors stand for, (nw, nv), with orthonormal
+        columns.
+        """
         return ca.SX.eye(self.nv)
 
     def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
-        """The stored velocity or momentum w (nw) at q0 carried to q1."""
+        """Parallel transport of a stored velocity or momentum w (nw) from q0 to q1."""
         return w
 
     @overload
@@ -126,8 +128,8 @@ class Space(ABC):
     def retract(self, q: Vector, d: Vector) -> np.ndarray: ...
 
     def retract(self, q: Any, d: Any) -> Any:
-        """Configuration reached from `q` (nq) along the tangent vector `d` (nv); (N, nq) where
-        one of them, or both, are tables, (N, nq) and (N, nv).
+        """Configuration (nq) reached from `q` (nq) along the tangent vector `d` (nv). With tables
+        (N, nq) or (N, nv) for one or both of them the result is (N, nq).
         """
         if _symbolic(q, d):
             return self._retract(q, d)
@@ -140,15 +142,15 @@ class Space(ABC):
     def local(self, q0: Vector, q1: Vector) -> np.ndarray: ...
 
     def local(self, q0: Any, q1: Any) -> Any:
-        """Tangent vector (nv) whose retraction from `q0` (nq) gives `q1` (nq); (N, nv) where one
-        of them, or both, are tables (N, nq).
+        """Tangent vector (nv) with `retract(q0, local(q0, q1)) = q1`. With tables (N, nq) for one
+        or both of them the result is (N, nv).
         """
         if _symbolic(q0, q1):
             return self._local(q0, q1)
         return _evaluate(self._functions["local"], (q0, self.nq), (q1, self.nq))
 
     def velocity(self, q0: Vector, q1: Vector) -> np.ndarray:
-        """Velocity (nw) at `q0` (nq) of the way to `q1` (nq) in unit time,
+        """Velocity (nw) at `q0` (nq) that leads to `q1` (nq) in unit time,
         `frame(q0) local(q0, q1)`.
         """
         return _evaluate(self._functions["velocity"], (q0, self.nq), (q1, self.nq))
@@ -168,8 +170,8 @@ def _symbolic(*args: object) -> bool:
 
 
 def _evaluate(function: ca.Function, *args: tuple[Vector, int]) -> np.ndarray:
-    """A function of vectors, or of the rows of tables, in one call; a vector goes with every
-    row.
+    """The function of vectors, or row by row of tables (N, n) in one call; a vector is used for
+    every row.
     """
     arrays, rows = [], set()
     for i, (value, size) in enumerate(args):

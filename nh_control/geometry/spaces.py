@@ -1,4 +1,4 @@
-"""Configuration spaces: vectors, planar poses, products, and the states over a space."""
+"""Configuration spaces R^n and SE(2), products of spaces, and the phase space over a space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nh_control.geometry.space import StepGeometry as StepGeometry
 
 
 class Rn(Space):
-    """The vector space R^n: `retract(q, d) = q + d`; angles that count turns live here too."""
+    """The vector space R^n, `retract(q, d) = q + d`; also for angles that count turns."""
 
     def __init__(self, *names: str, velocity_names: Sequence[str] = ()):
         if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
@@ -51,12 +51,11 @@ class Rn(Space):
 
 
 class SE2(Space):
-    """Planar poses (theta, x, y), theta unwrapped; tangent vectors are body-frame (rotation,
-    forward, side).
+    """Planar poses (theta, x, y) with unwrapped theta; tangent vectors are (rotation, forward,
+    side) in the body frame.
 
-    `retract(g, d) = g tau(d)` with tau one of `se2.RETRACTIONS`; linearizations and midpoints use
-    the exponential. Local coordinates reach poses up to |rotation| < 2 pi for exp, ccsk and sccsk
-    and < pi for cay.
+    `retract(g, d) = g tau(d)` with tau one of `se2.RETRACTIONS`; midpoints use the exponential.
+    `local` reaches relative rotations below 2 pi for exp, ccsk and sccsk, below pi for cay.
     """
 
     def __init__(
@@ -163,12 +162,12 @@ class Product(Space):
 
 
 class PhaseSpace(Space):
-    """States (q, p) of a space: configurations with momenta stored as the space stores velocities;
-    local coordinates (dq, dp), each nv.
+    """Phase space: states (q, p) over a space, with momenta stored like velocities; local
+    coordinates are (dq, dp), nv numbers each.
 
     `retract((q, p), (dq, dp)) = (q1, transport(q, q1, p + frame(q) dp))` with
-    `q1 = retract(q, dq)`. Momenta in the places `dropped` (of velocities that are stored like
-    local coordinates) and their local coordinates in the places `dropped_local` are left out.
+    `q1 = retract(q, dq)`. The momenta at the indices `dropped` (of factors where nw = nv) and the
+    local coordinates at the indices `dropped_local` are left out.
     """
 
     def __init__(
@@ -201,8 +200,8 @@ class PhaseSpace(Space):
     def _retract(self, x: ca.SX, dx: ca.SX) -> ca.SX:
         q, p = x[: self.base.nq], x[self.base.nq :]
         q1 = self.base._retract(q, dx[: self.base.nv])
-        moved = p + self._frame(q) @ dx[self.base.nv :]
-        return ca.vertcat(q1, self._transport(q, q1, moved))
+        p1 = p + self._frame(q) @ dx[self.base.nv :]
+        return ca.vertcat(q1, self._transport(q, q1, p1))
 
     def _local(self, x0: ca.SX, x1: ca.SX) -> ca.SX:
         n = self.base.nq
@@ -219,7 +218,9 @@ class PhaseSpace(Space):
 
 
 def _stack(blocks: Sequence[tuple[int, ca.SX]]) -> ca.SX:
-    """Block diagonal of the upper (nq) rows of every block above that of their lower rows."""
+    """The block diagonal of all upper parts (first nq rows of each block) above the block diagonal
+    of all lower parts.
+    """
     return ca.vertcat(
         ca.diagcat(*(b[:n, :] for n, b in blocks)), ca.diagcat(*(b[n:, :] for n, b in blocks))
     )
