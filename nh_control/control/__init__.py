@@ -1,4 +1,12 @@
-"""Controllers on the exact linearization of a discrete system."""
+"""Control on the exact linearization of a discrete system, in local coordinates of its states.
+
+- LQR: `lqr` (time-varying, stationary, periodic), `stationary`, `linear_quadratic`
+- tracking: `LqrTracker`, `Controller`, `damping`, `equilibrium`, `feedback_law`
+- optimal control: `costs`, `optimize` (projection operator), `collocation` (DMOC), `projection`
+- estimation: `estimation` (Kalman filter), `identification` (of parameters), `input_history`
+- runs: `closed_loop`, `rollout`, `run_data`
+- payload: `paths`, `payload_flatness`, `guidance`, `geometric`; new references: `reference_sequence`
+"""
 
 from nh_control.control import lqr
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium

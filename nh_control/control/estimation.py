@@ -21,8 +21,8 @@ from nh_control.numerics.compiled import Functions
 
 @dataclass(frozen=True)
 class Belief:
-    """What is known of a state: the true one is `retract(x, e)` with an error e of mean zero and
-    covariance P (ndx, ndx).
+    """A state estimate x (nx) with its covariance: the true state is `retract(x, e)` with an error
+    e of mean zero and covariance P (ndx, ndx).
     """
 
     x: np.ndarray
@@ -31,8 +31,8 @@ class Belief:
 
 @dataclass(frozen=True)
 class Innovation:
-    """A measurement less what a belief expects of it, `value` (n), with its slope H (n, ndx) by
-    the state and its covariance `S = H P H^T + V` (n, n).
+    """A measurement less its prediction, `value` (n), with the Jacobian H (n, ndx) of the
+    measurement by the state and the covariance `S = H P H^T + V` (n, n) of the innovation.
     """
 
     value: np.ndarray
@@ -41,19 +41,20 @@ class Innovation:
 
     @property
     def deviation(self) -> float:
-        """The largest of its numbers in standard deviations, `max_i |value_i| / sqrt(S_ii)`."""
+        """The largest component in standard deviations, `max_i |value_i| / sqrt(S_ii)`."""
         return float(np.max(np.abs(self.value) / np.sqrt(np.diag(self.S))))
 
 
 class KalmanFilter:
-    """Extended Kalman filter of `x1 = retract(f(x, u), w)`, w of covariance W (ndx, ndx), from
-    measurements with noise of covariance V.
+    """Extended Kalman filter for `x1 = retract(f(x, u), w)` with process noise w of covariance W
+    (ndx, ndx) and measurement noise n of covariance V.
 
-    Measured are configurations, `y = retract(q, n)` with n (nv), unless `measurement(x)` gives a
-    vector h(x) as CasADi expression of the state: then
-    `y = h(x) + n`. Covariances are in the local coordinates of the estimate, and are carried to
-    those of the next one by the exact derivative. On Rn and a linear system it is the Kalman
-    filter. Raises ValueError for covariances of wrong shape, W not semidefinite or V not definite.
+    The measurement is a configuration, `y = retract(q, n)` with n (nv), or, if `measurement(x)`
+    gives a vector h(x) as a CasADi expression of the state, `y = h(x) + n`. Covariances are in the
+    local coordinates of the estimate; the exact derivative transforms them when the estimate moves
+    (the reset of an error-state filter, Sola 2017, 6.3). For a linear system on Rn it is the
+    Kalman filter. Raises ValueError for covariances of wrong shape, W not
+    semidefinite or V not definite.
     """
 
     def __init__(
@@ -77,9 +78,9 @@ class KalmanFilter:
             )
 
     def predict(self, belief: Belief, u: ArrayLike, step: DiscreteSystem | None = None) -> Belief:
-        """Belief after a step under the input u (nu): `P <- A P A^T + W`, or that of the same
-        system with another `step`, which has a part of W in proportion; raises StepFailed, and
-        ValueError for what is not finite.
+        """Belief after a step under the input u (nu), `x <- f(x, u), P <- A P A^T + W`; `step` is
+        the same system with another step size, for which W is scaled in proportion. Raises
+        StepFailed, and ValueError for a belief that is not finite.
         """
         self._require_finite(belief)
         step = step or self.dsys
@@ -96,9 +97,7 @@ class KalmanFilter:
         return self.correct(belief, self.innovation(belief, y))
 
     def innovation(self, belief: Belief, y: ArrayLike) -> Innovation:
-        """What the measurement y says that the belief did not expect; raises ValueError as
-        `update`.
-        """
+        """The measurement y less its prediction from the belief; raises ValueError as `update`."""
         self._require_finite(belief)
         difference, H = self._functions("innovation", belief.x, self._measured(y))
         return Innovation(difference[:, 0], H, H @ belief.P @ H.T + self.V)
@@ -106,10 +105,12 @@ class KalmanFilter:
     def correct(self, belief: Belief, innovation: Innovation) -> Belief:
         """The second part of `update`: the belief after the measurement with this innovation."""
         H = innovation.H
+        # Kalman gain K = P H^T S^{-1}
         K = np.linalg.solve(innovation.S, H @ belief.P).T
         rest = np.eye(self.dsys.ndx) - K @ H
-        x, carry = self._functions("correct", belief.x, K @ innovation.value)
-        P = carry @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ carry.T
+        x, transform = self._functions("correct", belief.x, K @ innovation.value)
+        # covariance in Joseph's form, then in the local coordinates of the new estimate
+        P = transform @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ transform.T
         return Belief(x[:, 0], (P + P.T) / 2)
 
     def expected(self, x: ArrayLike) -> np.ndarray:
@@ -140,10 +141,11 @@ class KalmanFilter:
         else:
             expected = ca.vertcat(self._measurement(x))
             y = ca.SX.sym("y", expected.shape[0])
-            slope = ca.jacobian(ca.vertcat(self._measurement(phase.retract(x, e))), e)
-            difference, H = y - expected, ca.substitute(slope, e, ca.SX.zeros(d.ndx))
+            jacobian = ca.jacobian(ca.vertcat(self._measurement(phase.retract(x, e))), e)
+            difference, H = y - expected, ca.substitute(jacobian, e, ca.SX.zeros(d.ndx))
+        # the error in coordinates at x + dx, by the error in coordinates at x
         corrected = phase.retract(x, dx)
-        carry = ca.jacobian(phase.local(corrected, phase.retract(x, dx + e)), e)
+        transform = ca.jacobian(phase.local(corrected, phase.retract(x, dx + e)), e)
         return Functions(
             f"{d.system.name}_kalman",
             [
@@ -154,18 +156,18 @@ class KalmanFilter:
                 ca.Function(
                     "correct",
                     [x, dx],
-                    [corrected, ca.substitute(carry, e, ca.SX.zeros(d.ndx))],
+                    [corrected, ca.substitute(transform, e, ca.SX.zeros(d.ndx))],
                     ["x", "dx"],
-                    ["x1", "carry"],
+                    ["x1", "transform"],
                 ),
             ],
         )
 
 
 class OutputFeedback:
-    """A controller that gets measurements, with a filter's estimate in place of the state.
+    """A controller that gets measurements: it uses a filter's estimate instead of the state.
 
-    Its memory is the belief before the next measurement, and the controller's own.
+    Its memory is the belief before the next measurement and the memory of the inner controller.
     """
 
     def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):

@@ -1,4 +1,6 @@
-"""Minimum of a quadratic cost over the tangents of a trajectory."""
+"""The linear-quadratic subproblem of trajectory optimization: the minimum of a quadratic cost over
+the tangents of a trajectory.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,27 @@ def solve_linear_quadratic(
     `sum_k g_k . y_k + 1/2 y_k^T W_k y_k + g_N . z_N + 1/2 z_N^T W_N z_N`, `y = (z, v)`,
     `z' = A z + B v`, `z_0 = 0`.
 
-    Riccati with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`,
-    `v = -H_vv^{-1} (H_vz z + h_v)`. None where an H_vv is not positive definite: then there is no
+    The Riccati recursion with affine terms: `H = W + [A B]^T P' [A B]`, `h = g + [A B]^T p'`,
+    `v = -H_vv^{-1} (H_vz z + h_v)`. None if an H_vv is not positive definite: then the cost has no
     minimum.
     """
     steps, n, m = B.shape
     gains, P, p = np.empty((steps, m, n + 1)), end_hessian, end_gradient
     for k in reversed(range(steps)):
+        # quadratic model of stage and cost to go over y = (z, v): Hessian H, gradient h
         ab = np.hstack([A[k], B[k]])
         h = np.empty((n + m, n + m + 1))
         h[:, :-1] = hessians[k] + ab.T @ P @ ab
         h[:, -1] = gradients[k] + ab.T @ p
+        # feedback and feedforward of v by a Cholesky factorization of H_vv
         right = h[n:, [*range(n), -1]]
         _, gains[k], failed = dposv(h[n:, n:-1], right)
         if failed:
             return None
+        # cost to go: P = H_zz - H_zv H_vv^{-1} H_vz, p = h_z - H_zv H_vv^{-1} h_v
         reduced = h[:n, [*range(n), -1]] - h[n:, :n].T @ gains[k]
         P, p = (reduced[:, :n] + reduced[:, :n].T) / 2, reduced[:, n]
+    # forward sweep from z_0 = 0
     z, v = np.zeros((steps + 1, n)), np.empty((steps, m))
     for k in range(steps):
         v[k] = -gains[k, :, :n] @ z[k] - gains[k, :, n]

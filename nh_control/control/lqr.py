@@ -1,8 +1,7 @@
-"""Discrete linear-quadratic regulators in the local coordinates of a system's state space.
+"""Discrete linear-quadratic regulators (LQR) in the local coordinates of a system's state space.
 
-Costs are `sum_k dx_k^T Q dx_k + du_k^T R du_k` with `dx_k = local(x_d,k, x_k)`; the control is
-`u = u_d - K dx`,
-`K = (R + B^T P' B)^{-1} B^T P' A` [johnson2014 (36), gain corrected].
+The cost is `sum_k dx_k^T Q dx_k + du_k^T R du_k` with `dx_k = local(x_d,k, x_k)`. The optimal
+input is `u = u_d - K dx`, `K = (R + B^T P' B)^{-1} B^T P' A` [johnson2014 (36), gain corrected].
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
 MARGINAL = 1e-6
-"""Eigenvalues of modulus above 1 - MARGINAL need control."""
+"""A mode must be controllable if the modulus of its eigenvalue is above 1 - MARGINAL."""
 
 FEASIBLE = 1e-6
-"""Largest gap, in local coordinates, between a step and the next state of a trajectory that is
-taken as feasible.
+"""A trajectory counts as feasible if the gap between each step and the next state is not larger
+than this, in local coordinates.
 """
 
 
@@ -37,8 +36,8 @@ Stage: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class NotStabilizable(ValueError):
-    """The linearization has directions that neither decay nor can be influenced; `directions` (d,
-    ndx, less what was left out) are unit left eigenvectors.
+    """The linearization has modes that neither decay nor are controllable; `directions` (d, n) are
+    their unit left eigenvectors over the n coordinates that are not excluded.
     """
 
     def __init__(self, message: str, directions: np.ndarray):
@@ -61,8 +60,8 @@ def linearize_along(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A (N, ndx, ndx) and B (N, ndx, nu) at every step of the trajectory.
 
-    Raises ValueError where the trajectory is not of this system, or a step misses the next state
-    by more than `gap`.
+    Raises ValueError for a trajectory with other states, inputs or step than the system's, and for
+    a step that misses the next state by more than `gap`.
     """
     if (
         trajectory.states.shape[1] != dsys.nx
@@ -98,8 +97,9 @@ def finite_horizon(
     Qf: ArrayLike | None = None,
     gap: float = FEASIBLE,
 ) -> Gains:
-    """Time-varying LQR about a trajectory that is feasible up to `gap`, `P = Q + A^T P' (A - B K)`
-    backwards from P_N = Qf (Q if not given); Q, Qf (ndx, ndx), R (nu, nu).
+    """Time-varying LQR about a trajectory that is feasible up to `gap`: the Riccati recursion
+    `P = Q + A^T P' (A - B K)` [johnson2014 (36)] backwards from P_N = Qf (Q if not given), with Q,
+    Qf (ndx, ndx), R (nu, nu).
 
     Raises ValueError as `linearize_along` and `checked_weights` do.
     """
@@ -110,15 +110,17 @@ def finite_horizon(
 def riccati(
     A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, P_end: np.ndarray
 ) -> Gains:
-    """Backward Riccati recursion over A (N, n, n), B (N, n, m) from P_N = P_end; every P is
-    symmetrized.
+    """Riccati recursion backwards over A (N, n, n), B (N, n, m) from P_N = P_end [johnson2014
+    (36)]; every P is symmetrized.
     """
     steps, n, m = B.shape
     K, P = np.empty((steps, m, n)), np.empty((steps + 1, n, n))
     P[steps] = P_end
     for k in reversed(range(steps)):
+        # gain: K = (R + B^T P' B)^{-1} B^T P' A
         pb = P[k + 1] @ B[k]
         K[k] = np.linalg.solve(R + B[k].T @ pb, pb.T @ A[k])
+        # cost to go: P = Q + A^T P' (A - B K)
         p = Q + A[k].T @ P[k + 1] @ (A[k] - B[k] @ K[k])
         P[k] = (p + p.T) / 2
     return Gains(K, P)
@@ -172,12 +174,13 @@ def kept_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]
 
 
 def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: ArrayLike) -> Gains:
-    """Periodic LQR about one period of a motion that closes up to a symmetry of the dynamics (a
-    gait), stabilizing for all time.
+    """Periodic LQR about one period of a motion that repeats up to a symmetry of the dynamics (a
+    gait): the gains stabilize it for all time.
 
-    The Riccati map of the period, `(A, G, H)` with `P -> H + A^T P (I + G P)^{-1} A`, is composed
-    over the steps and doubled to its fixed point. Raises ValueError if the linearization after the
-    period is not the one at its start, NotStabilizable if directions are out of reach.
+    The Riccati map of a period, `P -> H + A^T P (I + G P)^{-1} A`, is composed from its steps and
+    iterated to its fixed point by the structure-preserving doubling algorithm (Anderson 1978; Chu,
+    Fan, Lin and Wang 2004). Raises ValueError if the linearization after the period differs
+    from the first one, NotStabilizable for modes that no input reaches.
     """
     Q, R, _ = checked_weights(dsys, Q, R)
     A, B = linearize_along(dsys, trajectory)
@@ -188,15 +191,18 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: Arra
             f"{dsys}: trajectory {trajectory.name!r} is not periodic: the linearization after "
             f"the period differs by {gap:.1e}"
         )
+    # the Riccati map of every step has (A, G, H) = (A_k, B_k R^{-1} B_k^T, Q); compose the period
     stage = [(a, b @ np.linalg.solve(R, b.T), Q) for a, b in zip(A, B)]
     period = stage[0]
     for nxt in stage[1:]:
         period = _compose(period, nxt)
     reach, names = np.zeros((dsys.ndx, dsys.ndx)), dsys.state_space.tangent_names
+    # transition matrix and controllability Gramian of the period
     transition = np.eye(dsys.ndx)
     for a, g, _ in stage:
         transition, reach = a @ transition, a @ reach @ a.T + g
     _require_stabilizable(dsys, transition, reach, names, stationary=False)
+    # doubling: the composed map stands for 1, 2, 4, ... periods; its H tends to the fixed point
     for _ in range(60):
         doubled = _compose(period, period)
         change = np.abs(doubled[2] - period[2]).max()
@@ -207,14 +213,16 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: Arra
     defect = np.abs(gains.P[0] - gains.P[-1]).max() / np.abs(gains.P[0]).max()
     if not defect <= 1e-6:
         raise np.linalg.LinAlgError(
-            f"{dsys}: the periodic Riccati equation did not settle: relative defect {defect:.1e} "
-            f"over one period"
+            f"{dsys}: the periodic Riccati iteration did not converge: relative defect "
+            f"{defect:.1e} over one period"
         )
     return gains
 
 
 def _compose(first: Stage, second: Stage) -> Stage:
-    """The Riccati map of two stages in a row, each (A, G, H)."""
+    """The Riccati map of two stages in sequence, each (A, G, H):
+    `A = A2 W^{-1} A1, G = G2 + A2 W^{-1} G1 A2^T, H = H1 + A1^T H2 W^{-1} A1`, `W = I + G1 H2`.
+    """
     a1, g1, h1 = first
     a2, g2, h2 = second
     w = np.eye(len(a1)) + g1 @ h2
@@ -230,8 +238,9 @@ def _require_stabilizable(
     names: Sequence[str],
     stationary: bool,
 ) -> None:
-    """Popov-Belevitch-Hautus: every left eigenspace that does not decay must meet the columns of
-    `reach`.
+    """Raises NotStabilizable unless the pair (transition, reach) is stabilizable, by the test of
+    Popov, Belevitch and Hautus: `[transition - value I, reach]` must have full rank for every
+    eigenvalue that does not decay.
     """
     n, what = len(names), "the linearization" + " over one period" * (not stationary)
     values, out_of_reach = np.linalg.eigvals(transition), []
@@ -241,6 +250,7 @@ def _require_stabilizable(
         if value.imag < 0 or any(abs(value - other) < 1e-4 for other in done):
             continue
         done.append(value)
+        # left singular vectors of singular value 0 are left eigenvectors normal to `reach`
         pencil = np.hstack([transition - value * np.eye(n), reach])
         left, sizes, _ = np.linalg.svd(pencil)
         out_of_reach += [(value, left[:, i]) for i in range(n) if sizes[i] < 1e-8 * scale]
@@ -257,12 +267,12 @@ def _require_stabilizable(
 
 
 def _leaving_out(directions: np.ndarray, names: Sequence[str]) -> str:
-    """How to leave out the coordinates with most weight in the directions, one for each."""
+    """The remedy: exclude the coordinate with the largest weight in each direction."""
     chosen: list[int] = []
     for w in directions:
         chosen.append(int(np.argmax(np.where(np.isin(range(len(w)), chosen), 0.0, np.abs(w)))))
     left_out = tuple(names[i] for i in sorted(chosen))
-    return f", or leave coordinates out of the problem, `excluded={left_out}`"
+    return f", or exclude coordinates from the problem, `excluded={left_out}`"
 
 
 def _combination(w: np.ndarray, names: Sequence[str]) -> str:

@@ -1,5 +1,5 @@
-"""Stationary LQR of some of the coordinates of a linear system, the others going their own way: a
-conserved momentum, the angles of wheels, a disturbance.
+"""Stationary LQR of some coordinates of a linear system, where the others cannot or need not be
+stabilized: a conserved momentum, the angles of wheels, a disturbance.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from scipy.linalg import qr, solve_discrete_are
 
 @dataclass(frozen=True)
 class StationaryGain:
-    """Feedback gain K (nu, ndx), cost matrix P (ndx, ndx) and closed-loop poles of what is held
-    (ndx, or less)."""
+    """Feedback gain K (nu, ndx), cost matrix P (ndx, ndx) and the closed-loop poles of the
+    stabilized coordinates (ndx, or less)."""
 
     K: np.ndarray
     P: np.ndarray
@@ -22,14 +22,18 @@ class StationaryGain:
 
 
 def decoupling_transform(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> np.ndarray:
-    """T (n, n) of coordinates `dy = T dx` that are those of dx but for combinations w dx which
-    nothing changes, `w A = w, w B = 0`: as many coordinates that are not `kept` (indices) make
-    place for them; the identity where they are not enough.
+    """T (n, n) of coordinates `dy = T dx` in which invariants replace coordinates: combinations
+    w dx with `w A = w, w B = 0`, which no step and no input changes.
+
+    Only coordinates that are not `kept` (indices) are replaced; T is the identity where there are
+    fewer of them than invariants.
     """
     T, others = np.eye(len(A)), [i for i in range(len(A)) if i not in kept]
+    # invariants: the left null space of [A - I, B]
     left, sizes, _ = np.linalg.svd(np.hstack([A - np.eye(len(A)), B]))
     w = left[:, sizes < 1e-8 * (np.abs(A).max() + np.abs(B).max())].T
     if 0 < len(w) <= len(others):
+        # the coordinates to replace: columns of w that QR with pivoting finds most independent
         chosen = [others[i] for i in qr(w[:, others], mode="r", pivoting=True)[1][: len(w)]]
         if np.linalg.cond(w[:, chosen]) < 1e8:
             T[chosen] = np.linalg.solve(w[:, chosen], w)
@@ -51,30 +55,33 @@ def stationary(
     kept: Sequence[int],
     T: np.ndarray,
 ) -> StationaryGain:
-    """Stationary LQR of the coordinates k = `kept` (indices) of `dy = T dx` while the others, l,
-    go their own way, `dy_l' = A_ll dy_l`.
+    """Stationary LQR of the coordinates k = `kept` (indices) of `dy = T dx`, with the others, l,
+    as an autonomous signal `dy_l' = A_ll dy_l`.
 
-    With `C = A_kk - B_k K_k` the cost of both is `P_kl = Q_kl + C^T (P_kk A_kl + P_kl A_ll)`, and
-    `K_l = (R + B_k^T P_kk B_k)^{-1} B_k^T (P_kk A_kl + P_kl A_ll)`. That of l alone, which changes
-    no gain, is the least one that leaves P positive semidefinite.
+    P_kk and K_k solve the algebraic Riccati equation of k alone. With `C = A_kk - B_k K_k` the
+    mixed cost solves the Sylvester equation `P_kl = Q_kl + C^T (P_kk A_kl + P_kl A_ll)`, and
+    `K_l = (R + B_k^T P_kk B_k)^{-1} B_k^T (P_kk A_kl + P_kl A_ll)`. No gain depends on P_ll;
+    it is the least one that keeps P positive semidefinite.
     """
     others = [i for i in range(len(A)) if i not in kept]
     k, kl, l = np.ix_(kept, kept), np.ix_(kept, others), np.ix_(others, others)
     A, B = change_coordinates(A, B, T)
     Q = np.linalg.solve(T.T, np.linalg.solve(T.T, Q).T)
     K, P = np.zeros((B.shape[1], len(A))), np.zeros(A.shape)
+    # the coordinates k alone: algebraic Riccati equation
     P_k = solve_discrete_are(A[k], B[kept], Q[k], R)
     K_k = np.linalg.solve(R + B[kept].T @ P_k @ B[kept], B[kept].T @ P_k @ A[k])
-    C, way = A[k] - B[kept] @ K_k, A[l]
+    C, A_l = A[k] - B[kept] @ K_k, A[l]
     poles = np.linalg.eigvals(C)
-    both = Q[kl] + C.T @ P_k @ A[kl]
-    while len(others) and np.abs(C).max() > 1e-20:  # sum of (C^T)^i both A_ll^i, doubled
-        both, C, way = both + C.T @ both @ way, C @ C, way @ way
-    P[k], P[kl], P[np.ix_(others, kept)] = P_k, both, both.T
-    P[l] = both.T @ np.linalg.lstsq(P_k, both, rcond=1e-12)[0]
+    # Sylvester equation of P_kl: its solution sum_i (C^T)^i S A_ll^i, by doubling (Smith 1968)
+    P_kl = Q[kl] + C.T @ P_k @ A[kl]
+    while len(others) and np.abs(C).max() > 1e-20:
+        P_kl, C, A_l = P_kl + C.T @ P_kl @ A_l, C @ C, A_l @ A_l
+    P[k], P[kl], P[np.ix_(others, kept)] = P_k, P_kl, P_kl.T
+    P[l] = P_kl.T @ np.linalg.lstsq(P_k, P_kl, rcond=1e-12)[0]  # Schur complement 0
     K[:, kept] = K_k
     K[:, others] = np.linalg.solve(
-        R + B[kept].T @ P_k @ B[kept], B[kept].T @ (P_k @ A[kl] + both @ A[l])
+        R + B[kept].T @ P_k @ B[kept], B[kept].T @ (P_k @ A[kl] + P_kl @ A[l])
     )
-    P = T.T @ P @ T
+    P = T.T @ P @ T  # back to the coordinates dx
     return StationaryGain(K @ T, (P + P.T) / 2, poles)
