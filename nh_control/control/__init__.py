@@ -5,7 +5,7 @@
 - optimal control: `costs`, `optimize` (projection operator), `collocation` (DMOC), `projection`
 - estimation: `estimation` (Kalman filter), `identification` (of parameters), `input_history`
 - runs: `closed_loop`, `rollout`, `run_data`
-- payload: `paths`, `payload_flatness`, `guidance`, `geometric`; new references: `reference_sequence`
+- references: `paths`, `payload_flatness`, `guidance`, `reference_sequence`; `geometric` control
 """
 
 from nh_control.control import lqr
