@@ -20,12 +20,12 @@ from nh_control.numerics.compiled import Functions
 
 @dataclass(frozen=True)
 class Cost:
-    """`J = sum_{k<N} stage(x_k, u_k, w_k) + terminal(x_N, w_N)` as CasADi expressions of state x
-    (nx), input u (nu) and the numbers w_k of node k.
+    """`J = sum_{k<N} stage(x_k, u_k, w_k) + terminal(x_N, w_N)` with CasADi expressions of state x
+    (nx), input u (nu) and parameters w_k of node k.
 
     `parameters` (N + 1, n_w) are the w_k; a cost without them fits trajectories of any length.
-    Costs add. Raises ValueError for parameters of another shape, or when costs of different
-    lengths are added.
+    Costs can be added. Raises ValueError for parameters of another shape, or when costs of
+    different lengths are added.
     """
 
     stage: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
@@ -122,8 +122,8 @@ def limit_bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.n
 
 
 def limit_excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> float:
-    """By how much a trajectory exceeds the limits at worst, as a fraction of their distance;
-    negative inside. The first state is given, and does not count.
+    """The largest violation of the limits by a trajectory, as a fraction of the distance between
+    them; negative if all limits hold. The first state is given and does not count.
     """
     both, span = limit_bounds(dsys, limits)
     values = np.hstack([trajectory.states[1:], trajectory.inputs])
@@ -136,10 +136,10 @@ def barrier_cost(
     """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance
     between them (in their units, if only one is finite).
 
-    `b(s) = -log(s)` for s > d = `relaxed`, and its quadratic continuation
-    `((s - 2 d)^2 / d^2 - 1) / 2 - log(d)` below, so that a trajectory outside has a cost, too
-    (Hauser and Saccon, A barrier function method for the optimization of trajectory functionals,
-    2006, (6)). The last node limits states only.
+    `b(s) = -log(s)` for s > d = `relaxed`, with the quadratic extension `((s - 2 d)^2 / d^2 - 1) /
+    2 - log(d)` below, so that the cost is also finite outside the limits (Hauser and Saccon, A
+    barrier function method for the optimization of trajectory functionals, 2006, (6)). At the last
+    node only states have limits.
     """
     both, span = limit_bounds(dsys, limits)
 
@@ -163,7 +163,7 @@ def barrier_cost(
 
 
 def _relaxed_log(s: ca.SX, d: ca.SX) -> ca.SX:
-    inside = s > d
+    inside = s > d  # the branch not taken is evaluated at 1, where log is finite
     return ca.if_else(
         inside, -ca.log(ca.if_else(inside, s, 1)), (((s - 2 * d) / d) ** 2 - 1) / 2 - ca.log(d)
     )
@@ -181,8 +181,8 @@ class Expansion:
     end_hessian: np.ndarray
 
     def slope(self, z: np.ndarray, v: np.ndarray) -> float:
-        """Derivative of the cost along a variation z (N + 1, ndx) of the states and v (N, nu) of
-        the inputs.
+        """Directional derivative of the cost along variations z (N + 1, ndx) of the states and v
+        (N, nu) of the inputs.
         """
         return float(np.sum(self.gradients * np.hstack([z[:-1], v])) + self.end_gradient @ z[-1])
 
@@ -230,17 +230,17 @@ def compile_cost(dsys: DiscreteSystem, cost: Cost) -> CompiledCost:
     """
     x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_w)
     dx = ca.SX.sym("dx", dsys.ndx)
-    moved = dsys.state_space.retract(x, dx)
+    varied = dsys.state_space.retract(x, dx)  # derivatives by dx at dx = 0
 
     def derivatives(value: ca.SX, variables: ca.SX) -> list[ca.SX]:
         hessian, gradient = ca.hessian(value, variables)
         return ca.substitute([gradient, hessian], [dx], [ca.SX.zeros(dsys.ndx)])
 
-    stage, end = ca.SX(cost.stage(moved, u, w)), ca.SX(cost.terminal(moved, w))
-    for what, value in (("stage", stage), ("terminal", end)):
+    stage, end = ca.SX(cost.stage(varied, u, w)), ca.SX(cost.terminal(varied, w))
+    for which, value in (("stage", stage), ("terminal", end)):
         if value.shape != (1, 1):
             raise ValueError(
-                f"{dsys}: the {what} cost must be one expression, got shape {value.shape}"
+                f"{dsys}: the {which} cost must be one expression, got shape {value.shape}"
             )
     both, last, results = ["x", "u", "w"], ["x", "w"], ["gradient", "hessian"]
     functions = [

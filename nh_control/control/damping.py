@@ -1,4 +1,4 @@
-"""Inputs that bring a motion to rest as far as they can."""
+"""Damping: inputs that bring a motion to rest as far as the actuators allow."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
 DAMPING_S = 0.2
-"""Time in which most of a motion is taken away, where nothing else is asked."""
+"""Default time constant of the damping."""
 REACHED = 1e-9
-"""Part of the largest effect of an input below which a combination of inputs has none."""
+"""A combination of inputs has no effect if its effect is below this fraction of the largest one.
+"""
 
 
 def damping_input(
     dsys: DiscreteSystem, x: ArrayLike, time_s: float, external: int = 0
 ) -> np.ndarray:
-    """Input (nu), within the limits, that takes away the part of the momenta that inputs reach, in
-    about `time_s`; the last `external` forces are from outside, and 0.
+    """Input (nu) within the limits that brings the momenta to zero in about `time_s`, as far as
+    inputs reach them. The last `external` inputs are external forces; they stay 0.
 
-    `u = -(h / time_s) argmin_w |rho + B w|^2` in the metric of the kinetic energy, with B the
-    derivative of the momenta by the inputs over a step; prescribed coordinates stay. Raises
-    ValueError for a time that is not positive and StepFailed where there is no step.
+    `u = (h / time_s) argmin_w |rho + B w|^2` in the metric of the kinetic energy, with B the
+    Jacobian of the momenta by the inputs over a step; prescribed coordinates do not move. Raises
+    ValueError for a time that is not positive and StepFailed if no step is possible.
     """
     if not time_s > 0:
         raise ValueError(f"damping needs a time > 0, got {time_s} s")
@@ -42,8 +43,8 @@ def damping_input(
 def damping_or_idle(
     dsys: DiscreteSystem, x: ArrayLike, time_s: float = DAMPING_S, external: int = 0
 ) -> np.ndarray:
-    """`damping_input`, or, at states x (nx) from which there is no step, inputs (nu) of no forces
-    that leave prescribed coordinates where they are.
+    """`damping_input`, or, at states x (nx) from which no step is possible, zero-force inputs (nu)
+    that hold the prescribed coordinates.
     """
     try:
         return damping_input(dsys, x, time_s, external)
@@ -52,8 +53,8 @@ def damping_or_idle(
 
 
 def _energy_metric(dsys: DiscreteSystem, rest: np.ndarray, momenta: slice) -> np.ndarray:
-    """Matrix of the kinetic energy `e^T G e / 2` of momenta e, in local coordinates at a state of
-    rest.
+    """Matrix G (n_rho, n_rho) of the kinetic energy `e^T G e / 2` of momenta e in local
+    coordinates at a state of rest, by polarization: `G_ij = E(e_i + e_j) - E(e_i) - E(e_j)`.
     """
     units = np.eye(dsys.ndx)[momenta]
     sums = (units[:, None] + units).reshape(-1, dsys.ndx)

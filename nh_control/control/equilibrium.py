@@ -1,6 +1,4 @@
-"""Equilibria of discrete systems, found by solving for a state and an input that a step does not
-move.
-"""
+"""Equilibria of discrete systems: a state and an input under which a step does not move."""
 
 from __future__ import annotations
 
@@ -15,7 +13,9 @@ from nh_control.discrete.system import DiscreteSystem
 MAX_ITERATIONS = 50
 MAX_HALVINGS = 12
 TARGET, ACCEPT = 1e-13, 1e-10
-"""Motion of a step, in local coordinates, at which the search ends, and that of an equilibrium."""
+"""The search ends at a motion per step of TARGET, in local coordinates; a result is an equilibrium
+if its motion is not larger than ACCEPT.
+"""
 
 
 class NoEquilibrium(ValueError):
@@ -31,13 +31,13 @@ class NoEquilibrium(ValueError):
 def equilibrium(
     dsys: DiscreteSystem, x_guess: ArrayLike, u_guess: ArrayLike, fixed: Sequence[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0`, near a guess: Gauss-Newton with
-    exact derivatives, steps halved until the motion decreases.
+    """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0` near a guess, by Gauss-Newton
+    with exact derivatives; a change is halved until the motion decreases.
 
-    Where there are many equilibria each change (dx, du) is the least one that solves
-    `[A - I, B] (dx, du) = -local(x, x1)` in local coordinates; coordinates and inputs named in
-    `fixed` keep their guess. Input limits are not considered. Raises NoEquilibrium, StepFailed
-    where no step is possible from the guess, and ValueError for a name that is neither.
+    Each change (dx, du) is the least-norm solution of `[A - I, B] (dx, du) = -local(x, x1)` in
+    local coordinates. Coordinates and inputs named in `fixed` keep their guess. Input limits are
+    not considered. Raises NoEquilibrium, StepFailed if no step is possible from the guess, and
+    ValueError for a name that is no coordinate and no input.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in fixed if name not in names]
@@ -47,6 +47,7 @@ def equilibrium(
     x, u = np.array(x_guess, dtype=float), np.array(u_guess, dtype=float)
     motion = dsys.local(x, dsys.step(x, u))
     for _ in range(MAX_ITERATIONS):
+        # Jacobian of the motion local(x, f(x, u)) by (dx, du): [A - I, B]
         lin = dsys.linearize(x, u)
         jacobian = np.hstack([lin.A - np.eye(dsys.ndx), lin.B])[:, free]
         change = np.zeros(len(names))

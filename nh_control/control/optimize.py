@@ -42,14 +42,14 @@ and their number, as in the paper's software.
 """
 
 RELAXED, STEEPEST_RELAXED = 0.1, 1e-7
-"""Slack below which the barrier is relaxed, at first and at last, for a barrier of weight 1."""
+"""The slack below which the barrier is quadratic, first and last value, for a barrier of weight 1.
+"""
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """What an optimizer knows at an iteration: its `number`, the `cost` there, the `descent` that
-    is left (zero at an optimum), and the `kind` and length of the `step` taken from there ("" and
-    0 where it stops)."""
+    """One iteration of an optimizer: its `number`, the `cost`, the predicted `descent` (zero at an
+    optimum), and the `kind` and length of the `step` taken from there ("" and 0 at the end)."""
 
     number: int
     cost: float
@@ -84,12 +84,12 @@ class Optimum:
 Step: TypeAlias = tuple[float, Trajectory, float]
 """Length of a step, trajectory and cost after it."""
 Monitor: TypeAlias = Callable[[Iteration], None]
-"""Called at every iteration; `print` is one, `bar` makes another."""
+"""A function called at every iteration, such as `print` or the result of `bar`."""
 
 
 def bar(progress: Progress, text: str, tolerance: float = 1e-6) -> Monitor:
-    """Monitor that fills a progress bar by the decades of the descent from its largest value down
-    to the tolerance.
+    """Monitor that fills a progress bar on a logarithmic scale, from the largest descent to the
+    tolerance.
     """
     done, largest = progress.steps(text, 100), tolerance
 
@@ -122,17 +122,18 @@ def optimize(
     """Minimize the cost over the feasible trajectories that start at the guess's first state.
 
     The guess need not be feasible: it is projected. Q (ndx, ndx), R (nu, nu) are the LQR weights
-    of the projection and the metric of steepest descent. Descent directions minimize
-    `DJ zeta + 1/2 W(zeta, zeta)` over tangents: `W = D2 (J o P)` for "newton", exact with the
-    adjoint
-    `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; the cost's Hessian alone for
-    "quasi"; diag(Q, R) for "steepest". Where such a problem is not convex, or its direction leads
-    nowhere, the next of these kinds is taken; each iteration says which. Steps gamma = 1, 0.7,
-    0.49, ... are tried until `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). Done
-    when `-DJ zeta <= tolerance` (in units of the cost).
+    of the projection and the metric of steepest descent. A descent direction zeta minimizes
+    `DJ zeta + 1/2 W(zeta, zeta)` over the tangents. For "newton" `W = D2 (J o P)`, exact by the
+    adjoint `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; for "quasi" W is the
+    Hessian of the cost alone; for "steepest" it is diag(Q, R). If such a problem is not convex, or
+    no step along its direction decreases the cost, the next kind is used; each iteration says
+    which. Step lengths gamma = 1, 0.7, 0.49, ... are tried until
+    `J(P(xi + gamma zeta)) <= J(xi) + 1e-5 gamma DJ zeta` (Armijo). The optimization converges when
+    `-DJ zeta <= tolerance` (in units of the cost).
 
-    `limits` of states and inputs are kept by a relaxed logarithmic barrier whose weight falls
-    along `barrier_weights`, one optimization each; the cost of the result is without it. Raises
+    A relaxed logarithmic barrier keeps the `limits` of states and inputs; its weight decreases
+    along `barrier_weights`, with one optimization each. The cost of the result does not include
+    it. Raises
     ValueError for unknown names and weights, and StepFailed if the guess cannot be projected.
     """
     if method not in METHODS:
@@ -158,8 +159,8 @@ def optimize(
 def _within_limits(
     descent: _Descent, cost: Cost, start: Trajectory, limits: Limits, weights: Sequence[float]
 ) -> Optimum:
-    """One optimization for each barrier weight, repeated with an earlier and steeper wall until
-    its result is inside.
+    """One optimization for each barrier weight; it is repeated with a smaller relaxation of the
+    barrier until its result is within the limits.
     """
     dsys, relaxed = descent.dsys, RELAXED / weights[0]
     history: tuple[Iteration, ...] = ()
@@ -193,7 +194,7 @@ def _within_limits(
 
 @dataclass(frozen=True)
 class _Descent:
-    """The iteration, for a compiled cost."""
+    """The descent iteration for a compiled cost."""
 
     dsys: DiscreteSystem
     Q: np.ndarray
@@ -239,6 +240,7 @@ class _Descent:
         """Kind of the next step, the slope DJ zeta, and (step length, trajectory, cost) after it,
         None where none is needed or possible.
         """
+        # the closed loop that projects: gains K of the LQR problem along the trajectory
         A, B = lqr.linearize_along(self.dsys, trajectory)
         K = lqr.riccati(A, B, self.Q, self.R, self.Q).K
         model = cost.expand(trajectory.states, trajectory.inputs)
@@ -279,7 +281,7 @@ class _Descent:
         self, trajectory: Trajectory, A: np.ndarray, B: np.ndarray, K: np.ndarray, model: Expansion
     ) -> np.ndarray:
         """`q' . D2 f` at every step, (N, ndx + nu, ndx + nu), with the adjoint q of the
-        projection.
+        projection, `q = (A - B K)^T q' + J_x - K^T J_u` backwards from q_N = J_x(x_N).
         """
         n, q, curvature = self.dsys.ndx, model.end_gradient, np.empty_like(model.hessians)
         for k in reversed(range(len(A))):
@@ -304,6 +306,7 @@ class _Descent:
         """(step length, trajectory, cost) of the longest of the shortened steps with a sufficient
         decrease, None if there is none.
         """
+        # Armijo's rule: xi + gamma zeta, projected by the closed loop, gamma = 1, 0.7, 0.49, ...
         z, v = zeta
         for shortened in range(MAX_TRIALS):
             length = SHRINK**shortened

@@ -1,5 +1,5 @@
-"""The projection operator: the feasible trajectory that an LQR tracker makes of a desired one that
-is not feasible.
+"""The projection operator of Hauser and Saccon: an LQR closed loop turns a desired trajectory into
+a feasible one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def project_trajectory(
     R: ArrayLike,
     Qf: ArrayLike | None = None,
 ) -> Trajectory:
-    """Discretely feasible trajectory close to `desired` and with its initial state, unchanged if
-    that is feasible already.
+    """Discretely feasible trajectory close to `desired`, with its initial state; equal to
+    `desired` if that is feasible.
 
     `u_k = u_d,k - K_k local(x_d,k, x_k),  x_{k+1} = f(x_k, u_k)` with the gains of the
     time-varying LQR problem (Q, R, Qf) linearized along the desired states and inputs (Hauser and
-    Saccon, [johnson2014] reference 23). Raises StepFailed with the step where the closed loop
-    leaves the neighborhood in which it works.
+    Saccon, [johnson2014] reference 23). Raises StepFailed with the number of the step
+    at which the closed loop leaves the domain of the model.
     """
     return follow_with_gains(
         dsys, desired, lqr.finite_horizon(dsys, desired, Q, R, Qf, gap=np.inf).K

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DisturbanceEstimate:
-    """What a tracker remembers between steps: the estimated disturbance (n_rho) of the momenta per
-    step and the state predicted for the next step.
+    """The memory of a tracker between steps: the estimated disturbance (n_rho), a change of the
+    momenta per step, and the state predicted for the next step.
     """
 
     disturbance: np.ndarray
@@ -38,8 +38,8 @@ class DisturbanceEstimate:
 
 @dataclass(frozen=True)
 class Command:
-    """Input u (nu) within the limits, which of them are saturated (nu), the tracking error dx
-    (ndx), and what to pass to the next call.
+    """Input u (nu) within the limits, which inputs are saturated (nu), the tracking error dx
+    (ndx), and the memory to pass to the next call.
     """
 
     u: np.ndarray
@@ -50,7 +50,7 @@ class Command:
 
 @runtime_checkable
 class Controller(Protocol):
-    """What closed loops and nodes run: commands at the steps of a model `dsys` along a
+    """A controller for closed loops and nodes: commands at the steps of a model `dsys` along a
     `reference`.
     """
 
@@ -61,14 +61,14 @@ class Controller(Protocol):
         """Reference state at step k."""
 
     def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
-        """Command for step k at state x (nx); `memory` is that of the last command, None at the
+        """Command for step k at state x (nx); `memory` comes from the last command, None at the
         start.
         """
 
 
 def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.ndarray:
-    """Lower and upper limits (nu, 2) of the inputs: the system's unless others are given; raises
-    ValueError for another shape.
+    """Lower and upper limits (nu, 2) of the inputs, by default the system's; raises ValueError for
+    another shape.
     """
     limits = np.asarray(dsys.system.input_bounds if limits is None else limits, dtype=float)
     if limits.shape != (dsys.nu, 2):
@@ -77,7 +77,7 @@ def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.nd
 
 
 def rests_at_end(dsys: DiscreteSystem, reference: Trajectory) -> bool:
-    """Whether the last state of a reference stays where it is without forces."""
+    """Whether the last state of a reference is an equilibrium under zero forces."""
     x = reference.states[-1]
     return bool(np.abs(dsys.local(x, dsys.step(x, dsys.idle(x)))).max() <= lqr.FEASIBLE)
 
@@ -85,8 +85,8 @@ def rests_at_end(dsys: DiscreteSystem, reference: Trajectory) -> bool:
 def run_steps(
     dsys: DiscreteSystem, reference: Trajectory, duration_s: float = 0.0, hold: bool = False
 ) -> int:
-    """Steps of a run of `duration_s` (0: of the reference's length); raises ValueError for one
-    beyond an end that is in motion, unless the tracker is to `hold` it.
+    """Number of steps of a run of `duration_s` (0: the reference's length). Raises ValueError for
+    a run longer than a reference that ends in motion, unless the tracker will `hold` its end.
     """
     steps = max(1, round(duration_s / dsys.h)) if duration_s else len(reference)
     if steps > len(reference) and not (hold or rests_at_end(dsys, reference)):
@@ -98,20 +98,19 @@ def run_steps(
 
 
 class LqrTracker:
-    """`u = clip(u_d - K local(x_d, x), limits)` along a reference.
+    """LQR tracker of a reference, `u = clip(u_d - K local(x_d, x), limits)`.
 
-    With `hold` the reference must end at rest; its terminal cost is then that of the stationary
-    LQR problem there, in which the coordinates named in `excluded` are not held (see
-    `lqr.infinite_horizon`), and past the end its last gain holds the last state. Where the last
-    state rests under other inputs than the last ones, as in what `collocate` finds, a step at rest
-    is appended. Without `hold`, motion is damped past the end (`damping_input`); `steps` refuses
-    longer runs unless the motion rests there.
+    With `hold` the reference must end at rest. The terminal cost is then the cost of the
+    stationary LQR problem there, without the coordinates named in `excluded` (see
+    `lqr.infinite_horizon`), and past the end the last gain holds the last state. If the last state
+    is at rest under other inputs than the last ones, as in results of `collocate`, a step at rest
+    is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
+    refuses longer runs unless the reference ends at rest.
 
-    With `disturbance_gain` in (0, 1] a constant disturbance d of the momenta,
-    `x1 = retract(f(x, u), (0, d))`, is estimated from what the model did not predict,
-    `d += gain local(predicted, x)_rho`, and the gains are those of the LQR problem that knows d,
-    `u = u_d - K local(x_d, x) - K_d d`: integral action that removes what a wrong mass or a steady
-    wind does to the momenta.
+    With `disturbance_gain` in (0, 1] the tracker estimates a constant disturbance d of the
+    momenta, `x1 = retract(f(x, u), (0, d))`, from the innovation, `d += gain local(predicted,
+    x)_rho`. Its gains solve the LQR problem with d as a known constant, `u = u_d - K local(x_d, x)
+    - K_d d`. This integral action removes the effect of a wrong mass or a steady wind.
     """
 
     def __init__(
@@ -128,12 +127,12 @@ class LqrTracker:
     ):
         if not dsys.nu:
             raise ValueError(
-                f"{dsys}: a system without inputs cannot be made to track; leave the tracker out"
+                f"{dsys}: a system without inputs cannot track a reference; run it without tracker"
             )
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
-            raise ValueError("hold determines the terminal cost: leave out Qf")
+            raise ValueError("with hold the terminal cost is determined; give no Qf")
         kept = lqr.kept_coordinates(dsys, excluded)
         if hold:
             reference = _with_rest(dsys, reference, kept)
@@ -163,7 +162,7 @@ class LqrTracker:
 
     @cached_property
     def law(self) -> FeedbackLaw:
-        """The same feedback as arrays."""
+        """The feedback as arrays, for native loops."""
         return FeedbackLaw(
             self.reference.states,
             self.reference.inputs,
@@ -176,7 +175,7 @@ class LqrTracker:
         )
 
     def with_reference(self, reference: Trajectory) -> LqrTracker:
-        """The same tracker along another reference."""
+        """The same tracker on another reference."""
         return LqrTracker(
             self.dsys,
             reference,
@@ -188,8 +187,8 @@ class LqrTracker:
         )
 
     def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:
-        """The same tracker with other diagonal weights of local coordinates and inputs, by their
-        indices: rows and columns of Q, R (and Qf) are scaled by the square root of new over old.
+        """The same tracker with other diagonal weights for local coordinates (`state`) and inputs,
+        by their indices. Rows and columns of Q, R and Qf are scaled by `sqrt(new / old)`.
         """
         Q, R, Qf = self._weights
         Qf = None if Qf is None else _scaled(Qf, Q, state)
@@ -210,7 +209,7 @@ class LqrTracker:
         return np.diag(self._weights[0]).copy(), np.diag(self._weights[1]).copy()
 
     def steps(self, duration_s: float = 0.0) -> int:
-        """Steps of a run as `run_steps`."""
+        """Number of steps of a run, see `run_steps`."""
         return run_steps(self.dsys, self.reference, duration_s, self.hold)
 
     def target(self, k: int) -> np.ndarray:
@@ -218,7 +217,7 @@ class LqrTracker:
         return self.reference.states[min(k, len(self.reference))]
 
     def is_following(self, k: int) -> bool:
-        """Whether step k is on the reference, or past an end that is held."""
+        """Whether step k is on the reference, or past an end that the tracker holds."""
         return self.hold or k < len(self.reference)
 
     def error(self, k: int, x: ArrayLike) -> np.ndarray:
@@ -229,11 +228,13 @@ class LqrTracker:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the
         disturbance estimate (None starts it at zero).
         """
+        # tracking error dx = local(x_d, x)
         error = self.dsys.local(self.target(k), x := self._comparable(k, x))
         if not self.is_following(k):
             u, memory = damping_or_idle(self.dsys, x), None
         else:
             k = min(k, len(self.reference) - 1)
+            # feedforward and feedback, u = u_d - K dx - K_d d
             u = self.reference.inputs[k] - matrix_vector_product(self.gains.K[k], error)
             if self._disturbance_gains is not None:
                 memory = self._estimate(k, x, memory)
@@ -244,8 +245,8 @@ class LqrTracker:
         return Command(clipped, clipped != u, error, memory)
 
     def _comparable(self, k: int, x: ArrayLike) -> np.ndarray:
-        """The state with the constraint impulses of the target in its momentum: a measured
-        velocity says nothing about them, and no step notices them.
+        """The state with the constraint impulses of the target in its momentum. A measured
+        velocity does not determine them, and no step depends on them.
         """
         if self._impulses is None:
             return np.asarray(x, dtype=float)
@@ -254,6 +255,7 @@ class LqrTracker:
     def _estimate(
         self, k: int, x: np.ndarray, memory: DisturbanceEstimate | None
     ) -> DisturbanceEstimate:
+        """The disturbance estimate after the state x (nx), `d += gain local(predicted, x)_rho`."""
         if memory is None:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
@@ -264,6 +266,7 @@ class LqrTracker:
     def _predict(
         self, x: np.ndarray, u: np.ndarray, memory: DisturbanceEstimate
     ) -> DisturbanceEstimate:
+        """The memory with the next state predicted, `retract(f(x, u), (0, d))`."""
         try:
             expected = self.dsys.step(x, u)
         except StepFailed:
@@ -274,9 +277,8 @@ class LqrTracker:
 
 
 def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> Trajectory:
-    """The reference with a step at rest appended where its last state is at rest under other
-    inputs than its last ones; as it is where there are none, or its last step is one, but for the
-    coordinates that are not `kept`.
+    """The reference, with a step at rest appended if its last state is at rest only under other
+    inputs than the last ones. Motion of coordinates that are not `kept` does not count.
     """
     x, u = reference.states[-1], reference.inputs[-1]
     if np.abs(dsys.local(x, dsys.step(x, u))[kept]).max() <= lqr.FEASIBLE:
@@ -288,8 +290,8 @@ def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> 
         if np.abs(nearest.motion).max() > lqr.FEASIBLE:
             return reference
     log.warning(
-        "%s: the last inputs of the reference %r would move its last state on; a step at rest, "
-        "under %s, is appended",
+        "%s: under the last inputs of the reference %r its last state is not at rest; a step at "
+        "rest under the inputs %s is appended",
         dsys,
         reference.name,
         np.round(u, 6).tolist(),
@@ -299,8 +301,8 @@ def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> 
 
 
 def _scaled(weight: ArrayLike, of: ArrayLike, new: Mapping[int, float]) -> np.ndarray:
-    """A weight with rows and columns scaled so that the diagonal of `of` gets the new values;
-    where that is 0 the new value is added.
+    """A weight with rows and columns scaled so that the diagonal of `of` would get the new values;
+    where that diagonal is 0 the new value is added.
     """
     out, old = np.array(weight, dtype=float), np.diag(of)
     for i, value in new.items():
@@ -313,8 +315,8 @@ def _scaled(weight: ArrayLike, of: ArrayLike, new: Mapping[int, float]) -> np.nd
 
 
 def _momenta(dsys: DiscreteSystem) -> slice:
-    """Where the momenta stand in local coordinates: after the configuration, before the velocities
-    of prescribed coordinates.
+    """The slice of the momenta in local coordinates: after the configuration, before the
+    velocities of prescribed coordinates.
     """
     nv = dsys.system.space.nv
     return slice(nv, nv + dsys.system.n_rho)
@@ -328,16 +330,17 @@ def _disturbance_gains(
     Qf: ArrayLike | None,
     kept: list[int] | None,
 ) -> tuple[lqr.Gains, np.ndarray]:
-    """LQR gains with the disturbance as further constant states: K (N, nu, ndx) and K_d (N, nu,
+    """LQR gains with the disturbance as additional constant states: K (N, nu, ndx) and K_d (N, nu,
     n_rho).
 
-    With coordinates that are to be `kept` at the end the terminal cost is that of the stationary
-    problem in which the disturbance, like the other coordinates, goes its own way.
+    If `kept` lists coordinates, the terminal cost is the cost of the stationary problem that
+    stabilizes them; the disturbance and the other coordinates are autonomous there.
     """
     n, d = dsys.ndx, dsys.system.n_rho
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)
+    # augmented system (dx, d): dx' = A dx + B du + (0, d), d' = d
     A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
     A_d[:, :n, :n], A_d[:, _momenta(dsys), n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
     B_d[:, :n] = B
