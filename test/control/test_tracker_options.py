@@ -104,10 +104,10 @@ def test_bounds_of_what_a_tracker_may_be_told(model):
     for gain in (-0.01, 1.01, np.nan):
         with pytest.raises(ValueError, match=r"disturbance_gain must lie in \[0, 1\], got"):
             LqrTracker(model, rest(), Q, R, disturbance_gain=gain)
-    with pytest.raises(ValueError, match="hold determines the terminal cost: leave out Qf"):
+    with pytest.raises(ValueError, match="with hold the terminal cost is determined; give no Qf"):
         LqrTracker(model, rest(), Q, R, Q, hold=True)
     free = nh.midpoint(nh.System("free", nh.Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
-    with pytest.raises(ValueError, match="without inputs cannot be made to track"):
+    with pytest.raises(ValueError, match="without inputs cannot track a reference"):
         LqrTracker(free, free.simulate([0.0, 0.0], (), steps=3), Q, R)
 
 

@@ -200,5 +200,5 @@ def test_hold_needs_an_end_at_rest_and_no_terminal_cost(model, eight):
     moving = Trajectory(reference.h, reference.states[:701], reference.inputs[:700])
     with pytest.raises(ValueError, match="not an equilibrium"):
         LqrTracker(model, moving, Q, R, hold=True)
-    with pytest.raises(ValueError, match="leave out Qf"):
+    with pytest.raises(ValueError, match="give no Qf"):
         LqrTracker(model, reference, Q, R, Q, hold=True)
