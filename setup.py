@@ -86,8 +86,8 @@ setup(
             "py.typed",
             "data/*.json",
             "data/*.urdf",
-            "numerics/native/*.c",
-            "multibody/native/*.c",
+            "numerics/native/*.[ch]",
+            "multibody/native/*.[ch]",
         ]
     },
     data_files=[

@@ -322,7 +322,7 @@ def test_executables_are_the_nodes_of_their_names():
 
 def test_c_is_in_lines_as_long_as_python_s():
     """`ruff` looks after those of Python."""
-    files = sorted((ROOT / "nh_control").glob("*/native/*.c"))
+    files = sorted((ROOT / "nh_control").glob("*/native/*.[ch]"))
     long = [
         f"{file.name}:{number}"
         for file in files

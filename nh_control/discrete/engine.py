@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from importlib import resources
 from typing import Any, Protocol, TypeAlias
 
 import casadi as ca
@@ -20,8 +19,10 @@ from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import Substeps
 from nh_control.discrete.simulation import native_simulation, python_simulation
 from nh_control.discrete.workspace import Shapes, Workspace
+from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
+from nh_control.numerics.amalgamation import amalgamation
 from nh_control.numerics.compiled import Functions, Native
 
 CONSTANTS = (
@@ -32,28 +33,36 @@ CONSTANTS = (
     "MAX_ITERATIONS",
     "MAX_HALVINGS",
     "MAX_RATIO",
-    *newton.STATUS,
 )
 
 SINGLE_SUBSTEP = np.ones(1)
 """The fractions of h of a step without substeps: h itself."""
 
 
-def definitions(values: Mapping[str, object], shapes: Iterable[str]) -> str:
-    """C text that defines some values, Newton's constants and the places of a workspace's arrays
-    in its list.
+def definitions(shapes: Iterable[str]) -> str:
+    """The text of the header `definitions.h`: places of a workspace's arrays in its list, statuses
+    and constants of Newton's iteration.
     """
-    places = {array.upper(): k for k, array in enumerate(shapes)}
-    constants = {constant: getattr(newton, constant) for constant in CONSTANTS}
-    return "\n" + "".join(
-        f"#define {k} {v}\n" for k, v in {**values, **places, **constants}.items()
+    places = "".join(f"    {array.upper()},\n" for array in shapes)
+    constants = {name: getattr(newton, name) for name in CONSTANTS} | {"ROUNDED": ROUNDED}
+    return (
+        "#ifndef NH_DEFINITIONS_H\n#define NH_DEFINITIONS_H\n"
+        "/* Written by discrete/engine.py: `definitions`. */\n\n"
+        f"/* Arrays of a workspace in its list. */\nenum array {{\n{places}}};\n\n"
+        f"/* How a step ends. */\nenum status {{ {', '.join(newton.STATUS)} }};\n\n"
+        f"/* Constants of newton.py. */\n{macros(constants)}#endif\n"
     )
 
 
-def native_text(*files: str) -> str:
-    """The text of files of numerics/native."""
-    folder = resources.files("nh_control.numerics").joinpath("native")
-    return "".join(folder.joinpath(f).read_text() for f in files)
+def macros(values: Mapping[str, object]) -> str:
+    """C text that defines some values."""
+    return "".join(f"#define {name} {value}\n" for name, value in values.items())
+
+
+def native_text(sizes: Mapping[str, object], shapes: Iterable[str], *files: str) -> str:
+    """C text of files of numerics/native for a system of these sizes and arrays."""
+    system = macros(sizes) + '#include "definitions.h"\n'
+    return amalgamation(files, {"system.h": system, "definitions.h": definitions(shapes)})
 
 
 def step_shapes(nx: int, nu: int, n_p: int, n: int, ndx: int, nw: int) -> Shapes:
@@ -198,7 +207,7 @@ class Engine:
         e = self.equations
         sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_p, "N_Z": e.n_z, "N_DX": e.ndx}
         sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain, "N_TURNS": e.n_turns}
-        text = definitions(sizes, self.shapes) + native_text("linear_algebra.c", *files)
+        text = native_text(sizes, self.shapes, *files)
         return Native(f"{e.system.name}_{name}", functions, text).library
 
     @cached_property

@@ -6,7 +6,6 @@ import ctypes
 import threading
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from nh_control.discrete.compiled_functions import CompiledFunctions
 from nh_control.discrete.native_abi import MotionData, address
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled, newton
+from nh_control.numerics.amalgamation import amalgamation
 
 
 def loops() -> ctypes.PyDLL | None:
@@ -25,8 +25,7 @@ def loops() -> ctypes.PyDLL | None:
 
 @cache
 def _made_by(compiler: str | None, cache_directory: Path) -> ctypes.PyDLL | None:
-    text = resources.files("nh_control.numerics").joinpath("native/closed_loop.c").read_text()
-    return compiled.Native("closed_loop", [], text).library
+    return compiled.Native("closed_loop", [], amalgamation(["closed_loop.c"], {})).library
 
 
 class Motion(threading.local):

@@ -10,15 +10,12 @@ import numpy as np
 from nh_control.multibody.constraints import Coincident, Constraint, Distance, PointOnPlane
 from nh_control.multibody.frames import ORIGIN, WORLD
 from nh_control.multibody.joints import JointConstraint
+from nh_control.multibody.kernel_layout import CONSTRAINT, NONE, ConstraintType
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.motion import unit_vector
 from nh_control.multibody.parts import MultibodyParts
 
 KNOWN = (Distance, PointOnPlane, Coincident, JointConstraint)
-SQUARE, ALONG, TURNED = range(3)
-"""Kinds of rows: `|b - a|^2 - value^2`, `e . (b - a)`, `e_a . e_b - value`."""
-NONE = -1
-"""In the place of a frame: the world; of a coordinate: there is none."""
 
 
 def unknown_constraint(model: MultibodyParts) -> str:
@@ -51,7 +48,7 @@ class Row:
     the kernel's axes; `turning`: whether a's direction is fixed in its frame, not in the world.
     """
 
-    kind: int
+    kind: ConstraintType
     a: tuple[int, np.ndarray]
     b: tuple[int, np.ndarray]
     along_a: np.ndarray
@@ -61,10 +58,20 @@ class Row:
     turning: bool = False
 
     def packed(self) -> np.ndarray:
-        """What `native/constraints.c` declares."""
-        numbers = [self.kind, self.a[0], self.b[0], self.turning, *self.length, self.value, 0.0]
-        vectors = self.a[1], self.b[1], self.along_a, self.along_b
-        return np.concatenate([numbers, *(np.append(vector, 0.0) for vector in vectors)])
+        """The record of `struct constraint_row`."""
+        return CONSTRAINT.record(
+            type=self.kind,
+            a=self.a[0],
+            b=self.b[0],
+            turning=self.turning,
+            length_q=self.length[0],
+            length_v=self.length[1],
+            value=self.value,
+            at_a=self.a[1],
+            at_b=self.b[1],
+            e_a=self.along_a,
+            e_b=self.along_b,
+        )
 
 
 @dataclass(frozen=True)
@@ -102,18 +109,20 @@ class Rows:
         ends, none = (self._point(constraint.a), self._point(constraint.b)), np.zeros(3)
         if isinstance(constraint.length, str):
             place = self.model.tree.scalar_indices(constraint.length)
-            return Row(SQUARE, *ends, none, none, length=place)
-        return Row(SQUARE, *ends, none, none, constraint.length)
+            return Row(ConstraintType.DISTANCE, *ends, none, none, length=place)
+        return Row(ConstraintType.DISTANCE, *ends, none, none, constraint.length)
 
     def _along(self, a: Point | str, b: Point | str, way: np.ndarray, turning: bool) -> Row:
         way = self._direction(a, way) if turning else self.axes[WORLD].T @ way
-        return Row(ALONG, self._point(a), self._point(b), way, np.zeros(3), turning=turning)
+        ends = self._point(a), self._point(b)
+        return Row(ConstraintType.ALONG_AXIS, *ends, way, np.zeros(3), turning=turning)
 
     def _turned(
         self, joint: JointConstraint, at_a: np.ndarray, at_b: np.ndarray, cosine: float
     ) -> Row:
         ways = self._direction(joint.a, at_a), self._direction(joint.b, at_b)
-        return Row(TURNED, self._point(joint.a), self._point(joint.b), *ways, cosine)
+        ends = self._point(joint.a), self._point(joint.b)
+        return Row(ConstraintType.AXES_COSINE, *ends, *ways, cosine)
 
     def _point(self, point: Point | str) -> tuple[int, np.ndarray]:
         return located(self.model, self.index, self.axes, point)

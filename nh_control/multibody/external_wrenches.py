@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nh_control.multibody import kernel_layout
 from nh_control.multibody.elements import WRENCH, Wrench
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame
 from nh_control.multibody.kinematics import Point
@@ -29,10 +30,14 @@ class Push:
     way: np.ndarray
 
     def packed(self) -> np.ndarray:
-        """What `native/tree.c` declares."""
-        numbers = [self.body, self.torque, self.turning, self.place]
-        return np.concatenate(
-            [numbers, *(np.append(vector, 0.0) for vector in (self.at, self.way))]
+        """The record of `struct external_wrench`."""
+        return kernel_layout.WRENCH.record(
+            body=self.body,
+            torque=self.torque,
+            turning=self.turning,
+            input=self.place,
+            at=self.at,
+            e=self.way,
         )
 
 

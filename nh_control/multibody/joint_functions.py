@@ -19,16 +19,19 @@ Changes = tuple[ca.SX, ca.SX]
 class JointFunctions:
     """Functions of a joint's coordinates q, its unknowns z (mean velocity) and the step h.
 
-    `middle(q, z, h) -> turn (3, 3), at (3), twist (6), Z0, S0`: pose and twist in the placement
+    `midpoint(q, z, h) -> turn (3, 3), at (3), twist (6), Z0, S0`: pose and twist in the placement
     at the middle of the step, and their changes, displacements Z (6, n) in the body's frame and
     twists S (6, n), by a change of q that leaves the end where it is (0);
-    `along(q, z, h) -> Zz, Sz`, by z; `after(q, z, h) -> q1, Z1, S1`: the end of the step, and
-    changes by it that leave q where it is. With `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6):
-    `bend(q, z, h, mu, b) -> dk0/dz`;
-    `slopes(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, q moved with z;
-    `growth(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
-    At a node `node(q) -> turn, at, Z (6, n), dZ/dq (6 n, n)`, Z by changes of q;
-    `reach(q, z, h) -> q1, dq1/dz`.
+    `midpoint_by_z(q, z, h) -> Zz, Sz`: the same changes by z;
+    `endpoint(q, z, h) -> q1, Z1, S1`: the end of the step, and changes by it that leave q where
+    it is.
+    With rows `k(Z, S) = Z^T mu + S^T b` for wrenches mu, b (6):
+    `row_by_z(q, z, h, mu, b) -> dk0/dz`;
+    `derivatives(q, z, h, mu, b) -> Zq, Sq, dk0/dq, dk1/dz, dk1/dq, dq1/dz, dq1/dq`, where z moves
+    with q;
+    `derivatives_by_h(q, z, h, mu, b) -> Zh, Sh, d(h k0)/dh, d(h k1)/dh, dq1/dh`.
+    At a node `pose(q) -> turn, at, Z (6, n), dZ/dq (6 n, n)`, Z by changes of q;
+    `end(q, z, h) -> q1, dq1/dz`.
     """
 
     def __init__(self, joint: Joint):
@@ -42,15 +45,15 @@ class JointFunctions:
 
     def __iter__(self) -> Iterator[ca.Function]:
         mu, b = self._mu, self._b
-        yield self._function("middle", [*self._middle, *self._before])
-        yield self._function("along", [*self._along])
-        yield self._function("after", [self._step.q1, *self._after])
-        bends, ends = self._bends(), self._ends
-        yield self._function("bend", bends[:1], mu, b)
-        yield self._function("slopes", [*self._from_start, *bends[1:], *ends], mu, b)
-        yield self._function("growth", self._growth(), mu, b)
+        yield self._function("midpoint", [*self._midpoint, *self._by_start])
+        yield self._function("midpoint_by_z", [*self._by_z])
+        yield self._function("endpoint", [self._step.q1, *self._by_end])
+        second, ends = self._second_derivatives(), self._end_jacobians
+        yield self._function("row_by_z", second[:1], mu, b)
+        yield self._function("derivatives", [*self._from_start, *second[1:], *ends], mu, b)
+        yield self._function("derivatives_by_h", self._by_h(), mu, b)
         yield self._node()
-        yield self._function("reach", [self._step.q1, ends[0]])
+        yield self._function("end", [self._step.q1, ends[0]])
 
     @cached_property
     def _step(self) -> StepGeometry:
@@ -62,21 +65,21 @@ class JointFunctions:
         return ca.vertcat(self._step.middle, self._step.w)
 
     @cached_property
-    def _middle(self) -> list[ca.SX]:
+    def _midpoint(self) -> list[ca.SX]:
         """Rotation, position and twist."""
         motion = self._joint.motion(self._step.middle, self._step.w / self._h)
         return [motion.R, motion.p, ca.vertcat(motion.omega, motion.v)]
 
     @cached_property
-    def _before(self) -> Changes:
+    def _by_start(self) -> Changes:
         return self._changes(self._states, self._step.j0)
 
     @cached_property
-    def _after(self) -> Changes:
+    def _by_end(self) -> Changes:
         return self._changes(self._states, self._step.j1)
 
     @cached_property
-    def _along(self) -> Changes:
+    def _by_z(self) -> Changes:
         return self._changes(self._states, ca.jacobian(self._states, self._z))
 
     @cached_property
@@ -86,10 +89,10 @@ class JointFunctions:
 
     def _rows(self) -> tuple[ca.SX, ca.SX]:
         """k0 and k1."""
-        k0, k1 = (Z.T @ self._mu + S.T @ self._b for Z, S in (self._before, self._after))
+        k0, k1 = (Z.T @ self._mu + S.T @ self._b for Z, S in (self._by_start, self._by_end))
         return k0, k1
 
-    def _bends(self) -> list[ca.SX]:
+    def _second_derivatives(self) -> list[ca.SX]:
         """Derivatives of k0 by z and q, of k1 by z and q."""
         return [
             slope
@@ -101,7 +104,7 @@ class JointFunctions:
         ]
 
     @cached_property
-    def _ends(self) -> list[ca.SX]:
+    def _end_jacobians(self) -> list[ca.SX]:
         """Derivatives of the end, in local coordinates there, by z and q."""
         return [self._end_by(self._z), self._end_by(self._e)]
 
@@ -110,7 +113,7 @@ class JointFunctions:
         local = self._space.local(end, self._moved(self._step.q1))
         return ca.substitute(self._at_rest(ca.jacobian(local, variable)), end, self._step.q1)
 
-    def _growth(self) -> list[ca.SX]:
+    def _by_h(self) -> list[ca.SX]:
         h, middle = self._h, self._states
         longer = ca.jacobian(middle, h)
         longer[self._space.nq :] -= middle[self._space.nq :] / h
@@ -125,7 +128,7 @@ class JointFunctions:
         shifts = self._changes(ca.vertcat(q, still), ca.vertcat(by, ca.SX(still.numel(), n)))[0]
         slopes = self._at_rest(ca.jacobian(ca.vec(self._moved(shifts).T), e))
         outputs = [ca.densify(ca.SX(f)) for f in (here.R, here.p, shifts, slopes)]
-        return ca.Function("node", [q], outputs, {"cse": True})
+        return ca.Function("pose", [q], outputs, {"cse": True})
 
     def _changes(self, middle: ca.SX, by: ca.SX) -> Changes:
         """Displacements Z and twists S for changes `by` (nq + nw, n) of the middle."""

@@ -12,19 +12,17 @@ import numpy as np
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointSpring
 from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.kernel_layout import NONE, PARAMETER_DERIVATIVE, JointQuantity
 from nh_control.multibody.model import Multibody
 from nh_control.multibody.parameters import ENTRIES
 from nh_control.multibody.tree_model import TreeModel
-
-MASS, FIRST, INERTIA, POSITION, STIFFNESS, PULL, DAMPING, PLACES = 0, 1, 4, 10, 13, 14, 15, 16
-"""Places of a joint's numbers, in the order of `native/parameter_jacobian.c`."""
 
 
 class Slope(NamedTuple):
     """Derivative of one of a joint's numbers."""
 
     joint: int
-    place: int
+    quantity: int
     value: float
 
 
@@ -38,13 +36,14 @@ class ParameterJacobian:
     at: Multibody
 
     def packed(self) -> np.ndarray:
-        """What `native/parameter_jacobian.c` declares, (n, 3)."""
+        """The records of `struct parameter_derivative`, as doubles (n, 3)."""
         rows, parameter = [], 0
         for name in self.model.parameters:
             for slopes in self._of(name):
-                rows += [(parameter, PLACES * s.joint + s.place, s.value) for s in slopes]
+                rows += [_record(parameter, *slope) for slope in slopes]
                 parameter += 1
-        return np.array([*rows, (-1, 0, 0)], dtype=float)
+        end = _record(NONE, 0, 0, 0.0)
+        return np.array([*rows, end], PARAMETER_DERIVATIVE.dtype).view(float).reshape(-1, 3)
 
     def _of(self, name: str) -> Iterator[list[Slope]]:
         """The derivatives by every entry of a parameter."""
@@ -57,11 +56,14 @@ class ParameterJacobian:
         else:
             joint = self._coordinates[part.coordinate]
             if field == "damping":
-                yield [Slope(joint, DAMPING, 1.0)]
+                yield [Slope(joint, JointQuantity.BY_DAMPING, 1.0)]
             elif isinstance(part, JointSpring) and field == "stiffness":
-                yield [Slope(joint, STIFFNESS, 1.0), Slope(joint, PULL, part.rest)]
+                yield [
+                    Slope(joint, JointQuantity.BY_STIFFNESS, 1.0),
+                    Slope(joint, JointQuantity.BY_REST_FORCE, part.rest),
+                ]
             else:
-                yield [Slope(joint, PULL, part.stiffness)]
+                yield [Slope(joint, JointQuantity.BY_REST_FORCE, part.stiffness)]
 
     @cached_property
     def _data(self) -> TreeModel:
@@ -133,8 +135,22 @@ class ParameterJacobian:
         own, joint = self._data.axes[anchor], self._joints[anchor]
         turned = own.T @ inertia @ own
         values = [mass, *(own.T @ first), *(turned[i, j] for i, j in ENTRIES)]
-        return [Slope(joint, MASS + k, value) for k, value in enumerate(values) if value]
+        return [
+            Slope(joint, JointQuantity.BY_MASS + k, value)
+            for k, value in enumerate(values)
+            if value
+        ]
 
     def _position(self, name: str, anchor: str, way: np.ndarray) -> list[Slope]:
         moved, joint = self._data.axes[anchor].T @ way, self._joints[name]
-        return [Slope(joint, POSITION + k, value) for k, value in enumerate(moved) if value]
+        return [
+            Slope(joint, JointQuantity.BY_POSITION + k, value)
+            for k, value in enumerate(moved)
+            if value
+        ]
+
+
+def _record(parameter: int, joint: int, quantity: int, value: float) -> np.ndarray:
+    return PARAMETER_DERIVATIVE.record(
+        parameter=parameter, joint=joint, quantity=quantity, value=value
+    )

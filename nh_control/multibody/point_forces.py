@@ -8,6 +8,7 @@ import numpy as np
 
 from nh_control.multibody.constraint_rows import located
 from nh_control.multibody.elements import Damper, Spring
+from nh_control.multibody.kernel_layout import POINT_FORCE
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.parts import MultibodyParts
 
@@ -25,9 +26,16 @@ class Bond:
     damping: float = 0.0
 
     def packed(self) -> np.ndarray:
-        """What `native/tree.c` declares."""
-        numbers = [self.a[0], self.b[0], self.stiffness, self.rest, self.damping, 0.0, 0.0, 0.0]
-        return np.concatenate([numbers, self.a[1], [0.0], self.b[1], [0.0]])
+        """The record of `struct point_force`."""
+        return POINT_FORCE.record(
+            a=self.a[0],
+            b=self.b[0],
+            stiffness=self.stiffness,
+            rest=self.rest,
+            damping=self.damping,
+            at_a=self.a[1],
+            at_b=self.b[1],
+        )
 
 
 def bonds(

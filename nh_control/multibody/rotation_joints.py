@@ -38,101 +38,102 @@ class RotationJointFunctions(JointFunctions):
         self._retraction = ROTATION_RETRACTIONS[retraction]
 
     @cached_property
-    def _way(self) -> ca.SX:
+    def _rotation_vector(self) -> ca.SX:
         return self._h * self._z[:3]
 
     @cached_property
-    def _turned(self) -> ca.SX:
+    def _step_quaternion(self) -> ca.SX:
         """Quaternion of the step."""
-        return self._retraction.tau(self._way)
+        return self._retraction.tau(self._rotation_vector)
 
     @cached_property
     def _half(self) -> ca.SX:
         """Rotation (3, 3) from the start to the middle."""
-        return quaternion.matrix(normalize(ca.vertcat(1 + self._turned[0], self._turned[1:])))
+        w, v = self._step_quaternion[0], self._step_quaternion[1:]
+        return quaternion.matrix(normalize(ca.vertcat(1 + w, v)))
 
     @cached_property
-    def _turn(self) -> ca.SX:
+    def _rotation(self) -> ca.SX:
         """Rotation (3, 3) in the middle."""
         return quaternion.matrix(normalize(self._q[:4])) @ self._half
 
     @property
-    def _moves(self) -> bool:
+    def _has_position(self) -> bool:
         return self._z.shape[0] == 6
 
     @cached_property
     def _linear(self) -> ca.SX:
-        return self._turn.T @ self._z[3:] if self._moves else ca.SX(3, 1)
+        return self._rotation.T @ self._z[3:] if self._has_position else ca.SX(3, 1)
 
     @cached_property
-    def _middle(self) -> list[ca.SX]:
-        at = self._q[4:] + self._h / 2 * self._z[3:] if self._moves else ca.SX(3, 1)
-        return [self._turn, at, ca.vertcat(self._z[:3], self._linear)]
+    def _midpoint(self) -> list[ca.SX]:
+        at = self._q[4:] + self._h / 2 * self._z[3:] if self._has_position else ca.SX(3, 1)
+        return [self._rotation, at, ca.vertcat(self._z[:3], self._linear)]
 
     def _with(
-        self, turns: ca.SX, rates: ca.SX, shift: float | ca.SX, way: float | ca.SX
+        self, turns: ca.SX, rates: ca.SX, shift: float | ca.SX, rate: float | ca.SX
     ) -> Changes:
         """Changes from the turns (3, 3) of the middle, the rates' (3, 3), and those of the
-        position and of the way h v along themselves. All divide by h, which is not the same as a
+        position and of h v along themselves. All divide by h, which is not the same as a
         product with 1 / h: momenta would be lost at every step.
         """
-        if not self._moves:
+        if not self._has_position:
             return ca.vertcat(turns, ca.SX(3, 3)), ca.vertcat(rates, ca.SX(3, 3))
-        back, lever = self._turn.T, quaternion.hat(self._linear) @ turns
+        back, lever = self._rotation.T, quaternion.hat(self._linear) @ turns
         Z = ca.diagcat(turns, shift * back)
-        return Z, ca.blockcat([[rates, ca.SX(3, 3)], [lever, way * back / self._h]])
+        return Z, ca.blockcat([[rates, ca.SX(3, 3)], [lever, rate * back / self._h]])
 
     @cached_property
-    def _turns(self) -> tuple[ca.SX, ca.SX]:
+    def _turn_jacobians(self) -> tuple[ca.SX, ca.SX]:
         """Zw0 and Zw1."""
-        lever = quaternion.hat(self._turned[1:] / (1 + self._turned[0]))
+        lever = quaternion.hat(self._step_quaternion[1:] / (1 + self._step_quaternion[0]))
         return (ca.SX.eye(3) - lever) / 2, (ca.SX.eye(3) + lever) / 2
 
     @cached_property
-    def _rates(self) -> tuple[ca.SX, ca.SX]:
+    def _twist_jacobians(self) -> tuple[ca.SX, ca.SX]:
         """Sw of the start and of the end."""
         inverse = self._retraction.dtau_inverse
-        return -inverse(self._way) / self._h, inverse(-self._way) / self._h
+        return -inverse(self._rotation_vector) / self._h, inverse(-self._rotation_vector) / self._h
 
     @cached_property
-    def _before(self) -> Changes:
-        return self._with(self._turns[0], self._rates[0], 0.5, -1)
+    def _by_start(self) -> Changes:
+        return self._with(self._turn_jacobians[0], self._twist_jacobians[0], 0.5, -1)
 
     @cached_property
-    def _after(self) -> Changes:
-        return self._with(self._turns[1], self._rates[1], 0.5, 1)
+    def _by_end(self) -> Changes:
+        return self._with(self._turn_jacobians[1], self._twist_jacobians[1], 0.5, 1)
 
     @cached_property
-    def _end_turns(self) -> ca.SX:
+    def _end_jacobian(self) -> ca.SX:
         """Turn (3, 3) of the end by omega."""
-        w, v = self._turned[0], self._turned[1:]
-        slope = ca.jacobian(self._turned, self._z[:3])
+        w, v = self._step_quaternion[0], self._step_quaternion[1:]
+        slope = ca.jacobian(self._step_quaternion, self._z[:3])
         return 2 * (w * slope[1:, :] - v @ slope[0, :] - quaternion.hat(v) @ slope[1:, :])
 
     @cached_property
-    def _along(self) -> Changes:
-        turns = self._turns[1] @ self._end_turns
+    def _by_z(self) -> Changes:
+        turns = self._turn_jacobians[1] @ self._end_jacobian
         return self._with(turns, ca.SX.eye(3), self._h / 2, self._h)
 
     @cached_property
     def _from_start(self) -> Changes:
         return self._with(self._half.T, ca.SX(3, 3), 1.0, 0)
 
-    def _bends(self) -> list[ca.SX]:
+    def _second_derivatives(self) -> list[ca.SX]:
         mu, b, h = self._mu, self._b, self._h
         arm = mu[:3] + ca.cross(b[3:], self._linear)
         fixed = ca.SX.sym("arm", 3)
         found = []
-        for turns, rates, sign in zip(self._turns, self._rates, (-1, 1)):
+        for turns, rates, sign in zip(self._turn_jacobians, self._twist_jacobians, (-1, 1)):
             own = ca.jacobian(turns.T @ fixed + rates.T @ b[:3], self._z[:3])
             carried = turns.T @ quaternion.hat(b[3:])
-            pushed = -self._turn @ quaternion.hat(mu[3:] / 2 + sign * b[3:] / h)
+            pushed = -self._rotation @ quaternion.hat(mu[3:] / 2 + sign * b[3:] / h)
             for (moved, spun), itself in (
-                (self._along, ca.substitute(own, fixed, arm)),
+                (self._by_z, ca.substitute(own, fixed, arm)),
                 (self._from_start, ca.SX(3, 3)),
             ):
                 turned = moved[:3, :3]
-                if not self._moves:
+                if not self._has_position:
                     found.append(itself)
                     continue
                 rows = ca.horzcat(itself, ca.SX(3, 3)) + carried @ spun[3:, :]
@@ -140,9 +141,9 @@ class RotationJointFunctions(JointFunctions):
         return found
 
     @cached_property
-    def _ends(self) -> list[ca.SX]:
-        back = quaternion.matrix(self._turned).T
-        if not self._moves:
-            return [self._end_turns, back]
+    def _end_jacobians(self) -> list[ca.SX]:
+        back = quaternion.matrix(self._step_quaternion).T
+        if not self._has_position:
+            return [self._end_jacobian, back]
         eye = ca.SX.eye(3)
-        return [ca.diagcat(self._end_turns, self._h * eye), ca.diagcat(back, eye)]
+        return [ca.diagcat(self._end_jacobian, self._h * eye), ca.diagcat(back, eye)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -15,42 +14,44 @@ from nh_control.discrete.engine import (
     NodeFunctions,
     definitions,
     generated_engine,
-    native_text,
     step_shapes,
 )
 from nh_control.discrete.method import Method
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics import parametric
-from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.multibody.frames import Joint
+from nh_control.multibody.kernel_layout import header
 from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.parameter_jacobian import ParameterJacobian
 from nh_control.multibody.rotation_joints import functions_of
 from nh_control.multibody.tree_model import TreeModel, not_a_tree
 from nh_control.numerics import newton
+from nh_control.numerics.amalgamation import NATIVE, amalgamation
 from nh_control.numerics.compiled import Native
 
 FILES = (
-    "tree",
-    "tree_data",
-    "spatial",
-    "multi_dof_joints",
-    "point_forces",
-    "external_wrenches",
-    "residual",
-    "factorization",
-    "mimic_joints",
-    "low_rank_update",
-    "simd",
-    "constraints",
-    "kkt",
-    "step",
-    "parameter_jacobian",
-    "jacobian_columns",
-    "linearization",
-    "node_state",
+    "tree_data.c",
+    "dense.c",
+    "multi_dof_joints.c",
+    "point_forces.c",
+    "external_wrenches.c",
+    "residual.c",
+    "factorization.c",
+    "mimic_joints.c",
+    "low_rank_update.c",
+    "constraints.c",
+    "kkt.c",
+    "step.c",
+    "parameter_jacobian.c",
+    "jacobian_columns.c",
+    "linearization.c",
+    "node_state.c",
+    "simulate.c",
 )
+FOLDER = Path(__file__).parent / "native"
+ARRAYS = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory", "slopes")
+"""Arrays of a workspace in their order."""
 VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
 """Flags of the compiler for what a processor can do; without contraction the bits are the same."""
 
@@ -91,16 +92,11 @@ class TreeEngine(Engine):
         parameters = data.model.constants.parameters
         self._n_p = n_p = len(parametric.names(parameters)) + 1
         n_w = ndx + nu + (n_p if self._by_parameters else 0)
-        carriers, m = len(data.carriers), system.n_holonomic
-        springs, dampers = map(len, data.bonds)
-        room = library["tree_memory"](
-            *(len(data.frames), system.space.nq, self._nv + len(data.followers)),
-            *(data.n_wide, m, len(data.leaders), 3 * (springs + dampers)),
-            carriers * (3 * carriers + n_w + m) + 3 * springs * (n_w + m),
-        )
+        packed = self._packed(data)
+        room = library["tree_data_size"](ctypes.c_void_p(packed.ctypes.data), n_w)
         self.shapes: Shapes = {
             **step_shapes(nx, nu, n_p, method.n_z, ndx, n_w),
-            "tree": self._packed(data),
+            "tree": packed,
             "memory": (room,),
         }
 
@@ -115,11 +111,9 @@ class TreeEngine(Engine):
         return constants.model_with(parametric.by_field(constants.parameters, p[:-1]))
 
     def _packed(self, data: TreeModel) -> np.ndarray:
-        addresses = [
-            np.array(_compiled(joint)[1], dtype=np.uint64).view(float)
-            for joint in data.wide_joints
-        ]
-        return np.concatenate([data.packed(self._force_at_start, self._n_p), *addresses])
+        addresses = [address for joint in data.multi_dof_types for address in _compiled(joint)[1]]
+        functions = np.array(addresses, dtype=np.uint64)
+        return data.packed(self._force_at_start, self._n_p, functions)
 
     @property
     def n_z(self) -> int:
@@ -247,7 +241,7 @@ class ParametricTreeEngine(TreeEngine):
 
     @cached_property
     def _native_linearize(self) -> ctypes._NamedFuncPointer:
-        return self._trees["tree_linearize_wide"]
+        return self._trees["tree_linearize_parameters"]
 
 
 def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) -> Engine | None:
@@ -272,10 +266,8 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 
 def kernel() -> ctypes.PyDLL | None:
     """The kernel, compiled once for all trees; None without a compiler."""
-    native = resources.files("nh_control.multibody").joinpath("native")
-    own = "".join(native.joinpath(f"{name}.c").read_text() for name in FILES)
-    shapes = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory", "slopes")
-    text = definitions({"ROUNDED": ROUNDED}, shapes) + own + native_text("simulate.c")
+    given = {"definitions.h": definitions(ARRAYS), "tree_layout.h": header()}
+    text = "#define INTERNAL static\n" + amalgamation(FILES, given, (FOLDER, NATIVE))
     return Native("trees", (), text, ("-O3", *_vector_flags())).library
 
 

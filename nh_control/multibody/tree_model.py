@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from transforms3d.axangles import axangle2mat
 
-from nh_control.multibody.constraint_rows import NONE, Row, Rows, unknown_constraint
+from nh_control.multibody import kernel_layout
+from nh_control.multibody.constraint_rows import Row, Rows, unknown_constraint
 from nh_control.multibody.elements import (
     Damper,
     JointDamper,
@@ -31,24 +32,24 @@ from nh_control.multibody.frames import (
     prismatic,
 )
 from nh_control.multibody.joint_inertia import moments
+from nh_control.multibody.kernel_layout import (
+    CONSTRAINT,
+    JOINT,
+    NONE,
+    POINT_FORCE,
+    WRENCH,
+    JointMode,
+    JointType,
+    Quaternion,
+)
 from nh_control.multibody.model import Multibody
 from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import Bond, bonds
 
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
-OWN, PRESCRIBED = 0, 1
-"""How the coordinate of a joint moves."""
-FOLLOWS, SHARED, IDLE = -2, -1, 2
-"""The same where the joint follows another that is free, is free and followed, is prescribed and
-carries nothing."""
-PLACED = 2
-"""In the place of 1 for a quaternion: velocities of the origin are in the placement's axes."""
-UNUSED = 0.0
-"""So that vectors begin where registers like it."""
-WRENCHES = -1
-"""In the place of a coordinate that an input acts on."""
 SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
+"""Joints of one coordinate in the order of `JointType`."""
 
 
 def not_a_tree(model: Multibody) -> str:
@@ -124,112 +125,147 @@ class TreeModel:
         return carriers(self.model)
 
     @cached_property
-    def wide_joints(self) -> tuple[Joint, ...]:
+    def multi_dof_types(self) -> tuple[Joint, ...]:
         """The kinds of joints with several coordinates."""
         joints = (_upright(frame.joint) for frame in self.frames if not _is_scalar(frame))
         return tuple(dict.fromkeys(joints))
 
     @cached_property
-    def n_wide(self) -> int:
+    def n_multi_dof(self) -> int:
         """Number of joints of several coordinates."""
         return sum(not _is_scalar(frame) for frame in self.frames)
 
     @cached_property
-    def followers(self) -> dict[str, int]:
+    def mimic_frames(self) -> dict[str, int]:
         """Frames whose joints follow those of others, with their places among these."""
         names = (frame.name for frame in self.frames if frame.mimic)
         return {name: place for place, name in enumerate(names)}
 
     @cached_property
-    def leaders(self) -> set[str]:
+    def shared_coordinates(self) -> set[str]:
         """Coordinates that several joints share and that are not prescribed."""
         shared = {frame.mimic.coordinate for frame in self.frames if frame.mimic}
         return shared - {*self.model.prescribed}
 
-    def packed(self, left: float, n_p: int) -> np.ndarray:
-        """What `native/tree.c` declares, `left` the part of the forces at the start of a step,
-        `n_p` the number of parameters with the step.
+    def packed(
+        self, start_fraction: float, n_parameters: int, functions: np.ndarray
+    ) -> np.ndarray:
+        """The doubles of `struct tree_header` with its arrays: `start_fraction` is the part of the
+        forces at the start of a step, `n_parameters` the number of parameters with the step,
+        `functions` are the addresses of the functions of all kinds of joints of several
+        coordinates.
         """
         model, space = self.model, self.model.space
-        held = len(model.prescribed)
+        prescribed = len(model.prescribed)
         actuated = [
             model.tree.scalar_indices(entry.coordinate)[1]
             if isinstance(entry, JointInput)
-            else WRENCHES
+            else NONE
             for entry in model.inputs
             for _ in entry.names(model.tree)
         ]
-        nu = len(actuated) + held
-        counts = (len(self.frames), space.nq, space.nv, space.nv - held, n_p, nu)
-        held_at = (e for e in model.elements if isinstance(e, JointSpring))
-        at_zero = sum(spring.stiffness * spring.rest**2 for spring in held_at)
-        shared = len(self.leaders), len(self.followers), at_zero
+        sprung = (e for e in model.elements if isinstance(e, JointSpring))
         springs, dampers = self.bonds
-        bonds = len(springs), len(dampers)
-        flat = bool(self.normals)
-        pushed = len(self.pushes), len(self.carriers), flat, *bonds, *3 * (UNUSED,)
-        more = (self.n_wide, left, len(self.rows), *shared, *pushed)
-        gravity = self.axes[WORLD].T @ np.array(model.gravity)
-        header = [*counts, *more, *gravity, 0.0]
-        rows = (row.packed() for row in self.rows)
-        pushes = (push.packed() for push in self.pushes)
-        pulls = (bond.packed() for bond in (*springs, *dampers))
-        return np.concatenate([header, *self._joints(), actuated, *rows, *pushes, *pulls])
+        return kernel_layout.tree(
+            {
+                "joints": self._joints(),
+                "actuated_rates": np.array(actuated, dtype=np.int32),
+                "constraints": np.array([row.packed() for row in self.rows], CONSTRAINT.dtype),
+                "wrenches": np.array([push.packed() for push in self.pushes], WRENCH.dtype),
+                "point_forces": np.array(
+                    [bond.packed() for bond in (*springs, *dampers)], POINT_FORCE.dtype
+                ),
+                "joint_functions": functions,
+            },
+            n_bodies=len(self.frames),
+            nq=space.nq,
+            nv=space.nv,
+            nz=space.nv - prescribed,
+            n_parameters=n_parameters,
+            n_inputs=len(actuated) + prescribed,
+            n_multi_dof=self.n_multi_dof,
+            n_constraints=len(self.rows),
+            n_shared=len(self.shared_coordinates),
+            n_mimic=len(self.mimic_frames),
+            n_wrenches=len(self.pushes),
+            n_force_rates=len(self.carriers),
+            planar=bool(self.normals),
+            n_springs=len(springs),
+            n_dampers=len(dampers),
+            start_fraction=start_fraction,
+            energy_at_rest=sum(spring.stiffness * spring.rest**2 for spring in sprung),
+            gravity=self.axes[WORLD].T @ np.array(model.gravity),
+        )
 
-    def _joints(self) -> list[np.ndarray]:
+    def _joints(self) -> np.ndarray:
+        """The records of all joints."""
         tree, index, turned = self.model.tree, self._index, self.axes
+        nv = self.model.space.nv
         masses = {part.frame: part for part in self.model.spatial_inertias}
         springs, weights = self._coefficients(), self._weights()
-        held, ways = self._held(), self._ways()
-        joints, wide = [], 0
+        constrained, modes = self._constrained(), self._modes()
+        joints, n_multi_dof = [], 0
         for frame in self.frames:
             parent, at, rotation = tree.anchors[frame.parent]
             mimic = frame.mimic or Mimic(frame.coordinate)
             q, v = tree.slices(mimic.coordinate)
-            own_v = tree.space.nv + self.followers[frame.name] if frame.mimic else v.start
+            v_index = nv + self.mimic_frames[frame.name] if frame.mimic else v.start
             own, toward = turned[frame.name], turned[parent].T
             mass, first, inertia = moments(masses.get(frame.name), own)
             placed = toward @ rotation @ np.array(frame.rotation) @ own
-            numbers = [
-                *(index.get(parent, -1), self._kind(frame.joint), q.start, own_v),
-                *(v.stop - v.start, v.start),
-                _turns(frame.joint),
-                ways[frame.name],
-                *(wide, mass, weights[frame.name]),
-                *(np.zeros(3) if frame.mimic else springs.get(frame.coordinate, np.zeros(3))),
-                mimic.ratio,
-                frame.name in held,
-            ]
             position = toward @ (at + rotation @ frame.position)
             if isinstance(frame.joint, Revolute):
                 placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
             else:
                 position = position + mimic.offset * placed[:, 0]
-            vectors = map(_padded, (placed.T, position, first, inertia))
-            joints.append(np.concatenate([numbers, *vectors]))
-            wide += not _is_scalar(frame)
-        return joints
+            spring = np.zeros(3) if frame.mimic else springs.get(frame.coordinate, np.zeros(3))
+            joints.append(
+                JOINT.record(
+                    parent=index.get(parent, NONE),
+                    type=self._kind(frame.joint),
+                    q_index=q.start,
+                    v_index=v_index,
+                    n_dof=v.stop - v.start,
+                    rate_index=v.start,
+                    quaternion=_quaternion(frame.joint),
+                    mode=modes[frame.name],
+                    multi_dof_index=n_multi_dof,
+                    constrained=frame.name in constrained,
+                    mass=mass,
+                    carried_mass=weights[frame.name],
+                    stiffness=spring[0],
+                    rest_force=spring[1],
+                    damping=spring[2],
+                    ratio=mimic.ratio,
+                    column=placed.T,
+                    p=position,
+                    first_moment=first,
+                    inertia=inertia,
+                )
+            )
+            n_multi_dof += not _is_scalar(frame)
+        return np.array(joints, JOINT.dtype)
 
     @cached_property
     def _index(self) -> dict[str, int]:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
-    def _held(self) -> set[str]:
+    def _constrained(self) -> set[str]:
         """Frames that constraints depend on, and those whose joints these follow."""
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
-        ahead, held = [self.frames[number] for number in ends], set[str]()
-        leaders = {frame.coordinate: frame for frame in self.frames if not frame.mimic}
+        ahead, constrained = [self.frames[number] for number in ends], set[str]()
+        own = {frame.coordinate: frame for frame in self.frames if not frame.mimic}
         while ahead:
             frame = ahead.pop()
-            if frame.name in held:
+            if frame.name in constrained:
                 continue
-            held.add(frame.name)
+            constrained.add(frame.name)
             parent = self.model.tree.anchors[frame.parent][0]
             ahead += [self.frames[self._index[parent]]] if parent != WORLD else []
-            ahead += [leaders[frame.mimic.coordinate]] if frame.mimic else []
-        return held
+            ahead += [own[frame.mimic.coordinate]] if frame.mimic else []
+        return constrained
 
-    def _ways(self) -> dict[str, int]:
+    def _modes(self) -> dict[str, JointMode]:
         """How the coordinates of all joints move: those that are prescribed are idle if they carry
         no mass, nothing that is pushed or pulled and only such frames.
         """
@@ -240,19 +276,19 @@ class TreeModel:
         pulled = {push.body for push in self.pushes} | ends
         massive |= {self.frames[number].name for number in pulled}
         busy: set[str] = set()
-        ways = {frame.name: self._way(frame) for frame in self.frames}
+        modes = {frame.name: self._mode(frame) for frame in self.frames}
         for frame in reversed(self.frames):
-            if {frame.name} & (massive | busy) or ways[frame.name] != PRESCRIBED:
+            if {frame.name} & (massive | busy) or modes[frame.name] != JointMode.PRESCRIBED:
                 busy |= {frame.name, self.model.tree.anchors[frame.parent][0]}
-        return ways | {name: IDLE for name in ways if name not in busy}
+        return modes | {name: JointMode.IDLE for name in modes if name not in busy}
 
-    def _way(self, frame: Frame) -> int:
+    def _mode(self, frame: Frame) -> JointMode:
         coordinate = frame.mimic.coordinate if frame.mimic else frame.coordinate
         if coordinate in self.model.prescribed:
-            return PRESCRIBED
+            return JointMode.PRESCRIBED
         if frame.mimic:
-            return FOLLOWS
-        return SHARED if coordinate in self.leaders else OWN
+            return JointMode.MIMIC
+        return JointMode.SHARED if coordinate in self.shared_coordinates else JointMode.FREE
 
     def _weights(self) -> dict[str, float]:
         """Mass of all that every frame carries."""
@@ -282,14 +318,14 @@ class TreeModel:
         """Number of a joint's kind in the kernel."""
         if isinstance(joint, SCALAR):
             return SCALAR.index(type(joint))
-        return len(SCALAR) + self.wide_joints.index(_upright(joint))
+        return JointType.GENERATED + self.multi_dof_types.index(_upright(joint))
 
 
-def _turns(joint: Joint) -> int:
+def _quaternion(joint: Joint) -> Quaternion:
     """Whether a joint's coordinates begin with a quaternion."""
     if isinstance(joint, Floating) and joint.configuration_space != "SE3":
-        return PLACED
-    return isinstance(joint, (Spherical, Floating))
+        return Quaternion.QUATERNION_PLACED
+    return Quaternion(isinstance(joint, (Spherical, Floating)))
 
 
 def _is_scalar(frame: Frame) -> bool:
@@ -299,9 +335,3 @@ def _is_scalar(frame: Frame) -> bool:
 def _upright(joint: Joint) -> Joint:
     """The joint in the kernel's axes."""
     return Planar(UPRIGHT) if isinstance(joint, Planar) else joint
-
-
-def _padded(rows: np.ndarray) -> np.ndarray:
-    """Rows of three numbers, each with a zero behind it."""
-    rows = np.atleast_2d(rows)
-    return np.hstack([rows, np.zeros((len(rows), 1))]).reshape(-1)

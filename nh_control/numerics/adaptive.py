@@ -19,12 +19,12 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib import resources
 from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
 
+from nh_control.numerics.amalgamation import amalgamation
 from nh_control.numerics.compiled import Functions, Native
 
 SAFETY = 0.9
@@ -158,8 +158,7 @@ class AdaptiveSteps:
             **{name: globals()[name] for name in ("SAFETY", "LEAST", "MOST", "DAMPING")},
         }
         defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
-        native = resources.files("nh_control.numerics").joinpath("native")
-        return "\n" + defines + native.joinpath("adaptive.c").read_text()
+        return amalgamation(["adaptive.c"], {"adaptive_system.h": defines})
 
 
 class _Loop:

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from nh_control.discrete.engine import definitions, native_text
+from nh_control.discrete.engine import native_text
 from nh_control.discrete.motion import loops
 from nh_control.discrete.native_abi import MotionData
 from nh_control.discrete.results import StepFailed
@@ -37,10 +37,8 @@ void test_rows(const double *a, const int *pivots, double *b) { substitute_rows(
 
 @pytest.fixture(scope="module")
 def algebra():
-    sizes = f"#define N_Z {N}\n#define N_W 2\n"
-    return compiled.Native(
-        "algebra", [], sizes + native_text("linear_algebra.c") + ALGEBRA
-    ).library
+    text = native_text({"N_Z": N, "N_W": 2}, ["x"], "linear_algebra.h")
+    return compiled.Native("algebra", [], text + ALGEBRA).library
 
 
 def pointer(array):
@@ -233,8 +231,7 @@ class Stepping:
 
     def __init__(self):
         sizes = {"N_X": 2, "N_U": 1, "N_Z": 2, "N_W": 1, "N_DOMAIN": 2, "N_TURNS": 0}
-        text = definitions(sizes, ARRAYS) + native_text("linear_algebra.c")
-        text += EQUATIONS + native_text("newton.c")
+        text = EQUATIONS + native_text(sizes, ARRAYS, "newton.c")
         library = compiled.Native("spoilt", [], text).library
         self._step, self._spoil = library["nh_step"], library["spoil"]
         self._spoil.argtypes = [ctypes.c_int] * 3 + [ctypes.c_double]

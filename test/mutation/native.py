@@ -25,15 +25,16 @@ FAULTS = [
     *((r"\b0\.5\b", "1.0"), (r"\b2\.0\b", "1.0"), (r"\b1\.0\b", "2.0"), (r"\b0\.0\b", "1.0")),
     *((r"(?<=\[)0(?=\])", "1"), (r"(?<=\[)1(?=\])", "0"), (r"(?<=\[)2(?=\])", "1")),
     *((r"(?<== )0(?=;)", "1"), (r"(?<== )1(?=;)", "2"), (r"(?<= [+-] )1\b(?!\.)", "2")),
-    *((r"\b(t->h|t->k|k|half|f|s|by) \* ", ""), (r" \* (s|by|sign)\b", "")),
+    *((r"\b(data->h|data->half_step|k|half|f|s|by) \* ", ""), (r" \* (s|by|sign)\b", "")),
     *((r"\bmax\(", "min("), (r"\bfmax\(", "fmin("), (r"\bfabs\(", "(")),
-    *((r"\bn_rho\b", "n_impulses"), (r"\bnu_w\b", "nu_v"), (r"\bbm\b", "bf")),
+    *((r"\bn_rho\b", "n_impulses"), (r"\bparent_omega\b", "parent_velocity")),
+    (r"\bangular_momentum\b", "linear_momentum"),
     (r"^( +)[^ /].*;$", r"\1;"),
 ]
 """What is looked for, and what takes its place; the last one drops a statement."""
 NO_STATEMENT = re.compile(
-    r" +(const |static |double |int |long |v4 |vn |Twist |Tree |unsigned |Node |Row |Body |Wide "
-    r"|Place |for |if |else|return|case|break|continue|enum|typedef|size_t|char|.*\}$|;)"
+    r" +(const |static |double |int |long |v4 |vn |struct |unsigned "
+    r"|for |if |else|return|case|break|continue|enum|typedef|size_t|char|.*\}$|;)"
 )
 """Lines without which nothing compiles, or for which other faults are meant."""
 POINTERS = re.compile(r"\*\w+ = |vn ?\(\*")
@@ -60,7 +61,7 @@ class Fault(NamedTuple):
 
 def sample() -> Iterator[Fault]:
     for room, number in SAMPLE.items():
-        every = [fault for path in sorted(Path(room).glob("*.c")) for fault in faults(path)]
+        every = [fault for path in sorted(Path(room).glob("*.[ch]")) for fault in faults(path)]
         yield from random.Random(f"{SEED} {room}").sample(every, number)
 
 
@@ -72,7 +73,7 @@ def faults(path: Path) -> Iterator[Fault]:
         code = re.sub(r"/\*.*?(\*/|$)", lambda found: " " * len(found[0]), line)
         code = " " * len(line) if comment else code
         comment = "*/" not in line if comment else "/*" in line and "*/" not in line
-        declaring = declaring or code.startswith("typedef")
+        declaring = declaring or code.startswith(("typedef", "struct", "enum"))
         if not (declaring or code.startswith("#") or POINTERS.search(code)):
             for pattern, by in FAULTS:
                 whole = before.endswith((";", "{", "}", ")", ":", "else"))

@@ -1,103 +1,110 @@
-/* Holonomic constraints h(q1) = 0 with multipliers lam behind the tree's unknowns: the tree's rows
- * become r - Dh(q0)^T lam, and with the tree's factors and dz0, its own correction,
+/* Holonomic constraints h(q1) = 0 (T28) and their derivatives at a node, q0 or q1. Every row is
+ * between points of bodies a and b, or of the world (-1), s from the one to the other, e
+ * directions fixed in the bodies (of a in the world unless it is `turning`):
  *
- *     Y = r_z^{-1} Dh(q0)^T,   (Dh(q1) q1_z Y) dlam = -h - Dh(q1) q1_z dz0,   dz = dz0 + Y dlam.
+ *     DISTANCE     |s|^2 - value^2, the value a coordinate where it has a place
+ *     ALONG_AXIS   e_a . s
+ *     AXES_COSINE  e_a . e_b - value
  *
- * Every row is between points of bodies a and b, or of the world (-1), s from the one to the
- * other, e directions fixed in the bodies (a's in the world unless it is `turning`):
+ * A derivative of a row is the power of two wrenches, on a and on b, on the motions of the
+ * coordinates.
  *
- *     SQUARE  |s|^2 - value^2, the value a coordinate where it has a place
- *     ALONG   e_a . s
- *     TURNED  e_a . e_b - value */
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-enum { SQUARE, ALONG, TURNED };
+static const struct body_pose WORLD = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
 
-static const Place WORLD = {.column = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}}};
-
-INLINE const Place *place_of(const Tree *t, double body)
+/* The pose of a body, or of the world. */
+INLINE const struct body_pose *pose_of(const struct tree_data *data, int body)
 {
-    return body < 0 ? &WORLD : t->places + (int)body;
+    return body < 0 ? &WORLD : data->poses + body;
 }
 
-/* Poses in the world, and motions (turn, shift of the joint's origin) by every coordinate, of the
- * bodies that constraints hold, at the configuration q. */
-static void place_bodies(const Tree *t, const double *q)
+/* Poses in the world (T4), and motions (turn, shift of the joint's origin) by every coordinate, of
+ * the bodies on which constraints depend, at the configuration q. */
+static void pose_bodies(const struct tree_model *model, const struct tree_data *data,
+                        const double *q)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        if (!j->held_by) continue;
-        const Place *parent = place_of(t, j->parent);
-        Place *b = t->places + i;
-        Twist *moved = t->motions + (int)j->v;
-        b->far = parent->far + size_of(j->p);
-        const double *at = q + (int)j->q, along = j->ratio * *at;
-        if (j->kind < MANIFOLD) {
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        if (!j->constrained) continue;
+        const struct body_pose *parent = pose_of(data, j->parent);
+        struct body_pose *b = data->poses + i;
+        struct twist *moved = data->motions + j->v_index;
+        b->p_size = parent->p_size + size_of(j->p);
+        const double *at = q + j->q_index, along = j->ratio * *at;
+        if (j->type < GENERATED) {
             v4 column[3] = {j->column[0], j->column[1], j->column[2]}, p = j->p;
-            if (j->kind == REVOLUTE) {
+            if (j->type == REVOLUTE) {
                 const double c = cos(along), s = sin(along);
                 column[0] = c * j->column[0] + s * j->column[1];
                 column[1] = c * j->column[1] - s * j->column[0];
             } else {
                 p += along * j->column[0];
-                b->far += fabs(along);
+                b->p_size += fabs(along);
             }
             for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, column[k]);
             b->p = parent->p + combine(parent->column, p);
-            moved->w = j->kind == REVOLUTE ? b->column[2] : vec(0, 0, 0);
-            moved->v = j->kind == REVOLUTE ? vec(0, 0, 0) : b->column[0];
+            moved->w = j->type == REVOLUTE ? b->column[2] : vec(0, 0, 0);
+            moved->v = j->type == REVOLUTE ? vec(0, 0, 0) : b->column[0];
             continue;
         }
-        Node *o = t->nodes + (int)j->wide;
-        const int n = (int)j->size;
-        t->functions[(int)j->kind - MANIFOLD].node(at, o->turn, o->at, o->D, o->dD);
+        struct joint_pose *o = data->joint_poses + j->multi_dof_index;
+        const int n = j->n_dof;
+        model->joint_functions[j->type - GENERATED].pose(at, o->turn, o->at, o->D, o->dD);
         for (int k = 0; k < 3; ++k)
             b->column[k] =
                 combine(parent->column,
                         combine(j->column, vec(o->turn[k], o->turn[3 + k], o->turn[6 + k])));
         b->p = parent->p + combine(parent->column, j->p + combine(j->column, load(o->at)));
-        b->far += size_of(load(o->at));
+        b->p_size += size_of(load(o->at));
         for (int l = 0; l < n; ++l) {
-            const Twist z = twist_of(o->D, n, l);
-            moved[l] = (Twist){combine(b->column, z.w), combine(b->column, z.v)};
+            const struct twist z = twist_of(o->D, n, l);
+            moved[l] = (struct twist){combine(b->column, z.w), combine(b->column, z.v)};
         }
     }
 }
 
-/* The configuration after the step with the unknowns of the last residual, into t->end. */
-static void reach(const Tree *t)
+/* The configuration after the step with the unknowns of the last residual, into data->q1. */
+INTERNAL void end_configuration(const struct tree_model *model, const struct tree_data *data)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const int q = (int)j->q;
-        if (j->v >= t->nv) continue;
-        if (j->kind < MANIFOLD)
-            t->end[q] = j->prescribed > 0 && t->h == t->span ? t->u[t->nu + (int)j->v - t->nz]
-                                                             : t->q[q] + t->h * t->bodies[i].rate;
-        else if (j->held_by)
-            t->functions[(int)j->kind - MANIFOLD].reach(t->q + q, t->at + (int)j->v, &t->h,
-                                                        t->end + q, t->nodes[(int)j->wide].Ez);
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const int q = j->q_index;
+        if (j->v_index >= model->nv) continue;
+        if (j->type < GENERATED)
+            data->q1[q] = is_prescribed(j) && data->h == data->prescribed_time
+                              ? data->u[model->n_forces + j->v_index - model->nz]
+                              : data->q[q] + data->h * data->bodies[i].rate;
+        else if (j->constrained)
+            model->joint_functions[j->type - GENERATED].end(
+                data->q + q, data->z + j->v_index, &data->h, data->q1 + q,
+                data->joint_poses[j->multi_dof_index].Ez);
     }
 }
 
-INLINE Twist wrench(v4 torque, v4 force) { return (Twist){torque, force}; }
+/* A wrench of its parts. */
+INLINE struct twist wrench(v4 torque, v4 force) { return (struct twist){torque, force}; }
 
-static Held hold(const Tree *t, const Constraint *c, const double *q)
+/* The value of a constraint at the configuration q, bounds on its terms, and its wrenches. */
+static struct constraint_value evaluate_constraint(const struct tree_data *data,
+                                                   const struct constraint_row *c, const double *q)
 {
-    const Place *a = place_of(t, c->a), *b = place_of(t, c->b);
+    const struct body_pose *a = pose_of(data, c->a), *b = pose_of(data, c->b);
     const v4 zero = vec(0, 0, 0), at_b = b->p + combine(b->column, c->at_b);
-    Held o = {.from = a->p + combine(a->column, c->at_a),
-              .e_a = c->turning ? combine(a->column, c->e_a) : c->e_a};
+    struct constraint_value o = {.from = a->p + combine(a->column, c->at_a),
+                                 .e_a = c->turning ? combine(a->column, c->e_a) : c->e_a};
     o.s = at_b - o.from;
-    const double far = a->far + size_of(c->at_a) + b->far + size_of(c->at_b);
-    if (c->kind == SQUARE) {
-        o.length = c->length_q < 0 ? c->value : q[(int)c->length_q];
+    const double far = a->p_size + size_of(c->at_a) + b->p_size + size_of(c->at_b);
+    if (c->type == DISTANCE) {
+        o.length = c->length_q < 0 ? c->value : q[c->length_q];
         o.value = dot(o.s, o.s) - o.length * o.length;
         o.size = 2.0 * size_of(o.s) * far + o.length * o.length;
         o.force = 2.0 * size_of(o.s);
         o.torque = o.force * size_of(o.s);
         o.on_a = wrench(zero, -2.0 * o.s);
         o.on_b = wrench(zero, 2.0 * o.s);
-    } else if (c->kind == ALONG) {
+    } else if (c->type == ALONG_AXIS) {
         o.value = dot(o.e_a, o.s);
         o.size = size_of(o.e_a) * far;
         o.force = size_of(o.e_a);
@@ -117,66 +124,76 @@ static Held hold(const Tree *t, const Constraint *c, const double *q)
 }
 
 /* A coordinate's motion about another point. */
-INLINE Twist about(const Tree *t, int body, int v, v4 point)
+INLINE struct twist motion_about(const struct tree_data *data, int body, int v, v4 point)
 {
-    const Twist m = t->motions[v];
-    return (Twist){m.w, m.v + cross(m.w, point - t->places[body].p)};
+    const struct twist m = data->motions[v];
+    return (struct twist){m.w, m.v + cross(m.w, point - data->poses[body].p)};
 }
 
-/* Derivatives of a constraint by all coordinates, g (nv), where its bodies are placed. */
-static void slope(const Tree *t, const Constraint *c, const Held *o, double *g)
+/* Derivatives of a constraint by all coordinates, g (nv). */
+static void constraint_gradient(const struct tree_model *model, const struct tree_data *data,
+                                const struct constraint_row *c, const struct constraint_value *o,
+                                double *g)
 {
-    memset(g, 0, sizeof(double) * t->nv);
+    memset(g, 0, sizeof(double) * model->nv);
     for (int end = 0; end < 2; ++end)
-        for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent)
-            for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l)
-                g[(int)t->joints[i].lead + l] +=
-                    t->joints[i].ratio *
-                    power(end ? o->on_b : o->on_a, about(t, i, v + l, o->from));
-    if (c->length_q >= 0) g[(int)c->length_v] -= 2.0 * o->length;
+        for (int i = end ? c->b : c->a; i >= 0; i = model->joints[i].parent)
+            for (int l = 0, v = model->joints[i].v_index; l < model->joints[i].n_dof; ++l)
+                g[model->joints[i].rate_index + l] +=
+                    model->joints[i].ratio *
+                    power(end ? o->on_b : o->on_a, motion_about(data, i, v + l, o->from));
+    if (c->length_q >= 0) g[c->length_v] -= 2.0 * o->length;
 }
 
-/* Bounds of the terms of a constraint's derivatives, g (nv). */
-static void slope_sizes(const Tree *t, const Constraint *c, const Held *o, double *g)
+/* Bounds on the terms of these derivatives, g (nv). */
+INTERNAL void constraint_gradient_size(const struct tree_model *model,
+                                       const struct tree_data *data,
+                                       const struct constraint_row *c,
+                                       const struct constraint_value *o, double *g)
 {
-    memset(g, 0, sizeof(double) * t->nv);
+    memset(g, 0, sizeof(double) * model->nv);
     for (int end = 0; end < 2; ++end)
-        for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent)
-            for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) {
-                const double turn = size_of(t->motions[v + l].w),
-                             lever = size_of(o->from - t->places[i].p);
-                g[(int)t->joints[i].lead + l] +=
-                    fabs(t->joints[i].ratio) * (turn * (o->torque + lever * o->force) +
-                                                size_of(t->motions[v + l].v) * o->force);
+        for (int i = end ? c->b : c->a; i >= 0; i = model->joints[i].parent)
+            for (int l = 0, v = model->joints[i].v_index; l < model->joints[i].n_dof; ++l) {
+                const double turn = size_of(data->motions[v + l].w),
+                             lever = size_of(o->from - data->poses[i].p);
+                g[model->joints[i].rate_index + l] +=
+                    fabs(model->joints[i].ratio) * (turn * (o->torque + lever * o->force) +
+                                                    size_of(data->motions[v + l].v) * o->force);
             }
-    if (c->length_q >= 0) g[(int)c->length_v] += 2.0 * o->length;
+    if (c->length_q >= 0) g[c->length_v] += 2.0 * o->length;
 }
 
-/* All constraints at the configuration q, into t->holds. */
-static void hold_all(const Tree *t, const double *q)
+/* All constraints at the configuration q, into data->constraint_values. */
+INTERNAL void evaluate_constraints(const struct tree_model *model, const struct tree_data *data,
+                                   const double *q)
 {
-    place_bodies(t, q);
-    for (int r = 0; r < t->m; ++r) t->holds[r] = hold(t, t->constraints + r, q);
+    pose_bodies(model, data, q);
+    for (int r = 0; r < model->n_constraints; ++r)
+        data->constraint_values[r] = evaluate_constraint(data, model->constraints + r, q);
 }
 
-/* Their derivatives too, into all (m, nv). */
-static void slopes_at(const Tree *t, const double *q, double *all)
+/* The same, and Dh(q) into all (m, nv). */
+INTERNAL void constraint_jacobian(const struct tree_model *model, const struct tree_data *data,
+                                  const double *q, double *all)
 {
-    hold_all(t, q);
-    for (int r = 0; r < t->m; ++r)
-        slope(t, t->constraints + r, t->holds + r, all + (size_t)t->nv * r);
+    evaluate_constraints(model, data, q);
+    for (int r = 0; r < model->n_constraints; ++r)
+        constraint_gradient(model, data, model->constraints + r, data->constraint_values + r,
+                            all + (size_t)model->nv * r);
 }
 
 /* Changes of the wrenches by motions x_a and x_b of the bodies, about the place of a's point. */
-static void bent(const Constraint *c, const Held *o, Twist x_a, Twist x_b, Twist *on_a,
-                 Twist *on_b)
+static void constraint_wrench_derivative(const struct constraint_row *c,
+                                         const struct constraint_value *o, struct twist x_a,
+                                         struct twist x_b, struct twist *on_a, struct twist *on_b)
 {
     const v4 zero = vec(0, 0, 0), at_b = x_b.v + cross(x_b.w, o->s), s = at_b - x_a.v;
-    if (c->kind == SQUARE) {
+    if (c->type == DISTANCE) {
         const v4 force = 2.0 * o->s;
         *on_a = wrench(-cross(x_a.v, force), -2.0 * s);
         *on_b = wrench(cross(at_b, force) + 2.0 * cross(o->s, s), 2.0 * s);
-    } else if (c->kind == ALONG) {
+    } else if (c->type == ALONG_AXIS) {
         const v4 e = c->turning ? cross(x_a.w, o->e_a) : zero,
                  moment = cross(e, o->s) + cross(o->e_a, s);
         *on_a = wrench((c->turning ? moment : zero) - cross(x_a.v, o->e_a), -e);
@@ -189,24 +206,27 @@ static void bent(const Constraint *c, const Held *o, Twist x_a, Twist x_b, Twist
     }
 }
 
-static int carries(const Tree *t, int body, double end)
+/* Whether a body carries another one, `end`, or is it. */
+static int supports(const struct tree_model *model, int body, int end)
 {
-    int i = (int)end;
-    while (i > body) i = (int)t->joints[i].parent;
+    int i = end;
+    while (i > body) i = model->joints[i].parent;
     return i == body;
 }
 
 /* The change of coordinate l's motion, of body i, by the motion x of coordinate m of a body k that
  * carries it, or is it. */
-static Twist turned_motion(const Tree *t, int i, int l, int k, int m, Twist x, v4 point)
+static struct twist motion_derivative(const struct tree_model *model, const struct tree_data *data,
+                                      int i, int l, int k, int m, struct twist x, v4 point)
 {
-    const Twist y = about(t, i, (int)t->joints[i].v + l, point);
-    Twist out = {cross(x.w, y.w), cross(x.w, y.v) + cross(x.v, y.w)};
-    const Joint *j = t->joints + i;
-    if (i != k || j->kind < MANIFOLD) return out;
-    const int n = (int)j->size;
-    const double *d = t->nodes[(int)j->wide].dD + n * l + m; /* of D (6, n) by coordinates */
-    const Place *b = t->places + i;
+    const struct twist y = motion_about(data, i, model->joints[i].v_index + l, point);
+    struct twist out = {cross(x.w, y.w), cross(x.w, y.v) + cross(x.v, y.w)};
+    const struct joint *j = model->joints + i;
+    if (i != k || j->type < GENERATED) return out;
+    const int n = j->n_dof;
+    const double *d =
+        data->joint_poses[j->multi_dof_index].dD + n * l + m; /* of D (6, n) by coordinates */
+    const struct body_pose *b = data->poses + i;
     const v4 w = combine(b->column, vec(d[0], d[n * n], d[2 * n * n])),
              v = combine(b->column, vec(d[3 * n * n], d[4 * n * n], d[5 * n * n]));
     out.w += w;
@@ -214,32 +234,32 @@ static Twist turned_motion(const Tree *t, int i, int l, int k, int m, Twist x, v
     return out;
 }
 
-/* Adds to a lane of `by` (nv, LANES) the derivatives of lam . Dh by coordinate m of body k, where
- * constraints are held. */
-static void bend_rows(const Tree *t, int k, int m, double *by)
+/* Adds to a lane of `by` (nv, LANES) the derivatives of lam . Dh by coordinate m of body k. */
+INTERNAL void constraint_hessian_row(const struct tree_model *model, const struct tree_data *data,
+                                     int k, int m, double *by)
 {
-    const double *lam = t->at + t->nz, ratio = t->joints[k].ratio;
-    const int moved = (int)t->joints[k].v + m;
-    for (int r = 0; r < t->m; ++r) {
-        const Constraint *c = t->constraints + r;
-        const Twist still = {vec(0, 0, 0), vec(0, 0, 0)};
-        const int a = carries(t, k, c->a), b = carries(t, k, c->b);
-        if (c->length_q >= 0 && moved == (int)c->length_v) by[LANES * moved] -= 2.0 * lam[r];
+    const double *lam = data->z + model->nz, ratio = model->joints[k].ratio;
+    const int moved = model->joints[k].v_index + m;
+    for (int r = 0; r < model->n_constraints; ++r) {
+        const struct constraint_row *c = model->constraints + r;
+        const struct twist still = {vec(0, 0, 0), vec(0, 0, 0)};
+        const int a = supports(model, k, c->a), b = supports(model, k, c->b);
+        if (c->length_q >= 0 && moved == c->length_v) by[LANES * moved] -= 2.0 * lam[r];
         if (!a && !b) continue;
-        const Held *o = t->holds + r;
-        Twist x = about(t, k, moved, o->from), on[2];
-        x = (Twist){ratio * x.w, ratio * x.v};
-        bent(c, o, a ? x : still, b ? x : still, on, on + 1);
+        const struct constraint_value *o = data->constraint_values + r;
+        struct twist x = motion_about(data, k, moved, o->from), on[2];
+        x = (struct twist){ratio * x.w, ratio * x.v};
+        constraint_wrench_derivative(c, o, a ? x : still, b ? x : still, on, on + 1);
         for (int end = 0; end < 2; ++end)
-            for (int i = (int)(end ? c->b : c->a); i >= 0; i = (int)t->joints[i].parent) {
+            for (int i = end ? c->b : c->a; i >= 0; i = model->joints[i].parent) {
                 const int carried = i >= k && (end ? b : a);
-                for (int l = 0, v = (int)t->joints[i].v; l < (int)t->joints[i].size; ++l) {
-                    double change = power(on[end], about(t, i, v + l, o->from));
+                for (int l = 0, v = model->joints[i].v_index; l < model->joints[i].n_dof; ++l) {
+                    double change = power(on[end], motion_about(data, i, v + l, o->from));
                     if (carried)
                         change += power(end ? o->on_b : o->on_a,
-                                        turned_motion(t, i, l, k, m, x, o->from));
-                    by[LANES * ((int)t->joints[i].lead + l)] +=
-                        lam[r] * t->joints[i].ratio * change;
+                                        motion_derivative(model, data, i, l, k, m, x, o->from));
+                    by[LANES * (model->joints[i].rate_index + l)] +=
+                        lam[r] * model->joints[i].ratio * change;
                 }
             }
     }

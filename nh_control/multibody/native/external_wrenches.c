@@ -1,136 +1,161 @@
 /* Wrenches that are inputs: torques or forces u e at a point of a body, e in its axes (`turning`)
- * or the world's. At the middle of the step they act on the coordinates of all joints that carry
- * the body like inputs on these: f. Newton's equation leaves the changes of f out, which are of
- * order h^2 of the others; the derivatives have them (linearization.c). */
+ * or in the world's. In the middle of the step they act by virtual power on the coordinates of all
+ * joints that carry the body (T25), like inputs on these. Newton's equation leaves changes of
+ * these forces out, which are of order h^2 of the others; the derivatives have them (T27,
+ * linearization.c).
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
 /* A wrench with the input u about the origin of its body. */
-static Twist pushing(const Tree *t, const Push *p, double u)
+static struct twist wrench_at_origin(const struct tree_data *data, const struct external_wrench *p,
+                                     double u)
 {
-    const Body *b = t->bodies + (int)p->body;
+    const struct body *b = data->bodies + p->body;
     const v4 e = u * (p->turning ? outward(b, p->e) : p->e);
-    return p->torque ? (Twist){e, vec(0, 0, 0)} : (Twist){cross(outward(b, p->at), e), e};
+    return p->torque ? (struct twist){e, vec(0, 0, 0)}
+                     : (struct twist){cross(outward(b, p->at), e), e};
 }
 
-/* Adds what a wrench with the input u does on all coordinates. */
-static void add_push(const Tree *t, const Push *p, double u, double *f)
+/* Adds the generalized forces of a wrench with the input u to f (T25), from its body to the
+ * root. */
+INTERNAL void add_generalized_force(const struct tree_model *model, const struct tree_data *data,
+                                    const struct external_wrench *p, double u, double *f)
 {
-    Twist w = pushing(t, p, u);
-    for (int i = (int)p->body; i >= 0; i = (int)t->joints[i].parent) {
-        const Joint *j = t->joints + i;
-        const Body *b = t->bodies + i;
-        for (int l = 0; l < (int)j->size; ++l)
-            f[(int)j->lead + l] += j->ratio * power(w, unit_motion(t, j, b, l));
+    struct twist w = wrench_at_origin(data, p, u);
+    for (int i = p->body; i >= 0; i = model->joints[i].parent) {
+        const struct joint *j = model->joints + i;
+        const struct body *b = data->bodies + i;
+        for (int l = 0; l < j->n_dof; ++l)
+            f[j->rate_index + l] += j->ratio * power(w, unit_motion(data, j, b, l));
         w.w += cross(b->p, w.v);
     }
 }
 
-/* f of all wrenches and dampers where the bodies are, into t->pushed. */
-static void push(const Tree *t)
+/* The generalized forces of all wrenches and dampers, into data->wrench_force. */
+static void generalized_forces(const struct tree_model *model, const struct tree_data *data)
 {
-    memset(t->pushed, 0, sizeof(double) * t->nv);
-    for (int i = 0; i < t->pushes; ++i)
-        add_push(t, t->push + i, t->u[(int)t->push[i].input], t->pushed);
-    for (int i = 0; i < t->dampers; ++i) {
-        Push end[2];
-        const int count = ends_of(t, t->bonds + t->springs + i, end);
-        for (int e = 0; e < count; ++e) add_push(t, end + e, 1.0, t->pushed);
+    memset(data->wrench_force, 0, sizeof(double) * model->nv);
+    for (int i = 0; i < model->n_wrenches; ++i)
+        add_generalized_force(model, data, model->wrenches + i, data->u[model->wrenches[i].input],
+                              data->wrench_force);
+    for (int i = 0; i < model->n_dampers; ++i) {
+        struct external_wrench end[2];
+        const int count = damper_wrenches(data, model->point_forces + model->n_springs + i, end);
+        for (int e = 0; e < count; ++e)
+            add_generalized_force(model, data, end + e, 1.0, data->wrench_force);
     }
 }
 
-/* Its part in the residual, and the sizes of its terms. */
-static void add_pushes(const Tree *t, int sized)
+/* Their part in the residual (T2), and bounds on its terms. */
+INTERNAL void add_wrench_residual(const struct tree_model *model, const struct tree_data *data,
+                                  int sized)
 {
-    push(t);
-    for (int v = 0; v < t->nz; ++v) t->r[v] += t->left * t->h * t->pushed[v];
+    generalized_forces(model, data);
+    for (int v = 0; v < model->nz; ++v)
+        data->r[v] += model->start_fraction * data->h * data->wrench_force[v];
     if (!sized) return;
-    for (int i = 0; i < t->pushes; ++i) {
-        const Push *p = t->push + i;
-        const double size = fabs(t->h * t->u[(int)p->input]) * size_of(p->e);
-        add_path_sizes(t, (int)p->body, p->at, p->torque ? size : 0.0, p->torque ? 0.0 : size);
+    for (int i = 0; i < model->n_wrenches; ++i) {
+        const struct external_wrench *p = model->wrenches + i;
+        const double size = fabs(data->h * data->u[p->input]) * size_of(p->e);
+        add_wrench_sizes(model, data, p->body, p->at, p->torque ? size : 0.0,
+                         p->torque ? 0.0 : size);
     }
-    add_damper_sizes(t);
+    add_damper_sizes(model, data);
 }
 
 /* A coordinate of a joint that carries a body, its unit motion, and those of the middle of the
  * step by its unknown and by the start, all about the body's origin; prescribed ones move the
  * middle from both ends. */
-typedef struct {
+struct supporting_coordinate {
     int body, at;
-    Twist unit, by_z, by_q;
-} Carried;
+    struct twist unit, by_z, by_q;
+};
 
 /* A motion about another point, `by` times. */
-static Twist moved_to(double by, Twist x, v4 from)
+static struct twist about_point(double by, struct twist x, v4 from)
 {
-    return (Twist){by * x.w, by * (x.v - cross(x.w, from))};
+    return (struct twist){by * x.w, by * (x.v - cross(x.w, from))};
 }
 
 /* The coordinates that carry a body; their number. */
-static int carriers_of(const Tree *t, int body, const int *place, Carried *c)
+static int supporting_coordinates(const struct tree_model *model, const struct tree_data *data,
+                                  int body, const int *place, struct supporting_coordinate *c)
 {
     int count = 0;
     v4 from = vec(0, 0, 0);
-    for (int i = body; i >= 0; i = (int)t->joints[i].parent) {
-        const Joint *j = t->joints + i;
-        const Body *b = t->bodies + i;
-        const int n = (int)j->size;
-        Twist unit[MOST], z[MOST], q[MOST];
-        motions_of(t, j, b, UNIT, unit);
-        motions_of(t, j, b, BY_UNKNOWN, z);
-        motions_of(t, j, b, BY_START, q);
+    for (int i = body; i >= 0; i = model->joints[i].parent) {
+        const struct joint *j = model->joints + i;
+        const struct body *b = data->bodies + i;
+        const int n = j->n_dof;
+        struct twist unit[MAX_DOF], z[MAX_DOF], q[MAX_DOF];
+        joint_motions(data, j, b, UNIT, unit);
+        joint_motions(data, j, b, BY_UNKNOWN, z);
+        joint_motions(data, j, b, BY_START, q);
         for (int l = 0; l < n; ++l)
-            c[count++] = (Carried){i, place[(int)j->lead + l], moved_to(j->ratio, unit[l], from),
-                                   moved_to(j->ratio, z[l], from), moved_to(j->ratio, q[l], from)};
+            c[count++] = (struct supporting_coordinate){
+                i, place[j->rate_index + l], about_point(j->ratio, unit[l], from),
+                about_point(j->ratio, z[l], from), about_point(j->ratio, q[l], from)};
         from -= b->p;
     }
     return count;
 }
 
-/* The change of a coordinate's f by the motion x of a body that carries the pushed one. */
-static double change_of_push(const Tree *t, const Push *p, Twist w, const Carried *on, int moved,
-                             Twist x)
+/* The change of the generalized force on a coordinate by the motion x of a body that carries the
+ * body of the wrench. */
+static double wrench_derivative(const struct tree_model *model, const struct tree_data *data,
+                                const struct external_wrench *p, struct twist w,
+                                const struct supporting_coordinate *on, int moved, struct twist x)
 {
-    Twist change = {cross(x.w, w.w), vec(0, 0, 0)};
+    struct twist change = {cross(x.w, w.w), vec(0, 0, 0)};
     if (p->torque && !p->turning) change.w = vec(0, 0, 0);
     else if (!p->torque && p->turning)
-        change = (Twist){cross(x.w, w.w) + cross(x.v, w.v), cross(x.w, w.v)};
+        change = (struct twist){cross(x.w, w.w) + cross(x.v, w.v), cross(x.w, w.v)};
     else if (!p->torque)
-        change.w = cross(x.v + cross(x.w, outward(t->bodies + (int)p->body, p->at)), w.v);
+        change.w = cross(x.v + cross(x.w, outward(data->bodies + p->body, p->at)), w.v);
     double by = power(change, on->unit);
     if (moved > on->body) return by;
-    const int placed =
-        moved == on->body && t->joints[moved].turns == PLACED && size_of(on->unit.w) == 0.0;
-    const Twist turned = {cross(x.w, on->unit.w), cross(x.w, on->unit.v) + cross(x.v, on->unit.w)};
+    const int placed = moved == on->body && model->joints[moved].quaternion == QUATERNION_PLACED &&
+                       size_of(on->unit.w) == 0.0;
+    const struct twist turned = {cross(x.w, on->unit.w),
+                                 cross(x.w, on->unit.v) + cross(x.v, on->unit.w)};
     return placed ? by : by + power(w, turned);
 }
 
-/* Adds to F_z and F_q what `slopes_of_pushes` says of one wrench. */
-static void add_slopes_of_push(const Tree *t, const Push *p, double u, int n, const int *place,
-                               double *F_z, double *F_q)
+/* Adds the part of one wrench to F_z and F_q of `wrench_derivatives`. */
+static void add_wrench_derivatives(const struct tree_model *model, const struct tree_data *data,
+                                   const struct external_wrench *p, double u, int n,
+                                   const int *place, double *F_z, double *F_q)
 {
-    const Twist w = pushing(t, p, t->left * t->h * u);
-    Carried c[t->all];
-    const int count = carriers_of(t, (int)p->body, place, c);
+    const struct twist w = wrench_at_origin(data, p, model->start_fraction * data->h * u);
+    struct supporting_coordinate c[model->n_rates];
+    const int count = supporting_coordinates(model, data, p->body, place, c);
     for (int a = 0; a < count; ++a)
         for (int b = 0; b < count; ++b) {
-            F_z[n * c[a].at + c[b].at] += change_of_push(t, p, w, c + a, c[b].body, c[b].by_z);
-            F_q[n * c[a].at + c[b].at] += change_of_push(t, p, w, c + a, c[b].body, c[b].by_q);
+            F_z[n * c[a].at + c[b].at] +=
+                wrench_derivative(model, data, p, w, c + a, c[b].body, c[b].by_z);
+            F_q[n * c[a].at + c[b].at] +=
+                wrench_derivative(model, data, p, w, c + a, c[b].body, c[b].by_q);
         }
 }
 
-/* Changes of left h f (n) by the unknowns, or the ends of prescribed coordinates, and the start of
- * the n coordinates that carry something pushed or damped, whose `place` this is. */
-static void slopes_of_pushes(const Tree *t, int n, const int *place, double *F_z, double *F_q)
+/* F_z and F_q (n, n) of (T27): changes of alpha h f by the unknowns, or the ends of prescribed
+ * coordinates, and by the start of the n coordinates that carry a body on which a wrench or damper
+ * acts; `place` numbers these. */
+INTERNAL void wrench_derivatives(const struct tree_model *model, const struct tree_data *data,
+                                 int n, const int *place, double *F_z, double *F_q)
 {
     memset(F_z, 0, sizeof(double) * n * n);
     memset(F_q, 0, sizeof(double) * n * n);
-    for (int i = 0; i < t->pushes; ++i)
-        add_slopes_of_push(t, t->push + i, t->u[(int)t->push[i].input], n, place, F_z, F_q);
-    for (int i = 0; i < t->dampers; ++i) {
-        const Bond *c = t->bonds + t->springs + i;
-        Push end[2];
-        const int count = ends_of(t, c, end);
-        for (int e = 0; e < count; ++e) add_slopes_of_push(t, end + e, 1.0, n, place, F_z, F_q);
-        add_slopes_of_damper(t, c, n, place, F_z, F_q);
+    for (int i = 0; i < model->n_wrenches; ++i)
+        add_wrench_derivatives(model, data, model->wrenches + i, data->u[model->wrenches[i].input],
+                               n, place, F_z, F_q);
+    for (int i = 0; i < model->n_dampers; ++i) {
+        const struct point_force *c = model->point_forces + model->n_springs + i;
+        struct external_wrench end[2];
+        const int count = damper_wrenches(data, c, end);
+        for (int e = 0; e < count; ++e)
+            add_wrench_derivatives(model, data, end + e, 1.0, n, place, F_z, F_q);
+        add_damper_derivatives(model, data, c, n, place, F_z, F_q);
     }
 }

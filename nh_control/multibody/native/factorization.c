@@ -1,67 +1,72 @@
-/* Newton's equation r + r_z dz = 0 by the Riccati recursion from the leaves: on every body
+/* Newton's equation r + r_z dz = 0 of the joints in linear time [fan2018]: the articulated-body
+ * algorithm [featherstone2008, table 7.1] for the equations of a step. Every body gives its parent
+ * wrenches that are linear in its motion x = (turn, dxi) (T12),
  *
- *     (dam, db) = H (turn, dxi) + c,
+ *     y = H x + c,
+ *     pivot = row . phi + ...,                                                  (T15)
+ *     dz = -(row . F x_parent + left . c + r) / pivot,                          (T17)
+ *     H_parent += F^T (H - column row / pivot) F,                              (T18)
  *
- * turn its rotation in its frame. With H of a body, its joint's column and row, and F from the
- * motion of the parent to that of the body,
+ * with F from motions of the parent to those of the body (T10).
  *
- *     pivot = left . (H phi + ...),   dz = -(row . x + right) / pivot,
- *     G_parent += F^T (H - column row / pivot) F. */
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-/* H of a body alone; those of its children are added to it. */
-INLINE void own_inertia(const Joint *j, Body *b, int plane)
+/* H of a body alone (T13); those of its children are added to it. */
+INLINE void rigid_body_inertia(const struct joint *j, struct body *b, int plane)
 {
-    const v4 zero = vec(0, 0, 0), c = b->first;
+    const v4 zero = vec(0, 0, 0), c = b->first_moment;
     const v4 lever[3] = {vec(0, -c[2], c[1]), vec(c[2], 0, -c[0]), vec(-c[1], c[0], 0)};
     const v4 J[3] = {outward(b, j->inertia[0]), outward(b, j->inertia[1]),
                      outward(b, j->inertia[2])};
-    for (int i = turns_from(plane); i < 3; ++i) {
+    for (int i = first_rotation_axis(plane); i < 3; ++i) {
         const v4 about =
             plane ? j->inertia[2][2] * UNITS[2]
                   : J[0][i] * b->column[0] + J[1][i] * b->column[1] + J[2][i] * b->column[2];
         pack(zero, zero, zero, row_of(b->H, 0, i, plane), plane);
         pack(zero, about, lever[i], row_of(b->H, 1, i, plane), plane);
     }
-    for (int i = 0; i < ways(plane); ++i)
+    for (int i = 0; i < n_translations(plane); ++i)
         pack(zero, -lever[i], j->mass * UNITS[i], row_of(b->H, 2, i, plane), plane);
-    b->carried = c;
+    b->carried_moment = c;
 }
 
-/* The torque of a force f with the lever c turns by f x turn: c x (f x turn) = f (c . turn) - (c .
- * f) turn. Of gravity, c are the first moments. */
-INLINE void add_lever(v4 f, v4 c, Body *b, int plane)
+/* A force f that does not turn with the body, at the lever c, changes its torque by c x (f x turn)
+ * = f (c . turn) - (c . f) turn: G of (T13). Of gravity, c is the first moment of all that is
+ * carried. */
+INLINE void add_force_stiffness(v4 f, v4 c, struct body *b, int plane)
 {
     const double along = dot(c, f);
-    for (int i = turns_from(plane); i < 3; ++i) {
+    for (int i = first_rotation_axis(plane); i < 3; ++i) {
         const v4 turned = f[i] * c - along * UNITS[i];
         *row_of(b->H, 0, i, plane) += plane ? turned[2] * UNITS[0] : turned;
     }
 }
 
-/* H of a body, which has begun with its own. */
-INLINE void begin_inertia(const Joint *j, Body *b, int plane)
+/* H begins with the body's own at the first use. */
+INLINE void start_inertia(const struct joint *j, struct body *b, int plane)
 {
-    if (!b->begun) own_inertia(j, b, plane);
-    b->begun = 1.0;
+    if (!b->has_inertia) rigid_body_inertia(j, b, plane);
+    b->has_inertia = 1.0;
 }
 
-/* A row of H without what the joint of n coordinates takes up, by motions of the parent; parts
- * from `part` on. */
-INLINE void free_row(const Body *b, const Row *o, int n, int block, int i, int part, v4 *h,
-                     int plane)
+/* A row of H - column row / pivot (T18) for a joint of n rates, on motions of the parent; `row` is
+ * divided by the pivot already; parts from `part` on. */
+INLINE void articulated_row(const struct body *b, const struct newton_row *o, int n, int block,
+                            int i, int part, v4 *h, int plane)
 {
-    const v4 *row = b->H + parts(plane) * place_in(block, i, plane);
+    const v4 *row = b->H + parts(plane) * component_index(block, i, plane);
     for (int c = part; c < parts(plane); ++c) h[c] = row[c];
     for (int l = 0; l < n; ++l) {
-        const double f = component(o[l].column, place_in(block, i, plane), plane);
+        const double f = component(o[l].column, component_index(block, i, plane), plane);
         for (int c = part; c < parts(plane); ++c) h[c] -= f * o[l].row[c];
     }
-    move_in(b, h, plane);
+    wrench_to_parent(b->p, h, plane);
 }
 
-/* Adds F^T (H - column row) F to the parent's H, of a mass matrix without turns. */
-INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *parent, int mass,
-                        int plane)
+/* Adds F^T (H - column row / pivot) F to the parent's H (T18); of a mass matrix without turns. */
+INLINE void pass_inward(const struct joint *j, const struct body *b, struct newton_row *o, int n,
+                        struct body *parent, int mass, int plane)
 {
     const v4 p = b->p;
     const int end = parts(plane), part = mass && !plane;
@@ -69,47 +74,48 @@ INLINE void pass_inward(const Joint *j, const Body *b, Row *o, int n, Body *pare
     for (int l = 0; l < n; ++l) {
         for (int c = 0; c < end; ++c)
             o[l].column_in[c] = o[l].column[c], o[l].row_in[c] = o[l].row[c];
-        move_in(b, o[l].column_in, plane);
-        move_in(b, o[l].row_in, plane);
+        wrench_to_parent(b->p, o[l].column_in, plane);
+        wrench_to_parent(b->p, o[l].row_in, plane);
     }
-    for (int i = 0; i < ways(plane); ++i) {
-        free_row(b, o, n, 2, i, part, f[i], plane);
+    for (int i = 0; i < n_translations(plane); ++i) {
+        articulated_row(b, o, n, 2, i, part, f[i], plane);
         v4 *to = row_of(parent->H, 2, i, plane);
         for (int c = part; c < end; ++c) to[c] += f[i][c];
     }
-    for (int i = turns_from(plane); i < 3; ++i) {
+    for (int i = first_rotation_axis(plane); i < 3; ++i) {
         const int y = (i + 1) % 3, z = (i + 2) % 3;
-        free_row(b, o, n, 1, i, part, h, plane);
+        articulated_row(b, o, n, 1, i, part, h, plane);
         v4 *to = row_of(parent->H, 1, i, plane);
         for (int c = part; c < end; ++c) to[c] += h[c] + p[y] * f[z][c] - p[z] * f[y][c];
     }
-    for (int i = turns_from(plane); i < 3 && !mass; ++i) {
-        free_row(b, o, n, 0, i, part, h, plane);
+    for (int i = first_rotation_axis(plane); i < 3 && !mass; ++i) {
+        articulated_row(b, o, n, 0, i, part, h, plane);
         v4 *to = row_of(parent->H, 0, i, plane);
         for (int c = 0; c < end; ++c) to[c] += h[c];
     }
-    parent->carried += j->weight * p;
+    parent->carried_moment += j->carried_mass * p;
 }
 
-/* phi, left, column and row of a joint with one coordinate; with `slopes` also those of the
- * momentum after the step and by q. */
-INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes, int plane)
+/* phi, left, column, row and pivot of a scalar joint (T11, T14 to T16); with `slopes` also the row
+ * of the momentum after the step (T32), and motions by the start (T31). */
+INLINE void scalar_row(const struct tree_model *model, const struct tree_data *data,
+                       const struct joint *j, const struct body *b, int slopes, int plane)
 {
-    Row *o = t->rows + (int)j->v;
-    const int end = parts(plane), turns = j->kind == REVOLUTE;
-    const double k = t->k;
+    struct newton_row *o = data->rows + j->v_index;
+    const int end = parts(plane), turns = j->type == REVOLUTE;
+    const double k = data->half_step;
     const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
     v4 moved[3], unit[3], bent[3], met[3]; /* met: `bent` but for what a turn gives */
     if (turns) {
-        const v4 e_w = cross(S, b->bm), e_v = cross(S, b->bf);
-        pack(S, cross(b->nu_w, S), cross(b->nu_v, S), moved, plane);
+        const v4 e_w = cross(S, b->angular_momentum), e_v = cross(S, b->linear_momentum);
+        pack(S, cross(b->parent_omega, S), cross(b->parent_velocity, S), moved, plane);
         pack(zero, S, zero, unit, plane);
-        pack(cross(S, b->am), e_w, e_v, bent, plane);
+        pack(cross(S, b->gravity_torque), e_w, e_v, bent, plane);
         pack(zero, e_w, e_v, met, plane);
     } else {
-        pack(zero, zero, cross(b->nu_w, S), moved, plane);
+        pack(zero, zero, cross(b->parent_omega, S), moved, plane);
         pack(zero, zero, S, unit, plane);
-        pack(cross(S, load_on(t, j, b)), cross(S, b->bf), zero, bent, plane);
+        pack(cross(S, load_on(model, j, b)), cross(S, b->linear_momentum), zero, bent, plane);
         for (int c = 0; c < end; ++c) met[c] = bent[c];
     }
     for (int c = 0; c < end; ++c) {
@@ -119,24 +125,27 @@ INLINE void scalar_row(const Tree *t, const Joint *j, const Body *b, int slopes,
     times_columns(b->H, o->phi, o->column, plane);
     times_rows(o->left, b->H, o->row, plane);
     for (int c = 0; c < end; ++c) o->column[c] += k * bent[c], o->row[c] += k * met[c];
-    o->pivot = inner(o->row, o->phi, plane) - k * k * j->stiffness - t->left * t->h * j->damping;
+    o->pivot = inner(o->row, o->phi, plane) - k * k * j->stiffness -
+               model->start_fraction * data->h * j->damping;
     if (!slopes) return;
     for (int c = 0; c < end; ++c) o->left1[c] = o->phi[c], o->phi_q[c] = moved[c];
     times_rows(o->left1, b->H, o->row1, plane);
     times_columns(b->H, o->phi_q, o->column_q, plane);
     for (int c = 0; c < end; ++c) o->row1[c] += k * met[c], o->column_q[c] += bent[c];
-    o->slope1 =
-        inner(o->row1, o->phi, plane) - k * k * j->stiffness - (1 - t->left) * t->h * j->damping;
+    o->slope1 = inner(o->row1, o->phi, plane) - k * k * j->stiffness -
+                (1 - model->start_fraction) * data->h * j->damping;
     o->source = inner(o->row, o->phi_q, plane) - k * j->stiffness;
     o->source1 = inner(o->row1, o->phi_q, plane) - k * j->stiffness;
 }
 
-/* The same of the mass matrix in the place of r_z, as if nothing moved and gravity did not turn */
-INLINE void mass_row(const Tree *t, const Joint *j, const Body *b, int plane)
+/* The same of the mass matrix in the place of r_z (T21): as if nothing moved and gravity did not
+ * turn. */
+INLINE void mass_row(const struct tree_model *model, const struct tree_data *data,
+                     const struct joint *j, const struct body *b, int plane)
 {
-    Row *o = t->rows + (int)j->v;
+    struct newton_row *o = data->rows + j->v_index;
     const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
-    const int turns = j->kind == REVOLUTE, part = turns ? 1 : 2;
+    const int turns = j->type == REVOLUTE, part = turns ? 1 : 2;
     pack(zero, turns ? S : zero, turns ? zero : S, o->phi, plane);
     if (plane) times_columns(b->H, o->phi, o->column, plane);
     else {
@@ -147,136 +156,171 @@ INLINE void mass_row(const Tree *t, const Joint *j, const Body *b, int plane)
             o->column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);
     }
     for (int c = 0; c < parts(plane); ++c) o->left[c] = -o->phi[c], o->row[c] = -o->column[c];
-    o->pivot =
-        inner(o->row, o->phi, plane) - t->k * t->k * j->stiffness - t->left * t->h * j->damping;
+    o->pivot = inner(o->row, o->phi, plane) - data->half_step * data->half_step * j->stiffness -
+               model->start_fraction * data->h * j->damping;
 }
 
-static void wide_mass_row(const Tree *t, const Joint *j, const Body *b)
+/* The same of a joint of several rates. */
+static void multi_dof_mass_row(const struct tree_model *model, const struct tree_data *data,
+                               const struct joint *j, const struct body *b)
 {
-    Row *o = t->rows + (int)j->v;
-    wide_row(t, j, b, 0, 1);
-    for (int l = 0; l < (int)j->size; ++l)
+    struct newton_row *o = data->rows + j->v_index;
+    multi_dof_row(model, data, j, b, MASS_MATRIX);
+    for (int l = 0; l < j->n_dof; ++l)
         o[l].phi[0] = o[l].left[0] = o[l].column[0] = o[l].row[0] = vec(0, 0, 0);
 }
 
-/* `row` and `left` are divided by the pivot, and its part of H goes to the parent. Returns 1 for a
- * pivot that is zero or not finite. */
-INLINE int eliminate(const Tree *t, const Joint *j, Body *b, int mass, int plane)
+/* `row` and `left` are divided by the pivot, and the articulated H goes to the parent. Returns 1
+ * for a pivot that is zero or not finite. */
+INLINE int eliminate(const struct tree_model *model, const struct tree_data *data,
+                     const struct joint *j, struct body *b, int mass, int plane)
 {
-    Row *o = t->rows + (int)j->v;
-    const int n = plane ? 1 : (int)j->size;
-    if (n == 1 && !j->prescribed) {
+    struct newton_row *o = data->rows + j->v_index;
+    const int n = plane ? 1 : j->n_dof;
+    if (n == 1 && j->mode == FREE) {
         if (!(fabs(o->pivot) > 0.0 && fabs(o->pivot) < INFINITY)) return 1;
         const double by = 1.0 / o->pivot;
         for (int c = 0; c < parts(plane); ++c) o->row[c] *= by, o->left[c] *= by;
     }
-    if (n > 1 && factor_wide(t, j)) return 1;
+    if (n > 1 && factor_multi_dof(data, j)) return 1;
     if (j->parent < 0) return 0;
-    Body *parent = t->bodies + (int)j->parent;
-    begin_inertia(t->joints + (int)j->parent, parent, plane);
-    if (j->prescribed) pass_inward(j, b, o, 0, parent, mass, plane);
+    struct body *parent = data->bodies + j->parent;
+    start_inertia(model->joints + j->parent, parent, plane);
+    if (j->mode != FREE) pass_inward(j, b, o, 0, parent, mass, plane);
     else if (n == 1) pass_inward(j, b, o, 1, parent, mass, plane);
     else pass_inward(j, b, o, n, parent, mass, plane);
-    if (t->springs + t->dampers && !mass) add_lever(b->pulled, b->p, parent, plane);
+    if (model->n_springs + model->n_dampers && !mass)
+        add_force_stiffness(b->spring_force, b->p, parent, plane);
     return 0;
 }
 
-/* The turning of the forces of springs and dampers on the bodies at their ends. */
-INLINE void bend_bonds(const Tree *t, int bonds, int plane)
+/* Forces of springs and dampers that do not turn with the bodies at their ends: G of (T13). */
+INLINE void add_point_force_stiffness(const struct tree_model *model, const struct tree_data *data,
+                                      int bonds, int plane)
 {
     for (int i = 0; i < bonds; ++i) {
-        const Bond *c = t->bonds + i;
-        const v4 force = bond_force(t, c);
+        const struct point_force *c = model->point_forces + i;
+        const v4 force = point_force_on_a(model, data, c);
         for (int end = 0; end < 2; ++end) {
-            const int body = (int)(end ? c->b : c->a);
+            const int body = end ? c->b : c->a;
             if (body < 0) continue;
-            begin_inertia(t->joints + body, t->bodies + body, plane);
-            add_lever(end ? -force : force, lever_of(t, body, end ? c->at_b : c->at_a),
-                      t->bodies + body, plane);
+            start_inertia(model->joints + body, data->bodies + body, plane);
+            add_force_stiffness(end ? -force : force,
+                                world_lever(data, body, end ? c->at_b : c->at_a),
+                                data->bodies + body, plane);
         }
     }
 }
 
-/* Factors of r_z where the last residual was taken, or of the mass matrix; 1 if it is singular. */
-INLINE int factor_in(const Tree *t, int slopes, int mass, int plane)
+/* Factors of a matrix where the last residual was taken, from the leaves to the root; 1 if it is
+ * singular. */
+INLINE int factor_sweep(const struct tree_model *model, const struct tree_data *data,
+                        enum equation equation, int plane)
 {
-    for (int i = 0; i < t->n; ++i) t->bodies[i].begun = 0.0;
-    if (!mass) bend_bonds(t, t->springs + (slopes ? 0 : t->dampers), plane);
-    for (int i = t->n - 1; i >= 0; --i) {
-        const Joint *j = t->joints + i;
-        Body *b = t->bodies + i;
-        if (j->prescribed == IDLE) continue;
-        begin_inertia(j, b, plane);
-        if (!mass) add_lever(t->gravity, b->carried, b, plane);
-        if (!plane && j->kind >= MANIFOLD)
-            mass ? wide_mass_row(t, j, b) : wide_row(t, j, b, slopes, 0);
-        else mass ? mass_row(t, j, b, plane) : scalar_row(t, j, b, slopes, plane);
-        if (eliminate(t, j, b, mass, plane)) return 1;
+    const int mass = equation == MASS_MATRIX, slopes = equation == LINEARIZATION;
+    for (int i = 0; i < model->n_bodies; ++i) data->bodies[i].has_inertia = 0.0;
+    if (!mass)
+        add_point_force_stiffness(model, data, model->n_springs + (slopes ? 0 : model->n_dampers),
+                                  plane);
+    for (int i = model->n_bodies - 1; i >= 0; --i) {
+        const struct joint *j = model->joints + i;
+        struct body *b = data->bodies + i;
+        if (j->mode == IDLE) continue;
+        start_inertia(j, b, plane);
+        if (!mass) add_force_stiffness(model->gravity, b->carried_moment, b, plane);
+        if (!plane && j->type >= GENERATED)
+            mass ? multi_dof_mass_row(model, data, j, b)
+                 : multi_dof_row(model, data, j, b, equation);
+        else
+            mass ? mass_row(model, data, j, b, plane)
+                 : scalar_row(model, data, j, b, slopes, plane);
+        if (eliminate(model, data, j, b, mass, plane)) return 1;
     }
     return 0;
 }
 
-INLINE int factor_with(const Tree *t, int slopes, int mass)
+/* The same for trees in space and in a plane. */
+INTERNAL int factor_tree(const struct tree_model *model, const struct tree_data *data,
+                         enum equation equation)
 {
-    return t->plane ? factor_in(t, slopes, mass, 1) : factor_in(t, slopes, mass, 0);
+    switch (equation) { /* constants, so that the compiler makes a version of each */
+    case MASS_MATRIX:
+        return model->planar ? factor_sweep(model, data, MASS_MATRIX, 1)
+                             : factor_sweep(model, data, MASS_MATRIX, 0);
+    case LINEARIZATION:
+        return model->planar ? factor_sweep(model, data, LINEARIZATION, 1)
+                             : factor_sweep(model, data, LINEARIZATION, 0);
+    default:
+        return model->planar ? factor_sweep(model, data, NEWTON_EQUATION, 1)
+                             : factor_sweep(model, data, NEWTON_EQUATION, 0);
+    }
 }
 
-/* What a joint that shares its coordinate gives the row of that one, as itself moves by `by`. */
-INLINE void meet(const Tree *t, const Joint *j, const Row *o, double by, Body *b, int plane)
+/* The row of a shared coordinate gets what a mimic joint that moves by `by` has in it: K_st dz_t +
+ * K_ss dz_s (T23). */
+INLINE void mimic_row(const struct tree_data *data, const struct joint *j,
+                      const struct newton_row *o, double by, struct body *b, int plane)
 {
-    t->met[(int)j->lead] +=
-        j->ratio * (inner(o->row, b->x, plane) + inner(o->left, b->c, plane) + by * o->pivot);
-    for (int c = 0; c < parts(plane); ++c) b->x[c] += by * o->phi[c];
+    data->shared_row[j->rate_index] +=
+        j->ratio *
+        (inner(o->row, b->motion, plane) + inner(o->left, b->wrench, plane) + by * o->pivot);
+    for (int c = 0; c < parts(plane); ++c) b->motion[c] += by * o->phi[c];
 }
 
-/* The wrenches of its parent, as it moves so. */
-INLINE void pass_shared(const Body *b, const Row *o, double by, v4 *c, int plane)
+/* The wrenches of the parent change as a mimic joint moves by `by`. */
+INLINE void mimic_wrench(const struct body *b, const struct newton_row *o, double by, v4 *c,
+                         int plane)
 {
     v4 moved[3];
     for (int k = 0; k < parts(plane); ++k) moved[k] = by * o->column[k];
-    add_in(b, moved, c, plane);
+    add_wrench_to_parent(b->p, moved, c, plane);
 }
 
-/* dz = -r_z^{-1} r, but for coordinates that joints share: dz has their changes. */
-INLINE void solve_in(const Tree *t, const double *r, double *dz, int plane)
+/* dz = -r_z^{-1} r: wrenches c inward (T19), motions x outward (T17, T11). Changes of shared
+ * coordinates are given in dz. */
+INLINE void solve_sweep(const struct tree_model *model, const struct tree_data *data,
+                        const double *r, double *dz, int plane)
 {
     const v4 none[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
     const int end = parts(plane);
-    for (int i = 0; i < t->n; ++i) memcpy(t->bodies[i].c, none, sizeof *none * end);
-    for (int i = t->n - 1; i >= 0; --i) {
-        const Joint *j = t->joints + i;
-        const Body *b = t->bodies + i;
-        const int v = (int)j->v, n = j->prescribed ? 0 : plane ? 1 : (int)j->size;
-        if (j->prescribed == IDLE) continue;
-        const Row *o = t->rows + v;
+    for (int i = 0; i < model->n_bodies; ++i)
+        memcpy(data->bodies[i].wrench, none, sizeof *none * end);
+    for (int i = model->n_bodies - 1; i >= 0; --i) {
+        const struct joint *j = model->joints + i;
+        const struct body *b = data->bodies + i;
+        const int v = j->v_index, n = j->mode != FREE ? 0 : plane ? 1 : j->n_dof;
+        if (j->mode == IDLE) continue;
+        const struct newton_row *o = data->rows + v;
         if (n == 1) dz[v] = r[v] / o->pivot;
-        else if (n > 1) solve_wide(t->wides + (int)j->wide, n, r + v, dz + v);
-        for (int l = 0; l < n; ++l) dz[v + l] += inner(o[l].left, b->c, plane);
+        else if (n > 1) solve_multi_dof(data->multi_dof + j->multi_dof_index, n, r + v, dz + v);
+        for (int l = 0; l < n; ++l) dz[v + l] += inner(o[l].left, b->wrench, plane);
         if (j->parent < 0) continue;
-        v4 *c = t->bodies[(int)j->parent].c;
-        add_in(b, b->c, c, plane);
-        if (j->prescribed < 0) pass_shared(b, o, j->ratio * dz[(int)j->lead], c, plane);
+        v4 *c = data->bodies[j->parent].wrench;
+        add_wrench_to_parent(b->p, b->wrench, c, plane);
+        if (is_coupled(j)) mimic_wrench(b, o, j->ratio * dz[j->rate_index], c, plane);
         for (int l = 0; l < n; ++l)
             for (int k = 0; k < end; ++k) c[k] -= dz[v + l] * o[l].column_in[k];
     }
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        Body *b = t->bodies + i;
-        const int v = (int)j->v, n = j->prescribed ? 0 : plane ? 1 : (int)j->size;
-        if (j->prescribed == IDLE) continue;
-        const Row *o = t->rows + v;
-        const v4 *x = j->parent < 0 ? none : t->bodies[(int)j->parent].x;
-        move_out(b, x, b->x, plane);
-        if (j->prescribed < 0) meet(t, j, o, j->ratio * dz[(int)j->lead], b, plane);
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        struct body *b = data->bodies + i;
+        const int v = j->v_index, n = j->mode != FREE ? 0 : plane ? 1 : j->n_dof;
+        if (j->mode == IDLE) continue;
+        const struct newton_row *o = data->rows + v;
+        const v4 *x = j->parent < 0 ? none : data->bodies[j->parent].motion;
+        motion_to_child(b->p, x, b->motion, plane);
+        if (is_coupled(j)) mimic_row(data, j, o, j->ratio * dz[j->rate_index], b, plane);
         for (int l = 0; l < n; ++l) {
             dz[v + l] = -(dz[v + l] + (j->parent < 0 ? 0.0 : inner(o[l].row_in, x, plane)));
-            for (int c = 0; c < end; ++c) b->x[c] += dz[v + l] * o[l].phi[c];
+            for (int c = 0; c < end; ++c) b->motion[c] += dz[v + l] * o[l].phi[c];
         }
     }
 }
 
-static void solve_tree(const Tree *t, const double *r, double *dz)
+/* The same for trees in space and in a plane. */
+INTERNAL void solve_tree(const struct tree_model *model, const struct tree_data *data,
+                         const double *r, double *dz)
 {
-    if (t->plane) solve_in(t, r, dz, 1);
-    else solve_in(t, r, dz, 0);
+    if (model->planar) solve_sweep(model, data, r, dz, 1);
+    else solve_sweep(model, data, r, dz, 0);
 }

@@ -1,194 +1,218 @@
-/* Newton's equation of the tree and its constraints together: the tree's factors, and a dense
- * system of the multipliers behind them. */
+/* Newton's equation of the tree and its constraints together, a KKT system (T28, T29): the
+ * multipliers lam stand behind the tree's unknowns, its rows become r - Dh(q0)^T lam. With the
+ * tree's factors and its own correction dz0,
+ *
+ *     Y = r_z^{-1} Dh(q0)^T,   (Dh(q1) q1_z Y) dlam = -h - Dh(q1) q1_z dz0,   dz = dz0 + Y dlam.
+ *
+ * The small matrix is dense; [brudigam2020] has a sparse one for loops of bodies in maximal
+ * coordinates.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-/* Once a step: Dh(q0), and the sizes of its terms and of those of h. */
-static void start_constraints(const Tree *t)
+/* Once a step: Dh(q0), and bounds on its terms and on those of h. */
+INTERNAL void start_constraints(const struct tree_model *model, const struct tree_data *data)
 {
-    if (!t->m) return;
-    slopes_at(t, t->q, t->G0);
-    memset(t->replies, 0, sizeof(double) * t->m * t->m);
-    for (int r = 0; r < t->m; ++r) {
-        t->begun[r] = t->holds[r].size;
-        slope_sizes(t, t->constraints + r, t->holds + r, t->sizes + (size_t)t->nv * r);
+    if (!model->n_constraints) return;
+    constraint_jacobian(model, data, data->q, data->G0);
+    memset(data->schur_size, 0, sizeof(double) * model->n_constraints * model->n_constraints);
+    for (int r = 0; r < model->n_constraints; ++r) {
+        data->h0_size[r] = data->constraint_values[r].size;
+        constraint_gradient_size(model, data, model->constraints + r, data->constraint_values + r,
+                                 data->G0_size + (size_t)model->nv * r);
     }
 }
 
-/* The residual with the multipliers behind z. What adds up to h(q1) is what adds up to h(q0), the
- * step, which is no larger than both ends, and what the multipliers change: what they keep from
- * moving may be where all else is zero. */
-static void whole_residual(const Tree *t, const double *z, double turns)
+/* The residual with the multipliers behind z (T28). The terms of h(q1) are bounded by those of
+ * h(q0), by the step, which is no larger than both ends, and by the changes of the multipliers: h
+ * is zero where they keep a body from moving. */
+INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_data *data,
+                           const double *z, double turns)
 {
-    residual(t, z, turns);
-    if (!t->m) return;
-    const double *lam = z + t->nz;
-    memcpy(t->at, z, sizeof(double) * (t->nz + t->m));
-    reach(t);
-    hold_all(t, t->end);
-    for (int r = 0; r < t->m; ++r) {
-        const double *g = t->G0 + (size_t)t->nv * r, *sizes = t->sizes + (size_t)t->nv * r,
-                     *replies = t->replies + (size_t)t->m * r;
-        t->r[t->nz + r] = t->holds[r].value;
-        for (int v = 0; v < t->nz; ++v) t->r[v] -= g[v] * lam[r];
+    residual(model, data, z, turns);
+    if (!model->n_constraints) return;
+    const double *lam = z + model->nz;
+    memcpy(data->z, z, sizeof(double) * (model->nz + model->n_constraints));
+    end_configuration(model, data);
+    evaluate_constraints(model, data, data->q1);
+    for (int r = 0; r < model->n_constraints; ++r) {
+        const double *g = data->G0 + (size_t)model->nv * r,
+                     *sizes = data->G0_size + (size_t)model->nv * r,
+                     *replies = data->schur_size + (size_t)model->n_constraints * r;
+        data->r[model->nz + r] = data->constraint_values[r].value;
+        for (int v = 0; v < model->nz; ++v) data->r[v] -= g[v] * lam[r];
         if (!(turns > 0.0)) continue;
-        double *size = t->size + t->nz + r;
-        *size = turns * (t->begun[r] + t->holds[r].size);
-        for (int s = 0; s < t->m; ++s) *size += replies[s] * fabs(lam[s]);
-        for (int v = 0; v < t->nz; ++v) t->size[v] += sizes[v] * fabs(lam[r]);
+        double *size = data->r_size + model->nz + r;
+        *size = turns * (data->h0_size[r] + data->constraint_values[r].size);
+        for (int s = 0; s < model->n_constraints; ++s) *size += replies[s] * fabs(lam[s]);
+        for (int v = 0; v < model->nz; ++v) data->r_size[v] += sizes[v] * fabs(lam[r]);
     }
 }
 
 /* Dh(q1) q1_z (m, nv) where the last residual was taken; the columns of prescribed coordinates are
  * Dh(q1). */
-static void slopes_by_unknowns(const Tree *t)
+INTERNAL void constraint_jacobian_by_z(const struct tree_model *model,
+                                       const struct tree_data *data)
 {
-    slopes_at(t, t->end, t->G1);
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const int n = (int)j->size;
-        if (j->prescribed > 0 || j->prescribed == FOLLOWS || !j->held_by) continue;
-        for (int r = 0; r < t->m; ++r) {
-            double *g = t->G1 + (size_t)t->nv * r + (int)j->v, by[MOST] = {0};
+    constraint_jacobian(model, data, data->q1, data->G1);
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const int n = j->n_dof;
+        if (is_prescribed(j) || j->mode == MIMIC || !j->constrained) continue;
+        for (int r = 0; r < model->n_constraints; ++r) {
+            double *g = data->G1 + (size_t)model->nv * r + j->v_index, by[MAX_DOF] = {0};
             for (int l = 0; l < n; ++l)
                 for (int k = 0; k < n; ++k)
-                    by[k] += g[l] * (n > 1 ? t->nodes[(int)j->wide].Ez[n * l + k] : t->h);
+                    by[k] += g[l] * (n > 1 ? data->joint_poses[j->multi_dof_index].Ez[n * l + k]
+                                           : data->h);
             memcpy(g, by, sizeof(double) * n);
         }
     }
 }
 
-/* What row `lane` of W gives the rows of a joint, solved with its pivot. */
-static void load_rows(const Tree *t, const Joint *j, const double *W, int count, vn *right)
+/* The part of row `lane` of W in the rows of a joint, solved with its pivot. */
+static void load_rows(const struct tree_model *model, const struct tree_data *data,
+                      const struct joint *j, const double *W, int count, vn *right)
 {
-    const int v = (int)j->v, n = (int)j->size;
+    const int v = j->v_index, n = j->n_dof;
     memset(right + v, 0, sizeof(vn) * n);
     for (int lane = 0; lane < count; ++lane) {
-        double given[MOST];
-        memcpy(given, W + (size_t)t->nv * lane + v, sizeof(double) * n);
-        if (n > 1) solve_wide(t->wides + (int)j->wide, n, given, given);
-        else given[0] /= t->rows[v].pivot;
+        double given[MAX_DOF];
+        memcpy(given, W + (size_t)model->nv * lane + v, sizeof(double) * n);
+        if (n > 1) solve_multi_dof(data->multi_dof + j->multi_dof_index, n, given, given);
+        else given[0] /= data->rows[v].pivot;
         for (int l = 0; l < n; ++l) right[v + l][lane] = given[l];
     }
 }
 
-/* `count` columns of Y, LANES at most: only bodies that are `held`, if all those with rows are,
- * pass wrenches inward, and those that these carry move. */
-INLINE void solve_rows_in(const Tree *t, const double *W, int count, int held, double *Y,
-                          int plane)
+/* `count` columns of Y, LANES at most, by (T19) and (T17). `held`: only joints on which
+ * constraints depend have entries of W, so that only these pass wrenches inward. */
+INLINE void solve_rows_in(const struct tree_model *model, const struct tree_data *data,
+                          const double *W, int count, int held, double *Y, int plane)
 {
-    vn(*c)[9] = (vn(*)[9])t->lanes, (*x)[9] = c + t->n, *right = (vn *)(x + t->n);
-    unsigned char *moves = (unsigned char *)(right + t->all);
-    memset(c, 0, sizeof *c * t->n);
-    for (int i = t->n - 1; i >= 0; --i) {
-        const Joint *j = t->joints + i;
-        const Row *o = t->rows + (int)j->v;
-        if ((held && !j->held_by) || j->prescribed == IDLE) continue;
-        if (!j->prescribed) {
-            load_rows(t, j, W, count, right);
-            vn by[MOST];
-            for (int l = 0; l < (int)j->size; ++l)
-                by[l] = right[(int)j->v + l] += dot_lanes(o[l].left, c[i], plane);
-            for (int l = 0; l < (int)j->size; ++l) add_lanes(-by[l], o[l].column, c[i], plane);
+    vn(*c)[9] = (vn(*)[9])data->simd_columns, (*x)[9] = c + model->n_bodies,
+    *right = (vn *)(x + model->n_bodies);
+    unsigned char *moves = (unsigned char *)(right + model->n_rates);
+    memset(c, 0, sizeof *c * model->n_bodies);
+    for (int i = model->n_bodies - 1; i >= 0; --i) {
+        const struct joint *j = model->joints + i;
+        const struct newton_row *o = data->rows + j->v_index;
+        if ((held && !j->constrained) || j->mode == IDLE) continue;
+        if (j->mode == FREE) {
+            load_rows(model, data, j, W, count, right);
+            vn by[MAX_DOF];
+            for (int l = 0; l < j->n_dof; ++l)
+                by[l] = right[j->v_index + l] += simd_dot(o[l].left, c[i], plane);
+            for (int l = 0; l < j->n_dof; ++l) simd_add(-by[l], o[l].column, c[i], plane);
         }
-        if (j->parent >= 0) lanes_in(t->bodies + i, c[i], c[(int)j->parent], plane);
+        if (j->parent >= 0) simd_inward(data->bodies[i].p, c[i], c[j->parent], plane);
     }
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const Row *o = t->rows + (int)j->v;
-        const int carried = j->parent >= 0 && moves[(int)j->parent],
-                  own = !held || j->held_by != 0.0;
-        vn change[MOST];
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const struct newton_row *o = data->rows + j->v_index;
+        const int carried = j->parent >= 0 && moves[j->parent], own = !held || j->constrained;
+        vn change[MAX_DOF];
         memset(change, 0, sizeof change);
         memset(x[i], 0, sizeof x[i]);
-        moves[i] = j->prescribed != IDLE && (carried || own);
-        if (carried && moves[i]) lanes_out(t->bodies + i, x[(int)j->parent], x[i], plane);
-        if (moves[i] && !j->prescribed) {
-            for (int l = 0; l < (int)j->size; ++l) {
-                change[l] = -dot_lanes(o[l].row, x[i], plane);
-                if (own) change[l] -= right[(int)j->v + l];
+        moves[i] = j->mode != IDLE && (carried || own);
+        if (carried && moves[i]) simd_outward(data->bodies[i].p, x[j->parent], x[i], plane);
+        if (moves[i] && j->mode == FREE) {
+            for (int l = 0; l < j->n_dof; ++l) {
+                change[l] = -simd_dot(o[l].row, x[i], plane);
+                if (own) change[l] -= right[j->v_index + l];
             }
-            for (int l = 0; l < (int)j->size; ++l) add_lanes(change[l], o[l].phi, x[i], plane);
+            for (int l = 0; l < j->n_dof; ++l) simd_add(change[l], o[l].phi, x[i], plane);
         }
-        for (int l = 0; l < (int)j->size && (int)j->v < t->nv; ++l)
+        for (int l = 0; l < j->n_dof && j->v_index < model->nv; ++l)
             for (int lane = 0; lane < count; ++lane)
-                Y[(size_t)t->nv * lane + (int)j->v + l] = -change[l][lane];
+                Y[(size_t)model->nv * lane + j->v_index + l] = -change[l][lane];
     }
 }
 
-static void solve_rows(const Tree *t, const double *W, int count, int held, double *Y)
+/* The same for trees in space and in a plane. */
+static void solve_rows(const struct tree_model *model, const struct tree_data *data,
+                       const double *W, int count, int held, double *Y)
 {
-    if (t->plane) solve_rows_in(t, W, count, held, Y, 1);
-    else solve_rows_in(t, W, count, held, Y, 0);
+    if (model->planar) solve_rows_in(model, data, W, count, held, Y, 1);
+    else solve_rows_in(model, data, W, count, held, Y, 0);
 }
 
-/* Y = r_z^{-1} W^T of the joints alone; `held`: W has something for those that constraints hold
- * only. */
-static void solve_joint_rows(const Tree *t, const double *W, int rows, int held, double *Y)
+/* Y = r_z^{-1} W^T of the joints alone; `held`: W has entries of joints on which constraints
+ * depend only. */
+INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
+                               const double *W, int rows, int held, double *Y)
 {
-    const size_t nv = t->nv;
-    for (int r = 0; r < rows && !t->leaders; r += LANES)
-        solve_rows(t, W + nv * r, rows - r < LANES ? rows - r : LANES, held, Y + nv * r);
-    for (int r = 0; r < rows && t->leaders; ++r) {
+    const size_t nv = model->nv;
+    for (int r = 0; r < rows && !model->n_shared; r += LANES)
+        solve_rows(model, data, W + nv * r, rows - r < LANES ? rows - r : LANES, held, Y + nv * r);
+    for (int r = 0; r < rows && model->n_shared; ++r) {
         double *y = Y + nv * r;
-        solve_joints(t, W + nv * r, y);
-        for (int v = 0; v < t->nz; ++v) y[v] = -y[v];
+        solve_joints(model, data, W + nv * r, y);
+        for (int v = 0; v < model->nz; ++v) y[v] = -y[v];
     }
 }
 
-/* Y = r_z^{-1} Dh(q0)^T. */
-static void solve_all_rows(const Tree *t)
+/* Y = r_z^{-1} Dh(q0)^T (T29). */
+static void solve_constraint_rows(const struct tree_model *model, const struct tree_data *data)
 {
-    solve_joint_rows(t, t->G0, t->m, 1, t->Y);
-    for (int r = 0; r < t->m; ++r) couple(t, t->Y + (size_t)t->nv * r);
+    solve_joint_rows(model, data, data->G0, model->n_constraints, 1, data->Y);
+    for (int r = 0; r < model->n_constraints; ++r)
+        add_low_rank(model, data, data->Y + (size_t)model->nv * r);
 }
 
-/* Factors of the tree's r_z, or of its mass matrix, Y and those of the small matrix. */
-static int whole_factor(const Tree *t, int mass)
+/* Factors of the tree, Y, and factors of the small matrix (T29); 1 if they are singular. */
+INTERNAL int kkt_factor(const struct tree_model *model, const struct tree_data *data,
+                        enum equation equation)
 {
-    if (mass ? factor_mass(t) : factor(t)) return 1;
-    if (!t->m) return 0;
-    slopes_by_unknowns(t);
-    solve_all_rows(t);
-    for (int r = 0; r < t->m; ++r)
-        for (int s = 0; s < t->m; ++s)
-            t->schur[(size_t)t->m * r + s] =
-                product(t->nz, t->G1 + (size_t)t->nv * r, t->Y + (size_t)t->nv * s);
-    for (int i = 0; i < t->m * t->m; ++i) t->replies[i] = fabs(t->schur[i]);
-    return lu_factor(t->schur, t->m, t->order);
+    if (factor_with_forces(model, data, equation)) return 1;
+    if (!model->n_constraints) return 0;
+    constraint_jacobian_by_z(model, data);
+    solve_constraint_rows(model, data);
+    for (int r = 0; r < model->n_constraints; ++r)
+        for (int s = 0; s < model->n_constraints; ++s)
+            data->schur[(size_t)model->n_constraints * r + s] = product(
+                model->nz, data->G1 + (size_t)model->nv * r, data->Y + (size_t)model->nv * s);
+    for (int i = 0; i < model->n_constraints * model->n_constraints; ++i)
+        data->schur_size[i] = fabs(data->schur[i]);
+    return factor_dense(data->schur, model->n_constraints, data->schur_pivots);
 }
 
-/* dz = -r_z^{-1} r. */
-static void whole_solve(const Tree *t, const double *r, double *dz)
+/* dz and dlam of (T29). */
+INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *data,
+                        const double *r, double *dz)
 {
-    solve(t, r, dz);
-    if (!t->m) return;
-    double *lam = dz + t->nz, right[t->m];
-    for (int i = 0; i < t->m; ++i)
-        right[i] = -r[t->nz + i] - product(t->nz, t->G1 + (size_t)t->nv * i, dz);
-    lu_solve(t->schur, t->m, t->order, right, lam);
-    for (int i = 0; i < t->m; ++i)
-        for (int v = 0; v < t->nz; ++v) dz[v] += t->Y[(size_t)t->nv * i + v] * lam[i];
+    solve_with_forces(model, data, r, dz);
+    if (!model->n_constraints) return;
+    double *lam = dz + model->nz, right[model->n_constraints];
+    for (int i = 0; i < model->n_constraints; ++i)
+        right[i] = -r[model->nz + i] - product(model->nz, data->G1 + (size_t)model->nv * i, dz);
+    solve_dense(data->schur, model->n_constraints, data->schur_pivots, right, lam);
+    for (int i = 0; i < model->n_constraints; ++i)
+        for (int v = 0; v < model->nz; ++v) dz[v] += data->Y[(size_t)model->nv * i + v] * lam[i];
 }
 
-/* The velocity z becomes the one that keeps Dh(q0) v = 0, by impulses Dh^T mu, with the factors of
- * the mass matrix. */
-static int hold_velocity(const Tree *t, double *z)
+/* The velocity z becomes the one that keeps Dh(q0) v = 0, by impulses Dh^T mu (T30), with the
+ * factors of the mass matrix. */
+INTERNAL int project_velocity(const struct tree_model *model, const struct tree_data *data,
+                              double *z)
 {
-    double right[t->m];
-    solve_all_rows(t);
-    for (int r = 0; r < t->m; ++r) {
-        const double *g = t->G0 + (size_t)t->nv * r;
+    double right[model->n_constraints];
+    solve_constraint_rows(model, data);
+    for (int r = 0; r < model->n_constraints; ++r) {
+        const double *g = data->G0 + (size_t)model->nv * r;
         right[r] = 0.0;
-        for (int i = 0; i < t->n; ++i) {
-            const Joint *j = t->joints + i;
-            for (int v = (int)j->v; v < (int)j->v + (int)j->size && v < t->nv; ++v)
-                right[r] -= g[v] * (j->prescribed > 0 ? t->bodies[i].rate : z[v]);
+        for (int i = 0; i < model->n_bodies; ++i) {
+            const struct joint *j = model->joints + i;
+            for (int v = j->v_index; v < j->v_index + j->n_dof && v < model->nv; ++v)
+                right[r] -= g[v] * (is_prescribed(j) ? data->bodies[i].rate : z[v]);
         }
-        for (int s = 0; s < t->m; ++s)
-            t->schur[(size_t)t->m * r + s] = product(t->nz, g, t->Y + (size_t)t->nv * s);
+        for (int s = 0; s < model->n_constraints; ++s)
+            data->schur[(size_t)model->n_constraints * r + s] =
+                product(model->nz, g, data->Y + (size_t)model->nv * s);
     }
-    if (lu_factor(t->schur, t->m, t->order)) return SINGULAR;
-    lu_solve(t->schur, t->m, t->order, right, right);
-    for (int r = 0; r < t->m; ++r)
-        for (int v = 0; v < t->nz; ++v) z[v] += t->Y[(size_t)t->nv * r + v] * right[r];
+    if (factor_dense(data->schur, model->n_constraints, data->schur_pivots)) return SINGULAR;
+    solve_dense(data->schur, model->n_constraints, data->schur_pivots, right, right);
+    for (int r = 0; r < model->n_constraints; ++r)
+        for (int v = 0; v < model->nz; ++v) z[v] += data->Y[(size_t)model->nv * r + v] * right[r];
     return CONVERGED;
 }

@@ -1,5 +1,8 @@
-/* Wrenches, springs, multipliers and coordinates that joints share, in the derivatives of
- * jacobian_columns.c; then the derivatives as they are asked for. */
+/* The derivatives of a step: columns of jacobian_columns.c, completed by wrenches, springs,
+ * multipliers and shared coordinates.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions. */
 static void solve_columns(int count, const int *at, const double *factors, const int *order,
@@ -8,9 +11,9 @@ static void solve_columns(int count, const int *at, const double *factors, const
     for (int k = 0; k < nw; k += LANES) {
         const int lanes = nw - k < LANES ? nw - k : LANES;
         vn c[count];
-        for (int r = 0; r < count; ++r) c[r] = lanes_of(rows + (size_t)nw * at[r] + k, lanes);
-        lu_solve_lanes(factors, count, order, c);
-        for (int r = 0; r < count; ++r) put(rows + (size_t)nw * at[r] + k, lanes, c[r]);
+        for (int r = 0; r < count; ++r) c[r] = simd_load(rows + (size_t)nw * at[r] + k, lanes);
+        solve_dense_columns(factors, count, order, c);
+        for (int r = 0; r < count; ++r) simd_store(rows + (size_t)nw * at[r] + k, lanes, c[r]);
     }
 }
 
@@ -19,44 +22,46 @@ static void add_rows(int count, const double *s, const double *const *x, int n, 
 {
     int k = 0;
     for (; k + LANES <= n; k += LANES) {
-        vn total = lanes_of(y + k, LANES);
-        for (int r = 0; r < count; ++r) total += s[r] * lanes_of(x[r] + k, LANES);
-        put(y + k, LANES, total);
+        vn total = simd_load(y + k, LANES);
+        for (int r = 0; r < count; ++r) total += s[r] * simd_load(x[r] + k, LANES);
+        simd_store(y + k, LANES, total);
     }
     for (; k < n; ++k)
         for (int r = 0; r < count; ++r) y[k] += s[r] * x[r][k];
 }
 
-/* `count` changes y of forces by n coordinates, F_z and F_q (count, n), the factors of their
- * equations, and what they do in the rows of these before and after the step, or where there are
- * none of these, each on its own coordinate. */
-typedef struct {
+/* `count` changes y of forces by the n coordinates `of`: F_z and F_q (count, n), the factors of
+ * 1 - F_z C (T27), and the rows of these forces before and after the step; without these rows each
+ * force acts on its own coordinate. */
+struct force_changes {
     int count, n;
     const int *of, *order;
     const double *F_z, *F_q, *equations, *before, *after;
     double *y;
-} Forces;
+};
 
-/* What the changes of forces add to columns, as if they were changes of the momenta. With C the
- * columns dz/drho, in ab_rho and dz_rho, times what the forces do there, and dz0 without them,
+/* Adds the changes of forces to columns, as if they were changes of the momenta (T27). With C the
+ * columns dz/drho, in ab_rho and dz_rho, times the rows of the forces, and dz0 without them,
  *
  *     y = F_z dz + F_q dq,   dz = dz0 + C y,   (1 - F_z C) y = F_z dz0 + F_q dq,
  *
  * where y is F_q dq before. */
-static void bend_columns(const Tree *t, const Forces *p, const double *ab_rho,
-                         const double *dz_rho, int nw_rho, int nw, double *ab, double *dz)
+static void add_force_columns(const struct tree_model *model, const struct force_changes *p,
+                              const double *ab_rho, const double *dz_rho, int nw_rho, int nw,
+                              double *ab, double *dz)
 {
-    const int nv = t->nv, n = p->n, count = p->count;
-    const double after = (1 - t->left) / t->left;
+    const int nv = model->nv, n = p->n, count = p->count;
+    const double after = (1 - model->start_fraction) / model->start_fraction;
     int own[count];
     for (int a = 0; a < count; ++a) {
         own[a] = a;
         for (int b = 0; b < n; ++b)
-            if (p->of[b] < t->nz && p->F_z[n * a + b] != 0.0)
-                add_row(nw, p->F_z[n * a + b], dz + (size_t)nw * p->of[b], p->y + (size_t)nw * a);
+            if (p->of[b] < model->nz && p->F_z[n * a + b] != 0.0)
+                add_scaled(nw, p->F_z[n * a + b], dz + (size_t)nw * p->of[b],
+                           p->y + (size_t)nw * a);
     }
     solve_columns(count, own, p->equations, p->order, nw, p->y);
-    for (int row = 0; row < 2 * nv + t->nz; ++row) {
+    for (int row = 0; row < 2 * nv + model->nz; ++row) {
         const double *rho = row < 2 * nv ? ab_rho + (size_t)nw_rho * row
                                          : dz_rho + (size_t)nw_rho * (row - 2 * nv);
         double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
@@ -66,247 +71,284 @@ static void bend_columns(const Tree *t, const Forces *p, const double *ab_rho,
             for (int b = 0; b < n && p->before; ++b)
                 by[a] += p->before[n * a + b] * rho[nv + p->of[b]];
         }
-        for (int a = 0; a < count; ++a) add_row(nw, by[a], p->y + (size_t)nw * a, all);
+        for (int a = 0; a < count; ++a) add_scaled(nw, by[a], p->y + (size_t)nw * a, all);
     }
     for (int a = 0; a < count; ++a)
         for (int b = 0; b < n; ++b) {
             const double by = p->after ? p->after[n * a + b] : (a == b) * after;
-            if (by != 0.0 && p->of[b] < t->nz)
-                add_row(nw, by, p->y + (size_t)nw * a, ab + (size_t)nw * (nv + p->of[b]));
+            if (by != 0.0 && p->of[b] < model->nz)
+                add_scaled(nw, by, p->y + (size_t)nw * a, ab + (size_t)nw * (nv + p->of[b]));
         }
 }
 
 /* The same in the columns by the multipliers, and in all. */
-static void bend(const Tree *t, const Forces *p, int nw, double *ab, double *dz)
+static void add_force_changes(const struct tree_model *model, const struct tree_data *data,
+                              const struct force_changes *p, int nw, double *ab, double *dz)
 {
-    memset(p->y, 0, sizeof(double) * p->count * t->m);
-    bend_columns(t, p, ab, dz, nw, t->m, t->ab, t->by_lam);
+    memset(p->y, 0, sizeof(double) * p->count * model->n_constraints);
+    add_force_columns(model, p, ab, dz, nw, model->n_constraints, data->ab_by_lambda,
+                      data->dz_by_lambda);
     memset(p->y, 0, sizeof(double) * p->count * nw);
     for (int a = 0; a < p->count; ++a)
         for (int b = 0; b < p->n; ++b) {
             double *row = p->y + (size_t)nw * a;
             row[p->of[b]] = p->F_q[p->n * a + b];
-            if (p->of[b] >= t->nz)
-                row[2 * t->nv + t->nu + p->of[b] - t->nz] = p->F_z[p->n * a + b];
+            if (p->of[b] >= model->nz)
+                row[2 * model->nv + model->n_forces + p->of[b] - model->nz] = p->F_z[p->n * a + b];
         }
-    bend_columns(t, p, ab, dz, nw, nw, ab, dz);
+    add_force_columns(model, p, ab, dz, nw, nw, ab, dz);
 }
 
-/* Changes of the forces of springs, with the factors of Newton's equation. */
-static void bend_by_springs(const Tree *t, int nw, double *ab, double *dz)
+/* Changes of the forces of springs, with the factors of Newton's equation (T26). */
+static void spring_columns(const struct tree_model *model, const struct tree_data *data, int nw,
+                           double *ab, double *dz)
 {
-    int of[t->nv];
-    for (int v = 0; v < t->nv; ++v) of[v] = v;
-    const Forces p = {n_bonded(t, 1), t->nv,     of,        t->bonded_order, t->by_z,
-                      t->by_q,        t->bonded, t->before, t->after,        t->changed};
-    bend(t, &p, nw, ab, dz);
+    int of[model->nv];
+    for (int v = 0; v < model->nv; ++v) of[v] = v;
+    const struct force_changes p = {n_force_rows(model, 1), model->nv,        of,
+                                    data->force_pivots,     data->force_by_z, data->force_by_q,
+                                    data->force_matrix,     data->force_rows, data->force_rows1,
+                                    data->force_scratch};
+    add_force_changes(model, data, &p, nw, ab, dz);
 }
 
-/* Places of the coordinates that carry a body, from `count` on; their number with it. */
-static int number_carriers(const Tree *t, int body, int count, int *place, int *of)
+/* Numbers the coordinates that carry a body, from `count` on; their number with it. */
+static int number_supporting_rates(const struct tree_model *model, int body, int count, int *place,
+                                   int *of)
 {
-    for (int b = body; b >= 0; b = (int)t->joints[b].parent)
-        for (int l = 0, v = (int)t->joints[b].lead; l < (int)t->joints[b].size; ++l)
+    for (int b = body; b >= 0; b = model->joints[b].parent)
+        for (int l = 0, v = model->joints[b].rate_index; l < model->joints[b].n_dof; ++l)
             if (place[v + l] < 0) of[count] = v + l, place[v + l] = count++;
     return count;
 }
 
-/* Changes of the n coordinates' f by wrenches and dampers. */
-static int bend_pushes(const Tree *t, int n, int nw, double *ab, double *dz)
+/* Changes of the generalized forces of wrenches and dampers on n coordinates (T27). */
+static int wrench_columns(const struct tree_model *model, const struct tree_data *data, int n,
+                          int nw, double *ab, double *dz)
 {
-    const int nv = t->nv;
+    const int nv = model->nv;
     int place[nv], of[n], order[n], count = 0;
-    double *F_z = t->changed, *F_q = F_z + n * n, *equations = F_q + n * n;
+    double *F_z = data->force_scratch, *F_q = F_z + n * n, *equations = F_q + n * n;
     memset(place, -1, sizeof place);
-    for (int i = 0; i < t->pushes; ++i)
-        count = number_carriers(t, (int)t->push[i].body, count, place, of);
-    for (int i = t->springs; i < t->springs + t->dampers; ++i)
+    for (int i = 0; i < model->n_wrenches; ++i)
+        count = number_supporting_rates(model, model->wrenches[i].body, count, place, of);
+    for (int i = model->n_springs; i < model->n_springs + model->n_dampers; ++i)
         for (int end = 0; end < 2; ++end)
-            count =
-                number_carriers(t, (int)(end ? t->bonds[i].b : t->bonds[i].a), count, place, of);
-    slopes_of_pushes(t, n, place, F_z, F_q);
+            count = number_supporting_rates(
+                model, end ? model->point_forces[i].b : model->point_forces[i].a, count, place,
+                of);
+    wrench_derivatives(model, data, n, place, F_z, F_q);
     memset(equations, 0, sizeof(double) * n * n);
     for (int a = 0; a < n; ++a) {
         equations[n * a + a] = 1.0;
-        if (of[a] >= t->nz) { /* the motion of a prescribed one does not change */
+        if (of[a] >= model->nz) { /* the motion of a prescribed one does not change */
             memset(F_z + n * a, 0, sizeof(double) * n);
             memset(F_q + n * a, 0, sizeof(double) * n);
         }
         for (int b = 0; b < n; ++b)
-            for (int c = 0; c < n && of[b] < t->nz; ++c)
+            for (int c = 0; c < n && of[b] < model->nz; ++c)
                 equations[n * a + c] -= F_z[n * a + b] * dz[(size_t)nw * of[b] + nv + of[c]];
     }
-    if (lu_factor(equations, n, order)) return SINGULAR;
-    const Forces p = {n, n, of, order, F_z, F_q, equations, 0, 0, equations + n * n};
-    bend(t, &p, nw, ab, dz);
+    if (factor_dense(equations, n, order)) return SINGULAR;
+    const struct force_changes p = {n, n, of, order, F_z, F_q, equations, 0, 0, equations + n * n};
+    add_force_changes(model, data, &p, nw, ab, dz);
     return CONVERGED;
 }
 
 /* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors
- * of their equations; and what they change in the other rows: by_ab, by_dz. */
-static void complete(const Tree *t, int count, const int *at, const double *factors,
-                     const int *order, const double *by_ab, const double *by_dz, int nw,
-                     double *ab, double *dz)
+ * of their equations; and their part in the other rows: by_ab, by_dz. */
+static void eliminate_unknowns(const struct tree_model *model, int count, const int *at,
+                               const double *factors, const int *order, const double *by_ab,
+                               const double *by_dz, int nw, double *ab, double *dz)
 {
     solve_columns(count, at, factors, order, nw, dz);
     const double *change[count];
     for (int r = 0; r < count; ++r) change[r] = dz + (size_t)nw * at[r];
-    for (int row = 0; row < 2 * t->nv; ++row)
+    for (int row = 0; row < 2 * model->nv; ++row)
         add_rows(count, by_ab + (size_t)count * row, change, nw, ab + (size_t)nw * row);
-    for (int row = 0; row < t->nz; ++row)
+    for (int row = 0; row < model->nz; ++row)
         add_rows(count, by_dz + (size_t)count * row, change, nw, dz + (size_t)nw * row);
 }
 
-/* Columns by the multipliers, into t->ab and t->by_lam. */
-static void columns_by_multipliers(const Tree *t)
+/* Columns by the multipliers, into data->ab_by_lambda and data->dz_by_lambda. */
+static void columns_by_multipliers(const struct tree_model *model, const struct tree_data *data)
 {
-    const int m = t->m;
+    const int m = model->n_constraints;
     for (int r = 0; r < m; r += LANES) {
-        Source s[LANES];
+        struct column s[LANES];
         const int count = m - r < LANES ? m - r : LANES;
-        for (int l = 0; l < count; ++l) s[l] = (Source){-1, r + l, BY_MULTIPLIER, 0};
-        columns(t, s, count, r, m, t->ab, t->by_lam);
+        for (int l = 0; l < count; ++l) s[l] = (struct column){-1, r + l, BY_MULTIPLIER, 0};
+        columns(model, data, s, count, r, m, data->ab_by_lambda, data->dz_by_lambda);
     }
 }
 
-/* Multipliers that keep Dh(q1) dq1 = 0 for every column, and what they change. */
-static int constrain(const Tree *t, int nw, double *ab, double *dz)
+/* Multipliers that keep Dh(q1) dq1 = 0 for every column (T34), and their part in the other
+ * rows. */
+static int constraint_columns(const struct tree_model *model, const struct tree_data *data, int nw,
+                              double *ab, double *dz)
 {
-    const int nv = t->nv, m = t->m;
-    reach(t);
-    slopes_at(t, t->end, t->G1);
-    memset(t->schur, 0, sizeof(double) * m * m);
-    memset(dz + (size_t)nw * t->nz, 0, sizeof(double) * nw * m);
+    const int nv = model->nv, m = model->n_constraints;
+    end_configuration(model, data);
+    constraint_jacobian(model, data, data->q1, data->G1);
+    memset(data->schur, 0, sizeof(double) * m * m);
+    memset(dz + (size_t)nw * model->nz, 0, sizeof(double) * nw * m);
     for (int r = 0; r < m; ++r)
         for (int v = 0; v < nv; ++v) {
-            const double g = t->G1[(size_t)nv * r + v];
+            const double g = data->G1[(size_t)nv * r + v];
             if (g == 0.0) continue;
-            add_row(m, g, t->ab + (size_t)m * v, t->schur + (size_t)m * r);
-            add_row(nw, -g, ab + (size_t)nw * v, dz + (size_t)nw * (t->nz + r));
+            add_scaled(m, g, data->ab_by_lambda + (size_t)m * v, data->schur + (size_t)m * r);
+            add_scaled(nw, -g, ab + (size_t)nw * v, dz + (size_t)nw * (model->nz + r));
         }
-    if (lu_factor(t->schur, m, t->order)) return SINGULAR;
+    if (factor_dense(data->schur, m, data->schur_pivots)) return SINGULAR;
     int at[m];
-    for (int r = 0; r < m; ++r) at[r] = t->nz + r;
-    complete(t, m, at, t->schur, t->order, t->ab, t->by_lam, nw, ab, dz);
+    for (int r = 0; r < m; ++r) at[r] = model->nz + r;
+    eliminate_unknowns(model, m, at, data->schur, data->schur_pivots, data->ab_by_lambda,
+                       data->dz_by_lambda, nw, ab, dz);
     return CONVERGED;
 }
 
-/* Changes of the coordinates that joints share, for every column and those by the multipliers, and
- * what they change. */
-static void share(const Tree *t, const int *body_of, int nw, double *ab, double *dz)
+/* Changes of the coordinates that joints share (T23), for every column and those by the
+ * multipliers. */
+static void mimic_columns(const struct tree_model *model, const struct tree_data *data,
+                          const int *body_of, int nw, double *ab, double *dz)
 {
-    const int n = t->leaders;
+    const int n = model->n_shared;
     for (int a = 0; a < n; ++a)
-        columns(t, &(Source){body_of[t->lead[a]], 0, BY_SHARED, 0}, 1, a, n, t->ab_shared,
-                t->by_shared);
+        columns(model, data, &(struct column){body_of[data->shared_rates[a]], 0, BY_SHARED, 0}, 1,
+                a, n, data->ab_by_shared, data->dz_by_shared);
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
-        memset(t->by_shared + (size_t)n * t->lead[a], 0, sizeof(double) * n);
-    complete(t, n, t->lead, t->shared, t->shared_order, t->ab_shared, t->by_shared, nw, ab, dz);
-    complete(t, n, t->lead, t->shared, t->shared_order, t->ab_shared, t->by_shared, t->m, t->ab,
-             t->by_lam);
+        memset(data->dz_by_shared + (size_t)n * data->shared_rates[a], 0, sizeof(double) * n);
+    eliminate_unknowns(model, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
+                       data->ab_by_shared, data->dz_by_shared, nw, ab, dz);
+    eliminate_unknowns(model, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
+                       data->ab_by_shared, data->dz_by_shared, model->n_constraints,
+                       data->ab_by_lambda, data->dz_by_lambda);
 }
 
-static int n_variables(const Tree *t) { return 3 * t->nv + t->nu - t->nz; }
+/* Number of variables: q, rho, forces, ends of prescribed coordinates. */
+static int n_variables(const struct tree_model *model)
+{
+    return 3 * model->nv + model->n_forces - model->nz;
+}
 
-/* By the parameters but h, into columns `first` ... */
-static void columns_by_parameters(const Tree *t, const Slope *slope, int count, int first, int nw,
-                                  double *ab, double *dz)
+/* Columns by the parameters but h (T33), into columns `first` ... */
+static void columns_by_parameters(const struct tree_model *model, const struct tree_data *data,
+                                  const struct parameter_derivative *slope, int count, int first,
+                                  int nw, double *ab, double *dz)
 {
     for (int from = 0; from < count; from += LANES) {
-        Source s[LANES];
+        struct column s[LANES];
         const int lanes = count - from < LANES ? count - from : LANES;
         for (int l = 0; l < lanes; ++l) {
-            s[l] = (Source){-1, from + l, BY_NUMBERS, slope};
-            while ((int)slope->parameter == from + l) ++slope;
+            s[l] = (struct column){-1, from + l, BY_NUMBERS, slope};
+            while (slope->parameter == from + l) ++slope;
         }
-        columns(t, s, lanes, first + from, nw, ab, dz);
+        columns(model, data, s, lanes, first + from, nw, ab, dz);
     }
 }
 
-static void bodies_of(const Tree *t, int *body_of)
+/* The body of every rate. */
+static void bodies_of(const struct tree_model *model, int *body_of)
 {
-    for (int i = 0; i < t->n; ++i)
-        for (int l = 0; l < (int)t->joints[i].size; ++l) body_of[(int)t->joints[i].v + l] = i;
+    for (int i = 0; i < model->n_bodies; ++i)
+        for (int l = 0; l < model->joints[i].n_dof; ++l) body_of[model->joints[i].v_index + l] = i;
 }
 
 /* The derivatives where the last residual was taken, in rows of length nw, the last `n` columns by
  * parameters, at fixed multipliers. */
-static int free_derivatives(const Tree *t, int nw, int carriers, int n, const Slope *slopes,
+static int free_derivatives(const struct tree_model *model, const struct tree_data *data, int nw,
+                            int carriers, int n, const struct parameter_derivative *slopes,
                             double *ab, double *dz)
 {
-    const int nv = t->nv;
-    if (factor_slopes(t)) return SINGULAR;
-    if (t->m) hold_all(t, t->q);
-    int body_of[t->all];
-    bodies_of(t, body_of);
-    columns_by(t, body_of, 0, nv + t->nz, nw, ab, dz);
+    const int nv = model->nv;
+    if (factor_with_forces(model, data, LINEARIZATION)) return SINGULAR;
+    if (model->n_constraints) evaluate_constraints(model, data, data->q);
+    int body_of[model->n_rates];
+    bodies_of(model, body_of);
+    columns_by(model, data, body_of, 0, nv + model->nz, nw, ab, dz);
     for (int row = 0; row < 2 * nv; ++row)
-        memset(ab + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
-    for (int row = 0; row < t->nz; ++row)
-        memset(dz + (size_t)nw * row + nv + t->nz, 0, sizeof(double) * (nv - t->nz));
-    columns_by_forces(t, nw, ab, dz);
-    columns_by_pushes(t, nw, ab, dz);
-    columns_by(t, body_of, 2 * nv + t->nu, 3 * nv + t->nu - t->nz, nw, ab, dz);
+        memset(ab + (size_t)nw * row + nv + model->nz, 0, sizeof(double) * (nv - model->nz));
+    for (int row = 0; row < model->nz; ++row)
+        memset(dz + (size_t)nw * row + nv + model->nz, 0, sizeof(double) * (nv - model->nz));
+    columns_by_forces(model, data, nw, ab, dz);
+    columns_by_pushes(model, data, nw, ab, dz);
+    columns_by(model, data, body_of, 2 * nv + model->n_forces,
+               3 * nv + model->n_forces - model->nz, nw, ab, dz);
     if (n) {
-        columns_by_parameters(t, slopes, n - 1, nw - n, nw, ab, dz);
-        columns(t, &(Source){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
+        columns_by_parameters(model, data, slopes, n - 1, nw - n, nw, ab, dz);
+        columns(model, data, &(struct column){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
     }
-    columns_by_multipliers(t);
-    if (t->leaders) share(t, body_of, nw, ab, dz);
-    if (t->springs) bend_by_springs(t, nw, ab, dz);
-    return carriers ? bend_pushes(t, carriers, nw, ab, dz) : CONVERGED;
+    columns_by_multipliers(model, data);
+    if (model->n_shared) mimic_columns(model, data, body_of, nw, ab, dz);
+    if (model->n_springs) spring_columns(model, data, nw, ab, dz);
+    return carriers ? wrench_columns(model, data, carriers, nw, ab, dz) : CONVERGED;
 }
 
-static int derivatives(const Tree *t, int nw, int carriers, int n, const Slope *slopes, double *ab,
+/* The same with multipliers that keep the constraints. */
+static int derivatives(const struct tree_model *model, const struct tree_data *data, int nw,
+                       int carriers, int n, const struct parameter_derivative *slopes, double *ab,
                        double *dz)
 {
-    const int status = free_derivatives(t, nw, carriers, n, slopes, ab, dz);
-    return status == CONVERGED && t->m ? constrain(t, nw, ab, dz) : status;
+    const int status = free_derivatives(model, data, nw, carriers, n, slopes, ab, dz);
+    return status == CONVERGED && model->n_constraints
+               ? constraint_columns(model, data, nw, ab, dz)
+               : status;
 }
 
 /* The derivatives where a step that failed took its last residual, in rows of length nw. */
 int tree_derivatives(double *const *a, int nw)
 {
-    const Tree t = tree_at(a);
-    return derivatives(&t, nw, (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]);
+    const struct tree tree = tree_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    return derivatives(model, data, nw, model->n_force_rates, 0, 0, a[AB], a[DZ]);
 }
 
 /* r_z where the last residual was taken, with the inverse of the block without multipliers in its
  * place, into a[R_Z]; a[AB] and a[DZ], in rows of length nw, are overwritten. */
 void tree_equations(double *const *a, int nw)
 {
-    const Tree t = tree_at(a);
-    const int n = t.nz + t.m;
+    const struct tree tree = tree_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    const int n = model->nz + model->n_constraints;
     double *r_z = a[R_Z];
     memset(r_z, 0, sizeof(double) * n * n);
-    if (free_derivatives(&t, nw, (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]) != CONVERGED)
+    if (free_derivatives(model, data, nw, model->n_force_rates, 0, 0, a[AB], a[DZ]) != CONVERGED)
         return;
-    slopes_by_unknowns(&t);
-    for (int i = 0; i < t.nz; ++i) {
-        for (int v = 0; v < t.nz; ++v) r_z[(size_t)n * i + v] = -a[DZ][(size_t)nw * i + t.nv + v];
-        for (int r = 0; r < t.m; ++r) {
-            r_z[(size_t)n * i + t.nz + r] = -t.G0[(size_t)t.nv * r + i];
-            r_z[(size_t)n * (t.nz + r) + i] = t.G1[(size_t)t.nv * r + i];
+    constraint_jacobian_by_z(model, data);
+    for (int i = 0; i < model->nz; ++i) {
+        for (int v = 0; v < model->nz; ++v)
+            r_z[(size_t)n * i + v] = -a[DZ][(size_t)nw * i + model->nv + v];
+        for (int r = 0; r < model->n_constraints; ++r) {
+            r_z[(size_t)n * i + model->nz + r] = -data->G0[(size_t)model->nv * r + i];
+            r_z[(size_t)n * (model->nz + r) + i] = data->G1[(size_t)model->nv * r + i];
         }
     }
 }
 
+/* A step and its derivatives A and B, into a[AB], and dz into a[DZ]. */
 int nh_linearize(int (*step)(double *const *), double *const *a)
 {
     const int status = step(a);
     if (status != CONVERGED) return status;
-    const Tree t = tree_at(a);
-    if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
-    return derivatives(&t, n_variables(&t), (int)TREE_OF(a)->carriers, 0, 0, a[AB], a[DZ]);
+    const struct tree tree = tree_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    if (settled(model, a[INFO])) residual(model, data, a[Z], 0.0);
+    return derivatives(model, data, n_variables(model), model->n_force_rates, 0, 0, a[AB], a[DZ]);
 }
 
-/* With the parameters among the variables. */
-int tree_linearize_wide(int (*step)(double *const *), double *const *a)
+/* The same with the parameters among the variables. */
+int tree_linearize_parameters(int (*step)(double *const *), double *const *a)
 {
-    const int status = step(a), n = N_P;
+    const int status = step(a);
     if (status != CONVERGED) return status;
-    const Tree t = tree_at(a);
-    if (settled(&t, a[INFO])) residual(&t, a[Z], 0.0);
-    return derivatives(&t, n_variables(&t) + n, (int)TREE_OF(a)->carriers, n,
-                       (const Slope *)a[SLOPES], a[AB], a[DZ]);
+    const struct tree tree = tree_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    const int n = model->n_parameters;
+    if (settled(model, a[INFO])) residual(model, data, a[Z], 0.0);
+    return derivatives(model, data, n_variables(model) + n, model->n_force_rates, n,
+                       (const struct parameter_derivative *)a[SLOPES], a[AB], a[DZ]);
 }

@@ -1,107 +1,116 @@
-/* Newton's equation with springs and dampers between points. Changes y of their forces are further
- * unknowns, three of each. With G of them by the motion, and W what they do in the rows,
+/* Springs and dampers between points in Newton's equation: an update of rank three for each, by
+ * Woodbury's formula (T26). Changes y of their forces are further unknowns. With G of y by the
+ * motion, and W the forces in the rows,
  *
  *     dz0 = -r_z^{-1} r,   Y = r_z^{-1} W^T,   dz = dz0 - Y y,   (1 + G Y) y = G dz0,
  *
- * r_z with the turning of forces that do not change. Of those of dampers it is left out by the
- * derivatives, which have them by coordinates (linearization.c); that of joints of several
- * coordinates is as if these were springs. */
+ * r_z with the turning of forces that do not change. Derivatives have the forces of dampers by
+ * coordinates (linearization.c), without that turning; that of joints of several rates is as if
+ * dampers were springs.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-static void solve_joint_rows(const Tree *t, const double *W, int rows, int held, double *Y);
-
-static int n_bonded(const Tree *t, int slopes)
+/* Number of changes y. */
+INTERNAL int n_force_rows(const struct tree_model *model, int slopes)
 {
-    return 3 * (t->springs + (slopes ? 0 : t->dampers));
+    return 3 * (model->n_springs + (slopes ? 0 : model->n_dampers));
 }
 
-/* W and G of the springs, and unless they are for the `slopes`, of the dampers; W of the momentum
- * after the step, and G by the start, too, for these. */
-static void load_bonds(const Tree *t, int slopes)
+/* W and G of the springs and, unless for the derivatives (`slopes`), of the dampers; for these
+ * also W of the momentum after the step, and G by the start. */
+static void load_point_forces(const struct tree_model *model, const struct tree_data *data,
+                              int slopes)
 {
-    for (int i = 0; i < t->springs + (slopes ? 0 : t->dampers); ++i) {
-        const Bond *c = t->bonds + i;
-        const int row = 3 * t->nv * i;
-        double *before = t->before + row, *z = t->by_z + row, *q = t->by_q + row;
-        if (i >= t->springs) {
-            bond_rows(t, c, UNITS, t->left * t->h, UNIT, before);
-            changes_of_damper(t, c, z, q);
+    for (int i = 0; i < model->n_springs + (slopes ? 0 : model->n_dampers); ++i) {
+        const struct point_force *c = model->point_forces + i;
+        const int row = 3 * model->nv * i;
+        double *before = data->force_rows + row, *z = data->force_by_z + row,
+               *q = data->force_by_q + row;
+        if (i >= model->n_springs) {
+            point_force_rows(model, data, c, UNITS, model->start_fraction * data->h, UNIT, before);
+            damper_jacobian(model, data, c, z, q);
             continue;
         }
         v4 K[3];
-        spring_slope(c, stretch(t, c), K);
-        bond_rows(t, c, UNITS, 1.0, BEFORE, before);
-        bond_rows(t, c, K, -1.0, BY_UNKNOWN, z);
-        if (slopes) bond_rows(t, c, UNITS, 1.0, AFTER, t->after + row);
-        if (slopes) bond_rows(t, c, K, -1.0, BY_START, q);
+        spring_stiffness(c, separation(data, c), K);
+        point_force_rows(model, data, c, UNITS, 1.0, BEFORE, before);
+        point_force_rows(model, data, c, K, -1.0, BY_UNKNOWN, z);
+        if (slopes) point_force_rows(model, data, c, UNITS, 1.0, AFTER, data->force_rows1 + row);
+        if (slopes) point_force_rows(model, data, c, K, -1.0, BY_START, q);
     }
 }
 
-/* The forces of dampers among those that are carried, for a while. */
-static void pull_dampers(const Tree *t)
+/* For a while, the forces of dampers count among the loads that are carried (T7). */
+static void add_damper_loads(const struct tree_model *model, const struct tree_data *data)
 {
-    for (int i = 0; i < t->n; ++i) {
-        t->bodies[i].kept[0] = t->bodies[i].am;
-        t->bodies[i].kept[1] = t->bodies[i].pulled;
+    for (int i = 0; i < model->n_bodies; ++i) {
+        data->bodies[i].saved[0] = data->bodies[i].gravity_torque;
+        data->bodies[i].saved[1] = data->bodies[i].spring_force;
     }
-    for (int i = t->springs; i < t->springs + t->dampers; ++i) {
-        const Bond *c = t->bonds + i;
-        const v4 force = bond_force(t, c);
+    for (int i = model->n_springs; i < model->n_springs + model->n_dampers; ++i) {
+        const struct point_force *c = model->point_forces + i;
+        const v4 force = point_force_on_a(model, data, c);
         for (int end = 0; end < 2; ++end) {
-            int body = (int)(end ? c->b : c->a);
-            v4 lever = lever_of(t, body, end ? c->at_b : c->at_a);
-            for (; body >= 0; body = (int)t->joints[body].parent) {
-                Body *b = t->bodies + body;
-                b->am += cross(lever, end ? -force : force);
-                b->pulled += end ? -force : force;
+            int body = end ? c->b : c->a;
+            v4 lever = world_lever(data, body, end ? c->at_b : c->at_a);
+            for (; body >= 0; body = model->joints[body].parent) {
+                struct body *b = data->bodies + body;
+                b->gravity_torque += cross(lever, end ? -force : force);
+                b->spring_force += end ? -force : force;
                 lever += b->p;
             }
         }
     }
 }
 
-static void release_dampers(const Tree *t)
+/* The loads without the forces of dampers. */
+static void remove_damper_loads(const struct tree_model *model, const struct tree_data *data)
 {
-    for (int i = 0; i < t->n; ++i) {
-        t->bodies[i].am = t->bodies[i].kept[0];
-        t->bodies[i].pulled = t->bodies[i].kept[1];
+    for (int i = 0; i < model->n_bodies; ++i) {
+        data->bodies[i].gravity_torque = data->bodies[i].saved[0];
+        data->bodies[i].spring_force = data->bodies[i].saved[1];
     }
 }
 
-INLINE int factor_whole(const Tree *t, int slopes, int mass)
+/* Factors of the joints, Y, and the factors of 1 + G Y; 1 if they are singular. */
+INTERNAL int factor_with_forces(const struct tree_model *model, const struct tree_data *data,
+                                enum equation equation)
 {
-    const int n = n_bonded(t, slopes), nv = t->nv;
-    const int damped = t->dampers && !slopes && !mass;
-    if (damped) pull_dampers(t);
-    const int singular = factor_joints(t, slopes, mass);
-    if (damped) release_dampers(t);
+    const int mass = equation == MASS_MATRIX, slopes = equation == LINEARIZATION;
+    const int n = n_force_rows(model, slopes), nv = model->nv;
+    const int damped = model->n_dampers && !slopes && !mass;
+    if (damped) add_damper_loads(model, data);
+    const int singular = factor_joints(model, data, equation);
+    if (damped) remove_damper_loads(model, data);
     if (singular) return 1;
     if (!n) return 0;
-    load_bonds(t, slopes);
-    solve_joint_rows(t, t->before, n, 0, t->reply);
+    load_point_forces(model, data, slopes);
+    solve_joint_rows(model, data, data->force_rows, n, 0, data->force_response);
     for (int r = 0; r < n; ++r)
         for (int s = 0; s < n; ++s)
-            t->bonded[n * r + s] = (r == s) + product(t->nz, t->by_z + nv * r, t->reply + nv * s);
-    return lu_factor(t->bonded, n, t->bonded_order);
+            data->force_matrix[n * r + s] =
+                (r == s) +
+                product(model->nz, data->force_by_z + nv * r, data->force_response + nv * s);
+    return factor_dense(data->force_matrix, n, data->force_pivots);
 }
 
-static int factor(const Tree *t) { return factor_whole(t, 0, 0); }
-static int factor_mass(const Tree *t) { return factor_whole(t, 0, 1); }
-static int factor_slopes(const Tree *t) { return factor_whole(t, 1, 0); }
-
-/* What springs and dampers change in a solution dz0 without them. */
-static void couple(const Tree *t, double *dz)
+/* dz0 becomes dz0 - Y y. */
+INTERNAL void add_low_rank(const struct tree_model *model, const struct tree_data *data,
+                           double *dz)
 {
-    const int n = n_bonded(t, 0), nv = t->nv;
+    const int n = n_force_rows(model, 0), nv = model->nv;
     double y[n + 1];
-    for (int i = 0; i < n; ++i) y[i] = product(t->nz, t->by_z + nv * i, dz);
-    if (n) lu_solve(t->bonded, n, t->bonded_order, y, y);
+    for (int i = 0; i < n; ++i) y[i] = product(model->nz, data->force_by_z + nv * i, dz);
+    if (n) solve_dense(data->force_matrix, n, data->force_pivots, y, y);
     for (int i = 0; i < n; ++i)
-        for (int v = 0; v < t->nz; ++v) dz[v] -= y[i] * t->reply[nv * i + v];
+        for (int v = 0; v < model->nz; ++v) dz[v] -= y[i] * data->force_response[nv * i + v];
 }
 
-/* dz = -r_z^{-1} r. */
-static void solve(const Tree *t, const double *r, double *dz)
+/* dz = -r_z^{-1} r (T26). */
+INTERNAL void solve_with_forces(const struct tree_model *model, const struct tree_data *data,
+                                const double *r, double *dz)
 {
-    solve_joints(t, r, dz);
-    couple(t, dz);
+    solve_joints(model, data, r, dz);
+    add_low_rank(model, data, dz);
 }

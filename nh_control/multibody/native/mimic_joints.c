@@ -1,58 +1,65 @@
-/* Joints that follow others by a ratio of their coordinates: the tree's factors leave the
- * coordinates that joints share, s, as if they were prescribed. With K of Newton's equation and t
- * the others,
+/* Joints that follow others by a ratio of their coordinates (section 6): the tree's factors leave
+ * the coordinates s that joints share as if they were prescribed. With K of Newton's equation and
+ * t the other coordinates (T22, T23),
  *
  *     dz_t = -K_tt^{-1} r_t + Y dz_s,   Y = -K_tt^{-1} K_ts,
- *     (K_ss + K_st Y) dz_s = -(r_s - K_st K_tt^{-1} r_t). */
+ *     (K_ss + K_st Y) dz_s = -(r_s - K_st K_tt^{-1} r_t).
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-static int factor_shared(const Tree *t)
+/* Y, and the factors of K_ss + K_st Y; 1 if it is singular. */
+static int factor_mimic_joints(const struct tree_model *model, const struct tree_data *data)
 {
-    const int n = t->leaders;
-    double none[t->nz];
+    const int n = model->n_shared;
+    double none[model->nz];
     memset(none, 0, sizeof none);
     for (int a = 0; a < n; ++a) {
-        double *y = t->Y_shared + (size_t)t->all * a;
-        memset(y, 0, sizeof(double) * t->all);
-        memset(t->met, 0, sizeof(double) * t->all);
-        y[t->lead[a]] = 1.0;
-        solve_tree(t, none, y);
-        for (int b = 0; b < n; ++b) t->shared[n * b + a] = t->met[t->lead[b]];
+        double *y = data->Y_shared + (size_t)model->n_rates * a;
+        memset(y, 0, sizeof(double) * model->n_rates);
+        memset(data->shared_row, 0, sizeof(double) * model->n_rates);
+        y[data->shared_rates[a]] = 1.0;
+        solve_tree(model, data, none, y);
+        for (int b = 0; b < n; ++b)
+            data->shared_matrix[n * b + a] = data->shared_row[data->shared_rates[b]];
     }
-    return lu_factor(t->shared, n, t->shared_order);
+    return factor_dense(data->shared_matrix, n, data->shared_pivots);
 }
 
-INLINE int factor_joints(const Tree *t, int slopes, int mass)
+/* Factors of all joints; 1 if they are singular. */
+INTERNAL int factor_joints(const struct tree_model *model, const struct tree_data *data,
+                           enum equation equation)
 {
-    if (factor_with(t, slopes, mass)) return 1;
-    return t->leaders ? factor_shared(t) : 0;
+    if (factor_tree(model, data, equation)) return 1;
+    return model->n_shared ? factor_mimic_joints(model, data) : 0;
 }
 
-/* dz = -r_z^{-1} r. */
-static void solve_joints(const Tree *t, const double *r, double *dz)
+/* dz = -r_z^{-1} r (T22, T23). */
+INTERNAL void solve_joints(const struct tree_model *model, const struct tree_data *data,
+                           const double *r, double *dz)
 {
-    const int n = t->leaders;
+    const int n = model->n_shared;
     double right[n + 1];
-    if (n) memset(t->met, 0, sizeof(double) * t->all);
-    for (int a = 0; a < n; ++a) dz[t->lead[a]] = 0.0;
-    solve_tree(t, r, dz);
+    if (n) memset(data->shared_row, 0, sizeof(double) * model->n_rates);
+    for (int a = 0; a < n; ++a) dz[data->shared_rates[a]] = 0.0;
+    solve_tree(model, data, r, dz);
     if (!n) return;
-    for (int a = 0; a < n; ++a) right[a] = -r[t->lead[a]] - t->met[t->lead[a]];
-    lu_solve(t->shared, n, t->shared_order, right, right);
     for (int a = 0; a < n; ++a)
-        for (int v = 0; v < t->nz; ++v) dz[v] += t->Y_shared[(size_t)t->all * a + v] * right[a];
+        right[a] = -r[data->shared_rates[a]] - data->shared_row[data->shared_rates[a]];
+    solve_dense(data->shared_matrix, n, data->shared_pivots, right, right);
+    for (int a = 0; a < n; ++a)
+        for (int v = 0; v < model->nz; ++v)
+            dz[v] += data->Y_shared[(size_t)model->n_rates * a + v] * right[a];
 }
 
-INLINE void add(double *row, int count, vn x)
+/* Rows of shared coordinates, to which columns of several joints are added. */
+INTERNAL void clear_shared_columns(const struct tree_model *model, const struct tree_data *data,
+                                   int count, int first, int nw, double *ab, double *dz)
 {
-    for (int l = 0; l < count; ++l) row[l] += x[l];
-}
-
-/* Where columns add up what the joints that share a coordinate give. */
-static void begin_shared(const Tree *t, int count, int first, int nw, double *ab, double *dz)
-{
-    for (int a = 0; a < t->leaders; ++a) {
-        memset(ab + (size_t)nw * t->lead[a] + first, 0, sizeof(double) * count);
-        memset(ab + (size_t)nw * (t->nv + t->lead[a]) + first, 0, sizeof(double) * count);
-        memset(dz + (size_t)nw * t->lead[a] + first, 0, sizeof(double) * count);
+    for (int a = 0; a < model->n_shared; ++a) {
+        memset(ab + (size_t)nw * data->shared_rates[a] + first, 0, sizeof(double) * count);
+        memset(ab + (size_t)nw * (model->nv + data->shared_rates[a]) + first, 0,
+               sizeof(double) * count);
+        memset(dz + (size_t)nw * data->shared_rates[a] + first, 0, sizeof(double) * count);
     }
 }

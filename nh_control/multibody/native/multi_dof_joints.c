@@ -1,237 +1,191 @@
-/* Joints of several coordinates on manifolds, by the functions generated for every kind of them,
+/* Joints of several rates on manifolds (section 4), by functions that CasADi generates for each
+ * type (joint_functions.py):
  *
- *     middle(q, z, h, turn, at, twist, Z0, S0)
- *     along(q, z, h, Zz, Sz)
- *     after(q, z, h, end, Z1, S1)
- *     bend(q, z, h, mu, b, K)
- *     slopes(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq)
- *     growth(q, z, h, mu, b, Zh, Sh, before, after, end)
+ *     midpoint(q, z, h, turn, at, twist, Z0, S0)
+ *     midpoint_by_z(q, z, h, Zz, Sz)
+ *     endpoint(q, z, h, end, Z1, S1)
+ *     row_by_z(q, z, h, mu, b, K)
+ *     derivatives(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq)
+ *     derivatives_by_h(q, z, h, mu, b, Zh, Sh, before, after, end)
  *
  * of the joint's coordinates q and unknowns z: pose and twist in the middle of the step;
- * displacements D (Z0, Z1, ...) and twists S (6, n) by a change of the start that leaves the end
- * (0), of the end that leaves the start (1), of the unknowns (z) and of the start with them (q).
- * Rows of the step are
+ * displacements Z and twists S (6, n), in the axes of the body, by a change of the start that
+ * leaves the end (0), of the end that leaves the start (1), of the unknowns (z) and of the start
+ * with them (q). Rows of the step are (T9)
  *
  *     r = rho + h (Z0^T mu + S0^T b),   rho1 = h (Z1^T mu + S1^T b),   mu = a + ad_nu^T b;
  *
- * K...: derivatives of the brackets at fixed mu, b; Ez, Eq: those of local(end, .). */
+ * K...: derivatives of the brackets at fixed mu, b; Ez, Eq: derivatives of local(end, .).
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "dense_lu.h"
+#include "kernel.h"
 
-static void joint_middle(const Tree *t, const Joint *j, const double *z, Wide *w)
+/* Pose and twist in the middle of the step, Z0 and S0. */
+INTERNAL void joint_midpoint(const struct tree_model *model, const struct tree_data *data,
+                             const struct joint *j, const double *z, struct multi_dof_joint *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].middle(t->q + (int)j->q, z + (int)j->v, &t->h, w->turn,
-                                                 w->at, w->twist, w->Z0, w->S0);
+    model->joint_functions[j->type - GENERATED].midpoint(data->q + j->q_index, z + j->v_index,
+                                                         &data->h, w->rotation, w->position,
+                                                         w->twist, w->Z0, w->S0);
 }
 
-static void joint_along(const Tree *t, const Joint *j, Wide *w)
+/* Zz and Sz. */
+INTERNAL void joint_midpoint_by_z(const struct tree_model *model, const struct tree_data *data,
+                                  const struct joint *j, struct multi_dof_joint *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].along(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->Zz,
-                                                w->Sz);
+    model->joint_functions[j->type - GENERATED].midpoint_by_z(
+        data->q + j->q_index, data->z + j->v_index, &data->h, w->Zz, w->Sz);
 }
 
-static void joint_after(const Tree *t, const Joint *j, Wide *w)
+/* Coordinates after the step, Z1 and S1. */
+INTERNAL void joint_endpoint(const struct tree_model *model, const struct tree_data *data,
+                             const struct joint *j, struct multi_dof_joint *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].after(t->q + (int)j->q, t->at + (int)j->v, &t->h, w->end,
-                                                w->Z1, w->S1);
+    model->joint_functions[j->type - GENERATED].endpoint(
+        data->q + j->q_index, data->z + j->v_index, &data->h, w->end, w->Z1, w->S1);
 }
 
-static void joint_bend(const Tree *t, const Joint *j, const double *mu, const double *b, Wide *w)
+/* K: second derivatives of the row by the unknowns. */
+static void joint_row_by_z(const struct tree_model *model, const struct tree_data *data,
+                           const struct joint *j, const double *mu, const double *b,
+                           struct multi_dof_joint *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].bend(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b,
-                                               w->K);
+    model->joint_functions[j->type - GENERATED].row_by_z(
+        data->q + j->q_index, data->z + j->v_index, &data->h, mu, b, w->K);
 }
 
-static void joint_slopes(const Tree *t, const Joint *j, const double *mu, const double *b, Wide *w)
+/* Zq and Sq, and second derivatives by the start and of the row after the step. */
+static void joint_derivatives(const struct tree_model *model, const struct tree_data *data,
+                              const struct joint *j, const double *mu, const double *b,
+                              struct multi_dof_joint *w)
 {
-    t->functions[(int)j->kind - MANIFOLD].slopes(t->q + (int)j->q, t->at + (int)j->v, &t->h, mu, b,
-                                                 w->Zq, w->Sq, w->Kq, w->K1, w->K1q, w->Ez, w->Eq);
+    model->joint_functions[j->type - GENERATED].derivatives(
+        data->q + j->q_index, data->z + j->v_index, &data->h, mu, b, w->Zq, w->Sq, w->Kq, w->K1,
+        w->K1q, w->Ez, w->Eq);
 }
 
-/* Column l of (6, n) numbers. */
-INLINE Twist twist_of(const double *D, int n, int l)
-{
-    return (Twist){vec(D[l], D[n + l], D[2 * n + l]),
-                   vec(D[3 * n + l], D[4 * n + l], D[5 * n + l])};
-}
-
-/* All columns, in the world's axes. */
-INLINE void twists_of(const Body *b, const double *D, int n, Twist *all)
-{
-    for (int l = 0; l < n; ++l) {
-        const Twist s = twist_of(D, n, l);
-        all[l] = (Twist){outward(b, s.w), outward(b, s.v)};
-    }
-}
-
-/* [nu, z] + s. */
-INLINE void moved_twist(const Body *b, Twist z, Twist s, v4 *out)
+/* (D_w, [nu, D] + s): the motion of a body by a displacement D and a twist s (T20). */
+INLINE void transported_twist(const struct body *b, struct twist z, struct twist s, v4 *out)
 {
     out[0] = z.w;
-    out[1] = cross(b->nu_w, z.w) + s.w;
-    out[2] = cross(b->nu_w, z.v) + cross(b->nu_v, z.w) + s.v;
+    out[1] = cross(b->parent_omega, z.w) + s.w;
+    out[2] = cross(b->parent_omega, z.v) + cross(b->parent_velocity, z.w) + s.v;
 }
 
-/* -ad_D^T b. */
-INLINE Twist bent_by(const Body *b, Twist D)
+/* `left` and `row` (T20) of a row of r, or of the momentum after the step. */
+INLINE void multi_dof_left(const struct tree_model *model, const struct tree_data *data,
+                           const struct joint *j, const struct body *b, struct twist D,
+                           struct twist S, v4 *left, v4 *row)
 {
-    return (Twist){cross(D.w, b->bm) + cross(D.v, b->bf), cross(D.w, b->bf)};
-}
-
-INLINE double power(Twist wrench, Twist motion)
-{
-    return sum(wrench.w * motion.w + wrench.v * motion.v);
-}
-
-/* A row of r, or of the momentum after the step: `left` on the body's wrenches, `row` on its
- * motion. */
-INLINE void wide_left(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *left,
-                      v4 *row)
-{
-    const Twist bend = bent_by(b, D);
-    moved_twist(b, D, S, left);
-    for (int c = 0; c < 3; ++c) left[c] *= t->h;
+    const struct twist bend = coadjoint(b, D);
+    transported_twist(b, D, S, left);
+    for (int c = 0; c < 3; ++c) left[c] *= data->h;
     times_rows(left, b->H, row, 0);
-    row[0] += t->h * cross(D.v, load_on(t, j, b));
-    row[1] += t->h * bend.w;
-    row[2] += t->h * bend.v;
+    row[0] += data->h * cross(D.v, load_on(model, j, b));
+    row[1] += data->h * bend.w;
+    row[2] += data->h * bend.v;
 }
 
-/* A motion of the body by its joint, and the parent's wrenches that it changes. */
-INLINE void wide_column(const Tree *t, const Joint *j, const Body *b, Twist D, Twist S, v4 *phi,
-                        v4 *column)
+/* phi and `column` (T16, T20): a motion of the body by its joint, and the change of its parent's
+ * wrenches. */
+INTERNAL void multi_dof_column(const struct tree_model *model, const struct joint *j,
+                               const struct body *b, struct twist D, struct twist S, v4 *phi,
+                               v4 *column)
 {
-    const Twist bend = bent_by(b, D);
-    moved_twist(b, D, S, phi);
+    const struct twist bend = coadjoint(b, D);
+    transported_twist(b, D, S, phi);
     times_columns(b->H, phi, column, 0);
-    column[0] += cross(D.w, b->am) + cross(D.v, load_on(t, j, b));
+    column[0] += cross(D.w, b->gravity_torque) + cross(D.v, load_on(model, j, b));
     column[1] += bend.w;
     column[2] += bend.v;
 }
 
-/* What rows meet in motions, row . phi + h (K - E . s), E = -ad_D^T b: by the displacements D (6,
- * n) of the rows and the twists s (6, n) of the motions. */
-INLINE void meetings(const Tree *t, const Body *b, int n, const v4 *rows[MOST], const Twist *D,
-                     const v4 *motions[MOST], const Twist *s, const double *K, double *all)
+/* row_l . phi_m + h (K_lm - E_l . s_m), E = -ad_D^T b (T20): by the displacements D of the rows
+ * and the twists s of the motions. */
+INLINE void pivot_block(const struct tree_data *data, const struct body *b, int n,
+                        const v4 *rows[MAX_DOF], const struct twist *D, const v4 *motions[MAX_DOF],
+                        const struct twist *s, const double *K, double *all)
 {
     for (int l = 0; l < n; ++l) {
-        const Twist E = bent_by(b, D[l]);
+        const struct twist E = coadjoint(b, D[l]);
         for (int m = 0; m < n; ++m)
             all[n * l + m] =
-                inner(rows[l], motions[m], 0) + t->h * (K[n * l + m] - power(E, s[m]));
+                inner(rows[l], motions[m], 0) + data->h * (K[n * l + m] - power(E, s[m]));
     }
 }
 
-static void wrenches_of(const Wide *w, double *mu, double *b)
+/* mu and b as arrays of the generated functions. */
+INTERNAL void joint_wrenches(const struct multi_dof_joint *w, double *mu, double *b)
 {
     for (int i = 0; i < 3; ++i)
-        mu[i] = w->am[i], mu[3 + i] = w->af[i], b[i] = w->bm[i], b[3 + i] = w->bf[i];
+        mu[i] = w->mu_torque[i], mu[3 + i] = w->mu_force[i], b[i] = w->b_torque[i],
+        b[3 + i] = w->b_force[i];
 }
 
-/* Rows of the step, motions by the unknowns, and pivot, or those of the mass matrix; with `slopes`
- * also rows of the momentum after the step, and motions by q. */
-static void wide_row(const Tree *t, const Joint *j, const Body *b, int slopes, int mass)
+/* Rows, motions and pivot of a joint of several rates (T20), or of the mass matrix (T21); of the
+ * linearization also rows of the momentum after the step (T32), and motions by the start (T31). */
+INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_data *data,
+                            const struct joint *j, const struct body *b, enum equation equation)
 {
-    Wide *w = t->wides + (int)j->wide;
-    Row *o = t->rows + (int)j->v;
-    const int n = (int)j->size;
-    const v4 *row[MOST], *row1[MOST], *phi[MOST], *phi_q[MOST];
-    Twist Z0[MOST], Z1[MOST], D[MOST], S[MOST], Sz[MOST];
+    const int mass = equation == MASS_MATRIX, slopes = equation == LINEARIZATION;
+    struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    struct newton_row *o = data->rows + j->v_index;
+    const int n = j->n_dof;
+    const v4 *row[MAX_DOF], *row1[MAX_DOF], *phi[MAX_DOF], *phi_q[MAX_DOF];
+    struct twist Z0[MAX_DOF], Z1[MAX_DOF], D[MAX_DOF], S[MAX_DOF], Sz[MAX_DOF];
     double mu[6], wrench[6];
-    wrenches_of(w, mu, wrench);
-    joint_along(t, j, w);
+    joint_wrenches(w, mu, wrench);
+    joint_midpoint_by_z(model, data, j, w);
     if (mass) memset(w->K, 0, sizeof w->K);
-    else joint_bend(t, j, mu, wrench, w);
+    else joint_row_by_z(model, data, j, mu, wrench, w);
     twists_of(b, w->Z0, n, Z0);
     twists_of(b, w->S0, n, S);
     twists_of(b, w->Zz, n, D);
     twists_of(b, w->Sz, n, Sz);
     for (int l = 0; l < n; ++l) {
-        wide_left(t, j, b, Z0[l], S[l], o[l].left, o[l].row);
-        wide_column(t, j, b, D[l], Sz[l], o[l].phi, o[l].column);
+        multi_dof_left(model, data, j, b, Z0[l], S[l], o[l].left, o[l].row);
+        multi_dof_column(model, j, b, D[l], Sz[l], o[l].phi, o[l].column);
         row[l] = o[l].row, row1[l] = o[l].row1, phi[l] = o[l].phi, phi_q[l] = o[l].phi_q;
     }
-    meetings(t, b, n, row, Z0, phi, Sz, w->K, w->pivot);
+    pivot_block(data, b, n, row, Z0, phi, Sz, w->K, w->pivot);
     if (!slopes) return;
-    joint_after(t, j, w);
-    joint_slopes(t, j, mu, wrench, w);
+    joint_endpoint(model, data, j, w);
+    joint_derivatives(model, data, j, mu, wrench, w);
     twists_of(b, w->Z1, n, Z1);
     twists_of(b, w->S1, n, S);
-    for (int l = 0; l < n; ++l) wide_left(t, j, b, Z1[l], S[l], o[l].left1, o[l].row1);
-    meetings(t, b, n, row1, Z1, phi, Sz, w->K1, w->slope1);
+    for (int l = 0; l < n; ++l)
+        multi_dof_left(model, data, j, b, Z1[l], S[l], o[l].left1, o[l].row1);
+    pivot_block(data, b, n, row1, Z1, phi, Sz, w->K1, w->slope1);
     twists_of(b, w->Zq, n, D);
     twists_of(b, w->Sq, n, S);
-    for (int l = 0; l < n; ++l) wide_column(t, j, b, D[l], S[l], o[l].phi_q, o[l].column_q);
-    meetings(t, b, n, row, Z0, phi_q, S, w->Kq, w->source);
-    meetings(t, b, n, row1, Z1, phi_q, S, w->K1q, w->source1);
+    for (int l = 0; l < n; ++l)
+        multi_dof_column(model, j, b, D[l], S[l], o[l].phi_q, o[l].column_q);
+    pivot_block(data, b, n, row, Z0, phi_q, S, w->Kq, w->source);
+    pivot_block(data, b, n, row1, Z1, phi_q, S, w->K1q, w->source1);
 }
 
-/* b (n) becomes a^{-1} right by its LU factors. */
-INLINE void lu_solve_in(const double *a, int n, const int *order, const double *right, double *b)
+/* b (n) = pivot^{-1} right (n). */
+INTERNAL void solve_multi_dof(const struct multi_dof_joint *w, int n, const double *right,
+                              double *b)
 {
-    double c[n];
+    solve_dense(w->pivot, n, w->pivots, right, b);
+}
+
+/* LU factors of the pivot, and `row` and `left` divided by it; 1 where it is singular. */
+INTERNAL int factor_multi_dof(const struct tree_data *data, const struct joint *j)
+{
+    struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    struct newton_row *o = data->rows + j->v_index;
+    const int n = j->n_dof;
+    v4 solved[MAX_DOF][6];
+    if (factor_dense(w->pivot, n, w->pivots)) return 1;
     for (int i = 0; i < n; ++i) {
-        c[i] = right[order[i]];
-        for (int l = 0; l < i; ++l) c[i] -= a[(size_t)n * order[i] + l] * c[l];
+        memcpy(solved[i], o[i].row, sizeof o[i].row);
+        memcpy(solved[i] + 3, o[i].left, sizeof o[i].left);
     }
-    for (int i = n - 1; i >= 0; --i) {
-        for (int l = i + 1; l < n; ++l) c[i] -= a[(size_t)n * order[i] + l] * c[l];
-        c[i] /= a[(size_t)n * order[i] + i];
-    }
-    memcpy(b, c, sizeof(double) * n);
-}
-
-static void lu_solve(const double *a, int n, const int *order, const double *right, double *b)
-{
-    if (n == MOST) lu_solve_in(a, MOST, order, right, b); /* written out by the compiler */
-    else lu_solve_in(a, n, order, right, b);
-}
-
-static void solve_wide(const Wide *w, int n, const double *right, double *b)
-{
-    lu_solve(w->pivot, n, w->order, right, b);
-}
-
-/* LU factors of a (n, n) in place, its rows in `order`; 1 where it is singular. */
-static int lu_factor(double *a, int n, int *order)
-{
-    for (int i = 0; i < n; ++i) order[i] = i;
-    for (int k = 0; k < n; ++k) {
-        int p = k;
-        for (int i = k + 1; i < n; ++i)
-            if (!(fabs(a[(size_t)n * order[i] + k]) <= fabs(a[(size_t)n * order[p] + k]))) p = i;
-        const int row = order[p];
-        order[p] = order[k];
-        order[k] = row;
-        const double pivot = a[(size_t)n * row + k];
-        if (!(fabs(pivot) > 0.0 && fabs(pivot) < INFINITY)) return 1;
-        for (int i = k + 1; i < n; ++i) {
-            double *other = a + (size_t)n * order[i];
-            const double f = other[k] /= pivot;
-            for (int l = k + 1; l < n; ++l) other[l] -= f * a[(size_t)n * row + l];
-        }
-    }
-    return 0;
-}
-
-/* The factors of a joint's pivot, with which its rows are solved; 1 where it is singular. */
-static int factor_wide(const Tree *t, const Joint *j)
-{
-    Wide *w = t->wides + (int)j->wide;
-    Row *o = t->rows + (int)j->v;
-    const int n = (int)j->size;
-    v4 solved[MOST][6];
-    if (lu_factor(w->pivot, n, w->order)) return 1;
+    lu_solve_rows(n, 6 * 4, w->pivot, w->pivots, (double *)solved);
     for (int i = 0; i < n; ++i) {
-        const Row *from = o + w->order[i];
-        const double *a = w->pivot + n * w->order[i];
-        for (int c = 0; c < 6; ++c) solved[i][c] = c < 3 ? from->row[c] : from->left[c - 3];
-        for (int l = 0; l < i; ++l)
-            for (int c = 0; c < 6; ++c) solved[i][c] -= a[l] * solved[l][c];
-    }
-    for (int i = n - 1; i >= 0; --i) {
-        const double *a = w->pivot + n * w->order[i];
-        for (int l = i + 1; l < n; ++l)
-            for (int c = 0; c < 6; ++c) solved[i][c] -= a[l] * solved[l][c];
-        for (int c = 0; c < 6; ++c) solved[i][c] /= a[i];
         memcpy(o[i].row, solved[i], sizeof o[i].row);
         memcpy(o[i].left, solved[i] + 3, sizeof o[i].left);
     }

@@ -1,63 +1,77 @@
-/* Momenta, velocities and energy at a node: those of a step that takes no time. */
+/* Momenta, velocities and energy of a state: those of a step that takes no time.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-static Tree node_at(double *const *a)
+/* A step that takes no time, without inputs. */
+static struct tree node_at(double *const *a)
 {
-    const Tree t = tree_at(a);
-    memset(t.force, 0, sizeof(double) * t.all);
-    return node_of(&t);
+    struct tree tree = tree_at(a);
+    memset(tree.data.joint_force, 0, sizeof(double) * tree.model.n_rates);
+    tree.data = node_of(&tree.data);
+    return tree;
 }
 
-/* Momenta rho (nv) of the configuration in a[X] with the velocity in a[Z], into a[X1]. */
+/* Momenta rho (nv) of the configuration in a[X] with the velocity in a[Z], into a[X1]: L_v
+ * (T8). */
 void tree_momentum(double *const *a)
 {
-    const Tree t = node_at(a);
-    residual(&t, a[Z], 1.0);
-    for (int i = 0; i < t.n; ++i) {
-        const Joint *j = t.joints + i;
-        const int v = (int)j->v, n = (int)j->size;
-        if (v >= t.nv) continue;
-        if (j->kind < MANIFOLD) {
-            a[X1][t.nq + v] = t.high[v];
+    const struct tree tree = node_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    residual(model, data, a[Z], 1.0);
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const int v = j->v_index, n = j->n_dof;
+        if (v >= model->nv) continue;
+        if (j->type < GENERATED) {
+            a[X1][model->nq + v] = data->dL_dv[v];
             continue;
         }
-        Wide *w = t.wides + (int)j->wide;
-        joint_along(&t, j, w);
+        struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+        joint_midpoint_by_z(model, data, j, w);
         for (int l = 0; l < n; ++l)
-            a[X1][t.nq + v + l] = power((Twist){w->bm, w->bf}, twist_of(w->Sz, n, l));
+            a[X1][model->nq + v + l] =
+                power((struct twist){w->b_torque, w->b_force}, twist_of(w->Sz, n, l));
     }
-    if (t.leaders) gather(&t, 0.0, 1.0, a[X1] + t.nq);
+    if (model->n_shared) add_mimic_rows(model, data, 0.0, 1.0, a[X1] + model->nq);
 }
 
 /* The velocity of the state in a[X], into a[Z]. */
 int tree_velocity(double *const *a)
 {
-    const Tree t = tree_at(a);
-    memset(t.force, 0, sizeof(double) * t.all);
-    start_constraints(&t);
-    return velocity_of(&t, a[Z]);
+    const struct tree tree = tree_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    memset(data->joint_force, 0, sizeof(double) * model->n_rates);
+    start_constraints(model, data);
+    return velocity_of(model, data, a[Z]);
 }
 
-/* Energy (J) of the configuration in a[X] with the velocity in a[Z]: gravity's by the heights of
- * the frames, T = v . p / 2. */
+/* Energy (J) of the configuration in a[X] with the velocity in a[Z]: kinetic v . p / 2, gravity's
+ * by the heights of the frames, and springs'. */
 double tree_energy(double *const *a)
 {
-    const Tree t = node_at(a);
-    double energy = 0.5 * TREE_OF(a)->held;
+    const struct tree tree = node_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
+    double energy = 0.5 * model->energy_at_rest;
     tree_momentum(a);
-    for (int i = 0; i < t.nv; ++i) energy += 0.5 * a[Z][i] * a[X1][t.nq + i];
-    for (int i = 0; i < t.n; ++i) {
-        const Joint *j = t.joints + i;
-        Body *b = t.bodies + i;
-        b->depth = (j->parent < 0 ? 0.0 : t.bodies[(int)j->parent].depth) + dot(t.gravity, b->p);
-        energy -= j->mass * b->depth + dot(b->first, t.gravity);
-        if (j->kind < MANIFOLD) {
-            const double q = t.q[(int)j->q];
-            energy += 0.5 * j->stiffness * q * q - j->pull * q;
+    for (int i = 0; i < model->nv; ++i) energy += 0.5 * a[Z][i] * a[X1][model->nq + i];
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        struct body *b = data->bodies + i;
+        b->potential =
+            (j->parent < 0 ? 0.0 : data->bodies[j->parent].potential) + dot(model->gravity, b->p);
+        energy -= j->mass * b->potential + dot(b->first_moment, model->gravity);
+        if (j->type < GENERATED) {
+            const double q = data->q[j->q_index];
+            energy += 0.5 * j->stiffness * q * q - j->rest_force * q;
         }
     }
-    for (int i = 0; i < t.springs; ++i) {
-        const Bond *c = t.bonds + i;
-        const v4 s = stretch(&t, c);
+    for (int i = 0; i < model->n_springs; ++i) {
+        const struct point_force *c = model->point_forces + i;
+        const v4 s = separation(data, c);
         const double longer = sqrt(dot(s, s)) - c->rest;
         energy += 0.5 * c->stiffness * longer * longer;
     }

@@ -1,152 +1,138 @@
-/* What a change of a model's numbers gives: first derivatives of a step by its parameters, with
- * the same factors as those by the state. a[SLOPES] lists derivatives of the joints' numbers by
- * the parameters as triples (parameter, PLACES * joint + place, value), parameters in their order,
- * after them (-1, ...). */
+/* Changes of a model's numbers: first derivatives of a step by its parameters (T33), with the same
+ * factors as derivatives by the state. a[SLOPES] lists the derivatives of the joints' numbers by
+ * the parameters.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-enum {
-    BY_MASS,
-    BY_FIRST,
-    BY_INERTIA = BY_FIRST + 3,
-    BY_POSITION = BY_INERTIA + 6,
-    BY_STIFFNESS = BY_POSITION + 3,
-    BY_PULL,
-    BY_DAMPING,
-    PLACES
-};
-enum {
-    HAS_WRENCHES = 1,
-    MOVES = 2,
-    OF_JOINT = 4,
-    OF_NUMBERS = 8,
-    HAS_WEIGHT = 16
-}; /* states of a body in a column */
-
-typedef struct {
-    double parameter, place, value;
-} Slope;
-
-/* Motions and parts of the rows of the state after the step that bodies with OF_NUMBERS have of
- * their own; changes of the weights carried. */
-typedef struct {
-    vn (*own)[9], (*extra)[2], *weight;
-} Jumps;
-
-static Jumps jumps_at(const Tree *t, vn *room)
+/* Where the jumps of LANES columns lie. */
+INTERNAL struct parameter_jumps jumps_at(const struct tree_model *model, vn *room)
 {
-    Jumps s = {.own = (vn(*)[9])room};
-    s.extra = (vn(*)[2])(s.own + t->n);
-    s.weight = (vn *)(s.extra + t->all);
+    struct parameter_jumps s = {.own = (vn(*)[9])room};
+    s.extra = (vn(*)[2])(s.own + model->n_bodies);
+    s.weight = (vn *)(s.extra + model->n_rates);
     return s;
 }
 
-/* Wrenches of the body alone, by place: of momentum with its twist, of gravity. */
-static void own_wrench(const Tree *t, const Body *b, int place, v4 *y)
+/* Changes of the wrenches (T6, T7) of a body alone by one of its numbers. */
+static void own_wrench(const struct tree_model *model, const struct body *b, int place, v4 *y)
 {
     v4 torque = vec(0, 0, 0), moment = torque, force = torque;
     static const int rows[6] = {0, 1, 2, 0, 0, 1}, columns[6] = {0, 1, 2, 1, 2, 2};
-    if (place == BY_MASS) force = b->xi_v;
+    if (place == BY_MASS) force = b->velocity;
     else if (place < BY_INERTIA) {
         const v4 c = b->column[place - BY_FIRST];
-        torque = cross(c, t->gravity);
-        moment = cross(c, b->xi_v);
-        force = -cross(c, b->xi_w);
+        torque = cross(c, model->gravity);
+        moment = cross(c, b->velocity);
+        force = -cross(c, b->omega);
     } else {
         const int row = rows[place - BY_INERTIA], column = columns[place - BY_INERTIA];
-        moment = dot(b->column[column], b->xi_w) * b->column[row];
-        if (row != column) moment += dot(b->column[row], b->xi_w) * b->column[column];
+        moment = dot(b->column[column], b->omega) * b->column[row];
+        if (row != column) moment += dot(b->column[row], b->omega) * b->column[column];
     }
-    pack(torque, moment, force, y, t->plane);
+    pack(torque, moment, force, y, model->planar);
 }
 
+/* Adds a motion or a wrench, `by` times, to a lane. */
 INLINE void add_to_lane_in(vn *to, int lane, double by, const v4 *x, int plane)
 {
     for (int i = 0; i < components(plane); ++i) to[i][lane] += by * component(x, i, plane);
 }
 
-static void add_to_lane(const Tree *t, vn *to, int lane, double by, const v4 *x)
+/* The same for trees in space and in a plane. */
+INTERNAL void add_to_lane(const struct tree_model *model, vn *to, int lane, double by, const v4 *x)
 {
-    if (t->plane) add_to_lane_in(to, lane, by, x, 1);
+    if (model->planar) add_to_lane_in(to, lane, by, x, 1);
     else add_to_lane_in(to, lane, by, x, 0);
 }
 
-/* The place of a joint in its parent: the body's velocity, the wrenches of the parent. */
-static void by_position(const Tree *t, int body, int axis, int lane, double by, vn (*c)[9],
-                        vn *right, const Jumps *s)
+/* The position of a joint in its parent changes the velocity of its body (T5) and the wrenches of
+ * the parent (T6, T7). */
+static void by_position(const struct tree_model *model, const struct tree_data *data, int body,
+                        int axis, int lane, double by, vn (*c)[9], vn *right,
+                        const struct parameter_jumps *s)
 {
-    const Joint *j = t->joints + body;
+    const struct joint *j = model->joints + body;
     if (j->parent < 0) return;
-    const Body *b = t->bodies + body, *parent = t->bodies + (int)j->parent;
-    const Row *o = t->rows + (int)j->v;
+    const struct body *b = data->bodies + body, *parent = data->bodies + j->parent;
+    const struct newton_row *o = data->rows + j->v_index;
     v4 phi[3], column[3], y[3];
     const v4 zero = vec(0, 0, 0), moved = parent->column[axis];
-    pack(zero, zero, -cross(moved, parent->xi_w), phi, t->plane);
-    times_columns(b->H, phi, column, t->plane);
-    pack(j->weight * cross(moved, t->gravity), cross(moved, b->bf), zero, y, t->plane);
-    add_in(b, column, y, t->plane);
-    add_to_lane(t, c[(int)j->parent], lane, by, y);
-    add_to_lane(t, s->own[body], lane, by, phi);
-    for (int l = 0; l < (int)j->size && j->prescribed <= 0; ++l) {
-        right[(int)j->v + l][lane] += by * inner(o[l].row, phi, t->plane);
-        s->extra[(int)j->v + l][1][lane] += by * inner(o[l].row1, phi, t->plane);
+    pack(zero, zero, -cross(moved, parent->omega), phi, model->planar);
+    times_columns(b->H, phi, column, model->planar);
+    pack(j->carried_mass * cross(moved, model->gravity), cross(moved, b->linear_momentum), zero, y,
+         model->planar);
+    add_wrench_to_parent(b->p, column, y, model->planar);
+    add_to_lane(model, c[j->parent], lane, by, y);
+    add_to_lane(model, s->own[body], lane, by, phi);
+    for (int l = 0; l < j->n_dof && !is_prescribed(j); ++l) {
+        right[j->v_index + l][lane] += by * inner(o[l].row, phi, model->planar);
+        s->extra[j->v_index + l][1][lane] += by * inner(o[l].row1, phi, model->planar);
     }
 }
 
-/* What right-hand sides of a joint with one coordinate are divided by. */
-INLINE double divisor_of(const Tree *t, const Joint *j)
+/* The number by which right-hand sides of a scalar joint are divided: its pivot. */
+INLINE double divisor_of(const struct tree_data *data, const struct joint *j)
 {
-    return j->prescribed ? 1.0 : t->rows[(int)j->v].pivot;
+    return j->mode != FREE ? 1.0 : data->rows[j->v_index].pivot;
 }
 
-/* Springs and dampers on a coordinate. */
-static void by_element(const Tree *t, int body, int place, int lane, double by, vn *right,
-                       const Jumps *s)
+/* A spring or damper on a coordinate changes its row (T2, T8). */
+static void by_element(const struct tree_model *model, const struct tree_data *data, int body,
+                       int place, int lane, double by, vn *right, const struct parameter_jumps *s)
 {
-    const Joint *j = t->joints + body;
-    const int v = (int)j->v;
-    const double rate = t->bodies[body].rate, q = t->q[(int)j->q] + t->k * rate;
-    if (j->prescribed > 0) return;
-    const double before = place == BY_DAMPING ? -t->left * t->h * rate
-                          : place == BY_PULL  ? t->k
-                                              : -t->k * q;
-    const double after = place == BY_DAMPING ? -(1 - t->left) * t->h * rate : before;
-    right[v][lane] += by * before / divisor_of(t, j);
+    const struct joint *j = model->joints + body;
+    const int v = j->v_index;
+    const double rate = data->bodies[body].rate, q = data->q[j->q_index] + data->half_step * rate;
+    if (is_prescribed(j)) return;
+    const double before = place == BY_DAMPING      ? -model->start_fraction * data->h * rate
+                          : place == BY_REST_FORCE ? data->half_step
+                                                   : -data->half_step * q;
+    const double after =
+        place == BY_DAMPING ? -(1 - model->start_fraction) * data->h * rate : before;
+    right[v][lane] += by * before / divisor_of(data, j);
     s->extra[v][1][lane] += by * after;
 }
 
 /* Marks a body as one with jumps. */
-static void jump(const Tree *t, int body, unsigned char *state, const Jumps *s)
+static void mark_jump(const struct tree_model *model, int body, unsigned char *state,
+                      const struct parameter_jumps *s)
 {
-    const Joint *j = t->joints + body;
+    const struct joint *j = model->joints + body;
     if (!(state[body] & OF_NUMBERS)) {
         memset(s->own[body], 0, sizeof *s->own);
-        memset(s->extra[(int)j->v], 0, sizeof *s->extra * (int)j->size);
+        memset(s->extra[j->v_index], 0, sizeof *s->extra * j->n_dof);
     }
     state[body] |= HAS_WRENCHES | MOVES | OF_NUMBERS;
 }
 
-static void add_weights(int body, vn by, unsigned char *state, const Jumps *s)
+/* Adds changes of the mass that a body carries. */
+static void add_weights(int body, vn by, unsigned char *state, const struct parameter_jumps *s)
 {
     if (state[body] & HAS_WEIGHT) s->weight[body] += by;
     else s->weight[body] = by;
     state[body] |= HAS_WEIGHT;
 }
 
-/* Into a lane, the change by parameter `number`, whose slopes begin at `slope`; the last body that
- * it changes. */
-static int begin_parameter(const Tree *t, const Slope *slope, int number, int lane, vn (*c)[9],
-                           vn *right, unsigned char *state, const Jumps *s)
+/* Into a lane, the change by parameter `number`, whose derivatives begin at `slope`; the last body
+ * that it changes. */
+INTERNAL int begin_parameter(const struct tree_model *model, const struct tree_data *data,
+                             const struct parameter_derivative *slope, int number, int lane,
+                             vn (*c)[9], vn *right, unsigned char *state,
+                             const struct parameter_jumps *s)
 {
     int last = 0;
-    for (; (int)slope->parameter == number; ++slope) {
-        const int body = (int)slope->place / PLACES, place = (int)slope->place % PLACES;
-        jump(t, body, state, s);
-        if (place >= BY_STIFFNESS) by_element(t, body, place, lane, slope->value, right, s);
+    for (; slope->parameter == number; ++slope) {
+        const int body = slope->joint, place = slope->quantity;
+        mark_jump(model, body, state, s);
+        if (place >= BY_STIFFNESS)
+            by_element(model, data, body, place, lane, slope->value, right, s);
         else if (place >= BY_POSITION)
-            by_position(t, body, place - BY_POSITION, lane, slope->value, c, right, s);
+            by_position(model, data, body, place - BY_POSITION, lane, slope->value, c, right, s);
         else {
             v4 y[3];
-            own_wrench(t, t->bodies + body, place, y);
-            add_to_lane(t, c[body], lane, slope->value, y);
+            own_wrench(model, data->bodies + body, place, y);
+            add_to_lane(model, c[body], lane, slope->value, y);
             if (place == BY_MASS) {
                 vn by = {0};
                 by[lane] = slope->value;
@@ -158,25 +144,27 @@ static int begin_parameter(const Tree *t, const Slope *slope, int number, int la
     return last;
 }
 
-/* What the change of a weight does to a body's rows, and to the torque of gravity on its parent */
-static void pass_weight(const Tree *t, int i, vn (*c)[9], vn *right, unsigned char *state,
-                        const Jumps *s)
+/* The change of a carried mass in the rows of a body, and in the torque of gravity on its parent
+ * (T7, T8). */
+INTERNAL void pass_weight(const struct tree_model *model, const struct tree_data *data, int i,
+                          vn (*c)[9], vn *right, unsigned char *state,
+                          const struct parameter_jumps *s)
 {
-    const Joint *j = t->joints + i;
-    const Body *b = t->bodies + i;
-    const Wide *w = t->wides + (int)j->wide;
-    const int n = (int)j->size, v = (int)j->v, parent = (int)j->parent;
-    const v4 gravity = inward(b, t->gravity);
-    double before[MOST] = {0}, after[MOST] = {0};
-    jump(t, i, state, s);
+    const struct joint *j = model->joints + i;
+    const struct body *b = data->bodies + i;
+    const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    const int n = j->n_dof, v = j->v_index, parent = j->parent;
+    const v4 gravity = inward(b, model->gravity);
+    double before[MAX_DOF] = {0}, after[MAX_DOF] = {0};
+    mark_jump(model, i, state, s);
     for (int l = 0; l < n && n > 1; ++l) {
-        before[l] = t->h * dot(twist_of(w->Z0, n, l).v, gravity);
-        after[l] = t->h * dot(twist_of(w->Z1, n, l).v, gravity);
+        before[l] = data->h * dot(twist_of(w->Z0, n, l).v, gravity);
+        after[l] = data->h * dot(twist_of(w->Z1, n, l).v, gravity);
     }
-    if (n > 1) solve_wide(w, n, before, before);
-    else if (j->kind == PRISMATIC && j->prescribed <= 0) {
-        after[0] = t->k * gravity[0];
-        before[0] = after[0] / divisor_of(t, j);
+    if (n > 1) solve_multi_dof(w, n, before, before);
+    else if (j->type == PRISMATIC && !is_prescribed(j)) {
+        after[0] = data->half_step * gravity[0];
+        before[0] = after[0] / divisor_of(data, j);
     }
     for (int l = 0; l < n; ++l) {
         right[v + l] += before[l] * s->weight[i];
@@ -185,58 +173,64 @@ static void pass_weight(const Tree *t, int i, vn (*c)[9], vn *right, unsigned ch
     if (parent < 0) return;
     const v4 zero = vec(0, 0, 0);
     v4 torque[3];
-    pack(cross(b->p, t->gravity), zero, zero, torque, t->plane);
+    pack(cross(b->p, model->gravity), zero, zero, torque, model->planar);
     add_weights(parent, s->weight[i], state, s);
-    for (int k = 0; k < components(t->plane); ++k)
-        c[parent][k] += component(torque, k, t->plane) * s->weight[i];
+    for (int k = 0; k < components(model->planar); ++k)
+        c[parent][k] += component(torque, k, model->planar) * s->weight[i];
     state[parent] |= HAS_WRENCHES | MOVES;
 }
 
-/* A body's motion by the step h: half the rate at the middle; a prescribed one is slower. */
-static void scalar_by_step(const Tree *t, int i, v4 *phi, v4 *column, vn *right, const Jumps *s)
+/* The change of a scalar joint's rows and motion by h: half the rate moves the middle; a
+ * prescribed joint is slower. */
+static void scalar_by_step(const struct tree_model *model, const struct tree_data *data, int i,
+                           v4 *phi, v4 *column, vn *right, const struct parameter_jumps *s)
 {
-    const Joint *j = t->joints + i;
-    const int v = (int)j->v;
-    const Row *o = t->rows + v;
-    const double rate = t->bodies[i].rate, half = 0.5 * rate, slower = -rate / t->h,
-                 force = t->force[v] - j->damping * rate;
-    for (int c = 0; c < parts(t->plane); ++c) {
-        phi[c] =
-            j->prescribed > 0 ? slower * (o->phi[c] - t->k * o->phi_q[c]) : half * o->phi_q[c];
-        column[c] = j->prescribed > 0 ? slower * (o->column[c] - t->k * o->column_q[c])
-                                      : half * o->column_q[c];
+    const struct joint *j = model->joints + i;
+    const int v = j->v_index;
+    const struct newton_row *o = data->rows + v;
+    const double rate = data->bodies[i].rate, half = 0.5 * rate, slower = -rate / data->h,
+                 force = data->joint_force[v] - j->damping * rate;
+    for (int c = 0; c < parts(model->planar); ++c) {
+        phi[c] = is_prescribed(j) ? slower * (o->phi[c] - data->half_step * o->phi_q[c])
+                                  : half * o->phi_q[c];
+        column[c] = is_prescribed(j) ? slower * (o->column[c] - data->half_step * o->column_q[c])
+                                     : half * o->column_q[c];
     }
-    if (j->prescribed > 0) {
+    if (is_prescribed(j)) {
         s->extra[v][1][0] += slower;
         return;
     }
-    right[v][0] += (half * o->source + 0.5 * t->low[v] + t->left * force) / divisor_of(t, j);
-    s->extra[v][0][0] += v < t->nv ? rate : 0.0;
-    s->extra[v][1][0] += half * o->source1 + 0.5 * t->low[v] + (1 - t->left) * force;
+    right[v][0] += (half * o->source + 0.5 * data->dL_dq[v] + model->start_fraction * force) /
+                   divisor_of(data, j);
+    s->extra[v][0][0] += v < model->nv ? rate : 0.0;
+    s->extra[v][1][0] +=
+        half * o->source1 + 0.5 * data->dL_dq[v] + (1 - model->start_fraction) * force;
 }
 
-static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, vn *right, const Jumps *s)
+/* The same of a joint of several rates. */
+static void multi_dof_by_step(const struct tree_model *model, const struct tree_data *data, int i,
+                              v4 *phi, v4 *column, vn *right, const struct parameter_jumps *s)
 {
-    const Joint *j = t->joints + i;
-    const Body *b = t->bodies + i;
-    const Wide *w = t->wides + (int)j->wide;
-    const int v = (int)j->v, n = (int)j->size;
-    const Row *o = t->rows + v;
-    double mu[6], wrench[6], Zh[6], Sh[6], before[MOST], after[MOST], end[MOST];
-    wrenches_of(w, mu, wrench);
-    t->functions[(int)j->kind - MANIFOLD].growth(t->q + (int)j->q, t->at + v, &t->h, mu, wrench,
-                                                 Zh, Sh, before, after, end);
-    Twist D, S, Z0[MOST], Z1[MOST];
+    const struct joint *j = model->joints + i;
+    const struct body *b = data->bodies + i;
+    const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    const int v = j->v_index, n = j->n_dof;
+    const struct newton_row *o = data->rows + v;
+    double mu[6], wrench[6], Zh[6], Sh[6], before[MAX_DOF], after[MAX_DOF], end[MAX_DOF];
+    joint_wrenches(w, mu, wrench);
+    model->joint_functions[j->type - GENERATED].derivatives_by_h(
+        data->q + j->q_index, data->z + v, &data->h, mu, wrench, Zh, Sh, before, after, end);
+    struct twist D, S, Z0[MAX_DOF], Z1[MAX_DOF];
     twists_of(b, Zh, 1, &D);
     twists_of(b, Sh, 1, &S);
     twists_of(b, w->Z0, n, Z0);
     twists_of(b, w->Z1, n, Z1);
-    wide_column(t, j, b, D, S, phi, column);
+    multi_dof_column(model, j, b, D, S, phi, column);
     for (int l = 0; l < n; ++l) {
-        before[l] -= t->h * power(bent_by(b, Z0[l]), S);
-        after[l] -= t->h * power(bent_by(b, Z1[l]), S);
+        before[l] -= data->h * power(coadjoint(b, Z0[l]), S);
+        after[l] -= data->h * power(coadjoint(b, Z1[l]), S);
     }
-    solve_wide(w, n, before, before);
+    solve_multi_dof(w, n, before, before);
     for (int l = 0; l < n; ++l) {
         right[v + l][0] += before[l] + inner(o[l].row, phi, 0);
         s->extra[v + l][0][0] += end[l];
@@ -245,17 +239,18 @@ static void wide_by_step(const Tree *t, int i, v4 *phi, v4 *column, vn *right, c
 }
 
 /* The change by the step h, into lane 0. */
-static void begin_step(const Tree *t, vn (*c)[9], vn *right, unsigned char *state, const Jumps *s)
+INTERNAL void begin_step(const struct tree_model *model, const struct tree_data *data, vn (*c)[9],
+                         vn *right, unsigned char *state, const struct parameter_jumps *s)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
         v4 phi[3], column[3], y[3] = {vec(0, 0, 0), vec(0, 0, 0), vec(0, 0, 0)};
-        jump(t, i, state, s);
-        if (j->kind < MANIFOLD) scalar_by_step(t, i, phi, column, right, s);
-        else wide_by_step(t, i, phi, column, right, s);
-        add_to_lane(t, s->own[i], 0, 1.0, phi);
+        mark_jump(model, i, state, s);
+        if (j->type < GENERATED) scalar_by_step(model, data, i, phi, column, right, s);
+        else multi_dof_by_step(model, data, i, phi, column, right, s);
+        add_to_lane(model, s->own[i], 0, 1.0, phi);
         if (j->parent < 0) continue;
-        add_in(t->bodies + i, column, y, t->plane);
-        add_to_lane(t, c[(int)j->parent], 0, 1.0, y);
+        add_wrench_to_parent((data->bodies + i)->p, column, y, model->planar);
+        add_to_lane(model, c[j->parent], 0, 1.0, y);
     }
 }

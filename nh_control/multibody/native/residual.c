@@ -1,23 +1,33 @@
-/* The residual: twists from the root, wrenches from the leaves. With Lq, Lv the derivatives of the
- * Lagrangian at the middle of the step along a coordinate,
+/* The discrete Euler-Lagrange equations of a tree (T2, T3, T8), in time linear in the bodies
+ * [lee2016]: the recursive Newton-Euler algorithm [featherstone2008, table 5.1] for momenta in the
+ * place of forces. With L_q and L_v the derivatives of the Lagrangian in the middle of the step,
  *
- *     r = rho + h/2 Lq - Lv + left h f,   rho1 = h/2 Lq + Lv + (1 - left) h f,
- *     Lq = S . a + n . b,   Lv = S . b,   n = [nu, S],   a = (am, weight gravity),
+ *     r = rho + h/2 L_q - L_v + alpha h f,   rho1 = h/2 L_q + L_v + (1 - alpha) h f,
+ *     L_q = S . a + [nu, S] . b,   L_v = S . b,
  *
- * S a joint's unit twist, b the momentum of all that the joint carries. */
+ * S the unit twist of a joint; a = (gravity_torque, load_on) the wrench of gravity and springs and
+ * b the momentum of all that the joint carries; nu the twist that the parent gives the body; alpha
+ * = start_fraction.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
-static double rate_of(const Tree *t, const Joint *j, const double *z)
+/* The rate of a scalar joint: an unknown, or given by the ends of a prescribed coordinate. */
+INTERNAL double rate_of(const struct tree_model *model, const struct tree_data *data,
+                        const struct joint *j, const double *z)
 {
-    const int v = (int)j->lead;
-    return j->ratio *
-           (j->prescribed > 0 ? (t->u[t->nu + v - t->nz] - t->q[(int)j->q]) / t->span : z[v]);
+    const int v = j->rate_index;
+    return j->ratio * (is_prescribed(j)
+                           ? (data->u[model->n_forces + v - model->nz] - data->q[j->q_index]) /
+                                 data->prescribed_time
+                           : z[v]);
 }
 
-/* The pose of a body. */
-INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body *b, double z,
-                         int plane)
+/* Rotation and position of a body on a scalar joint in the middle of the step (T4). */
+INLINE void pose_scalar(const struct tree_data *data, const struct joint *j,
+                        const struct body *parent, struct body *b, double z, int plane)
 {
-    const double q = j->ratio * t->q[(int)j->q] + t->k * z;
+    const double q = j->ratio * data->q[j->q_index] + data->half_step * z;
     if (plane) {
         for (int i = 0; i < 2; ++i)
             b->column[i] =
@@ -26,7 +36,7 @@ INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body
     } else
         for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
     b->p = outward(parent, j->p);
-    if (j->kind == REVOLUTE) {
+    if (j->type == REVOLUTE) {
         const double c = cos(q), s = sin(q);
         const v4 x = b->column[0], y = b->column[1];
         b->column[0] = c * x + s * y;
@@ -35,225 +45,254 @@ INLINE void place_scalar(const Tree *t, const Joint *j, const Body *parent, Body
     b->rate = z;
 }
 
-INLINE void place_wide(const Tree *t, const Joint *j, const Body *parent, Body *b, const double *z)
+/* The same on a joint of several rates, by its generated functions (T4). */
+INLINE void pose_multi_dof(const struct tree_model *model, const struct tree_data *data,
+                           const struct joint *j, const struct body *parent, struct body *b,
+                           const double *z)
 {
-    Wide *w = t->wides + (int)j->wide;
-    joint_middle(t, j, z, w);
+    struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    joint_midpoint(model, data, j, z, w);
     for (int i = 0; i < 3; ++i)
-        b->column[i] =
-            outward(parent, combine(j->column, vec(w->turn[i], w->turn[3 + i], w->turn[6 + i])));
-    b->p = outward(parent, j->p + combine(j->column, load(w->at)));
+        b->column[i] = outward(parent, combine(j->column, vec(w->rotation[i], w->rotation[3 + i],
+                                                              w->rotation[6 + i])));
+    b->p = outward(parent, j->p + combine(j->column, load(w->position)));
 }
 
-/* The size of the terms of the velocity that the parent gives a body. */
-INLINE double given_speed(const Body *parent, const Body *b)
+/* A bound on the terms of the velocity in nu (T5). */
+INLINE double given_speed(const struct body *parent, const struct body *b)
 {
-    return parent->speed + b->lever * parent->turning;
+    return parent->velocity_size + b->position_size * parent->omega_size;
 }
 
-/* The sizes of the terms of a body's motion, its position in the parent that moves from the start,
- * and of its own wrenches. */
-INLINE void size_terms(const Tree *t, const Joint *j, const Body *parent, Body *b)
+/* Bounds on the terms that add up to the motion of a body, to its position in the parent and to
+ * its own wrenches. What they add up to may be zero where the terms are not. */
+INLINE void size_terms(const struct tree_model *model, const struct tree_data *data,
+                       const struct joint *j, const struct body *parent, struct body *b)
 {
     double turn = 0.0, shift = 0.0;
-    b->lever = size_of(j->p);
-    if (j->kind == REVOLUTE) turn = fabs(b->rate);
-    else if (j->kind == PRISMATIC) {
+    b->position_size = size_of(j->p);
+    if (j->type == REVOLUTE) turn = fabs(b->rate);
+    else if (j->type == PRISMATIC) {
         shift = fabs(b->rate);
-        b->lever += fabs(j->ratio * t->q[(int)j->q]);
+        b->position_size += fabs(j->ratio * data->q[j->q_index]);
     } else {
-        const Wide *w = t->wides + (int)j->wide;
+        const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
         turn = size_of(load(w->twist));
         shift = size_of(load(w->twist + 3));
-        b->lever += size_of(load(w->at));
+        b->position_size += size_of(load(w->position));
     }
-    b->lever += fabs(t->k) * shift;
-    b->turning = parent->turning + turn;
-    b->speed = given_speed(parent, b) + shift;
-    b->torque = size_of(b->first) * size_of(t->gravity);
-    b->moment =
-        size_of(b->first) * b->speed +
-        (size_of(j->inertia[0]) + size_of(j->inertia[1]) + size_of(j->inertia[2])) * b->turning;
-    b->force = j->mass * b->speed + size_of(b->first) * b->turning;
+    b->position_size += fabs(data->half_step) * shift;
+    b->omega_size = parent->omega_size + turn;
+    b->velocity_size = given_speed(parent, b) + shift;
+    b->torque_size = size_of(b->first_moment) * size_of(model->gravity);
+    b->angular_size =
+        size_of(b->first_moment) * b->velocity_size +
+        (size_of(j->inertia[0]) + size_of(j->inertia[1]) + size_of(j->inertia[2])) * b->omega_size;
+    b->linear_size = j->mass * b->velocity_size + size_of(b->first_moment) * b->omega_size;
 }
 
-INLINE void outward_sweep(const Tree *t, const double *z, int sized, int plane)
+/* From the root to the leaves: poses (T4), twists (T5), and the momentum (T6) and torque of
+ * gravity (T7) of each body alone. */
+INLINE void outward_sweep(const struct tree_model *model, const struct tree_data *data,
+                          const double *z, int sized, int plane)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const Body *parent = parent_of(t, j);
-        Body *b = t->bodies + i;
-        if (j->prescribed == IDLE) {
-            b->rate = rate_of(t, j, z);
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const struct body *parent = parent_of(data, j);
+        struct body *b = data->bodies + i;
+        if (j->mode == IDLE) {
+            b->rate = rate_of(model, data, j, z);
             continue;
         }
-        const int wide = !plane && j->kind >= MANIFOLD;
-        if (wide) place_wide(t, j, parent, b, z);
-        else place_scalar(t, j, parent, b, rate_of(t, j, z), plane);
-        b->xi_w = b->nu_w = parent->xi_w;
-        b->xi_v = b->nu_v = parent->xi_v - by_turn(b->p, parent->xi_w, plane);
+        const int wide = !plane && j->type >= GENERATED;
+        if (wide) pose_multi_dof(model, data, j, parent, b, z);
+        else pose_scalar(data, j, parent, b, rate_of(model, data, j, z), plane);
+        b->omega = b->parent_omega = parent->omega;
+        b->velocity = b->parent_velocity =
+            parent->velocity - cross_turn(b->p, parent->omega, plane);
         if (wide) {
-            const double *s = t->wides[(int)j->wide].twist;
-            b->xi_w += outward(b, load(s));
-            b->xi_v += outward(b, load(s + 3));
-        } else if (j->kind == REVOLUTE) b->xi_w += b->rate * b->column[2];
-        else b->xi_v += b->rate * b->column[0];
-        b->first = outward(b, j->first);
-        b->am = cross(b->first, t->gravity);
-        b->bm = cross(b->first, b->xi_v);
-        b->bm += plane ? j->inertia[2][2] * b->xi_w
-                       : outward(b, combine(j->inertia, inward(b, b->xi_w)));
-        b->bf = j->mass * b->xi_v - by_turn(b->first, b->xi_w, plane);
-        if (t->springs + t->dampers) {
-            b->at = b->p + (j->parent < 0 ? vec(0, 0, 0) : parent->at);
-            b->pulled = vec(0, 0, 0);
-            b->strain = 0.0;
+            const double *s = data->multi_dof[j->multi_dof_index].twist;
+            b->omega += outward(b, load(s));
+            b->velocity += outward(b, load(s + 3));
+        } else if (j->type == REVOLUTE) b->omega += b->rate * b->column[2];
+        else b->velocity += b->rate * b->column[0];
+        b->first_moment = outward(b, j->first_moment);
+        b->gravity_torque = cross(b->first_moment, model->gravity);
+        b->angular_momentum = cross(b->first_moment, b->velocity);
+        b->angular_momentum += plane ? j->inertia[2][2] * b->omega
+                                     : outward(b, combine(j->inertia, inward(b, b->omega)));
+        b->linear_momentum = j->mass * b->velocity - cross_turn(b->first_moment, b->omega, plane);
+        if (model->n_springs + model->n_dampers) {
+            b->world_p = b->p + (j->parent < 0 ? vec(0, 0, 0) : parent->world_p);
+            b->spring_force = vec(0, 0, 0);
+            b->spring_force_size = 0.0;
         }
-        if (sized) size_terms(t, j, parent, b);
+        if (sized) size_terms(model, data, j, parent, b);
     }
 }
 
-/* A bound on the terms of the force on all that a body carries. */
-INLINE double load_size(const Tree *t, const Joint *j, const Body *b)
+/* A bound on the terms of the force on all that a body carries (T7). */
+INLINE double load_size(const struct tree_model *model, const struct joint *j,
+                        const struct body *b)
 {
-    return j->weight * size_of(t->gravity) + b->strain;
+    return j->carried_mass * size_of(model->gravity) + b->spring_force_size;
 }
 
-/* Sizes of the terms of the wrench that bends a joint's rows: torque and force. */
-INLINE double torque_size(const Body *parent, const Body *b)
+/* Bounds on the terms of mu = a + ad_nu^T b (T9): torque and force. */
+INLINE double torque_size(const struct body *parent, const struct body *b)
 {
-    return b->torque + parent->turning * b->moment + given_speed(parent, b) * b->force;
+    return b->torque_size + parent->omega_size * b->angular_size +
+           given_speed(parent, b) * b->linear_size;
 }
-INLINE double force_size(const Tree *t, const Joint *j, const Body *parent, const Body *b)
+INLINE double force_size(const struct tree_model *model, const struct joint *j,
+                         const struct body *parent, const struct body *b)
 {
-    return load_size(t, j, b) + parent->turning * b->force;
+    return load_size(model, j, b) + parent->omega_size * b->linear_size;
 }
 
-/* Adjoints of the joint's displacement and twist, and its rows. */
-static void wide_rows(const Tree *t, const Joint *j, const Body *b)
+/* Rows of a joint of several rates (T9), in the axes of the body. */
+static void multi_dof_residual(const struct tree_model *model, const struct tree_data *data,
+                               const struct joint *j, const struct body *b)
 {
-    Wide *w = t->wides + (int)j->wide;
-    const int n = (int)j->size, v = (int)j->v;
-    w->am = inward(b, b->am + cross(b->bm, b->nu_w) + cross(b->bf, b->nu_v));
-    w->af = inward(b, load_on(t, j, b) + cross(b->bf, b->nu_w));
-    w->bm = inward(b, b->bm);
-    w->bf = inward(b, b->bf);
-    const Body *parent = parent_of(t, j);
-    const double torque = torque_size(parent, b), force = force_size(t, j, parent, b);
+    struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+    const int n = j->n_dof, v = j->v_index;
+    w->mu_torque = inward(b, b->gravity_torque + cross(b->angular_momentum, b->parent_omega) +
+                                 cross(b->linear_momentum, b->parent_velocity));
+    w->mu_force = inward(b, load_on(model, j, b) + cross(b->linear_momentum, b->parent_omega));
+    w->b_torque = inward(b, b->angular_momentum);
+    w->b_force = inward(b, b->linear_momentum);
+    const struct body *parent = parent_of(data, j);
+    const double torque = torque_size(parent, b), force = force_size(model, j, parent, b);
     for (int l = 0; l < n; ++l) {
         const double *D = w->Z0 + l, *S = w->S0 + l;
         const v4 zw = vec(D[0], D[n], D[2 * n]), zv = vec(D[3 * n], D[4 * n], D[5 * n]);
         const v4 sw = vec(S[0], S[n], S[2 * n]), sv = vec(S[3 * n], S[4 * n], S[5 * n]);
-        t->r[v + l] = t->rho[v + l] +
-                      t->h * (dot(zw, w->am) + dot(zv, w->af) + dot(sw, w->bm) + dot(sv, w->bf));
-        t->size[v + l] =
-            fabs(t->rho[v + l]) + fabs(t->h) * (size_of(zw) * torque + size_of(zv) * force +
-                                                size_of(sw) * b->moment + size_of(sv) * b->force);
+        data->r[v + l] =
+            data->rho[v + l] + data->h * (dot(zw, w->mu_torque) + dot(zv, w->mu_force) +
+                                          dot(sw, w->b_torque) + dot(sv, w->b_force));
+        data->r_size[v + l] =
+            fabs(data->rho[v + l]) +
+            fabs(data->h) * (size_of(zw) * torque + size_of(zv) * force +
+                             size_of(sw) * b->angular_size + size_of(sv) * b->linear_size);
     }
 }
 
-INLINE void inward_sweep(const Tree *t, const double *z, double turns, int sized, int plane)
+/* From the leaves to the root: the row of each joint (T2, T8), then momenta (T6), and weights and
+ * springs (T7), of a body are added to those of its parent. */
+INLINE void inward_sweep(const struct tree_model *model, const struct tree_data *data,
+                         const double *z, double turns, int sized, int plane)
 {
-    const double h = fabs(t->h), k = fabs(t->k);
-    for (int i = t->n - 1; i >= 0; --i) {
-        const Joint *j = t->joints + i;
-        const Body *b = t->bodies + i;
-        const int v = (int)j->v;
-        if (j->prescribed == IDLE) continue;
-        if (!plane && j->kind >= MANIFOLD) wide_rows(t, j, b);
+    const double h = fabs(data->h), k = fabs(data->half_step);
+    for (int i = model->n_bodies - 1; i >= 0; --i) {
+        const struct joint *j = model->joints + i;
+        const struct body *b = data->bodies + i;
+        const int v = j->v_index;
+        if (j->mode == IDLE) continue;
+        if (!plane && j->type >= GENERATED) multi_dof_residual(model, data, j, b);
         else {
             double low, high, sizes = 0.0;
             const v4 S = axis_of(j, b->column);
-            if (j->kind == REVOLUTE) {
-                v4 all = S * b->am + by_turn(b->nu_v, S, plane) * b->bf;
-                if (!plane) all += cross(b->nu_w, S) * b->bm;
+            if (j->type == REVOLUTE) {
+                v4 all = S * b->gravity_torque +
+                         cross_turn(b->parent_velocity, S, plane) * b->linear_momentum;
+                if (!plane) all += cross(b->parent_omega, S) * b->angular_momentum;
                 low = sum(all);
-                high = dot(S, b->bm);
-                if (sized) sizes = k * torque_size(parent_of(t, j), b) + b->moment;
+                high = dot(S, b->angular_momentum);
+                if (sized) sizes = k * torque_size(parent_of(data, j), b) + b->angular_size;
             } else {
-                low = sum(S * load_on(t, j, b) - by_turn(S, b->nu_w, plane) * b->bf);
-                high = dot(S, b->bf);
-                if (sized) sizes = k * force_size(t, j, parent_of(t, j), b) + b->force;
-            }
-            const double q = t->q[(int)j->q] + t->k * b->rate;
-            t->low[v] = low += j->pull - j->stiffness * q;
-            t->high[v] = high;
-            if (j->prescribed == FOLLOWS) t->size[v] = turns * sizes;
-            if (!j->prescribed || j->prescribed == SHARED) {
-                t->r[v] = t->rho[v] + t->k * low - high +
-                          t->left * t->h * (t->force[v] - j->damping * z[v]);
+                low = sum(S * load_on(model, j, b) -
+                          cross_turn(S, b->parent_omega, plane) * b->linear_momentum);
+                high = dot(S, b->linear_momentum);
                 if (sized)
-                    t->size[v] = fabs(t->rho[v]) + turns * sizes +
-                                 k * (fabs(j->pull) + j->stiffness * fabs(q)) +
-                                 h * (fabs(t->force[v]) + j->damping * fabs(z[v]));
+                    sizes = k * force_size(model, j, parent_of(data, j), b) + b->linear_size;
+            }
+            const double q = data->q[j->q_index] + data->half_step * b->rate;
+            data->dL_dq[v] = low += j->rest_force - j->stiffness * q;
+            data->dL_dv[v] = high;
+            if (j->mode == MIMIC) data->r_size[v] = turns * sizes;
+            if (j->mode == FREE || j->mode == SHARED) {
+                data->r[v] =
+                    data->rho[v] + data->half_step * low - high +
+                    model->start_fraction * data->h * (data->joint_force[v] - j->damping * z[v]);
+                if (sized)
+                    data->r_size[v] = fabs(data->rho[v]) + turns * sizes +
+                                      k * (fabs(j->rest_force) + j->stiffness * fabs(q)) +
+                                      h * (fabs(data->joint_force[v]) + j->damping * fabs(z[v]));
             }
         }
         if (j->parent >= 0) {
-            Body *parent = t->bodies + (int)j->parent;
-            parent->am += b->am + cross(b->p, load_on(t, j, b));
-            parent->bm += b->bm + cross(b->p, b->bf);
-            parent->bf += b->bf;
-            if (t->springs) parent->pulled += b->pulled;
+            struct body *parent = data->bodies + j->parent;
+            parent->gravity_torque += b->gravity_torque + cross(b->p, load_on(model, j, b));
+            parent->angular_momentum += b->angular_momentum + cross(b->p, b->linear_momentum);
+            parent->linear_momentum += b->linear_momentum;
+            if (model->n_springs) parent->spring_force += b->spring_force;
             if (!sized) continue;
-            parent->torque += b->torque + b->lever * load_size(t, j, b);
-            if (t->springs) parent->strain += b->strain;
-            parent->moment += b->moment + b->lever * b->force;
-            parent->force += b->force;
+            parent->torque_size += b->torque_size + b->position_size * load_size(model, j, b);
+            if (model->n_springs) parent->spring_force_size += b->spring_force_size;
+            parent->angular_size += b->angular_size + b->position_size * b->linear_size;
+            parent->linear_size += b->linear_size;
         }
     }
 }
 
-/* Adds to the rows of joints that others follow what these have of the derivatives of the
- * Lagrangian. */
-static void gather(const Tree *t, double by_low, double by_high, double *row)
+/* Adds by_low L_q + by_high L_v of mimic joints to the rows of the joints that they follow
+ * (section 6). */
+INTERNAL void add_mimic_rows(const struct tree_model *model, const struct tree_data *data,
+                             double by_low, double by_high, double *row)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        if (j->prescribed == FOLLOWS)
-            row[(int)j->lead] +=
-                j->ratio * (by_low * t->low[(int)j->v] + by_high * t->high[(int)j->v]);
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        if (j->mode == MIMIC)
+            row[j->rate_index] +=
+                j->ratio * (by_low * data->dL_dq[j->v_index] + by_high * data->dL_dv[j->v_index]);
     }
 }
 
-static void gather_sizes(const Tree *t)
+/* The same of the bounds of their terms. */
+static void add_mimic_sizes(const struct tree_model *model, const struct tree_data *data)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        if (j->prescribed == FOLLOWS) t->size[(int)j->lead] += fabs(j->ratio) * t->size[(int)j->v];
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        if (j->mode == MIMIC)
+            data->r_size[j->rate_index] += fabs(j->ratio) * data->r_size[j->v_index];
     }
 }
 
-INLINE void sweep(const Tree *t, const double *z, double turns, int plane)
+/* Both sweeps, with bounds of terms where `turns` is positive. */
+INLINE void sweep(const struct tree_model *model, const struct tree_data *data, const double *z,
+                  double turns, int plane)
 {
     if (turns > 0.0) {
-        outward_sweep(t, z, 1, plane);
-        pull_springs(t, 1);
-        inward_sweep(t, z, turns, 1, plane);
+        outward_sweep(model, data, z, 1, plane);
+        apply_springs(model, data, 1);
+        inward_sweep(model, data, z, turns, 1, plane);
     } else {
-        outward_sweep(t, z, 0, plane);
-        pull_springs(t, 0);
-        inward_sweep(t, z, 0.0, 0, plane);
+        outward_sweep(model, data, z, 0, plane);
+        apply_springs(model, data, 0);
+        inward_sweep(model, data, z, 0.0, 0, plane);
     }
 }
 
-/* r and the sizes of its terms, into t->r and t->size; r alone where `turns` is 0. Angles of many
- * turns have the round-off of their own size. */
-static void residual(const Tree *t, const double *z, double turns)
+/* r (T2) and bounds of its terms, into data->r and data->r_size; r alone where `turns` is 0.
+ * Angles of many turns have the round-off of their own size. */
+INTERNAL void residual(const struct tree_model *model, const struct tree_data *data,
+                       const double *z, double turns)
 {
-    memcpy(t->at, z, sizeof(double) * t->nz);
-    if (t->plane) sweep(t, z, turns, 1);
-    else sweep(t, z, turns, 0);
-    if (t->pushes + t->dampers) add_pushes(t, turns > 0.0);
-    if (!t->leaders) return;
-    gather(t, t->k, -1.0, t->r);
-    if (turns > 0.0) gather_sizes(t);
+    memcpy(data->z, z, sizeof(double) * model->nz);
+    if (model->planar) sweep(model, data, z, turns, 1);
+    else sweep(model, data, z, turns, 0);
+    if (model->n_wrenches + model->n_dampers) add_wrench_residual(model, data, turns > 0.0);
+    if (!model->n_shared) return;
+    add_mimic_rows(model, data, data->half_step, -1.0, data->r);
+    if (turns > 0.0) add_mimic_sizes(model, data);
 }
 
-static double many_turns(const Tree *t)
+/* The largest angle of revolute joints at the start, at least 1. */
+INTERNAL double largest_turn(const struct tree_model *model, const struct tree_data *data)
 {
     double most = 1.0;
-    for (int i = 0; i < t->n; ++i)
-        if (t->joints[i].kind == REVOLUTE)
-            most = fmax(most, fabs(t->joints[i].ratio * t->q[(int)t->joints[i].q]));
+    for (int i = 0; i < model->n_bodies; ++i)
+        if (model->joints[i].type == REVOLUTE)
+            most = fmax(most, fabs(model->joints[i].ratio * data->q[model->joints[i].q_index]));
     return most;
 }

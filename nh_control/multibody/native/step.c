@@ -1,18 +1,23 @@
-/* The damped simplified Newton iteration of numerics/newton.py on a tree. The sizes of the rows'
- * terms are bounds from norms of the wrenches that they add up, which takes time linear in the
- * bodies, too. */
+/* The damped simplified Newton iteration of numerics/newton.py on a tree. Bounds of the rows'
+ * terms come from norms of the wrenches that they add up, which takes time linear in the bodies,
+ * too.
+ *
+ * Equations (T...): doc/tree_kernel.md. */
+#include "kernel.h"
 
 static const double INSTANT = 1e-30, LEAST_GROWTH = 0.005;
 
 /* In the place of REFRESH: whether new factors, which cost no more than another iteration in the
  * plane, and than two in space, would save as many. */
-static int worth_factors(const Tree *t, double error, double rate)
+static int new_factors_pay(const struct tree_model *model, double error, double rate)
 {
-    return error * (t->plane && !t->m ? rate : rate * rate * rate) > TARGET;
+    return error * (model->planar && !model->n_constraints ? rate : rate * rate * rate) > TARGET;
 }
 
+/* The larger number, b where a is none. */
 INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
+/* max_i |r_i| / size_i, not a number where an r_i is none. */
 static double relative_error(int n, const double *r, const double *size)
 {
     double worst = 0.0, total = 0.0;
@@ -24,21 +29,23 @@ static double relative_error(int n, const double *r, const double *size)
     return isnan(total) ? total : worst;
 }
 
-/* Whether the correction after a step s dz from z to t->trial, with the factors of that step, is
- * smaller than dz. */
-static int natural(const Tree *t, const double *z, double s)
+/* Deuflhard's natural test: whether the correction after a step s dz from z to data->trial, with
+ * the factors of that step, is smaller than dz. */
+static int natural_test(const struct tree_model *model, const struct tree_data *data,
+                        const double *z, double s)
 {
-    const int n = t->nz + t->m;
+    const int n = model->nz + model->n_constraints;
     double after[n + 1];
-    whole_solve(t, t->r, after);
+    kkt_solve(model, data, data->r, after);
     for (int i = 0; i < n; ++i) {
-        t->weights[i] = fmax(fabs(z[i]), fabs(t->trial[i]));
-        if (t->weights[i] == 0.0) t->weights[i] = INFINITY; /* it has not moved */
+        data->weights[i] = fmax(fabs(z[i]), fabs(data->trial[i]));
+        if (data->weights[i] == 0.0) data->weights[i] = INFINITY; /* it has not moved */
     }
-    return relative_error(n, after, t->weights) <
-           (1.0 - s / 4) * relative_error(n, t->dz, t->weights);
+    return relative_error(n, after, data->weights) <
+           (1.0 - s / 4) * relative_error(n, data->dz, data->weights);
 }
 
+/* max_i |r_i| / max(size_i, larger_i). */
 static double largest_ratio(int n, const double *r, const double *size, const double *larger)
 {
     double worst = 0.0;
@@ -49,41 +56,45 @@ static double largest_ratio(int n, const double *r, const double *size, const do
     return worst;
 }
 
-static void remember(const Tree *t, double *z, const double *from)
+/* z (n_unknowns) becomes `from`. */
+static void remember(const struct tree_model *model, double *z, const double *from)
 {
-    memcpy(z, from, sizeof(double) * (t->nz + t->m));
+    memcpy(z, from, sizeof(double) * (model->nz + model->n_constraints));
 }
 
-/* The residual at z with the sizes of its terms; its relative error. */
-static double measure(const Tree *t, const double *z, double turns)
+/* The residual at z with bounds of its terms; its relative error. */
+static double measure(const struct tree_model *model, const struct tree_data *data,
+                      const double *z, double turns)
 {
-    whole_residual(t, z, turns);
-    remember(t, t->known, t->size);
-    return relative_error(t->nz + t->m, t->r, t->known);
+    kkt_residual(model, data, z, turns);
+    remember(model, data->known_size, data->r_size);
+    return relative_error(model->nz + model->n_constraints, data->r, data->known_size);
 }
 
-/* Newton's first correction from z = 0, with the mass matrix: about the velocity of the state.
- * Returns whether it is singular, and the error before. */
-static int leave_zero(const Tree *t, double turns, double *z, double *error)
+/* Newton's first correction from z = 0, with the mass matrix (T21): about the velocity of the
+ * state. Returns whether it is singular, and the error before. */
+static int leave_zero(const struct tree_model *model, const struct tree_data *data, double turns,
+                      double *z, double *error)
 {
-    memset(z, 0, sizeof(double) * (t->nz + t->m));
-    *error = measure(t, z, turns);
-    const int singular = whole_factor(t, 1);
-    if (!singular) whole_solve(t, t->r, z);
+    memset(z, 0, sizeof(double) * (model->nz + model->n_constraints));
+    *error = measure(model, data, z, turns);
+    const int singular = kkt_factor(model, data, MASS_MATRIX);
+    if (!singular) kkt_solve(model, data, data->r, z);
     return singular;
 }
 
 /* z: in a guess, which does not count if the iteration `leaves` zero, out the solution; `patient`:
  * with the natural test. info: iterations, relative error, largest |r|. */
-static int iterate(const Tree *t, int leaves, int patient, double *z, double *info)
+static int iterate(const struct tree_model *model, const struct tree_data *data, int leaves,
+                   int patient, double *z, double *info)
 {
-    const int n = t->nz + t->m;
-    const double turns = many_turns(t);
+    const int n = model->nz + model->n_constraints;
+    const double turns = largest_turn(model, data);
     double rate = 1.0, first = 1.0;
-    int singular = leaves && leave_zero(t, turns, z, &first), fresh = !leaves, exact = 0;
-    double error = measure(t, z, turns);
+    int singular = leaves && leave_zero(model, data, turns, z, &first), fresh = !leaves, exact = 0;
+    double error = measure(model, data, z, turns);
     if (leaves) rate = error / first;
-    else singular = whole_factor(t, 0);
+    else singular = kkt_factor(model, data, NEWTON_EQUATION);
     int status = EXHAUSTED, iteration = 0;
     for (; iteration <= MAX_ITERATIONS; ++iteration) {
         if (!isfinite(error)) {
@@ -97,13 +108,13 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
                           0.01 * TARGET; /* a first rate is between two sizes of the terms */
         const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
         if (!converged && iteration == MAX_ITERATIONS) break;
-        if (!converged && !fresh && (singular || worth_factors(t, error, rate))) {
-            singular = whole_factor(t, 0);
+        if (!converged && !fresh && (singular || new_factors_pay(model, error, rate))) {
+            singular = kkt_factor(model, data, NEWTON_EQUATION);
             fresh = 1;
         }
-        if (!singular) whole_solve(t, t->r, t->dz);
+        if (!singular) kkt_solve(model, data, data->r, data->dz);
         if (converged) {
-            for (int i = 0; i < n && !singular; ++i) z[i] += t->dz[i];
+            for (int i = 0; i < n && !singular; ++i) z[i] += data->dz[i];
             status = CONVERGED;
             break;
         }
@@ -117,20 +128,21 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
         for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
              ++halvings, s *= 0.5) {
             const double enough = (1.0 - 1e-4 * s) * error;
-            for (int i = 0; i < n; ++i) t->trial[i] = z[i] + s * t->dz[i];
-            whole_residual(t, t->trial, sized);
-            next = relative_error(n, t->r, t->known);
+            for (int i = 0; i < n; ++i) data->trial[i] = z[i] + s * data->dz[i];
+            kkt_residual(model, data, data->trial, sized);
+            next = relative_error(n, data->r, data->known_size);
             accepted = next < enough || next <= ACCEPT;
             if (!accepted && fresh) {
                 renewed = 1;
-                if (sized == 0.0) whole_residual(t, t->trial, turns);
-                next = relative_error(n, t->r, t->size);
-                accepted = largest_ratio(n, t->r, t->size, t->known) < enough || next <= ACCEPT ||
-                           (patient && isfinite(next) && natural(t, z, s));
+                if (sized == 0.0) kkt_residual(model, data, data->trial, turns);
+                next = relative_error(n, data->r, data->r_size);
+                accepted = largest_ratio(n, data->r, data->r_size, data->known_size) < enough ||
+                           next <= ACCEPT ||
+                           (patient && isfinite(next) && natural_test(model, data, z, s));
             }
         }
         if (!accepted && !fresh) { /* the factors are too old */
-            whole_residual(t, z, turns);
+            kkt_residual(model, data, z, turns);
             rate = INFINITY;
             continue;
         }
@@ -139,12 +151,12 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
             error = next;
             break;
         }
-        remember(t, z, t->trial);
-        if (sized > 0.0 || renewed) remember(t, t->known, t->size);
+        remember(model, z, data->trial);
+        if (sized > 0.0 || renewed) remember(model, data->known_size, data->r_size);
         exact = fresh;
         fresh = renewed;
-        if (renewed) singular = whole_factor(t, 0);
-        next = relative_error(n, t->r, t->known);
+        if (renewed) singular = kkt_factor(model, data, NEWTON_EQUATION);
+        next = relative_error(n, data->r, data->known_size);
         rate = next / error;
         error = next;
     }
@@ -152,63 +164,67 @@ static int iterate(const Tree *t, int leaves, int patient, double *z, double *in
     info[1] = error;
     info[2] = 0.0;
     for (int i = 0; i < n; ++i)
-        if (!(fabs(t->r[i]) <= info[2])) info[2] = fabs(t->r[i]);
+        if (!(fabs(data->r[i]) <= info[2])) info[2] = fabs(data->r[i]);
     return status;
 }
 
-/* Whether the last correction is one of round-off, for which a step takes no other residual; what
- * round-off is to the place of a stiff spring's end is none to its force. */
-static int settled(const Tree *t, const double *info)
+/* Whether the last correction is one of round-off, after which a step takes no other residual.
+ * Round-off of the place of a stiff spring's end is none of its force. */
+INTERNAL int settled(const struct tree_model *model, const double *info)
 {
-    return !t->m && !t->springs && !t->dampers && info[1] <= TARGET;
+    return !model->n_constraints && !model->n_springs && !model->n_dampers && info[1] <= TARGET;
 }
 
-/* Configuration and momenta after the step with the unknowns in t->at. What is left of r where it
- * was taken last, which the last correction takes away, goes to the momenta: r + rho1 changes with
- * the unknowns by h times less than rho1. */
-static void readout(const Tree *t, double *x1)
+/* Configuration and momenta after the step (T3) with the unknowns in data->z. What is left of r
+ * where it was taken last, which the last correction takes away, goes to the momenta: r + rho1
+ * changes with the unknowns by h times less than rho1. */
+static void readout(const struct tree_model *model, const struct tree_data *data, double *x1)
 {
-    double *rho1 = x1 + t->nq;
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const int v = (int)j->v, q = (int)j->q, n = (int)j->size;
-        if (v >= t->nv) continue;
-        if (j->kind < MANIFOLD) {
-            const double rate = rate_of(t, j, t->at);
-            x1[q] = j->prescribed > 0 ? t->u[t->nu + v - t->nz] : t->q[q] + t->h * rate;
-            rho1[v] = j->prescribed > 0
+    double *rho1 = x1 + model->nq;
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const int v = j->v_index, q = j->q_index, n = j->n_dof;
+        if (v >= model->nv) continue;
+        if (j->type < GENERATED) {
+            const double rate = rate_of(model, data, j, data->z);
+            x1[q] = is_prescribed(j) ? data->u[model->n_forces + v - model->nz]
+                                     : data->q[q] + data->h * rate;
+            rho1[v] = is_prescribed(j)
                           ? rate
-                          : t->r[v] + t->k * t->low[v] + t->high[v] +
-                                (1 - t->left) * t->h * (t->force[v] - j->damping * rate);
+                          : data->r[v] + data->half_step * data->dL_dq[v] + data->dL_dv[v] +
+                                (1 - model->start_fraction) * data->h *
+                                    (data->joint_force[v] - j->damping * rate);
             continue;
         }
-        Wide *w = t->wides + (int)j->wide;
-        joint_after(t, j, w);
-        memcpy(x1 + q, w->end, sizeof(double) * ((int)j->size + (j->turns != 0.0)));
+        struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
+        joint_endpoint(model, data, j, w);
+        memcpy(x1 + q, w->end, sizeof(double) * (j->n_dof + (j->quaternion != NO_QUATERNION)));
         for (int l = 0; l < n; ++l) {
-            const Twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
-            rho1[v + l] = t->r[v + l] + t->h * (dot(D.w, w->am) + dot(D.v, w->af) +
-                                                dot(S.w, w->bm) + dot(S.v, w->bf));
+            const struct twist D = twist_of(w->Z1, n, l), S = twist_of(w->S1, n, l);
+            rho1[v + l] =
+                data->r[v + l] + data->h * (dot(D.w, w->mu_torque) + dot(D.v, w->mu_force) +
+                                            dot(S.w, w->b_torque) + dot(S.v, w->b_force));
         }
     }
-    if (t->leaders) gather(t, t->k, 1.0, rho1);
-    for (int v = 0; t->pushes + t->dampers && v < t->nz; ++v)
-        rho1[v] += (1 - t->left) * t->h * t->pushed[v];
+    if (model->n_shared) add_mimic_rows(model, data, data->half_step, 1.0, rho1);
+    for (int v = 0; model->n_wrenches + model->n_dampers && v < model->nz; ++v)
+        rho1[v] += (1 - model->start_fraction) * data->h * data->wrench_force[v];
 }
 
-/* Whether the quaternions of the configuration at the start are some. */
-static int on_manifold(const Tree *t)
+/* Whether the quaternions of the configuration at the start have length 1. */
+static int on_manifold(const struct tree_model *model, const struct tree_data *data)
 {
-    for (int i = 0; i < t->n; ++i) {
-        const Joint *j = t->joints + i;
-        const double *q = t->q + (int)j->q;
-        if (!j->turns) continue;
+    for (int i = 0; i < model->n_bodies; ++i) {
+        const struct joint *j = model->joints + i;
+        const double *q = data->q + j->q_index;
+        if (!j->quaternion) continue;
         const double off = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] - 1.0;
         if (!(4.0 * ROUNDED * ROUNDED - off * off > 0.0)) return 0;
     }
     return 1;
 }
 
+/* Whether n numbers are finite. */
 static int all_finite(const double *x, int n)
 {
     for (int i = 0; i < n; ++i)
@@ -216,95 +232,108 @@ static int all_finite(const double *x, int n)
     return 1;
 }
 
-static void load_forces(const Tree *t)
+/* The inputs on joints by rates, into data->joint_force. */
+static void load_forces(const struct tree_model *model, const struct tree_data *data)
 {
-    memset(t->force, 0, sizeof(double) * t->all);
-    for (int i = 0; i < t->nu; ++i)
-        if (t->actuated[i] >= 0.0) t->force[(int)t->actuated[i]] += t->u[i];
+    memset(data->joint_force, 0, sizeof(double) * model->n_rates);
+    for (int i = 0; i < model->n_forces; ++i)
+        if (model->actuated_rates[i] >= 0)
+            data->joint_force[model->actuated_rates[i]] += data->u[i];
 }
 
-static int from_zero(const Tree *t, int patient, double *z, double *info)
+/* The iteration from z = 0. */
+static int from_zero(const struct tree_model *model, const struct tree_data *data, int patient,
+                     double *z, double *info)
 {
-    memset(z, 0, sizeof(double) * (t->nz + t->m));
-    return iterate(t, 0, patient, z, info);
+    memset(z, 0, sizeof(double) * (model->nz + model->n_constraints));
+    return iterate(model, data, 0, patient, z, info);
 }
 
-/* A step that takes no time against its own, but prescribed coordinates move as in t. */
-static Tree node_of(const Tree *t)
+/* A step that takes no time against the given one, but prescribed coordinates move as in it. */
+INTERNAL struct tree_data node_of(const struct tree_data *data)
 {
-    Tree node = *t;
+    struct tree_data node = *data;
     node.h *= INSTANT;
-    node.k *= INSTANT;
+    node.half_step *= INSTANT;
     return node;
 }
 
-/* The velocity of the state, into z. */
-static int velocity_of(const Tree *t, double *z)
+/* The velocity of the state into z: M v = rho (T21), with constraints (T30). */
+INTERNAL int velocity_of(const struct tree_model *model, const struct tree_data *data, double *z)
 {
-    const Tree node = node_of(t);
-    memset(z, 0, sizeof(double) * (t->nz + t->m));
-    memset(t->dz, 0, sizeof(double) * (t->nz + t->m));
-    residual(&node, z, 1.0);
-    if (factor(&node)) return SINGULAR;
-    solve(&node, t->r, t->dz);
-    remember(t, z, t->dz);
-    return t->m ? hold_velocity(&node, z) : CONVERGED;
+    const struct tree_data node = node_of(data);
+    memset(z, 0, sizeof(double) * (model->nz + model->n_constraints));
+    memset(data->dz, 0, sizeof(double) * (model->nz + model->n_constraints));
+    residual(model, &node, z, 1.0);
+    if (factor_with_forces(model, &node, NEWTON_EQUATION)) return SINGULAR;
+    solve_with_forces(model, &node, data->r, data->dz);
+    remember(model, z, data->dz);
+    return model->n_constraints ? project_velocity(model, &node, z) : CONVERGED;
 }
 
-static int from_velocity(const Tree *t, int patient, double *z, double *info)
+/* The iteration from the velocity of the state. */
+static int from_velocity(const struct tree_model *model, const struct tree_data *data, int patient,
+                         double *z, double *info)
 {
-    const int status = velocity_of(t, z);
-    return status == CONVERGED ? iterate(t, 0, patient, z, info) : status;
+    const int status = velocity_of(model, data, z);
+    return status == CONVERGED ? iterate(model, data, 0, patient, z, info) : status;
 }
 
+/* Whether another start may lead to a solution. */
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
 /* From the velocity of the state by steps that grow from none to h: along the solutions that
  * belong to it. */
-static int grow(const Tree *t, double *z, double *info)
+static int continuation(const struct tree_model *model, const struct tree_data *data, double *z,
+                        double *info)
 {
-    double from = 0.0, by = 0.25, *reached = t->reached;
-    int status = velocity_of(t, z);
+    double from = 0.0, by = 0.25, *reached = data->reached;
+    int status = velocity_of(model, data, z);
     while (status == CONVERGED && from < 1.0) {
-        Tree part = *t;
+        struct tree_data part = *data;
         const double to = fmin(from + by, 1.0);
         part.h *= to;
-        part.k *= to;
-        remember(t, reached, z);
-        status = iterate(&part, 0, 0, z, info);
+        part.half_step *= to;
+        remember(model, reached, z);
+        status = iterate(model, &part, 0, 0, z, info);
         if (status == CONVERGED) {
             from = to;
             by *= 2.0;
         } else if (by > LEAST_GROWTH && may_have_a_solution(status)) {
-            remember(t, z, reached);
+            remember(model, z, reached);
             by *= 0.25;
             status = CONVERGED;
         }
     }
     if (may_have_a_solution(status)) { /* these end before h */
-        remember(t, z, reached);
-        status = iterate(t, 0, 1, z, info);
+        remember(model, z, reached);
+        status = iterate(model, data, 0, 1, z, info);
     }
     return status;
 }
 
+/* One step of the arrays a: from a[X] under a[U] to a[X1], unknowns in a[Z]. Starts, in this
+ * order: the guess of a warm start, the mass matrix, zero, zero with patience, the velocity,
+ * continuation. */
 int nh_step(double *const *a)
 {
-    const Tree t = tree_at(a);
+    const struct tree tree = tree_at(a);
+    const struct tree_model *model = &tree.model;
+    const struct tree_data *data = &tree.data;
     double *z = a[Z];
     int status = STALLED;
-    load_forces(&t);
-    start_constraints(&t);
-    if (*a[WARM] != 0.0) status = iterate(&t, 0, 0, z, a[INFO]);
-    if (status != CONVERGED) status = iterate(&t, 1, 0, z, a[INFO]);
-    if (status != CONVERGED) status = from_zero(&t, 0, z, a[INFO]);
-    if (may_have_a_solution(status)) status = from_zero(&t, 1, z, a[INFO]);
-    if (may_have_a_solution(status)) status = from_velocity(&t, 0, z, a[INFO]);
-    if (may_have_a_solution(status)) status = grow(&t, z, a[INFO]);
+    load_forces(model, data);
+    start_constraints(model, data);
+    if (*a[WARM] != 0.0) status = iterate(model, data, 0, 0, z, a[INFO]);
+    if (status != CONVERGED) status = iterate(model, data, 1, 0, z, a[INFO]);
+    if (status != CONVERGED) status = from_zero(model, data, 0, z, a[INFO]);
+    if (may_have_a_solution(status)) status = from_zero(model, data, 1, z, a[INFO]);
+    if (may_have_a_solution(status)) status = from_velocity(model, data, 0, z, a[INFO]);
+    if (may_have_a_solution(status)) status = continuation(model, data, z, a[INFO]);
     if (status != CONVERGED) return status;
-    if (settled(&t, a[INFO])) memcpy(t.at, z, sizeof(double) * t.nz);
-    else whole_residual(&t, z, 0.0);
-    readout(&t, a[X1]);
-    if (!all_finite(a[X1], N_X)) return NOT_FINITE;
-    return on_manifold(&t) ? CONVERGED : OUTSIDE;
+    if (settled(model, a[INFO])) memcpy(data->z, z, sizeof(double) * model->nz);
+    else kkt_residual(model, data, z, 0.0);
+    readout(model, data, a[X1]);
+    if (!all_finite(a[X1], model->nq + model->nv)) return NOT_FINITE;
+    return on_manifold(model, data) ? CONVERGED : OUTSIDE;
 }

@@ -1,128 +1,171 @@
-/* Room for what a step needs in a[MEMORY], and the tree of a list of arrays. */
-
-/* Doubles that the constraints need. */
-static size_t constraint_memory(size_t n, size_t nq, size_t nv, size_t wides, size_t m)
-{
-    const size_t parts = n * sizeof(Place) + nv * sizeof(Twist) + wides * sizeof(Node);
-    return m ? (parts + m * sizeof(Held)) / sizeof(double) + nq + m * (7 * nv + 2 * m + 2) : 0;
-}
+/* The model in a[TREE], and the workspace in a[MEMORY]. */
+#include "kernel.h"
 
 /* Vectors lie best where cache lines begin. */
 enum { LINE = 64 };
 
-static double *next_line(const void *m)
+/* Room that is taken piece by piece from `base`; without a base only the size counts. */
+struct arena {
+    char *base;
+    size_t used;
+};
+
+INLINE void *take(struct arena *arena, size_t count, size_t size)
 {
-    return (double *)(((size_t)m + LINE - 1) / LINE * LINE);
+    void *const piece = arena->base ? arena->base + arena->used : 0;
+    arena->used += (count * size + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+    return piece;
+}
+#define TAKE(arena, pointer, count) ((pointer) = take(arena, count, sizeof *(pointer)))
+
+/* The next piece begins with a cache line. */
+INLINE void next_line(struct arena *arena)
+{
+    const size_t at = (size_t)arena->base + arena->used;
+    arena->used += arena->base ? (LINE - at % LINE) % LINE : LINE;
 }
 
-/* Doubles that joints that others follow need; `all`: rates of all joints. */
-static size_t shared_memory(size_t all, size_t leaders)
+static struct tree_model model_of(const double *numbers)
 {
-    return leaders ? leaders * (4 * all + leaders + 2) + all : 0;
+    const struct tree_header *s = (const struct tree_header *)numbers;
+    const char *base = (const char *)numbers;
+    return (struct tree_model){
+        .n_bodies = s->n_bodies,
+        .nq = s->nq,
+        .nv = s->nv,
+        .nz = s->nz,
+        .n_forces = s->n_inputs - s->nv + s->nz,
+        .n_constraints = s->n_constraints,
+        .n_shared = s->n_shared,
+        .n_wrenches = s->n_wrenches,
+        .planar = s->planar,
+        .n_springs = s->n_springs,
+        .n_dampers = s->n_dampers,
+        .n_multi_dof = s->n_multi_dof,
+        .n_parameters = s->n_parameters,
+        .n_force_rates = s->n_force_rates,
+        .n_rates = s->nv + s->n_mimic,
+        .start_fraction = s->start_fraction,
+        .energy_at_rest = s->energy_at_rest,
+        .gravity = s->gravity,
+        .joints = (const struct joint *)(base + s->joints),
+        .joint_functions = (const struct joint_functions *)(base + s->joint_functions),
+        .constraints = (const struct constraint_row *)(base + s->constraints),
+        .wrenches = (const struct external_wrench *)(base + s->wrenches),
+        .point_forces = (const struct point_force *)(base + s->point_forces),
+        .actuated_rates = (const int32_t *)(base + s->actuated_rates),
+    };
 }
 
-/* Doubles that rows of springs and dampers need; `all`: rates of all joints. */
-static size_t bond_memory(size_t all, size_t rows) { return rows * (5 * all + rows + 1); }
-
-/* Doubles that a[MEMORY] must have room for; bodies, coordinates and rates of all joints, joints
- * of several coordinates, constraints, joints that others follow, rows of springs and dampers,
- * numbers for the derivatives of these and wrenches. */
-long long tree_memory(int n, int nq, int nv, int wides, int m, int leaders, int bonds, int changed)
+/* The arrays of constraints. */
+INLINE void take_constraints(struct arena *arena, const struct tree_model *model,
+                             struct tree_data *d)
 {
-    return changed + bond_memory(nv, bonds) + 12ll * (nv + m) +
-           constraint_memory(n, nq, nv, wides, m) + shared_memory(nv, leaders) +
-           (long long)(n * sizeof(Body) + nv * sizeof(Row) + wides * sizeof(Wide) +
-                       (size_t)(28 * n + 3 * nv) * sizeof(vn) + n + 3 * LINE) /
-               sizeof(double) +
-           1;
+    const size_t m = model->n_constraints, rows = m * model->nv;
+    if (!m) return;
+    TAKE(arena, d->poses, model->n_bodies);
+    TAKE(arena, d->motions, model->n_rates);
+    TAKE(arena, d->joint_poses, model->n_multi_dof);
+    TAKE(arena, d->constraint_values, m);
+    TAKE(arena, d->q1, model->nq);
+    TAKE(arena, d->G0, rows);
+    TAKE(arena, d->G0_size, rows);
+    TAKE(arena, d->G1, rows);
+    TAKE(arena, d->Y, rows);
+    TAKE(arena, d->dz_by_lambda, rows);
+    TAKE(arena, d->ab_by_lambda, 2 * rows);
+    TAKE(arena, d->schur, m * m);
+    TAKE(arena, d->schur_size, m * m);
+    TAKE(arena, d->h0_size, m);
+    TAKE(arena, d->schur_pivots, m);
 }
 
-/* Doubles of a joint in a[TREE]. */
-int tree_joint_size(void) { return sizeof(Joint) / sizeof(double); }
-
-/* Places of the constraints' arrays, from m on; the end of them. */
-static double *constraint_room(Tree *t, int wides, double *m)
+/* The arrays of coordinates that joints share. */
+INLINE void take_mimic_joints(struct arena *arena, const struct tree_model *model,
+                              struct tree_data *d)
 {
-    t->places = (Place *)m;
-    t->motions = (Twist *)(t->places + t->n);
-    t->nodes = (Node *)(t->motions + t->all);
-    t->holds = (Held *)(t->nodes + wides);
-    m = (double *)(t->holds + t->m);
-    const size_t rows = (size_t)t->m * t->nv;
-    const size_t m_m = (size_t)t->m * t->m;
-    double **const arrays[] = {&t->end,    &t->G0, &t->sizes, &t->G1,      &t->Y,
-                               &t->by_lam, &t->ab, &t->schur, &t->replies, &t->begun};
-    const size_t sizes[] = {t->nq, rows, rows, rows, rows, rows, 2 * rows, m_m, m_m, t->m};
-    for (int i = 0; i < 10; m += sizes[i++]) *arrays[i] = m;
-    t->order = (int *)m;
-    return m + t->m;
+    const size_t n = model->n_shared, all = model->n_rates;
+    if (!n) return;
+    TAKE(arena, d->Y_shared, n * all);
+    TAKE(arena, d->dz_by_shared, n * all);
+    TAKE(arena, d->ab_by_shared, 2 * n * all);
+    TAKE(arena, d->shared_matrix, n * n);
+    TAKE(arena, d->shared_row, all);
+    TAKE(arena, d->shared_rates, n);
+    TAKE(arena, d->shared_pivots, n);
+    if (!arena->base) return;
+    for (int i = 0, a = 0; i < model->n_bodies; ++i)
+        if (model->joints[i].mode == SHARED) d->shared_rates[a++] = model->joints[i].v_index;
 }
 
-/* The same of joints that others follow. */
-static double *shared_room(Tree *t, double *m)
+/* The arrays of springs and dampers between points. */
+INLINE void take_point_forces(struct arena *arena, const struct tree_model *model,
+                              struct tree_data *d)
 {
-    const size_t rows = (size_t)t->leaders * t->all;
-    double **const arrays[] = {&t->Y_shared, &t->by_shared, &t->ab_shared, &t->shared, &t->met};
-    const size_t sizes[] = {rows, rows, 2 * rows, (size_t)t->leaders * t->leaders, t->all};
-    for (int i = 0; i < 5; m += sizes[i++]) *arrays[i] = m;
-    t->lead = (int *)m;
-    t->shared_order = t->lead + t->leaders;
-    for (int i = 0, a = 0; i < t->n; ++i)
-        if (t->joints[i].prescribed == SHARED) t->lead[a++] = (int)t->joints[i].v;
-    return m + 2 * t->leaders;
+    const size_t rows = 3 * (model->n_springs + model->n_dampers), all = model->n_rates;
+    if (!rows) return;
+    TAKE(arena, d->force_rows, rows * all);
+    TAKE(arena, d->force_rows1, rows * all);
+    TAKE(arena, d->force_by_z, rows * all);
+    TAKE(arena, d->force_by_q, rows * all);
+    TAKE(arena, d->force_response, rows * all);
+    TAKE(arena, d->force_matrix, rows * rows);
+    TAKE(arena, d->force_pivots, rows);
 }
 
-/* The same of springs and dampers. */
-static double *bond_room(Tree *t, double *m)
+/* All arrays; `variables`: columns of the derivatives that forces need room for. */
+INLINE void take_all(struct arena *arena, const struct tree_model *model, struct tree_data *d,
+                     size_t variables)
 {
-    const size_t rows = 3 * (t->springs + t->dampers);
-    double **const arrays[] = {&t->before, &t->after, &t->by_z, &t->by_q, &t->reply};
-    for (int i = 0; i < 5; ++i, m += rows * t->all) *arrays[i] = m;
-    t->bonded = m;
-    t->bonded_order = (int *)(m + rows * rows);
-    return m + rows * rows + rows;
+    const size_t n = model->n_bodies, all = model->n_rates, unknowns = all + model->n_constraints,
+                 forces = model->n_force_rates, columns = variables + model->n_constraints;
+    TAKE(arena, d->r, unknowns);
+    TAKE(arena, d->r_size, unknowns);
+    TAKE(arena, d->known_size, unknowns);
+    TAKE(arena, d->joint_force, unknowns);
+    TAKE(arena, d->dL_dq, unknowns);
+    TAKE(arena, d->dL_dv, unknowns);
+    TAKE(arena, d->z, unknowns);
+    TAKE(arena, d->trial, unknowns);
+    TAKE(arena, d->dz, unknowns);
+    TAKE(arena, d->weights, unknowns);
+    TAKE(arena, d->reached, unknowns);
+    TAKE(arena, d->wrench_force, unknowns);
+    next_line(arena);
+    TAKE(arena, d->bodies, n);
+    TAKE(arena, d->rows, all);
+    TAKE(arena, d->multi_dof, model->n_multi_dof);
+    take_constraints(arena, model, d);
+    take_mimic_joints(arena, model, d);
+    take_point_forces(arena, model, d);
+    next_line(arena);
+    TAKE(arena, d->simd_columns, 28 * n + 3 * all);
+    take(arena, n, 1); /* states of the bodies in a column */
+    TAKE(arena, d->force_scratch,
+         forces * (3 * forces + columns) + 3 * (size_t)model->n_springs * columns);
 }
 
-static Tree tree_at(double *const *a)
+/* Doubles that a[MEMORY] must have for a model and derivatives by so many variables. */
+long long tree_data_size(const double *numbers, int variables)
 {
-    const Header *s = TREE_OF(a);
-    Tree t = {.n = (int)s->n,
-              .nq = (int)s->nq,
-              .nv = (int)s->nv,
-              .nz = (int)s->nz,
-              .nu = (int)(s->nu - s->nv + s->nz),
-              .m = (int)s->m,
-              .leaders = (int)s->leaders,
-              .pushes = (int)s->pushes,
-              .plane = (int)s->plane,
-              .springs = (int)s->springs,
-              .dampers = (int)s->dampers,
-              .all = (int)(s->nv + s->followers),
-              .left = s->left,
-              .gravity = s->gravity};
-    t.h = t.span = a[P][N_P - 1];
-    t.k = 0.5 * t.h;
-    t.joints = (const Joint *)(s + 1);
-    t.actuated = (const double *)(t.joints + t.n);
-    t.constraints = (const Constraint *)(t.actuated + t.nu);
-    t.push = (const Push *)(t.constraints + t.m);
-    t.bonds = (const Bond *)(t.push + t.pushes);
-    t.functions = (const Functions *)(t.bonds + t.springs + t.dampers);
-    t.q = a[X];
-    t.rho = t.q + t.nq;
-    t.u = a[U];
-    double *m = a[MEMORY];
-    double **const vectors[] = {&t.r,  &t.size,  &t.known, &t.force,   &t.low,     &t.high,
-                                &t.at, &t.trial, &t.dz,    &t.weights, &t.reached, &t.pushed};
-    for (int i = 0; i < 12; ++i, m += t.all + t.m) *vectors[i] = m;
-    t.bodies = (Body *)next_line(m);
-    t.rows = (Row *)(t.bodies + t.n);
-    t.wides = (Wide *)(t.rows + t.all);
-    m = (double *)(t.wides + (int)s->wides);
-    if (t.m) m = constraint_room(&t, (int)s->wides, m);
-    if (t.leaders) m = shared_room(&t, m);
-    m = bond_room(&t, m);
-    t.lanes = (vn *)next_line(m);
-    t.changed = (double *)(t.lanes + 28 * t.n + 3 * t.all) + t.n / 8 + 1;
-    return t;
+    const struct tree_model model = model_of(numbers);
+    struct arena arena = {0, 0};
+    struct tree_data data;
+    take_all(&arena, &model, &data, variables);
+    return (long long)(arena.used / sizeof(double) + 1);
+}
+
+/* The model and the workspace of a list of arrays. */
+INTERNAL struct tree tree_at(double *const *a)
+{
+    struct tree tree = {.model = model_of(a[TREE])};
+    struct tree_data *d = &tree.data;
+    struct arena arena = {(char *)a[MEMORY], 0};
+    d->h = d->prescribed_time = a[P][tree.model.n_parameters - 1];
+    d->half_step = 0.5 * d->h;
+    d->q = a[X];
+    d->rho = d->q + tree.model.nq;
+    d->u = a[U];
+    take_all(&arena, &tree.model, d, 0);
+    return tree;
 }

@@ -1,12 +1,9 @@
-/* Steps of variable size; the algorithm of adaptive.py, which documents it. Before this text stand
- * the generated functions
- *
- *     call_nh_trial(x, f, u, p, h, x1, f1, errors, dense), call_nh_point(x, dense, theta, y),
- *     call_nh_events(t, x, u, p, g),
- *
- * the places X, F, ... of the arrays in the list that nh_adaptive is called with, the sizes N_X,
- * N_F, N_ERRORS, N_DENSE, N_EVENTS of their rows, and from adaptive.py BLOCKS, PLACES, EXPONENT,
- * SAFETY, LEAST, MOST, DAMPING and the status codes. */
+/* Steps of variable size; the algorithm of adaptive.py, which documents it. adaptive_system.h has
+ * the functions, sizes and constants. */
+#include <math.h>
+#include <string.h>
+
+#include "adaptive_system.h"
 
 /* Root of the mean square of e_i / (atol_i + rtol |block|). PLACES lists the numbers block by
  * block, BLOCKS the sizes of these. */

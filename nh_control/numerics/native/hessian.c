@@ -2,6 +2,8 @@
  * call_second(x, u, z, p, x1, lam, mu, F), F that of lam . g - mu . r over (w, z):
  *
  *     mu = r_z^{-T} (g_z^T lam + nu),   H = P^T F P,   P = [I; dz]. */
+#include "linear_algebra.h"
+
 int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *),
                int (*step)(double *const *), double *const *a)
 {

@@ -2,6 +2,8 @@
  * call_first(x, u, z, p, x1, r_z, r_w, g_w, g_z), w = (dx, u):
  *
  *     dz = -r_z^{-1} r_w,   AB = g_w + g_z dz. */
+#include "linear_algebra.h"
+
 int nh_linearize(int (*step)(double *const *), double *const *a)
 {
     const int status = step(a);

@@ -1,15 +1,9 @@
 /* Damped simplified Newton iteration for r(x, u, z, p) = 0 around the functions CasADi generates;
- * the algorithm of newton.py, which documents it. Before this text stand linear_algebra.c, the
- * generated functions
- *
- *     call_start(x, u, p, s, r, r_z), call_residual(x, u, z, p, r),
- *     call_jacobian(x, u, z, p, r_z), call_readout(x, u, z, p, x1, domain),
- *     call_terms(x, u, z, p, s),
- *
- * the sizes N_X, N_U, N_Z, N_DOMAIN, N_TURNS, the places X, U, ... of the arrays in the list that
- * a routine is called with, and from newton.py TARGET, ACCEPT, LEAST, REFRESH,
- * MAX_ITERATIONS, MAX_HALVINGS and the status codes. */
+ * the algorithm of newton.py, which documents it. system.h has the sizes and the functions, and
+ * definitions.h the constants of newton.py. */
 #include <float.h>
+
+#include "linear_algebra.h"
 
 /* s at z, at least `dropped`. */
 static void row_sizes(const double *J, const double *z, const double *fixed, const double *dropped,
@@ -84,8 +78,8 @@ SELDOM static void drop_round_off(const double *x, const double *u, const double
     for (int i = 0; i < N_Z; ++i) {
         if (!isfinite(terms[i])) terms[i] = 0.0;
         if (isfinite(added[i]) && terms[i] < added[i]) terms[i] = added[i];
-        const int drops = (dropped[i] > 0.0 || fabs(r[i]) > stuck[i]) &&
-                          fabs(r[i]) <= TARGET * terms[i];
+        const int drops =
+            (dropped[i] > 0.0 || fabs(r[i]) > stuck[i]) && fabs(r[i]) <= TARGET * terms[i];
         dropped[i] = drops ? terms[i] : 0.0;
     }
 }
@@ -173,11 +167,9 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
             }
             row_sizes(J, trial, fixed, dropped, larger);
             next = relative_error(r, larger);
-            for (int i = 0; i < N_Z; ++i)
-                larger[i] = size[i] > larger[i] ? size[i] : larger[i];
+            for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
             accepted = relative_error(r, larger) < enough || next <= ACCEPT ||
-                       (patient && isfinite(next) &&
-                        natural(factors, pivots, r, z, trial, dz, t));
+                       (patient && isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
         }
         if (!accepted && !fresh) { /* the Jacobian is too old */
             call_residual(x, u, z, p, r);

@@ -1,5 +1,9 @@
 /* Whole steps and trajectories around nh_step. The step h is the last parameter. Sizes may be
  * constants, or expressions of the list of arrays `a`. */
+#include <math.h>
+#include <string.h>
+
+#include "system.h"
 
 /* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and
  * then `before`, as mean velocities at the middles of their times. */

@@ -1,32 +1,23 @@
-/* Small dense matrices, row by row: LU factors with partial pivoting and what a step and its
- * derivatives do with them. Sizes are constants, N_Z unknowns and N_W variables: compilers make
- * more of small ones. Inner loops run along rows without reductions, so that compilers vectorize
- * them without reordering a sum: the bits do not depend on the processor. Small systems gain
- * nothing from wider registers. */
+#ifndef NH_DENSE_LU_H
+#define NH_DENSE_LU_H
+/* LU factors with partial pivoting of small dense matrices, stored row by row: P a = L U, Golub
+ * and Van Loan (2013), algorithm 3.4.1, with the pivots of LAPACK's dgetrf, counted from 0. Sizes
+ * that are constants at the call make loops of constant length. Inner loops run along rows without
+ * reductions, so that compilers vectorize them without reordering a sum: the bits do not depend on
+ * the processor. */
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
 
-#if N_Z >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                \
-    defined(__GLIBC__)
-#define FOR_EVERY_PROCESSOR                                                                       \
-    __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#if defined(__GNUC__)
+#define LU_INLINE __attribute__((always_inline)) static inline
 #else
-#define FOR_EVERY_PROCESSOR
+#define LU_INLINE static inline
 #endif
 
-static int all_finite(int n, const double *a)
-{
-    for (int i = 0; i < n; ++i)
-        if (!isfinite(a[i])) return 0;
-    return 1;
-}
-
-/* Factors of a (n, n) in place, with a[pivots[k]] and a[k] exchanged in turn; 1 where a is
+/* Factors of a (n, n) in place, with row pivots[k] and row k exchanged in turn; 1 where a is
  * singular or not finite. */
-FOR_EVERY_PROCESSOR
-static int factor(double *restrict a, int *restrict pivots)
+LU_INLINE int lu_factor(int n, double *restrict a, int *restrict pivots)
 {
-    enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
         double *row = a + (size_t)n * k;
         int p = k;
@@ -52,10 +43,9 @@ static int factor(double *restrict a, int *restrict pivots)
 }
 
 /* b (n) becomes the solution of a y = b. */
-static void substitute(const double *restrict factors, const int *restrict pivots,
-                       double *restrict b)
+LU_INLINE void lu_solve(int n, const double *restrict factors, const int *restrict pivots,
+                        double *restrict b)
 {
-    enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
         const double t = b[k];
         b[k] = b[pivots[k]];
@@ -70,10 +60,9 @@ static void substitute(const double *restrict factors, const int *restrict pivot
 }
 
 /* b (n) becomes the solution of a^T y = b. */
-static void substitute_transposed(const double *restrict factors, const int *restrict pivots,
-                                  double *restrict b)
+LU_INLINE void lu_solve_transposed(int n, const double *restrict factors,
+                                   const int *restrict pivots, double *restrict b)
 {
-    enum { n = N_Z };
     for (int k = 0; k < n; ++k) {
         b[k] /= factors[(size_t)n * k + k];
         for (int i = k + 1; i < n; ++i) b[i] -= factors[(size_t)n * k + i] * b[k];
@@ -87,11 +76,10 @@ static void substitute_transposed(const double *restrict factors, const int *res
     }
 }
 
-/* b (n, m) becomes the solution of a y = b. */
-FOR_EVERY_PROCESSOR
-static void substitute_rows(const double *restrict factors, const int *restrict pivots, double *b)
+/* b (n, m) becomes the solution of a y = b; factors that are zero cost nothing. */
+LU_INLINE void lu_solve_rows(int n, int m, const double *restrict factors,
+                             const int *restrict pivots, double *b)
 {
-    enum { n = N_Z, m = N_W };
     for (int k = 0; k < n; ++k)
         if (pivots[k] != k)
             for (int j = 0; j < m; ++j) {
@@ -112,30 +100,4 @@ static void substitute_rows(const double *restrict factors, const int *restrict 
                 for (int j = 0; j < m; ++j) row[j] /= factors[(size_t)n * i + i];
         }
 }
-
-/* c (n, m) += s a b for a (n, l) with row length `la`, b (l, m); entries of a that are zero cost
- * nothing. */
-FOR_EVERY_PROCESSOR
-static void multiply_add(int n, int l, int m, double s, const double *restrict a, int la,
-                         const double *restrict b, double *restrict c)
-{
-    for (int i = 0; i < n; ++i)
-        for (int k = 0; k < l; ++k) {
-            const double f = s * a[(size_t)la * i + k];
-            if (f != 0.0)
-                for (int j = 0; j < m; ++j) c[(size_t)m * i + j] += f * b[(size_t)m * k + j];
-        }
-}
-
-/* c (n, m) += a^T b for a (l, n), b (l, m); entries of a that are zero cost nothing. */
-FOR_EVERY_PROCESSOR
-static void multiply_transposed_add(int l, int n, int m, const double *restrict a,
-                                    const double *restrict b, double *restrict c)
-{
-    for (int i = 0; i < n; ++i)
-        for (int k = 0; k < l; ++k) {
-            const double f = a[(size_t)n * k + i];
-            if (f != 0.0)
-                for (int j = 0; j < m; ++j) c[(size_t)m * i + j] += f * b[(size_t)m * k + j];
-        }
-}
+#endif

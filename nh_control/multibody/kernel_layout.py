@@ -1,0 +1,274 @@
+"""The data that Python hands to the kernel of trees: every struct and enum once, for both.
+
+Python packs records by the names of these fields, `native/tree_layout.h` declares them for C with
+assertions of all offsets and sizes. `python test/core/test_native_files.py` writes that header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+PADDING = "unused"
+"""Name of fields that only fill a struct up."""
+INT, REAL, VECTOR = "int32_t", "double", "v4"
+TYPES: dict[str, tuple[str, tuple[int, ...]]] = {
+    INT: ("i4", ()),
+    REAL: ("f8", ()),
+    VECTOR: ("f8", (4,)),
+}
+LINE = 32
+"""Bytes of a vector: arrays begin, and structs end, at multiples of them."""
+NONE = -1
+"""In the place of the number of a frame: the world; of a coordinate: there is none."""
+
+
+class JointType(IntEnum):
+    """Types of joints; types with several rates, whose functions are generated, count on."""
+
+    REVOLUTE = 0
+    PRISMATIC = 1
+    GENERATED = 2
+
+
+class JointMode(IntEnum):
+    """How the coordinate of a joint moves."""
+
+    MIMIC = -2  # by the coordinate of another joint, which is free
+    SHARED = -1  # freely, and other joints follow it
+    FREE = 0
+    PRESCRIBED = 1
+    IDLE = 2  # prescribed, and the joint carries no mass
+
+
+class Quaternion(IntEnum):
+    """Whether the coordinates of a joint begin with a quaternion."""
+
+    NO_QUATERNION = 0
+    QUATERNION = 1
+    QUATERNION_PLACED = 2  # velocities of the origin are in the axes of the placement
+
+
+class ConstraintType(IntEnum):
+    """Rows of the constraints, with s from a point of body a to one of body b."""
+
+    DISTANCE = 0  # |s|^2 - value^2
+    ALONG_AXIS = 1  # e_a . s
+    AXES_COSINE = 2  # e_a . e_b - value
+
+
+class JointQuantity(IntEnum):
+    """Numbers of a joint that parameters change: the first of each; there are N_QUANTITIES."""
+
+    BY_MASS = 0
+    BY_FIRST = 1  # first moment, 3
+    BY_INERTIA = 4  # xx, yy, zz, xy, xz, yz
+    BY_POSITION = 10  # in the parent, 3
+    BY_STIFFNESS = 13
+    BY_REST_FORCE = 14
+    BY_DAMPING = 15
+    N_QUANTITIES = 16
+
+
+ENUMS: tuple[type[IntEnum], ...] = (
+    JointType,
+    JointMode,
+    Quaternion,
+    ConstraintType,
+    JointQuantity,
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a struct: `count` entries of a type; a comment for the header."""
+
+    name: str
+    kind: str = INT
+    count: int = 1
+    comment: str = ""
+
+
+class Struct:
+    """A struct of C and the NumPy type of its records; `name` is the one in C."""
+
+    def __init__(self, name: str, comment: str, *fields: Field):
+        self.name, self.comment, self.fields = name, comment, fields
+        formats = []
+        for field in fields:
+            scalar, shape = TYPES[field.kind]
+            counts = (field.count,) if field.count > 1 else ()
+            formats.append((field.name, scalar, (*counts, *shape)))
+        self.dtype = np.dtype(formats, align=True)
+
+    def record(self, **values: Any) -> np.ndarray:
+        """One record of values by the names of all fields but padding. Raises TypeError for a
+        field that is missing or unknown.
+        """
+        record = np.zeros((), self.dtype)
+        kinds = {field.name: field.kind for field in self.fields if field.name != PADDING}
+        if wrong := {*values} ^ {*kinds}:
+            raise TypeError(f"struct {self.name}: fields {sorted(wrong)} are missing or unknown")
+        for name, kind in kinds.items():
+            if kind == VECTOR:
+                record[name][..., :3] = values[name]
+            else:
+                record[name] = values[name]
+        return record
+
+    def declaration(self) -> str:
+        """C text of the struct, and assertions of its layout."""
+        lines = [f"/* {self.comment} */", f"struct {self.name} {{"]
+        for field in self.fields:
+            count = f"[{field.count}]" if field.count > 1 else ""
+            comment = f" /* {field.comment} */" if field.comment else ""
+            lines.append(f"    {field.kind} {field.name}{count};{comment}")
+        lines.append("};")
+        struct = f"struct {self.name}"
+        for field in self.fields:
+            place = f"offsetof({struct}, {field.name}) == {self._offset(field.name)}"
+            lines.append(f'_Static_assert({place}, "{field.name}");')
+        lines.append(f'_Static_assert(sizeof({struct}) == {self.dtype.itemsize}, "{self.name}");')
+        return "\n".join(lines) + "\n"
+
+    def _offset(self, name: str) -> int:
+        assert self.dtype.fields is not None
+        return self.dtype.fields[name][1]
+
+
+JOINT = Struct(
+    "joint",
+    "A joint and the body that it moves.",
+    Field("parent", comment="number of the body that carries it, -1: the world"),
+    Field("type", comment="enum joint_type, or GENERATED + number of its functions"),
+    Field("q_index", comment="where its coordinates begin"),
+    Field("v_index", comment="where its rates begin; those of mimic joints count on from nv"),
+    Field("n_dof", comment="number of its rates"),
+    Field("rate_index", comment="v_index of the joint that it follows, or its own"),
+    Field("quaternion", comment="enum quaternion"),
+    Field("mode", comment="enum joint_mode"),
+    Field("multi_dof_index", comment="its number among joints of several rates"),
+    Field("constrained", comment="whether constraints depend on it"),
+    Field("mass", REAL),
+    Field("carried_mass", REAL, comment="mass of all that it carries"),
+    Field("stiffness", REAL),
+    Field("rest_force", REAL, comment="stiffness times rest"),
+    Field("damping", REAL),
+    Field("ratio", REAL, comment="of its coordinate to that of the joint that it follows"),
+    Field(PADDING, REAL),
+    Field("column", VECTOR, 3, "columns of the rotation of the placement in the parent"),
+    Field("p", VECTOR, 1, "position of the placement"),
+    Field("first_moment", VECTOR, 1, "mass times center"),
+    Field("inertia", VECTOR, 3, "rows of the inertia about the origin of the frame"),
+)
+CONSTRAINT = Struct(
+    "constraint_row",
+    "One row of the holonomic constraints (constraints.c).",
+    Field("type", comment="enum constraint_type"),
+    Field("a", comment="number of a body, -1: the world"),
+    Field("b"),
+    Field("turning", comment="whether e_a is fixed in body a, not in the world"),
+    Field("length_q", comment="coordinate that is the distance, -1: it is `value`"),
+    Field("length_v", comment="its rate"),
+    Field("value", REAL),
+    Field("at_a", VECTOR, 1, "points in the axes of the bodies"),
+    Field("at_b", VECTOR),
+    Field("e_a", VECTOR, 1, "directions"),
+    Field("e_b", VECTOR),
+)
+WRENCH = Struct(
+    "external_wrench",
+    "One component of a wrench that an input gives (external_wrenches.c).",
+    Field("body"),
+    Field("torque", comment="whether it is a torque, not a force"),
+    Field("turning", comment="whether e is fixed in the body, not in the world"),
+    Field("input", comment="number of its input"),
+    Field("at", VECTOR, 1, "the point in the axes of the body"),
+    Field("e", VECTOR, 1, "the direction"),
+)
+POINT_FORCE = Struct(
+    "point_force",
+    "A spring or a damper between points of two bodies (point_forces.c).",
+    Field("a", comment="number of a body, -1: the world"),
+    Field("b"),
+    Field("stiffness", REAL),
+    Field("rest", REAL, comment="rest length"),
+    Field("damping", REAL),
+    Field("at_a", VECTOR, 1, "points in the axes of the bodies"),
+    Field("at_b", VECTOR),
+)
+PARAMETER_DERIVATIVE = Struct(
+    "parameter_derivative",
+    "The derivative of one number of a joint by a parameter; a parameter -1 ends the list.",
+    Field("parameter"),
+    Field("joint"),
+    Field("quantity", comment="enum joint_quantity"),
+    Field(PADDING),
+    Field("value", REAL),
+)
+TREE = Struct(
+    "tree_header",
+    "What a[TREE] begins with; arrays begin so many bytes behind its start.",
+    Field("n_bodies"),
+    Field("nq"),
+    Field("nv"),
+    Field("nz", comment="rates that are not prescribed"),
+    Field("n_parameters", comment="parameters and the step h"),
+    Field("n_inputs", comment="forces, and ends of prescribed coordinates"),
+    Field("n_multi_dof", comment="joints of several rates"),
+    Field("n_constraints"),
+    Field("n_shared", comment="coordinates that several joints share"),
+    Field("n_mimic", comment="joints that follow others"),
+    Field("n_wrenches"),
+    Field("n_force_rates", comment="rates that carry a body on which a wrench or damper acts"),
+    Field("planar", comment="whether all moves in a plane, whose normal is the world's z"),
+    Field("n_springs"),
+    Field("n_dampers"),
+    Field("joints", comment="struct joint (n_bodies)"),
+    Field("actuated_rates", comment="int32_t (forces): the rate on which a force acts, or -1"),
+    Field("constraints", comment="struct constraint_row (n_constraints)"),
+    Field("wrenches", comment="struct external_wrench (n_wrenches)"),
+    Field("point_forces", comment="struct point_force: springs, then dampers"),
+    Field("joint_functions", comment="addresses of the functions of every generated type"),
+    Field("start_fraction", REAL, comment="part of the forces that acts at the start of a step"),
+    Field("energy_at_rest", REAL, comment="sum of stiffness rest^2 of all joint springs"),
+    Field("gravity", VECTOR),
+)
+STRUCTS = (JOINT, CONSTRAINT, WRENCH, POINT_FORCE, PARAMETER_DERIVATIVE, TREE)
+
+
+def tree(arrays: Mapping[str, np.ndarray], **values: Any) -> np.ndarray:
+    """A header with `values` and the `arrays` that it locates, as the doubles of a[TREE]."""
+    room = {name: array.tobytes() for name, array in arrays.items()}
+    places, at = dict[str, int](), _padded(TREE.dtype.itemsize)
+    for name, content in room.items():
+        places[name], at = at, at + _padded(len(content))
+    header = TREE.record(**values, **places).tobytes()
+    packed = bytearray(at)
+    packed[: len(header)] = header
+    for name, content in room.items():
+        packed[places[name] : places[name] + len(content)] = content
+    return np.frombuffer(bytes(packed), dtype=float)
+
+
+def _padded(size: int) -> int:
+    return -(-size // LINE) * LINE
+
+
+def header() -> str:
+    """The text of `native/tree_layout.h`."""
+    text = [
+        "#ifndef NH_TREE_LAYOUT_H\n#define NH_TREE_LAYOUT_H\n/* Written by "
+        "kernel_layout.py: `header`. */\n"
+        '#include <stddef.h>\n#include <stdint.h>\n\n#include "vectors.h"\n\n'
+    ]
+    for kind in ENUMS:
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__)[1:]
+        members = "".join(f"    {member.name} = {member.value},\n" for member in kind)
+        text.append(f"/* {kind.__doc__} */\nenum {name} {{\n{members}}};\n\n")
+    text += [struct.declaration() + "\n" for struct in STRUCTS]
+    return "".join(text) + "#endif\n"

@@ -1,0 +1,45 @@
+#ifndef NH_DEFINITIONS_H
+#define NH_DEFINITIONS_H
+/* Written by discrete/engine.py: `definitions`. */
+
+/* Arrays of a workspace in its list. */
+enum array {
+    X,
+    U,
+    P,
+    Z,
+    X1,
+    WARM,
+    SIZES,
+    INFO,
+    R_Z,
+    FACTORS,
+    PIVOTS,
+    DZ,
+    AB,
+    G_Z,
+    LAM,
+    NU,
+    MU,
+    FULL,
+    G,
+    HALF,
+    HESSIAN,
+    TREE,
+    MEMORY,
+    SLOPES,
+};
+
+/* How a step ends. */
+enum status { CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN };
+
+/* Constants of newton.py. */
+#define TARGET 3.552713678800501e-15
+#define ACCEPT 1e-10
+#define LEAST 1e-300
+#define REFRESH 0.15
+#define MAX_ITERATIONS 25
+#define MAX_HALVINGS 12
+#define MAX_RATIO 3.0
+#define ROUNDED 0.001
+#endif

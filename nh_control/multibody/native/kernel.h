@@ -1,0 +1,186 @@
+#ifndef NH_KERNEL_H
+#define NH_KERNEL_H
+/* The functions that the files of the kernel share, in the order of the work:
+ *
+ *     residual     r(z) of a step, by a sweep outward (twists) and one inward (wrenches)
+ *     factors      of r_z, by a sweep inward; a solution by one inward and one outward
+ *     multipliers, mimic joints, springs and dampers: small dense systems on top of the factors
+ *     derivatives  of the step, LANES columns of them at a time
+ */
+#include "tree_data.h"
+
+/* The matrix of a factorization: r_z of Newton's equation, the mass matrix in its place, or r_z
+ * with the rows of the derivatives of the step. */
+enum equation { NEWTON_EQUATION, MASS_MATRIX, LINEARIZATION };
+
+/* Motions of a body by the rates of a joint, about the origin of the body and in the world's axes:
+ * by the start so that the end stays, and by the end so that the start stays, times h; of the
+ * middle by the unknowns, or the ends of prescribed coordinates, and by the start; of the twist by
+ * the unknowns; of velocities. */
+enum motion { BEFORE, AFTER, BY_UNKNOWN, BY_START, RATE, UNIT };
+
+/* A column of the derivatives: what changes. */
+enum variable { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STEP };
+struct column {
+    int body, coordinate, kind;
+    const struct parameter_derivative *slopes;
+};
+
+/* States of a body in LANES columns. */
+enum column_state { HAS_WRENCHES = 1, MOVES = 2, OF_JOINT = 4, OF_NUMBERS = 8, HAS_WEIGHT = 16 };
+
+/* Motions of bodies with OF_NUMBERS, and parts of their rows of the state after the step, that a
+ * change of the model gives; changes of the carried masses. */
+struct parameter_jumps {
+    vn (*own)[9], (*extra)[2], *weight;
+};
+
+/* tree_data.c: the model and the workspace */
+INTERNAL struct tree tree_at(double *const *a);
+
+/* dense.c: dense systems */
+INTERNAL int factor_dense(double *a, int n, int *pivots);
+INTERNAL void solve_dense(const double *factors, int n, const int *pivots, const double *right,
+                          double *b);
+INTERNAL void solve_dense_columns(const double *factors, int n, const int *pivots, vn *b);
+
+/* multi_dof_joints.c: joints of several rates */
+INTERNAL void joint_midpoint(const struct tree_model *model, const struct tree_data *data,
+                             const struct joint *j, const double *z, struct multi_dof_joint *w);
+INTERNAL void joint_midpoint_by_z(const struct tree_model *model, const struct tree_data *data,
+                                  const struct joint *j, struct multi_dof_joint *w);
+INTERNAL void joint_endpoint(const struct tree_model *model, const struct tree_data *data,
+                             const struct joint *j, struct multi_dof_joint *w);
+INTERNAL void multi_dof_column(const struct tree_model *model, const struct joint *j,
+                               const struct body *b, struct twist D, struct twist S, v4 *phi,
+                               v4 *column);
+INTERNAL void joint_wrenches(const struct multi_dof_joint *w, double *mu, double *b);
+INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_data *data,
+                            const struct joint *j, const struct body *b, enum equation equation);
+INTERNAL void solve_multi_dof(const struct multi_dof_joint *w, int n, const double *right,
+                              double *b);
+INTERNAL int factor_multi_dof(const struct tree_data *data, const struct joint *j);
+
+/* point_forces.c: springs and dampers between points */
+INTERNAL struct twist unit_motion(const struct tree_data *data, const struct joint *j,
+                                  const struct body *b, int l);
+INTERNAL void joint_motions(const struct tree_data *data, const struct joint *j,
+                            const struct body *b, int kind, struct twist *all);
+INTERNAL v4 separation(const struct tree_data *data, const struct point_force *c);
+INTERNAL void spring_stiffness(const struct point_force *c, v4 s, v4 *K);
+INTERNAL v4 point_force_on_a(const struct tree_model *model, const struct tree_data *data,
+                             const struct point_force *c);
+INTERNAL void apply_springs(const struct tree_model *model, const struct tree_data *data,
+                            int sized);
+INTERNAL int damper_wrenches(const struct tree_data *data, const struct point_force *c,
+                             struct external_wrench *end);
+INTERNAL void point_force_rows(const struct tree_model *model, const struct tree_data *data,
+                               const struct point_force *c, const v4 *e, double by, int kind,
+                               double *rows);
+INTERNAL void add_wrench_sizes(const struct tree_model *model, const struct tree_data *data,
+                               int body, v4 at, double torque, double force);
+INTERNAL void add_damper_sizes(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void damper_jacobian(const struct tree_model *model, const struct tree_data *data,
+                              const struct point_force *c, double *z, double *q);
+INTERNAL void add_damper_derivatives(const struct tree_model *model, const struct tree_data *data,
+                                     const struct point_force *c, int n, const int *place,
+                                     double *F_z, double *F_q);
+
+/* external_wrenches.c: wrenches that inputs give */
+INTERNAL void add_generalized_force(const struct tree_model *model, const struct tree_data *data,
+                                    const struct external_wrench *p, double u, double *f);
+INTERNAL void add_wrench_residual(const struct tree_model *model, const struct tree_data *data,
+                                  int sized);
+INTERNAL void wrench_derivatives(const struct tree_model *model, const struct tree_data *data,
+                                 int n, const int *place, double *F_z, double *F_q);
+
+/* residual.c: the discrete Euler-Lagrange equations, by two sweeps */
+INTERNAL double rate_of(const struct tree_model *model, const struct tree_data *data,
+                        const struct joint *j, const double *z);
+INTERNAL void add_mimic_rows(const struct tree_model *model, const struct tree_data *data,
+                             double by_low, double by_high, double *row);
+INTERNAL void residual(const struct tree_model *model, const struct tree_data *data,
+                       const double *z, double turns);
+INTERNAL double largest_turn(const struct tree_model *model, const struct tree_data *data);
+
+/* factorization.c: Newton's equation of the joints, by two sweeps */
+INTERNAL int factor_tree(const struct tree_model *model, const struct tree_data *data,
+                         enum equation equation);
+INTERNAL void solve_tree(const struct tree_model *model, const struct tree_data *data,
+                         const double *r, double *dz);
+
+/* mimic_joints.c: coordinates that joints share */
+INTERNAL int factor_joints(const struct tree_model *model, const struct tree_data *data,
+                           enum equation equation);
+INTERNAL void solve_joints(const struct tree_model *model, const struct tree_data *data,
+                           const double *r, double *dz);
+INTERNAL void clear_shared_columns(const struct tree_model *model, const struct tree_data *data,
+                                   int count, int first, int nw, double *ab, double *dz);
+
+/* low_rank_update.c: springs and dampers in Newton's equation */
+INTERNAL int n_force_rows(const struct tree_model *model, int slopes);
+INTERNAL int factor_with_forces(const struct tree_model *model, const struct tree_data *data,
+                                enum equation equation);
+INTERNAL void add_low_rank(const struct tree_model *model, const struct tree_data *data,
+                           double *dz);
+INTERNAL void solve_with_forces(const struct tree_model *model, const struct tree_data *data,
+                                const double *r, double *dz);
+
+/* constraints.c: holonomic constraints and their derivatives */
+INTERNAL void end_configuration(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void constraint_gradient_size(const struct tree_model *model,
+                                       const struct tree_data *data,
+                                       const struct constraint_row *c,
+                                       const struct constraint_value *o, double *g);
+INTERNAL void evaluate_constraints(const struct tree_model *model, const struct tree_data *data,
+                                   const double *q);
+INTERNAL void constraint_jacobian(const struct tree_model *model, const struct tree_data *data,
+                                  const double *q, double *all);
+INTERNAL void constraint_hessian_row(const struct tree_model *model, const struct tree_data *data,
+                                     int k, int m, double *by);
+
+/* kkt.c: Newton's equation with multipliers */
+INTERNAL void start_constraints(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_data *data,
+                           const double *z, double turns);
+INTERNAL void constraint_jacobian_by_z(const struct tree_model *model,
+                                       const struct tree_data *data);
+INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
+                               const double *W, int rows, int held, double *Y);
+INTERNAL int kkt_factor(const struct tree_model *model, const struct tree_data *data,
+                        enum equation equation);
+INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *data,
+                        const double *r, double *dz);
+INTERNAL int project_velocity(const struct tree_model *model, const struct tree_data *data,
+                              double *z);
+
+/* step.c: Newton's iteration */
+INTERNAL int settled(const struct tree_model *model, const double *info);
+INTERNAL struct tree_data node_of(const struct tree_data *data);
+INTERNAL int velocity_of(const struct tree_model *model, const struct tree_data *data, double *z);
+
+/* parameter_jacobian.c: changes by the numbers of the model */
+INTERNAL struct parameter_jumps jumps_at(const struct tree_model *model, vn *room);
+INTERNAL void add_to_lane(const struct tree_model *model, vn *to, int lane, double by,
+                          const v4 *x);
+INTERNAL int begin_parameter(const struct tree_model *model, const struct tree_data *data,
+                             const struct parameter_derivative *slope, int number, int lane,
+                             vn (*c)[9], vn *right, unsigned char *state,
+                             const struct parameter_jumps *s);
+INTERNAL void pass_weight(const struct tree_model *model, const struct tree_data *data, int i,
+                          vn (*c)[9], vn *right, unsigned char *state,
+                          const struct parameter_jumps *s);
+INTERNAL void begin_step(const struct tree_model *model, const struct tree_data *data, vn (*c)[9],
+                         vn *right, unsigned char *state, const struct parameter_jumps *s);
+
+/* jacobian_columns.c: columns of the derivatives */
+INTERNAL void columns(const struct tree_model *model, const struct tree_data *data,
+                      const struct column *s, int count, int first, int nw, double *ab,
+                      double *dz);
+INTERNAL void columns_by(const struct tree_model *model, const struct tree_data *data,
+                         const int *body_of, int from, int end, int nw, double *ab, double *dz);
+INTERNAL void columns_by_forces(const struct tree_model *model, const struct tree_data *data,
+                                int nw, double *ab, double *dz);
+INTERNAL void columns_by_pushes(const struct tree_model *model, const struct tree_data *data,
+                                int nw, double *ab, double *dz);
+#endif

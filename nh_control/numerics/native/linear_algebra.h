@@ -1,0 +1,79 @@
+#ifndef NH_LINEAR_ALGEBRA_H
+#define NH_LINEAR_ALGEBRA_H
+/* The dense matrices of a step and its derivatives, row by row. Sizes are constants, N_Z unknowns
+ * and N_W variables: compilers make more of small ones. Small systems gain nothing from wider
+ * registers. */
+#include <math.h>
+#include <string.h>
+
+#include "dense_lu.h"
+#include "system.h"
+
+#if N_Z >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                \
+    defined(__GLIBC__)
+#define FOR_EVERY_PROCESSOR                                                                       \
+    __attribute__((unused, optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EVERY_PROCESSOR __attribute__((unused))
+#endif
+
+__attribute__((unused)) static int all_finite(int n, const double *a)
+{
+    for (int i = 0; i < n; ++i)
+        if (!isfinite(a[i])) return 0;
+    return 1;
+}
+
+/* Factors of a (N_Z, N_Z) in place; 1 where a is singular or not finite. */
+FOR_EVERY_PROCESSOR
+static int factor(double *restrict a, int *restrict pivots) { return lu_factor(N_Z, a, pivots); }
+
+/* b (N_Z) becomes the solution of a y = b. */
+__attribute__((unused)) static void substitute(const double *restrict factors,
+                                               const int *restrict pivots, double *restrict b)
+{
+    lu_solve(N_Z, factors, pivots, b);
+}
+
+/* b (N_Z) becomes the solution of a^T y = b. */
+__attribute__((unused)) static void substitute_transposed(const double *restrict factors,
+                                                          const int *restrict pivots,
+                                                          double *restrict b)
+{
+    lu_solve_transposed(N_Z, factors, pivots, b);
+}
+
+/* b (N_Z, N_W) becomes the solution of a y = b. */
+FOR_EVERY_PROCESSOR
+static void substitute_rows(const double *restrict factors, const int *restrict pivots, double *b)
+{
+    lu_solve_rows(N_Z, N_W, factors, pivots, b);
+}
+
+/* c (n, m) += s a b for a (n, l) with row length `la`, b (l, m); entries of a that are zero cost
+ * nothing. */
+FOR_EVERY_PROCESSOR
+static void multiply_add(int n, int l, int m, double s, const double *restrict a, int la,
+                         const double *restrict b, double *restrict c)
+{
+    for (int i = 0; i < n; ++i)
+        for (int k = 0; k < l; ++k) {
+            const double f = s * a[(size_t)la * i + k];
+            if (f != 0.0)
+                for (int j = 0; j < m; ++j) c[(size_t)m * i + j] += f * b[(size_t)m * k + j];
+        }
+}
+
+/* c (n, m) += a^T b for a (l, n), b (l, m); entries of a that are zero cost nothing. */
+FOR_EVERY_PROCESSOR
+static void multiply_transposed_add(int l, int n, int m, const double *restrict a,
+                                    const double *restrict b, double *restrict c)
+{
+    for (int i = 0; i < n; ++i)
+        for (int k = 0; k < l; ++k) {
+            const double f = a[(size_t)n * k + i];
+            if (f != 0.0)
+                for (int j = 0; j < m; ++j) c[(size_t)m * i + j] += f * b[(size_t)m * k + j];
+        }
+}
+#endif
