@@ -20,7 +20,7 @@ from nh_control.numerics.expressions import Vector
 
 
 class _Substep(NamedTuple):
-    """Where a substep began, and what its linearization gave."""
+    """The start of a substep, and its linearization."""
 
     x: np.ndarray
     ab: np.ndarray

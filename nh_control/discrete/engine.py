@@ -182,7 +182,7 @@ class Engine:
 
     @cached_property
     def step_library(self) -> ctypes.CDLL | None:
-        """The library with nh_step and what runs around it, None without a compiler."""
+        """The library with nh_step and the loops around it, None without a compiler."""
         if self._narrow is not None:
             return self._narrow.step_library
         return self._library("step", self.equations.step, "newton.c", "simulate.c")

@@ -126,6 +126,7 @@ class StepEquations:
         at = self._symbols(5)
         b = self._stacked(*at[:4])
         parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
+        # chain rule: dr/do = r_o + r_c L_ab b_o, and y in the same way
         r_o, r_c, y_o, y_c, b_o = parts(*at, self._derivatives.first(b))
         second_derivative, nw = self._derivatives.second_times(b, b_o), self.n_w(parameters)
         r, y = r_o + r_c @ second_derivative, y_o + y_c @ second_derivative
@@ -141,6 +142,7 @@ class StepEquations:
         """
         x, u, z, p, x1, lam, mu = at = self._symbols(7)
         b = self._stacked(x, u, z, p)
+        # phi depends on o directly and by c = L_a(b(o)): k = phi_c weights the third derivative
         c = self._derivatives.first(b)
         weights, parts = self._second_parts(parameters)
         k = weights(x, u, z, p, x1, c, lam, mu)
@@ -175,8 +177,8 @@ class StepEquations:
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
         """Numbers that are positive where the velocity after a step rotates nothing by half a turn
-        in another one. Of explicit methods alone: to them nothing else tells a step that blows up,
-        while others still solve their equations.
+        in another step. Only explicit methods have them: an implicit method that blows up fails
+        to solve its equations, an explicit one shows no other sign.
         """
         system, nq = self.system, self.system.space.nq
         if self.n_z or not has_rotations(system.space):
@@ -235,7 +237,9 @@ class StepEquations:
         return self._r(moved, u, z, p, c), y, self._point(moved, u, z, p)
 
     def _variables(self, parameters: bool) -> tuple[ca.SX, ca.SX]:
-        """(o, b): what is differentiated by, and the Lagrangian's arguments that depend on it."""
+        """(o, b): the variables of the derivatives, and the Lagrangian's arguments that depend on
+        them.
+        """
         _, u, z, p, _, _, dx = self._moved_symbols
         a = self._moved[2]
         if parameters:

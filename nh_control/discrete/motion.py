@@ -1,4 +1,4 @@
-"""The velocity of a state and what depends on it: energy and constraint impulses."""
+"""Velocity, energy and constraint impulses of a state."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _made_by(compiler: str | None, cache_directory: Path) -> ctypes.PyDLL | None
 
 
 class Motion(threading.local):
-    """What follows from states (nx) of a system with the inertia `M y = b, v = X y + c`, see
-    `Mechanics.inertia`, at its parameters' values.
+    """Velocities, energies and impulses of states (nx) of a system with the inertia `M y = b,
+    v = X y + c`, see `Mechanics.inertia`, at its parameters' values.
 
     Every thread has arrays of its own. All raise LinAlgError where M is singular.
     """
@@ -111,7 +111,7 @@ class Motion(threading.local):
         return _Velocity(x, v, partial(library["nh_velocity"], *arguments))
 
     def _native(self, routine: str, *arguments: ctypes.c_void_p | ctypes.c_longlong) -> bool:
-        """Whether a routine of closed_loop.c could be called, and did what it should."""
+        """Whether a routine of closed_loop.c was there and succeeded."""
         library, data = loops(), self.data
         if library is None or data is None:
             return False

@@ -11,7 +11,7 @@ from nh_control.discrete.workspace import Workspace
 
 
 def address(array: np.ndarray) -> ctypes.c_void_p:
-    """Where native code finds the numbers of a contiguous array."""
+    """The address of the numbers of a contiguous array, for native code."""
     return ctypes.c_void_p(array.ctypes.data)
 
 

@@ -33,8 +33,8 @@ def with_external(plant: DiscreteSystem, u: np.ndarray, external: np.ndarray) ->
 
 
 def without_external(plant: DiscreteSystem, values: np.ndarray, n: int) -> np.ndarray:
-    """What belongs to the model's inputs of a plant's `values` (nu, ...), which has n external
-    forces.
+    """The part of a plant's `values` (nu, ...) that belongs to the inputs of its model; the plant
+    has n external forces.
     """
     own = plant.system.nu - n
     return np.concatenate([values[:own], values[own + n :]])

@@ -21,7 +21,7 @@ from nh_control.numerics.expressions import all_finite
 
 
 class StateMap:
-    """What a `DiscreteSystem` knows of its states without a step.
+    """The states of a `DiscreteSystem`: functions that take no step.
 
     A state x (nx) is (q, rho), configuration and discrete momenta at the same node; small changes
     dx (ndx) are in the local coordinates of `state_space`.
@@ -116,7 +116,8 @@ class StateMap:
 
     def measured_state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
-        however far they are from the constraints. Raises ValueError for what is not finite.
+        however far they are from the constraints. Raises ValueError for numbers that are not
+        finite.
         """
         if (node := self._code.node_functions) is not None:
             space = self.system.space

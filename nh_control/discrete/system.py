@@ -44,14 +44,14 @@ class DiscreteSystem(StateMap):
     """
 
     def with_parameters(self, **changes: Any) -> DiscreteSystem:
-        """The same discrete system with other physical parameters; what is compiled is shared.
+        """The same discrete system with other physical parameters; compiled code is shared.
 
         Raises ValueError for an unknown name or a value that asks for another structure.
         """
         return self._copy_with(system=self.system.with_parameters(**changes))
 
     def with_step(self, h: float) -> DiscreteSystem:
-        """The same discrete system with another step h (s); what is compiled is shared.
+        """The same discrete system with another step h (s); compiled code is shared.
 
         Raises ValueError for h <= 0 or not finite.
         """
@@ -59,7 +59,7 @@ class DiscreteSystem(StateMap):
 
     def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
         """The discrete system whose step is this one's by fractions of h in turn, negative ones
-        among them, under one input; what is compiled is shared. Derivatives follow by the chain
+        among them, under one input; compiled code is shared. Derivatives follow by the chain
         rule.
 
         Raises ValueError where fractions are zero, not finite or do not add up to 1, for inputs
@@ -205,8 +205,8 @@ class DiscreteSystem(StateMap):
         self, table: np.ndarray, inputs: np.ndarray, every: int = 1
     ) -> tuple[int, StepFailed | ValueError | None]:
         """Write the states after inputs (N, nu), each held for `every` steps, into table[1:]
-        (at least N, nx) from the state table[0]; how many steps there were, and what ended them
-        before the last one.
+        (at least N, nx) from the state table[0]. Returns the number of steps, and the error that
+        ended them before the last one.
         """
         simulate, work, row = self._engine.simulate, self._arrays.work, 0
         while row < len(inputs):

@@ -60,7 +60,7 @@ class Solution:
     each event the times t_events (m) and states y_events (m, nx); None without events.
 
     `status` is 0 at the end of the time span, 1 at a terminal event, -1 after a failure, which
-    `message` explains; what was reached until then is there. `sol` is there where it was asked
+    `message` explains; the states up to there are kept. `sol` is there where it was asked
     for. `nfev` counts evaluations of the field, `naccepted` and `nrejected` steps.
     """
 

@@ -1,4 +1,4 @@
-"""One adaptive run: what is asked for, the native calls one after another, what comes of them."""
+"""One adaptive run: its request, its native calls one after another, and its result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFF = 1e-6
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked for; x0, atol with the time as last number where it is one of the
+    """The request of a run; x0, atol with the time as last number where it is one of the
     state's.
     """
 
@@ -106,7 +106,7 @@ def _sorted_times(where: str, t_eval: ArrayLike, t0: float, t1: float) -> np.nda
 
 @dataclass
 class _Record:
-    """What is kept of the run, one entry for every native call."""
+    """The record of a run, one entry for every native call."""
 
     t: list[np.ndarray] = field(default_factory=list)
     x: list[np.ndarray] = field(default_factory=list)
@@ -197,7 +197,7 @@ class Run:
             record.x.append(a.x[None].copy())
 
     def _keep(self, a: Arrays) -> bool:
-        """Keep what is wanted of the steps of a call; whether an event ends the run among them."""
+        """Keep the requested states of a call's steps; whether an event ends the run there."""
         n = int(a.counts[adaptive.STORED])
         if not n:
             return False

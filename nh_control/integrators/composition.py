@@ -82,10 +82,11 @@ def composition(base: Integrator, order: int, substeps: int | None = None) -> In
     """The integrator of a higher even order that is composed of a symmetric one, see `fractions`;
     the number of `substeps` is that of the smaller error unless it is given.
 
-    It keeps what every step of the base keeps whatever its size, but not what holds at a step's
-    middle. Inputs are constant over the whole step. Negative substeps run damping backwards: for
-    very stiff damping take another method. Raises ValueError for a base that is not symmetric and
-    for an order that is not to be had; the integrator refuses what cannot be composed, see
+    It keeps the invariants that the base keeps at every step size, but not the constraints at a
+    step's middle. Inputs are constant over the whole step. Negative substeps run damping
+    backwards: for very stiff damping take another method. Raises ValueError for a base that is
+    not symmetric and for an unknown order; the integrator refuses systems that cannot be
+    composed, see
     `DiscreteSystem.composed`.
     """
     if not base.symmetric:

@@ -1,4 +1,4 @@
-"""Systems in coordinates, with what nonholonomic methods take from the Lagrangian there."""
+"""Systems in coordinates, with the functions that nonholonomic methods need there."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def _singular(system: System) -> str:
 
 
 if_unfit = first_of(if_combined, _without_charts, _singular)
-"""Refuses what has no coordinates here: holonomic constraints, prescribed coordinates, drift,
+"""Refuses systems without coordinates here: holonomic constraints, prescribed coordinates, drift,
 spheres, and mass matrices that are regular on the constraints alone."""
 
 if_curved = first_of(if_unfit, _curved)

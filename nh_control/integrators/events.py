@@ -40,7 +40,7 @@ class Event:
 def declared_events(events: UserEvent | Sequence[UserEvent] | None) -> list[Event]:
     """Events with what their attributes `terminal`, `direction` and `numeric` say.
 
-    Raises ValueError for what is no function and for another terminal than a bool or a count.
+    Raises ValueError for anything but a function and for another terminal than a bool or a count.
     """
     several: Sequence[Any] = [events] if callable(events) else list(events or ())
     return [_declared(k, g) for k, g in enumerate(several)]

@@ -50,7 +50,7 @@ def _commutator_free(
 
 def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") -> DiscreteSystem:
     """A Lie group method on the continuous equations in (q, rho), see `LieEquations`: poses and
-    unit vectors move by their groups, so they stay what they are; energy and momenta drift.
+    unit vectors move by their groups, so they keep their length; energy and momenta drift.
 
     Nothing is solved, n_z = 0. Inputs are held over a step. `coordinates` are those of the groups,
     "exp", or for Munthe-Kaas methods with dtau^{-1} "cay" or "second", too. Raises ValueError for

@@ -1,4 +1,4 @@
-"""All integrators of the package with what is known of each: the command, scenarios, documents and
+"""All integrators of the package with their properties: the command, scenarios, documents and
 tests read this list.
 """
 
@@ -18,8 +18,8 @@ Refusal = Callable[[System], str]
 class Integrator:
     """One integrator: `make(system, h)` is the discrete system; `order` in q and rho.
 
-    `preserves` are words for what it keeps exactly, `symmetric` whether a step back undoes a step,
-    `explicit` whether it solves for nothing. `refuses(system)` says why it cannot take a system,
+    `preserves` names the invariants that it keeps exactly, `symmetric` says whether a step back
+    undoes a step, `explicit` whether it solves for nothing. `refuses(system)` says why it cannot take a system,
     "" if it can. `source` is the paper's key and number.
     """
 

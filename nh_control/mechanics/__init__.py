@@ -1,1 +1,1 @@
-"""What a user writes, a system by its Lagrangian, and what follows from that without a step."""
+"""Systems as users write them, and the equations of motion that follow without a step."""

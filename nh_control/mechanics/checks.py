@@ -1,4 +1,4 @@
-"""What a system must be, found out when it is made: shapes, independence, a regular mass."""
+"""Checks of a new system: shapes, independent constraints, a regular mass matrix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ some, and the method of a system that calls them.
 SINGULAR = 1e-14
 """Eigenvalue of the scaled mass matrix below which it counts as singular."""
 LONGEST = 200
-"""Letters of what CasADi says that are passed on."""
+"""Letters of CasADi's messages that are passed on."""
 HINTS = {
     "velocity_constraint": "it is the matrix A of A(q) v = b(q); a constraint that is not linear "
     "in v is not supported"

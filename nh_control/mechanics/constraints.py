@@ -39,7 +39,7 @@ maximum; how often to solve.
 
 
 class NotConsistent(ValueError):
-    """Constraints or an equilibrium could not be met; carries the `residual` (what is left of
+    """Constraints or an equilibrium could not be met; carries the `residual` (of
     every equation) and the configuration `q` reached.
     """
 

@@ -1,4 +1,4 @@
-"""Which of a system's velocities follow from the others by its velocity constraints."""
+"""Elimination of dependent velocities by the velocity constraints."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FORCE, TORQUE = ("force_x", "force_y", "force_z"), ("torque_x", "torque_y", "tor
 
 @dataclass(frozen=True)
 class ForceTarget:
-    """What an external force may act on: `force(q, v, w, p)` is the generalized force (nw) of its
+    """A target of external forces: `force(q, v, w, p)` is the generalized force (nw) of its
     components w, in `units`, at the system's parameters p.
     """
 

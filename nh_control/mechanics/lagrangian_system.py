@@ -129,7 +129,7 @@ class LagrangianSystem:
         return ca.densify(self._call(self.distribution, q))
 
     def domain_at(self, q: ca.SX) -> ca.SX:
-        """What must be positive at q; nothing if the system holds everywhere."""
+        """Values that are positive where the system holds; none if it holds everywhere."""
         return ca.SX(0, 1) if self.domain is None else ca.vertcat(self._call(self.domain, q))
 
     @property

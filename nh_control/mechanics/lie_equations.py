@@ -37,7 +37,7 @@ class LieEquations:
     their normal part zero by the action of SE(3), `f = (q x v, q x (rho' - (q . k) v))`, k the
     momentum before its projection. Kinetic energies must be positive on the admissible velocities.
     `field(x, u, p)` is a CasADi function of state, input and the system's parameters, `action`
-    acts on x. Raises ValueError for what `refuses` names.
+    acts on x. Raises ValueError for systems that `refuses` names.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class _Field:
 
 
 def _pose(factor: Space) -> GroupAction | None:
-    """The action of a factor that is a group, None for what is stored like its velocities."""
+    """The action of a factor that is a group, None for one that is stored like its velocities."""
     action = None if isinstance(factor, S2) else pose_action(factor)
     return action if isinstance(action, GroupAction) else None
 

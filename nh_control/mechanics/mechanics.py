@@ -6,8 +6,7 @@ from functools import cached_property
 
 import casadi as ca
 
-from nh_control.geometry.spaces import Space
-from nh_control.mechanics import stored_states
+from nh_control.geometry.spaces import PhaseSpace, Product, Rn, Space
 from nh_control.mechanics.elimination import Elimination
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 
@@ -27,13 +26,22 @@ class Mechanics:
 
     @cached_property
     def state_space(self) -> Space:
-        """Space of the states (q, rho): p = dL/dv, stored like velocities, with the velocities of
-        prescribed coordinates in the place of their momenta; `rho = X^T p` on a distribution.
+        """Space of the states (q, rho), where the velocities of prescribed coordinates stand in
+        the place of their momenta.
 
-        With spheres and velocity constraints rho is stored like velocities, too, without the
-        dependent ones.
+        Without velocity constraints rho is p = dL/dv, stored like velocities; with them it is
+        `X^T p` (n_rho). Beside spheres, whose bases turn, rho is stored like the independent
+        velocities.
         """
-        return stored_states.state_space(self.system, self.elimination)
+        system, space, elimination = self.system, self.system.space, self.elimination
+        if self._stores_components:
+            rho = (f"rho_{i + 1}" for i in range(system.n_rho))
+            return Product(space, Rn(*rho, *(f"v_{name}" for name in system.prescribed)))
+        stored, local = (
+            [self._momentum_name(name.removesuffix("_dot")) for name in names]
+            for names in (space.velocity_names, space.tangent_names)
+        )
+        return PhaseSpace(space, stored, local, elimination.dropped, elimination.dependent)
 
     def admissible_basis(self, q: ca.SX) -> ca.SX:
         """X(q), (nw, n_rho): a basis of the virtual velocities, A X = 0."""
@@ -70,10 +78,6 @@ class Mechanics:
         impulse = ca.jtimes(h, e, multipliers, True)
         impulse = ca.substitute(impulse, e, ca.SX.zeros(self.system.space.nv))
         return self.admissible_tangents(q).T @ impulse
-
-    @cached_property
-    def _stores_components(self) -> bool:
-        return stored_states.stores_components(self.system, self.elimination)
 
     def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
         """Components `X^T p` (n_rho) of a stored momentum."""
@@ -116,15 +120,17 @@ class Mechanics:
         constraint impulse in p, and without mu the velocity would be first order only. The mass
         matrix is derived unless it is given.
         """
+        # v = X y + c, where c keeps A c = b with the prescribed velocities
         x = self.admissible_basis(q)
         particular = self.elimination.particular(q, self.system.prescribed_part(rho))
         c = self.system.space.frame(q) @ particular
         if mass is None:
             v_ = self.system.symbols[1]
             mass = x.T @ ca.hessian(self.system.lagrangian_at(q, v_), v_)[0] @ x
+        # X^T dL/dv(q, X y + c) = rho, for a Lagrangian quadratic in v
         m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
         k = self.system.n_holonomic
-        if k:
+        if k:  # the KKT system [M, (Dh Y)^T; Dh Y, 0] (y, mu) = (b, -Dh c)
             jacobian = self.holonomic_jacobian(q)
             free = jacobian @ self.admissible_tangents(q)
             m = ca.vertcat(ca.horzcat(m, free.T), ca.horzcat(free, ca.SX(k, k)))
@@ -137,3 +143,14 @@ class Mechanics:
         v_ = self.system.symbols[1]
         lagrangian = self.system.lagrangian_at(q, v_)
         return ca.substitute(ca.jtimes(lagrangian, v_, v_) - lagrangian, v_, v)
+
+    @cached_property
+    def _stores_components(self) -> bool:
+        """Whether momenta are stored as their components `X^T p` (n_rho)."""
+        return bool(self.system.m) and not self.elimination.on_spheres
+
+    def _momentum_name(self, name: str) -> str:
+        """Name of the stored momentum of a velocity, or of the velocity if it is prescribed."""
+        if name in self.system.prescribed:
+            return f"v_{name}"
+        return f"rho_{name}" if self.system.m else f"p_{name}"

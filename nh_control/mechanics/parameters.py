@@ -15,7 +15,7 @@ _KEY = "nh_control.parameter"
 
 @dataclass(frozen=True)
 class Declaration:
-    """What is known of one parameter: name, value, unit ("" for none), meaning, and its bounds:
+    """The declaration of one parameter: name, value, unit ("" for none), meaning, and its bounds:
     larger than `above`, not smaller than `at_least`.
     """
 
@@ -112,7 +112,7 @@ def declarations(parameters: Any) -> tuple[Declaration, ...]:
     """The parameters in an instance of a dataclass, with their values, in order; one that was not
     made by `parameter` has no unit, no meaning and no bounds. None has no parameters.
 
-    Raises TypeError for what is no instance of a dataclass.
+    Raises TypeError unless `parameters` is an instance of a dataclass.
     """
     if parameters is None:
         return ()

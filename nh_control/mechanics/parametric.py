@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 STRUCTURAL = (int, bool, str, "int", "bool", "str")
-"""Types of fields that say how a system is built, and so stay what they are."""
+"""Types of fields that determine the structure of a system; they keep their values."""
 
 
 def names(parameters: Any) -> tuple[str, ...]:

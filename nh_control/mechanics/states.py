@@ -1,5 +1,5 @@
-"""What a configuration and a velocity must be: finite numbers, on their manifold, that turn
-nothing by more than half a turn in a step.
+"""Checks of configurations and velocities: finite numbers, on their manifold, with less than half
+a turn in a step.
 """
 
 from __future__ import annotations

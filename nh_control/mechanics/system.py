@@ -34,11 +34,11 @@ class System(LagrangianSystem):
     are independent; a step that would leave it fails. `prescribed` names coordinates that are
     moved at will (kinematic); they are the last ones of a space Rn that ends the configuration
     space, and their next values are inputs of a discrete system. The Lagrangian must be quadratic
-    in v with a regular mass matrix on the admissible velocities.
+    in v, and its mass matrix positive definite on the admissible velocities.
 
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
-    the place of every number: what is compiled serves all values, and can be differentiated by
+    the place of every number: compiled code serves all values, and can be differentiated by
     them. `input_limits` may be a function of the values, `input_limits(p)`. `mechanics` has
     the expressions that follow. Raises ValueError on any mismatch.
     """
@@ -58,8 +58,8 @@ class System(LagrangianSystem):
         return Mechanics(self)
 
     def with_parameters(self, **changes: Any) -> System:
-        """The same system with other values of its parameters; expressions, and what is compiled
-        of them, are shared.
+        """The same system with other values of its parameters; expressions, and the code
+        compiled from them, are shared.
 
         Raises ValueError for an unknown name or a value that asks for another structure.
         """
@@ -77,7 +77,7 @@ class System(LagrangianSystem):
         return copied
 
     def _copy_without(self, forgotten: tuple[str, ...]) -> System:
-        """A copy that shares the symbols, without what follows from the parameters' values."""
+        """A copy that shares the symbols, without the cached properties `forgotten`."""
         self._symbolic_parameters  # noqa: B018  (made before it is shared)
         copied = copy.copy(self)
         for name in forgotten:
