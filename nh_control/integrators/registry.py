@@ -19,8 +19,8 @@ class Integrator:
     """One integrator: `make(system, h)` is the discrete system; `order` in q and rho.
 
     `preserves` names the invariants that it keeps exactly, `symmetric` says whether a step back
-    undoes a step, `explicit` whether it solves for nothing. `refuses(system)` says why it cannot take a system,
-    "" if it can. `source` is the paper's key and number.
+    undoes a step, `explicit` whether it solves for nothing. `refuses(system)` says why it cannot
+    take a system, "" if it can. `source` is the paper's key and number.
     """
 
     name: str
