@@ -1,4 +1,4 @@
-"""DDS domains for tests, so that those that run side by side do not hear each other."""
+"""DDS domains for tests: tests that run at the same time do not receive each other's messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DOMAINS = range(1, 101)
 
 @contextmanager
 def reserved_domain() -> Iterator[int]:
-    """A DDS domain that nobody else on this machine has reserved: whoever listens on the TCP port
-    of the number of its first UDP port has it.
+    """Return a DDS domain that no other test on this machine uses. A listener on the TCP port with
+    the number of the domain's first UDP port reserves it.
     """
     for number in random.sample(DOMAINS, len(DOMAINS)):
         with socket.socket() as reserved:

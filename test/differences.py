@@ -1,6 +1,4 @@
-"""Derivatives at zero by central differences of eighth order (three Richardson extrapolations of
-the plain ones).
-"""
+"""Derivatives at zero by central differences of order 8 (three Richardson extrapolations)."""
 
 import numpy as np
 
@@ -9,24 +7,24 @@ SECOND = (-205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560)
 
 
 def derivative(f, t):
-    """f'(0) of a function of one number, sampled at multiples of t."""
+    """Return f'(0) of a function of one number, sampled at multiples of t."""
     return sum(c * (f(k * t) - f(-k * t)) for k, c in enumerate(FIRST, 1)) / t
 
 
 def second_derivative(f, t):
-    """f''(0) of a function of one number, sampled at multiples of t."""
+    """Return f''(0) of a function of one number, sampled at multiples of t."""
     return (
         SECOND[0] * f(0.0) + sum(c * (f(k * t) + f(-k * t)) for k, c in enumerate(SECOND[1:], 1))
     ) / t**2
 
 
 def jacobian(f, n, t):
-    """(m, n) Jacobian at zero of f from R^n to R^m."""
+    """Return the (m, n) Jacobian at zero of f from R^n to R^m."""
     return np.stack([derivative(lambda s: f(s * e), t) for e in np.eye(n)], axis=-1)
 
 
 def hessian(f, n, t):
-    """(n, n) Hessian at zero of f from R^n to R, mixed entries by polarization."""
+    """Return the (n, n) Hessian at zero of f from R^n to R; polarization gives mixed entries."""
     eye, h = np.eye(n), np.empty((n, n))
     for i in range(n):
         h[i, i] = second_derivative(lambda s: f(s * eye[i]), t)

@@ -1,4 +1,4 @@
-"""Workers without processes."""
+"""A worker pool without processes."""
 
 from concurrent.futures import Future
 
@@ -6,7 +6,7 @@ from nh_control.studies import run_indices
 
 
 class InProcess:
-    """Workers in this process: tasks are made when they are submitted."""
+    """A worker pool in this process: `submit` makes the runs."""
 
     count = 1
 

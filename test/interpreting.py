@@ -1,4 +1,6 @@
-"""The two ways of the package, natively and without a C compiler: tests choose by these alone."""
+"""Tests choose between the two ways of the package, native and without a C compiler, only by these
+functions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ NATIVELY = pytest.mark.parametrize("interpreted", [False], ids=["native"], indir
 
 @contextmanager
 def without_compiler() -> Iterator[None]:
-    """What is made inside runs in CasADi's virtual machine, as where there is no C compiler."""
+    """Objects made in this context run in CasADi's virtual machine, as without a C compiler."""
     from nh_control.numerics import compiled  # not before conftest.py has set the cache
 
     with pytest.MonkeyPatch.context() as patch:
@@ -24,9 +26,7 @@ def without_compiler() -> Iterator[None]:
 
 
 def made_once_each_way(make: Callable[..., Any]) -> Callable[..., Any]:
-    """`functools.cache` for tests that have native twins: none finds what another one interpreted,
-    nor the other way round.
-    """
+    """`functools.cache` with separate caches for native and interpreted tests."""
     from nh_control.numerics import compiled
 
     @cache

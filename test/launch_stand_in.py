@@ -1,4 +1,4 @@
-"""What of launch and launch_ros the launch files use, where these are not installed: they come
+"""Stand-ins for the parts of launch and launch_ros that the launch files use. Both packages come
 with a ROS installation and are not on PyPI.
 """
 
@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 
 class DeclareLaunchArgument:
-    """Gives the argument its default, or refuses what is none of its choices."""
+    """Sets the argument's default, and refuses a value outside its choices."""
 
     def __init__(self, name, default_value, choices=None, description=""):
         assert not choices or default_value in choices, (name, default_value, choices)
@@ -44,23 +44,23 @@ class LaunchContext:
 
 
 class LaunchDescription:
-    """What is to be done."""
+    """A list of actions."""
 
     def __init__(self, entities):
         self.entities = entities
 
 
 class Kept(SimpleNamespace):
-    """Something with the fields that it was given."""
+    """An object with the fields of its constructor."""
 
 
 def parameter_value(value, value_type):
-    """A value of a type."""
+    """Return a value with a type."""
     return Kept(value=value, value_type=value_type)
 
 
 def modules():
-    """Modules by their names."""
+    """Return the stand-in modules by name."""
     contents = {
         "launch": {"LaunchContext": LaunchContext, "LaunchDescription": LaunchDescription},
         "launch.actions": {

@@ -1,4 +1,4 @@
-"""Random trees, by the linear-time kernel and by generated equations."""
+"""Random trees, stepped by the linear-time kernel and by generated equations."""
 
 from dataclasses import replace
 
@@ -48,8 +48,8 @@ def body(frame, rng):
 
 
 def random_tree(kinds, rng, prescribed=()):
-    """A tree of joints of these kinds (numbers of JOINTS), with springs, dampers and inputs on
-    those with one coordinate, and a fixed frame with a body in its middle.
+    """Return a tree with joints of these kinds (numbers of JOINTS); joints with one coordinate
+    have springs, dampers and inputs, and a fixed frame in the middle has a body.
     """
     frames, bodies, elements, inputs = [], [], [], []
     for i, kind in enumerate(kinds):
@@ -72,8 +72,8 @@ def random_tree(kinds, rng, prescribed=()):
 
 
 def with_followers(model, count, rng):
-    """The model with joints that follow some of its coordinates, each of which carries a joint of
-    its own.
+    """Return the model with additional joints that follow some of its coordinates; each carries
+    another joint.
     """
     frames, bodies = list(model.frames), list(model.bodies)
     for k in range(count):
@@ -90,7 +90,7 @@ def with_followers(model, count, rng):
 
 
 def with_wrenches(model, count, rng):
-    """The model with wrenches on points of some of its frames, before and behind other inputs."""
+    """Return the model with wrenches on points of some frames, before and after other inputs."""
     names = [frame.name for frame in model.frames]
     points = (Point(str(rng.choice(names)), rng.normal(size=3) / 3) for _ in range(count))
     ways = "body", "world"
@@ -99,7 +99,9 @@ def with_wrenches(model, count, rng):
 
 
 def both_ways(model, h=0.02, forcing="symmetric"):
-    """The same discrete system by the kernel and by generated equations, without a compiler."""
+    """Return the same discrete system by the kernel and by generated equations, without a
+    compiler.
+    """
     tree = midpoint(model.system, h, forcing)
     assert isinstance(tree._engine, TreeEngine)
     with without_compiler():
@@ -114,8 +116,8 @@ def both_ways(model, h=0.02, forcing="symmetric"):
 
 
 def not_worth_compiling(dsys, *functions):
-    """The system with its generated functions of states, and these, in CasADi's virtual machine,
-    the kernel as it is.
+    """Return the system with all generated functions in CasADi's virtual machine; the kernel is
+    unchanged.
     """
     _ = dsys._engine, dsys._code.node_functions
     with without_compiler():
@@ -125,7 +127,7 @@ def not_worth_compiling(dsys, *functions):
 
 
 def random_motion(dsys, rng):
-    """A state and an input."""
+    """Return a state and an input."""
     space = not_worth_compiling(dsys).system.space
     q = space.retract(space.origin, rng.normal(size=space.nv))
     held = space.nq - len(dsys.system.prescribed)
@@ -134,7 +136,7 @@ def random_motion(dsys, rng):
 
 
 def assert_derivatives(dsys, x, u, rng, spacing):
-    """A and B along three random directions are differences of steps."""
+    """Compare A and B along three random directions with differences of steps."""
     linear, n = not_worth_compiling(dsys).linearize(x, u), dsys.ndx
 
     def moved(w):

@@ -1,5 +1,5 @@
-"""launch/*.launch.py: what they start for which arguments; with `launch` where it is installed, or
-what stands for it.
+"""launch/*.launch.py: the started nodes for given arguments, with `launch` if it is installed, or
+with stand-ins.
 """
 
 import ast
@@ -36,7 +36,7 @@ OURS = ("arguments", "bringup", "viewers")
 
 @pytest.fixture(autouse=True, scope="module")
 def launch_packages():
-    """What stands for launch and launch_ros, where these are not installed."""
+    """Stand-ins for launch and launch_ros if these are not installed."""
     import nh_control.ros
 
     if HAS_LAUNCH:
@@ -90,7 +90,7 @@ def test_launch_starts_executables_that_exist():
 
 
 class Started(dict):
-    """Stands in for launch_ros.actions.Node: keeps the arguments it was given."""
+    """Replaces launch_ros.actions.Node and stores its arguments."""
 
 
 def description(name):
@@ -105,7 +105,7 @@ _KNOWN = {}
 
 
 def once(of_scenario):
-    """The same function, which looks at a scenario once for all tests."""
+    """Return a function that loads each scenario once for all tests."""
 
     def known(scenario):
         if id(scenario) not in _KNOWN:
@@ -120,7 +120,7 @@ OTHERS = ("ros2bag", "robot_state_publisher", "rviz2", "tf2_ros")
 
 @pytest.fixture
 def packages():
-    """What is installed beside this package: all, unless a test says otherwise."""
+    """The packages installed besides this one: all, unless a test removes some."""
     return list(OTHERS)
 
 
@@ -172,7 +172,7 @@ def launched(launched_all):
 
 
 def inline(action):
-    """Parameters of a node that win over its parameter file."""
+    """Return the parameters of a node that override its parameter file."""
     return action["parameters"][-1]
 
 
@@ -214,7 +214,7 @@ def test_switches(launched, arguments, executables):
 
 
 @pytest.mark.parametrize("packages", [[]], ids=["nothing"])
-def test_packages_that_are_missing_are_left_out_with_a_word_or_refused(launched, packages):
+def test_missing_packages_are_omitted_with_a_message_or_refused(launched, packages):
     warnings = [f"WARNING: {name} is not installed" for name in OTHERS[1:3]]
     started = list(launched())
     assert started[:3] == ["plant", "tracker", "display"]
@@ -279,14 +279,14 @@ def test_given_arguments_become_typed_inline_parameters(launched, name):
         }
 
 
-def test_spaces_around_an_argument_do_not_count(launched):
+def test_spaces_around_an_argument_are_ignored(launched):
     given = {"namespace": " one ", "duration_s": " 3", "speed_factor": "  "}
     plant = launched("scenario", scenario=" snakeboard", **given)["plant"]
     assert inline(plant) == {"scenario": "snakeboard", "duration_s": 3.0}
     assert plant["namespace"] == "one"
 
 
-def test_headless_ends_with_the_reference_unless_told_otherwise(launched):
+def test_a_headless_launch_ends_with_the_reference_by_default(launched):
     assert inline(launched(headless="true")["plant"]) == {"on_finish": "exit"}
     assert inline(launched(headless="true", on_finish="stay")["plant"]) == {"on_finish": "stay"}
 
@@ -347,7 +347,7 @@ def test_a_wrong_number_names_the_argument(launched, argument, text):
     )
 
 
-def test_a_robot_of_a_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
+def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
     from nh_control.scenarios.urdf import DEFAULT
 
     file = tmp_path / "robot.urdf"
@@ -365,7 +365,7 @@ def test_a_robot_of_a_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path
         assert view[view.index("--fixed-frame") + 1] == frame
 
 
-def test_a_file_that_is_no_robot_is_refused_before_anything_starts(launched, tmp_path):
+def test_an_invalid_robot_file_is_refused_before_the_start(launched, tmp_path):
     with pytest.raises(FileNotFoundError):
         launched("urdf", urdf=str(tmp_path / "none.urdf"))
 
@@ -386,7 +386,7 @@ def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
         launched(**{argument: "nonsense"})
 
 
-def test_every_integrator_that_the_scenario_can_be_run_with_can_be_chosen(monkeypatch):
+def test_every_possible_integrator_can_be_chosen(monkeypatch):
     """Registered ones that fit, too, for the model and for the plant."""
     from nh_control.ros import arguments
     from nh_control.scenarios import Scenario
@@ -399,7 +399,7 @@ def test_every_integrator_that_the_scenario_can_be_run_with_can_be_chosen(monkey
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_parameter_of_the_file_but_the_scenario_has_an_argument(name):
+def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
     """The launch file offers what the parameter file holds; the scenario is fixed by the launch
     file's name.
     """
@@ -428,7 +428,7 @@ def flat(parameters, prefix=""):
 # --- hardware ------------------------------------------------------------------------------------
 
 
-def test_hardware_takes_the_place_of_the_plant(launched):
+def test_hardware_replaces_the_plant(launched):
     actions = launched("hil", scenario="snakeboard", hardware_noise="0.01", disarm_error="0.5")
     assert set(actions) == {"tracker", "display", "rviz2", "robot_state_publisher"}
     *files, given = actions["tracker"]["parameters"]
@@ -464,7 +464,7 @@ EXAMPLES = ROOT / "resource" / "examples"
 
 
 @pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
-def test_the_general_launch_file_starts_what_the_scenarios_own_does(launched, name):
+def test_the_general_launch_file_starts_the_same_nodes(launched, name):
     general, own = launched("scenario", scenario=name), launched(name)
     assert set(general) == set(own)
     for executable in ("plant", "tracker", "display"):
@@ -474,7 +474,7 @@ def test_the_general_launch_file_starts_what_the_scenarios_own_does(launched, na
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
-def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launched, name):
+def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
     file = EXAMPLES / f"{name}.py"
     scenario = scenarios.get(str(file))
     errors = [d.name for d in declarations(scenario.no_perturbation) if not d.is_integer]
@@ -498,7 +498,7 @@ def test_a_file_of_ones_own_is_launched_with_arguments_that_follow_from_it(launc
     assert Path(actions["plant"]["parameters"][0]) == ROOT / "config" / "scenario.yaml"
 
 
-def test_rviz_looks_at_a_file_of_ones_own_from_its_frame(launched):
+def test_rviz_views_a_user_s_file_from_its_frame(launched):
     file = EXAMPLES / "underwater_vehicle.py"
     actions = launched("scenario", scenario=str(file))
     assert set(actions) == {"plant", "tracker", "display", "rviz2"}
@@ -517,14 +517,12 @@ def test_rviz_looks_at_a_file_of_ones_own_from_its_frame(launched):
         ({"scenario": "snakeboard", "urdf": "robot.urdf"}, "takes no robot"),
     ],
 )
-def test_what_a_scenario_does_not_have_is_refused_before_anything_starts(
-    launched, arguments, error
-):
+def test_arguments_that_a_scenario_lacks_are_refused_before_the_start(launched, arguments, error):
     with pytest.raises(ValueError, match=error):
         launched("scenario", **arguments)
 
 
-def test_what_belongs_to_another_scenario_is_refused_by_a_scenarios_own_launch_file(launched):
+def test_a_scenario_s_launch_file_refuses_arguments_of_other_scenarios(launched):
     with pytest.raises(ValueError, match="'plant_payload_mass'.*plant_m_cart"):
         launched("cart_pole", plant_payload_mass="0.5")
     assert inline(launched("cart_pole", plant_m_cart="0.5")["plant"]) == {
@@ -532,7 +530,7 @@ def test_what_belongs_to_another_scenario_is_refused_by_a_scenarios_own_launch_f
     }
 
 
-def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
+def test_the_general_launch_file_accepts_a_robot_file(launched):
     actions = launched("scenario", scenario="urdf", base="floating")
     assert inline(actions["plant"]) == {"scenario": "urdf", "base": "floating"}
     assert "robot_state_publisher" in actions
@@ -541,7 +539,7 @@ def test_the_general_launch_file_takes_the_robot_of_a_file(launched):
 # --- several robots ------------------------------------------------------------------------------
 
 
-def test_several_robots_have_namespaces_frames_and_clocks_and_one_rviz(launched_all):
+def test_several_robots_have_separate_namespaces_frames_and_clocks_and_one_rviz(launched_all):
     actions = launched_all("multi", scenario="snakeboard", robots="left right", record="true")
     by_robot = {
         name: [action["executable"] for action in actions if action.get("namespace") == name]
@@ -616,7 +614,7 @@ def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given,
         ({"spacing": "far"}, "'spacing': expected a number"),
     ],
 )
-def test_robots_that_cannot_be_are_refused(launched, given, error):
+def test_invalid_robots_are_refused(launched, given, error):
     with pytest.raises(ValueError, match=error):
         launched("multi", scenario="snakeboard", **given)
 
@@ -649,7 +647,7 @@ def test_the_last_of_several_robots_ends_the_launch():
 
 @pytest.fixture
 def exits():
-    """What becomes of processes that end: f(options, code, shutdown) -> actions."""
+    """Return f(options, code, shutdown) -> actions after the end of a process."""
     from launch.events.process import ProcessExited
 
     from launch import LaunchContext
@@ -667,7 +665,7 @@ def exits():
     return _Exits(), ended
 
 
-def test_a_display_may_end_and_fail_but_the_exit_code_tells(exits):
+def test_a_failed_display_sets_the_exit_code_only(exits):
     made, ended = exits
     display, plant = made.of("display", required=False), made.of("plant")
     assert ended(display, 1) == []
@@ -687,7 +685,7 @@ def test_a_display_may_end_and_fail_but_the_exit_code_tells(exits):
         (3, "3"),
     ],
 )
-def test_what_is_ended_by_the_launch_has_not_failed(exits, code, text):
+def test_a_process_ended_by_the_launch_has_not_failed(exits, code, text):
     made, ended = exits
     plant = made.of("plant")
     if not text:
@@ -697,7 +695,7 @@ def test_what_is_ended_by_the_launch_has_not_failed(exits, code, text):
         ended(plant, code, shutdown=True)
 
 
-def test_what_others_end_or_what_fails_while_the_launch_ends_is_told(exits):
+def test_failures_during_the_end_of_the_launch_are_reported(exits):
     made, ended = exits
     with pytest.raises(RuntimeError, match="the plant ended with exit code -15"):
         ended(made.of("plant"), -signal.SIGTERM)
@@ -707,7 +705,7 @@ def test_what_others_end_or_what_fails_while_the_launch_ends_is_told(exits):
         ended(made.of("display", required=False), 1, shutdown=True)
 
 
-def test_a_killed_tracker_comes_back_and_is_told_at_the_end(exits):
+def test_a_killed_tracker_restarts_and_is_reported_at_the_end(exits):
     made, ended = exits
     tracker, plant = made.of("tracker", comes_back=True), made.of("plant")
     assert tracker["respawn"] is True and 0.1 <= tracker["respawn_delay"] <= 1.0
@@ -738,13 +736,13 @@ def test_nodes_know_their_launch(launched):
     [({}, True), ({"clock": "none"}, False), ({"plant": "false"}, False),
      ({"clock": "global"}, True)],
 )  # fmt: skip
-def test_viewers_take_the_time_of_a_plant_that_tells_it(launched, given, simulated):
+def test_viewers_use_the_clock_of_a_plant(launched, given, simulated):
     actions = launched(**given)
     assert actions["rviz2"]["parameters"] == [{"use_sim_time": simulated}]
     assert actions["robot_state_publisher"]["parameters"][1] == {"use_sim_time": simulated}
 
 
-def test_a_recording_has_every_topic_of_a_run_once(launched):
+def test_a_recording_contains_each_topic_of_a_run_once(launched):
     from nh_control.runs import topics
 
     scenario = scenarios.get("quadrotor_payload")
@@ -801,7 +799,7 @@ def test_texts_become_values(kind, text, value):
 
 @dataclass(frozen=True)
 class Numbers:
-    """Of a scenario."""
+    """Parameters of a scenario."""
 
     count: int = parameter(2, "", "how many")
     lengths: tuple = parameter((1.0, 2.0), "m", "of the links")
@@ -825,7 +823,7 @@ def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
     ]  # fmt: skip
 
 
-def test_what_is_for_one_robot_alone_or_for_a_plant_is_not_asked_of_others():
+def test_arguments_of_single_robots_and_plants_are_not_declared_for_others():
     from nh_control.ros import bringup
 
     names = {
@@ -839,7 +837,7 @@ def test_what_is_for_one_robot_alone_or_for_a_plant_is_not_asked_of_others():
     assert {"hardware_armed", "disarm_error"} < names["hil"] - names["scenario"]
 
 
-def test_an_argument_that_is_a_parameter_may_be_left_empty():
+def test_an_argument_of_a_parameter_may_be_empty():
     from nh_control.ros.arguments import Argument
 
     plain = Argument("rviz", "start rviz2", "true", ("true", "false")).declare()
@@ -851,7 +849,7 @@ def test_an_argument_that_is_a_parameter_may_be_left_empty():
     assert parameter.description.startswith("whether; empty = as in params_file")
 
 
-def test_robots_stand_side_by_side_at_the_distance_asked_for():
+def test_robots_are_side_by_side_at_the_requested_distance():
     from nh_control.ros.viewers import Robot, robots
 
     assert robots({"robots": "a, b c", "spacing": "0.5"}) == [
@@ -885,7 +883,7 @@ def test_views_follow_the_frames_of_the_first_robot():
         assert found == ["a/base_link", "<Fixed Frame>", "a/odom"]
 
 
-def test_an_interrupt_is_left_to_launch_unless_somebody_else_has_taken_it():
+def test_launch_handles_an_interrupt_unless_another_handler_does():
     from nh_control.ros.bringup import _leave_interrupts_to_launch
 
     before = signal.getsignal(signal.SIGINT)
@@ -900,9 +898,7 @@ def test_an_interrupt_is_left_to_launch_unless_somebody_else_has_taken_it():
         signal.signal(signal.SIGINT, before)
 
 
-def test_the_end_of_plant_or_tracker_ends_the_launch_and_that_of_what_watches_does_not(
-    launched, exits
-):
+def test_the_end_of_plant_or_tracker_ends_the_launch_but_not_of_viewers(launched, exits):
     _, ended = exits
     actions = launched(shadow="true")
     ends = {name: len(ended(actions[name])) for name in ("display", "shadow", "plant", "tracker")}

@@ -82,7 +82,7 @@ def distribution(name):
 
 
 class InstallData:
-    """Stands for setuptools' command of that name, in a wheel or not."""
+    """Replaces setuptools' command of this name, in a wheel or not."""
 
     def __init__(self, folder, wheel):
         self.install_dir, self.outfiles, self._wheel = str(folder), [], wheel
@@ -97,7 +97,7 @@ class InstallData:
 
 
 class Develop:
-    """What of setuptools' command is used."""
+    """The used part of setuptools' command."""
 
     script_dir = "lib/nh_control"
 
@@ -156,7 +156,7 @@ def imported_packages(paths):
 
 @pytest.fixture(scope="module")
 def imported():
-    """What the package imports from elsewhere."""
+    """Return the package's imports of other packages."""
     return imported_packages(CODE)
 
 
@@ -194,7 +194,7 @@ def test_every_import_is_a_declared_dependency(imported):
     )
 
 
-def test_no_interface_package_is_declared_in_vain(imported):
+def test_each_declared_interface_package_is_used(imported):
     used = {name for name in imported if name.endswith(INTERFACES)}
     declared = {key for key in dependencies("depend", "exec_depend") if key.endswith(INTERFACES)}
     wheels = {
@@ -238,7 +238,7 @@ def test_everything_in_launch_config_and_doc_is_installed():
     ]
 
 
-def test_files_are_installed_where_they_are_looked_for():
+def test_files_are_installed_in_their_expected_folders():
     """`ament_index`, `ros2 launch` and the launch files' own folders; examples beside them."""
     share = "share/nh_control"
     places = {"": share, "launch": f"{share}/launch", "config": f"{share}/config",
@@ -251,7 +251,7 @@ def test_files_are_installed_where_they_are_looked_for():
 
 
 @pytest.mark.parametrize(("editable", "place"), [(False, "$base/bin"), (True, "lib/nh_control")])
-def test_pip_s_editable_install_has_executables_on_the_path_and_colcon_s_in_lib(editable, place):
+def test_editable_installs_by_pip_and_colcon_place_executables(editable, place):
     command = SETUP["cmdclass"]["develop"]()
     if editable:
         command.editable = True
@@ -259,7 +259,7 @@ def test_pip_s_editable_install_has_executables_on_the_path_and_colcon_s_in_lib(
     assert command.script_dir == command.finalized == place
 
 
-def test_extras_have_what_the_package_asks_for_under_their_names():
+def test_extras_contain_the_packages_that_messages_name():
     """As its messages and the README tell users to install it."""
     extras = {name: requirement_names(of) for name, of in SETUP["extras_require"].items()}
     assert "matplotlib" in extras["plot"] and "pyarrow" in extras["study"]
@@ -320,7 +320,7 @@ def test_executables_are_the_nodes_of_their_names():
     assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 
 
-def test_c_is_in_lines_as_long_as_python_s():
+def test_lines_in_c_are_as_short_as_in_python():
     """`ruff` looks after those of Python."""
     files = sorted((ROOT / "nh_control").glob("*/native/*.[ch]"))
     long = [
@@ -332,13 +332,13 @@ def test_c_is_in_lines_as_long_as_python_s():
     assert len(files) > 15 and not long
 
 
-def test_setup_cfg_puts_executables_where_ros2_run_looks():
+def test_setup_cfg_installs_executables_for_ros2_run():
     text = (ROOT / "setup.cfg").read_text()
     assert "script_dir=$base/lib/nh_control" in text
     assert "install_scripts=$base/lib/nh_control" in text
 
 
-def test_a_wheel_has_executables_where_ros2_run_looks(tmp_path):
+def test_a_wheel_installs_executables_for_ros2_run(tmp_path):
     command = SETUP["cmdclass"]["install_data"](tmp_path, wheel=True)
     command.run()
     folder = tmp_path / "lib" / "nh_control"
@@ -357,7 +357,7 @@ def test_a_wheel_has_executables_where_ros2_run_looks(tmp_path):
     assert done.returncode == 0 and done.stdout.startswith("nh_control "), done.stderr
 
 
-def test_without_a_wheel_executables_come_from_setup_cfg_alone(tmp_path):
+def test_without_a_wheel_setup_cfg_alone_installs_executables(tmp_path):
     command = SETUP["cmdclass"]["install_data"](tmp_path, wheel=False)
     command.run()
     assert command.outfiles == [] and list(tmp_path.iterdir()) == []
@@ -411,7 +411,7 @@ def test_the_file_for_hardware_states_its_parameters_with_their_defaults():
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_parameter_file_gives_an_example_of_a_disturbance_that_the_scenario_can_have(name):
+def test_parameter_file_contains_a_valid_example_of_a_disturbance(name):
     text = (ROOT / "config" / f"{name}.yaml").read_text()
     (example,) = re.findall(r'disturb: .*e\.g\. \["(.*?)"\]', text)
     scenario = scenarios.get(name)
@@ -487,12 +487,12 @@ INERTIALS = {
 
 
 def mass(link):
-    """Mass of a link [kg]."""
+    """Return the mass of a link [kg]."""
     return float(INERTIALS[link].find("mass").get("value"))
 
 
 def inertia(link):
-    """Inertia (3, 3) of a link about its centre of mass [kg m^2]."""
+    """Return the inertia (3, 3) of a link about its center of mass [kg m^2]."""
     element = INERTIALS[link].find("inertia")
     xx, xy, xz, yy, yz, zz = (
         float(element.get(name)) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -501,7 +501,7 @@ def inertia(link):
 
 
 def position(joint):
-    """Origin (3) of a joint in its parent link [m]."""
+    """Return the origin (3) of a joint in its parent link [m]."""
     return np.array(JOINTS[joint].find("origin").get("xyz").split(), float)
 
 
@@ -603,7 +603,7 @@ def test_rviz_shows_what_the_nodes_publish(name):
 
 
 @pytest.mark.parametrize("name", LAUNCHED)
-def test_rviz_hears_what_was_told_before_it_came(name):
+def test_rviz_receives_latched_messages_from_before_its_start(name):
     """What is told once is latched; all else would be old."""
     latched = ("Path", "RobotModel")
     for display in RVIZ[name]["Displays"]:
@@ -617,7 +617,7 @@ def test_rviz_hears_what_was_told_before_it_came(name):
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_rviz_looks_from_frames_that_there_are(name):
+def test_rviz_views_use_existing_frames(name):
     scenario = scenarios.get(name)
     if scenario.to_bodies is not None:
         space = scenario.make_system(scenario.parameters).space

@@ -1,4 +1,4 @@
-"""What the package offers to those who import it: everyday names, its version, type hints."""
+"""The public interface: everyday names, version, type hints."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ PACKAGE = Path(nh.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def test_the_import_itself_imports_no_numbers():
+def test_importing_the_package_imports_no_numerics():
     """Nor anything else of the package: whatever a name needs comes with its first use."""
     program = "import sys, nh_control; print(*sys.modules)"
     done = subprocess.run(
@@ -34,12 +34,12 @@ def test_every_name_resolves(name):
     assert name in dir(nh)
 
 
-def test_a_name_that_is_none_is_refused():
+def test_an_unknown_name_is_refused():
     with pytest.raises(AttributeError, match="nh_control.*no attribute 'midpont'"):
         nh.midpont  # noqa: B018
 
 
-def test_type_checkers_are_told_the_same_names_from_the_same_modules():
+def test_type_checkers_see_the_same_names_from_the_same_modules():
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     told = {
         alias.asname: node.module
@@ -60,7 +60,7 @@ def test_a_subpackage_is_an_attribute_without_an_import():
     assert done.stdout.split() == [f"nh_control.{name}" for name in nh._SUBPACKAGES]
 
 
-def test_the_help_names_everything():
+def test_the_help_contains_all_names():
     words = set(re.findall(r"[\w.]+\w", nh.__doc__))
     assert set(nh._HOMES) <= words
     assert {f"nh.{name}" for name in nh._SUBPACKAGES} <= words
@@ -76,8 +76,8 @@ def test_the_version_is_that_of_the_manifest():
 
 
 def without_hints(path: Path) -> list[str]:
-    """Public functions and methods of a file, and __init__ of public classes, with an argument or
-    a return value that has no hint, and properties made of a lambda, which cannot have one.
+    """Return the public functions, methods and constructors of a file with an argument or a result
+    without a hint, and properties made of a lambda, which cannot have hints.
     """
     found = []
 
@@ -124,7 +124,7 @@ def test_a_missing_hint_is_found(tmp_path):
     assert without_hints(file) == ["half", "other", "A.__init__", "A.m", "A.s", "A.p"]
 
 
-def test_what_is_printed_of_the_everyday_values_fits_in_a_line():
+def test_the_repr_of_everyday_values_fits_in_one_line():
     import casadi as ca
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The rooms of the package: what may import what."""
+"""The rooms of the package and their allowed imports."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """Full names of all that a file imports: packages, modules, and what comes from them."""
+    """Return the full names of a file's imports: packages, modules, and names from them."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -71,7 +71,7 @@ def rank(rooms: tuple[str, ...], part: str) -> int | None:
 
 
 def climbs(path: Path, prefix: str, rooms: tuple[str, ...]) -> list[str]:
-    """Imports of a file, below `prefix`, from rooms above its own."""
+    """Return a file's imports, below `prefix`, from rooms above its own."""
     own = path.relative_to(PACKAGE).with_suffix("").parts[prefix.count(".")]
     found = []
     for name in imported(path):
@@ -82,7 +82,7 @@ def climbs(path: Path, prefix: str, rooms: tuple[str, ...]) -> list[str]:
     return found
 
 
-def test_tests_choose_between_the_two_ways_in_one_place():
+def test_tests_disable_the_compiler_in_one_place():
     """A test that takes the compiler away by hand has no native twin."""
     tests = Path(__file__).parent
     setting = re.compile(r"""["']compiler["'],|compiled\.compiler\s*=[^=]""")
@@ -113,7 +113,7 @@ def test_imports_point_down(path):
         assert climbs(path, "nh_control.ros", ROS_ROOMS) == []
 
 
-def test_an_import_that_climbs_is_found(tmp_path, monkeypatch):
+def test_an_import_from_a_higher_room_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.PACKAGE", tmp_path)
     file = tmp_path / "geometry" / "spaces.py"
     file.parent.mkdir()
@@ -145,7 +145,7 @@ def test_a_circle_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_ros_knows_ros_and_its_loop_does_not(path):
+def test_only_ros_imports_ros_and_its_loop_does_not(path):
     parts = path.relative_to(PACKAGE).parts
     if parts[0] != "ros" or parts[:2] == ("ros", "loop"):
         assert not {name for name in imported(path) if knows_ros(name)}

@@ -1,4 +1,4 @@
-"""Which native twins are default, slow and exhaustive tests."""
+"""The sets of native twins: default, slow and exhaustive tests."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ SETS = {
 
 
 @pytest.mark.parametrize("marks", SETS)
-def test_the_first_twin_is_in_the_set_of_its_case_and_the_others_one_later(marks, tmp_path):
+def test_the_first_twin_is_in_the_set_of_its_case_and_others_one_later(marks, tmp_path):
     (tmp_path / "test_both.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "test_both.py", "--collect-only", "-q", "-m", marks]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}

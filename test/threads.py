@@ -1,4 +1,4 @@
-"""Whether native calls let other threads run."""
+"""Checks whether native calls release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 
 def gives_way(work: Callable[[], object]) -> bool:
-    """Whether another thread goes on while `work`, which takes its time, runs in its own.
+    """Return whether another thread continues while the long call `work` runs in its own thread.
 
-    With an interval of ten seconds Python takes no thread's turn away: one that waits goes on only
-    when the running one gives it up.
+    With a switch interval of ten seconds, Python does not interrupt a running thread: a waiting
+    thread continues only if the running one releases the lock.
     """
     running, finished = threading.Event(), threading.Event()
 

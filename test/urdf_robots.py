@@ -1,4 +1,4 @@
-"""Robots whose URDF files are in packages on PyPI."""
+"""Robots with URDF files in packages on PyPI."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ mimic joints.
 
 
 def robot_file(name: str) -> Path:
-    """The robot's URDF; skips the test where the package is missing."""
+    """Return the robot's URDF; skip the test if the package is missing."""
     package, file = ROBOTS[name]
     spec = find_spec(package)
     if spec is None:

@@ -60,7 +60,7 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure in turns and print a table."""
+    """Measure alternately and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=sized(5, 1))

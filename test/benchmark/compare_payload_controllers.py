@@ -1,5 +1,5 @@
-"""LQR beside the geometric controller on the parabola of [celledoni2021 6.2]: same start, same
-limits, error and effort in one plot.
+"""LQR and the geometric controller on the parabola of [celledoni2021 6.2]: the same start, the
+same limits, error and effort in one plot.
 
 Run with `python test/benchmark/compare_payload_controllers.py [FILE.png]`. The geometric
 controller also runs without limits, as in the paper.
@@ -38,7 +38,7 @@ def papers_start(model: DiscreteSystem) -> np.ndarray:
 
 
 def controllers(model: DiscreteSystem) -> dict[str, Controller]:
-    """What is compared, by title."""
+    """Return the compared controllers by title."""
     unlimited = np.tile([-np.inf, np.inf], (model.nu, 1))
     Q, R, _ = QUADROTOR_PAYLOAD.weights
     return {
@@ -55,8 +55,8 @@ def controllers(model: DiscreteSystem) -> dict[str, Controller]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Payload errors (N + 1) in m and what it took: thrusts (N, 2), torques (N, 6), smallest link
-    tension in N, fraction of steps with a saturated input.
+    """Payload errors (N + 1) in m, thrusts (N, 2), torques (N, 6), smallest link tension in N, and
+    the fraction of steps with a saturated input.
     """
 
     times: np.ndarray
@@ -142,7 +142,7 @@ def plot(outcomes: dict[str, Outcome], file: str) -> None:
 
 
 def main() -> None:
-    """Print the table, and plot where a file is named."""
+    """Print the table, and plot if a file is named."""
     model = QUADROTOR_PAYLOAD.model()
     print(
         f"{'':42}{'0.5 s':>8} {'2 s':>8} {'5 s':>9} {'rms':>8} {'T^2 s':>9} {'M^2 s':>9} "

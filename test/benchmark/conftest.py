@@ -1,4 +1,4 @@
-"""`--short`: every benchmark, once and small, so that none rots."""
+"""`--short`: run every benchmark once with small sizes, so that none becomes outdated."""
 
 import os
 
@@ -12,6 +12,6 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Tell `sizes`, here and in the processes that are started."""
+    """Set `sizes` here and in the started processes."""
     if config.getoption("--short"):
         os.environ["NH_CONTROL_SHORT"] = "1"

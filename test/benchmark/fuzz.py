@@ -1,10 +1,10 @@
 """Malformed messages and requests, as values and as bytes, at every topic and service of all five
-nodes in processes of their own, with goals and parameters; and their memory meanwhile.
+nodes in separate processes, with goals and parameters; and the memory of the nodes.
 
-Prints what each node was sent and refused and how its resident memory grew; exits with 1 where a
-node ends, makes a mistake of its own, or grows by more than ALLOWED after the warm-up. Until then
-messages of up to 20 MB come, too: the middleware keeps the memory that it once took, by topic and
-service as often as it queues.
+Prints the messages sent to and refused by each node, and the growth of its resident memory. The
+exit code is 1 if a node ends, reports an error of its own, or grows by more than ALLOWED after the
+warm-up. The warm-up also sends messages of up to 20 MB: the middleware keeps memory that it once
+allocated, for each topic and service and as often as it queues.
 
     python test/benchmark/fuzz.py [COUNT [MINUTES]]
 """
@@ -46,7 +46,9 @@ PAUSE_S = 0.02
 
 
 def attack(attacks: list[Attack], started: list[NodeProcess], probe: Probe, count: int) -> list:
-    """Throw so many at all nodes, as long as all of them run; returns rows of memory in MB."""
+    """Send this number of messages to all nodes, as long as all of them run; returns rows of
+    memory in MB.
+    """
     rows, thrown, begun = [], 0, time.monotonic()
     limit_s = 60 * (float(sys.argv[2]) if len(sys.argv) > 2 else MINUTES)
     while thrown < count and time.monotonic() < begun + limit_s:

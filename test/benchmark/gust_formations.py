@@ -1,11 +1,11 @@
-"""What 2 N of wind on the payload do to the figure of eight, by the angle of the links: with 30 %
-of its mass off, and with the gust known as it sets in.
+"""Effect of 2 N of wind on the payload along the figure of eight, by the angle of the links: with
+a 30 % error of its mass, and with a gust that is known from its start.
 
-Run with `python test/benchmark/gust_formations.py [--angles 30 60 80]`. The gust sets in at once
-at 6 s and lasts 3 s. Printed are the stiffness with which the tensions hold the payload across the
-plane of the links, the thrust in hover, and largest payload errors over both signs. `known` tells
-the tracker the gust's momentum per step from its first step on, with the right mass, beside
-`estimated` with the right mass: what a perfect estimate would gain.
+Run with `python test/benchmark/gust_formations.py [--angles 30 60 80]`. The gust starts at 6 s and
+lasts 3 s. Printed are the stiffness of the payload against motion across the plane of the links,
+due to the tensions, the thrust in hover, and the largest payload errors over both signs. `known`
+gives the tracker the gust's momentum per step from its first step on, with the right mass;
+`estimated` also has the right mass. The difference is the gain of a perfect estimate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AXES = sized({"across": 0, "along": 1, "up": 2}, {"along": 1})
 
 
 class Knowing:
-    """A tracker whose estimate is the gust itself."""
+    """A tracker whose estimate is the true gust."""
 
     def __init__(self, tracker: LqrTracker, force: np.ndarray):
         self.dsys, self.reference, self._tracker = tracker.dsys, tracker.reference, tracker
@@ -45,8 +45,8 @@ class Knowing:
 
 
 def worst(plant: DiscreteSystem, tracker: LqrTracker, axis: int, known: bool = False) -> float:
-    """Largest distance in cm of the payload from its path, in gusts either way along a world
-    axis.
+    """Return the largest distance in cm of the payload from its path, in gusts of both signs along
+    a world axis.
     """
     model, steps = tracker.dsys, round(END_S / tracker.dsys.h)
     times, errors = tracker.reference.times[: steps + 1], []

@@ -1,8 +1,9 @@
 """Tracking errors on emulated hardware, with and without filter and compensation of the delay.
 
-Without ROS and without waiting: the robots of `test/ros/hardware_emulator.py` and the tracker's
-logic for hardware meet in simulated time, with the emulator's delays, jitter, noise and losses,
-drawn anew. Prints a table: largest error of the position, m, and of it over the last second.
+The robots of `test/ros/hardware_emulator.py` and the tracker's logic for hardware run in simulated
+time, without ROS and without waiting, with the emulator's delays, jitter, noise and losses, drawn
+anew in each run. Prints a table: largest position error in m, over the run and over the last
+second.
 
     python test/benchmark/hardware_in_the_loop.py [RUNS]
 """
@@ -40,8 +41,8 @@ THINKING_S = 1e-3
 
 
 def flight(name, reference, seconds, estimator, compensate, seed, shadow=None, actuation_s=0.0):
-    """Errors (m) of the position over a run, of whose measurements and commands a `shadow` is
-    told; commands act `actuation_s` after they are sent, of which nobody is told.
+    """Return position errors (m) over a run; the `shadow` receives measurements and commands.
+    Commands act `actuation_s` after they are sent; tracker and shadow do not know this time.
     """
     scenario = scenarios.get(name)
     dsys = scenario.model()
@@ -96,7 +97,7 @@ def flight(name, reference, seconds, estimator, compensate, seed, shadow=None, a
 
 
 def read(shown, messages, q, v):
-    """Put the parts of a state together."""
+    """Combine the messages of a state."""
     for codec in shown:
         parts = [m for m in messages if isinstance(m, codec.message_type)]
         if isinstance(codec, JointCodec):

@@ -1,7 +1,8 @@
-"""The heavy top by diffrax's Dopri8 (order 8) in compiled JAX, 64 bits, with projection: what
-`lie_group_solvers.py` runs in a Python that has diffrax, which need not be its own.
+"""The heavy top by diffrax's Dopri8 (order 8) in compiled JAX, 64 bits, with projection.
+`lie_group_solvers.py` runs this file in a Python environment that has diffrax, which may differ
+from its own.
 
-Takes the problem as JSON in its only argument, prints a list of {tolerance, seconds, q, steps}.
+Takes the problem as JSON in its only argument and prints a list of {tolerance, seconds, q, steps}.
 """
 
 import json
@@ -18,7 +19,7 @@ REPEATS = sized(5, 1)
 
 
 def rates(t, y, problem):
-    """q' and w' of a unit quaternion and the body angular velocity."""
+    """Return q' and w' of a unit quaternion and the body angular velocity."""
     q, w = y[:4], y[4:]
     j, weight, chi = problem
     v = q[1:]
@@ -30,7 +31,7 @@ def rates(t, y, problem):
 
 @jax.jit
 def solve(start, end, tolerance, problem):
-    """The last state, its quaternion projected, and the number of steps."""
+    """Return the final state with a normalized quaternion, and the number of steps."""
     run = diffrax.diffeqsolve(
         diffrax.ODETerm(rates),
         diffrax.Dopri8(),

@@ -1,7 +1,7 @@
-"""Launches of the snakeboard that are killed at random: the launch itself or one of its nodes, by
-SIGINT, SIGTERM or SIGKILL, at any time from the start on. Prints what was done, and what was left.
+"""Random kills of launches of the snakeboard: of the launch itself or one of its nodes, by SIGINT,
+SIGTERM or SIGKILL, at any time after the start. Prints the signals and the remaining processes.
 
-Needs `launch`, and a workspace in which this package is installed and sourced.
+Needs `launch`, and a sourced workspace in which this package is installed.
 
     python test/benchmark/launch_kills.py [LAUNCHES]
 """
@@ -24,7 +24,7 @@ from test_launch_runs import Launch, installed, kill_at_random  # noqa: E402
 
 
 def main() -> int:
-    """Launch, kill, count; returns 1 if something was left."""
+    """Launch, kill and count; returns 1 if a process remained."""
     if not installed():
         raise ModuleNotFoundError("No module named 'launch', or this package is not sourced")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background

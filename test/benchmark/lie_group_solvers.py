@@ -1,11 +1,11 @@
-"""Lie group methods: us a step of every one of them on the heavy top of [celledoni2021] and on two
-quadrotors with a payload, and work and precision of the adaptive ones against SciPy's DOP853 and
-RK45 with projection onto the manifold after each step (compiled right-hand side and projection),
-and against diffrax's Dopri8 with projection on the top.
+"""Lie group methods: us per step of all methods on the heavy top of [celledoni2021] and on two
+quadrotors with a payload, and work and precision of the adaptive methods. These are compared with
+SciPy's DOP853 and RK45 with projection onto the manifold after each step (compiled right-hand side
+and projection), and on the top with diffrax's Dopri8 with projection.
 
-Run with `python test/benchmark/lie_group_solvers.py [steps] [work] [PYTHON]`, PYTHON the path of
-an interpreter that has diffrax, this one by default. Times are the least of several of the
-processor time, of the thread or, for JAX, of the process; all in turns within one run.
+Run with `python test/benchmark/lie_group_solvers.py [steps] [work] [PYTHON]`; PYTHON is the path
+of an interpreter that has diffrax, by default this one. Times are the least of several processor
+times, of the thread or, for JAX, of the process; all methods alternate within one run.
 """
 
 import json
@@ -45,7 +45,7 @@ SOLVERS = sized(("DOP853", "RK45"), ("DOP853",))
 
 
 def top() -> Motion:
-    """The fast top of the paper for one second: 24 turns."""
+    """The fast top of the paper for one second: 24 revolutions."""
     system = heavy_top()
     return Motion(system, system.space.origin, np.array([0.0, 150.0, -4.61538]), sized(1.0, 0.1))
 
@@ -54,8 +54,8 @@ MOTIONS = sized({"heavy top": top, "payload": hanging_payload}, {"heavy top": to
 
 
 def steps() -> None:
-    """Print us a step of every Lie group method of constant step, and a trial of every adaptive
-    one.
+    """Print us per step of every Lie group method with constant steps, and per trial of every
+    adaptive method.
     """
     motions = {name: make() for name, make in MOTIONS.items()}
     methods = {name: INTEGRATORS[name] for name in CONSTANT}
@@ -78,7 +78,7 @@ def trial_microseconds(method: str, motion: Motion) -> float:
 
 
 def state(motion: Motion) -> np.ndarray:
-    """(q, rho) of the motion's start."""
+    """Return (q, rho) of the motion's start."""
     system = motion.system
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
     momentum = ca.Function("momentum", [q, v], [system.numeric.mechanics.momentum(q, v)])
@@ -139,7 +139,7 @@ def projected_points(reference: Reference, solver: str) -> list[WorkPoint]:
 
 
 def diffrax_points(reference: Reference, python: str) -> list[WorkPoint]:
-    """None where diffrax cannot be run, which is said."""
+    """Return the points of diffrax, or print a message and return None if diffrax cannot run."""
     motion = reference.motion
     p = motion.system.parameters
     problem = {
@@ -165,7 +165,7 @@ def diffrax_points(reference: Reference, python: str) -> list[WorkPoint]:
 
 
 def work(name: str, motion: Motion, python: str | None) -> None:
-    """Print the least times at which each method reaches errors, all in turns."""
+    """Print the least times at which each method reaches errors; the methods alternate."""
     reference = Reference(motion)
     runs = {
         n: partial(adaptive_points, reference, AdaptiveIntegrator(motion.system, n))

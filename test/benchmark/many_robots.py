@@ -1,7 +1,7 @@
-"""Robots side by side in one domain: plant and tracker of each in processes of their own, in its
-namespace, at 100 Hz in lock-step. One is paused and goes on, one loses its tracker and gets
-another. Prints for each robot the largest difference of its states from those of a lone robot in
-one process, jumps back of its clock, its rate and missed steps.
+"""Several robots in one domain: the plant and tracker of each robot run in separate processes, in
+its namespace, at 100 Hz in lock-step. One robot is paused and continues, one loses its tracker and
+gets another. Prints for each robot the largest difference of its states from a single robot in one
+process, backward jumps of its clock, its rate and missed steps.
 
     python test/benchmark/many_robots.py [ROBOTS [SECONDS]]
 """
@@ -32,14 +32,14 @@ READY_S = 600.0
 
 
 def pause(probe: Probe, name: str, state: bool) -> None:
-    """Pause a robot, or have it go on."""
+    """Pause a robot or continue."""
     client = probe.node.create_client(SetBool, f"/{name}/plant/pause")
     answer = probe.ask(client, SetBool.Request(data=state))
     assert answer.success, answer.message
 
 
 def run(nodes: Nodes, probe: Probe, count: int, steps: int) -> list[str]:
-    """Rows of the table."""
+    """Return the rows of the table."""
     names = [f"robot{i + 1}" for i in range(count)]
     robots = [Robot(probe, name) for name in names]
     given = {"lockstep": True, "duration_s": steps * H, "wait_for": "[probe]"}

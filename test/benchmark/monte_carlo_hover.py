@@ -1,11 +1,11 @@
-"""Basin of the hover LQR of two quadrotors with a payload: seeded starts 0.5 m away with links
+"""Basin of the hover LQR of two quadrotors with a payload: seeded starts 0.5 m away, with links
 swung by 30 and quadrotors tilted by 60 degrees, times a scale, all in one `nh.rollout`.
 
-Run with `python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2]
-[--threads N] [--compare]`. A start counts as recovered if after 8 s the payload is within 1 cm of
-its place. Directions are drawn from the seeds 0, 1, ..., so a run repeats exactly. With
-`--compare` the same runs are made step by step from Python, too, in a pool of processes, as they
-were before there were rollouts; both must agree to the bit.
+Run with `python test/benchmark/monte_carlo_hover.py [--starts 1000] [--scales 1 1.5 2] [--threads
+N] [--compare]`. A start counts as recovered if after 8 s the payload is within 1 cm of its target.
+The seeds 0, 1, ... determine the directions, so a run repeats exactly. `--compare` also makes the
+same runs step by step from Python in a pool of processes; both results must be identical to the
+bit.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ STEPS, CLOSE_M = sized(800, 100), 0.01
 
 @cache
 def hover() -> nh.LqrTracker:
-    """The tracker, made once a process."""
+    """Return the tracker, made once per process."""
     model = QUADROTOR_PAYLOAD.model()
     return QUADROTOR_PAYLOAD.tracker(model, QUADROTOR_PAYLOAD.reference(model, "hover"))
 
 
 def start(scale: float, seed: int) -> np.ndarray:
-    """The state of that seed."""
+    """Return the initial state of this seed."""
     error = PayloadPerturbation(
         scale * POSITION_M, seed=seed, swing=scale * SWING_RAD, tilt=scale * TILT_RAD
     )
@@ -46,8 +46,8 @@ def start(scale: float, seed: int) -> np.ndarray:
 
 
 def ends(scale: float, starts: int, threads: int) -> np.ndarray:
-    """Last tracking errors of the seeds 0 ... starts - 1, (starts, ndx), NaN where a step
-    failed.
+    """Return the final tracking errors of the seeds 0 ... starts - 1, (starts, ndx), NaN after a
+    failed step.
     """
     x0s = [start(scale, seed) for seed in range(starts)]
     with Progress(transient=True) as bar:
@@ -65,7 +65,7 @@ def ends(scale: float, starts: int, threads: int) -> np.ndarray:
 
 
 def end_step_by_step(scale: float, seed: int) -> np.ndarray:
-    """The last tracking error of a seed, by steps from Python."""
+    """Return the final tracking error of a seed, by steps from Python."""
     tracker, x = hover(), start(scale, seed)
     for k in range(STEPS):
         command = tracker.command(k, x)
@@ -78,14 +78,16 @@ def end_step_by_step(scale: float, seed: int) -> np.ndarray:
 
 
 def ends_step_by_step(scale: float, starts: int, processes: int) -> np.ndarray:
-    """What `ends` gives, in a pool of processes."""
+    """Return the same as `ends`, by a pool of processes."""
     with get_context("spawn").Pool(processes, hover) as pool:
         runs = pool.imap(partial(end_step_by_step, scale), range(starts), chunksize=10)
         return np.array(list(track(runs, f"scale {scale:g}", total=starts, transient=True)))
 
 
 def timed(run: Callable[[], np.ndarray]) -> tuple[np.ndarray, float, float]:
-    """What `run` gives, wall time and processor time, that of its processes included, in s."""
+    """Return the result of `run`, and wall time and processor time in s, including its
+    processes.
+    """
 
     def processor() -> float:
         used = (
@@ -99,7 +101,7 @@ def timed(run: Callable[[], np.ndarray]) -> tuple[np.ndarray, float, float]:
 
 
 def interval(successes: int, runs: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's 95 % interval of a fraction."""
+    """Return Wilson's 95 % interval of a fraction."""
     f, c = successes / runs, z**2 / runs
     half = z * np.sqrt(f * (1 - f) / runs + c / (4 * runs))
     return (f + c / 2 - half) / (1 + c), (f + c / 2 + half) / (1 + c)
@@ -118,7 +120,7 @@ def report(scale: float, good: np.ndarray) -> None:
 
 
 def main() -> None:
-    """Print the fraction of recoveries at every scale, and what it took."""
+    """Print the fraction of recoveries and the time at every scale."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--starts", type=int, default=sized(1000, 4))
     parser.add_argument(

@@ -1,10 +1,11 @@
-"""How fast plant and tracker exchange messages, against bare exchanges of two rclpy processes.
+"""Rates of messages between plant and tracker, compared with bare exchanges of two rclpy
+processes.
 
-In one run, repetition by repetition one after the other: the snakeboard's plant and tracker in
-lock-step as fast as possible; a ping-pong of two bare rclpy nodes, one JointState each way; the
-messages of plant and tracker without any computing, as messages by rclpy's executor, and as bytes
-by the package's inbox. Then the plant in real time at 100, 200 and 500 Hz: missed steps, jitter,
-processor time. Prints percentiles over repetitions.
+One run alternates between: the snakeboard's plant and tracker in lock-step as fast as possible; a
+ping-pong of two bare rclpy nodes with one JointState each way; and the messages of plant and
+tracker without any computing, as messages by rclpy's executor and as bytes by the package's inbox.
+Then the plant runs in real time at 100, 200 and 500 Hz: missed steps, jitter, processor time.
+Prints percentiles over repetitions.
 
     python test/benchmark/node_rates.py [REPETITIONS [REPETITIONS OF REAL TIME]]
 """
@@ -58,7 +59,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Executor:
-    """Stands for an inbox: subscriptions that rclpy's executor serves."""
+    """Replaces an inbox by subscriptions of rclpy's executor."""
 
     def __init__(self, node: Node):
         self._node = node
@@ -85,12 +86,12 @@ class Executor:
 
 
 def sent(message: object, inbox: Executor | Inbox) -> Callable[[], object]:
-    """Gives what is published of a message as it is at the time: itself, or its bytes."""
+    """Return a publishable copy of a message at this time: the message or its bytes."""
     return Template(message).encode if isinstance(inbox, Inbox) else lambda: message
 
 
 class Asking:
-    """Sends messages, waits for the answer, and so on; prints the rate and ends."""
+    """Sends a message, waits for the answer, and repeats; prints the rate and ends."""
 
     def __init__(self, node: Node, inbox: Executor | Inbox, messages: list[tuple[str, object]]):
         self._outgoing = [
@@ -128,7 +129,7 @@ class Asking:
 
 
 def answer(node: Node, inbox: Executor | Inbox, shown: tuple | None) -> None:
-    """Answer one message, or those of a state, by a command of the same stamp."""
+    """Answer one message, or all messages of a state, by a command with the same stamp."""
     message = conversions.command_message(SCENARIO.model().inputs)
     encoded = sent(message, inbox)
     publisher = node.create_publisher(JointState, "joint_commands", 10)
@@ -167,8 +168,9 @@ def bare(role: str) -> None:
 
 
 def measured(one: NodeProcess, other: NodeProcess, told: NodeProcess, text: str, steps: int):
-    """Round trips per second and processor time of both processes per round trip in us, from when
-    a node has `told` a text until `one` ends; the other one is ended then.
+    """Return round trips per second, and processor time of both processes per round trip in us,
+    from the time at which the node's log contains `told` until `one` ends; then end the other
+    node.
     """
     deadline, both = time.monotonic() + END_S, (one, other)
     while text not in told.log:
@@ -187,7 +189,7 @@ def measured(one: NodeProcess, other: NodeProcess, told: NodeProcess, text: str,
 
 
 def exchange(nodes: Nodes, load: str, way: str) -> tuple[float, float]:
-    """What is measured of two bare nodes."""
+    """Measure two bare nodes."""
     here = Path(__file__)
     other = nodes.start(f"answer_{load}_{way}", script=here)
     asking = nodes.start(f"ask_{load}_{way}", script=here)
@@ -195,7 +197,7 @@ def exchange(nodes: Nodes, load: str, way: str) -> tuple[float, float]:
 
 
 def lockstep(nodes: Nodes) -> tuple[float, float]:
-    """What is measured of plant and tracker, which is the last to start."""
+    """Measure plant and tracker; the tracker starts last."""
     steps = STEPS + WARM_UP
     given = {"lockstep": True, "speed_factor": 0.0, "step_s": STEP_S}
     plant = nodes.start("plant", given | {"duration_s": steps * STEP_S, "on_finish": "exit"})
@@ -208,13 +210,13 @@ def lockstep(nodes: Nodes) -> tuple[float, float]:
 
 
 def fields(node: NodeProcess) -> list[str]:
-    """What the kernel says of a process, from its state on."""
+    """Return the kernel's status fields of a process, starting at its state."""
     text = Path(f"/proc/{node.process.pid}/stat").read_text()
     return text.rpartition(")")[2].split()
 
 
 def processor_s(node: NodeProcess) -> float:
-    """Processor time of a process so far, user and system."""
+    """Return the processor time of a process in s, user and system."""
     user, system = fields(node)[11:13]
     return (int(user) + int(system)) / TICKS
 
@@ -249,8 +251,8 @@ def print_lockstep(nodes: Nodes, repetitions: int) -> None:
 
 
 def real_time(nodes: Nodes, rate_hz: int) -> list[float]:
-    """Missed steps, mean, 99 % and largest jitter in us, and processor time of plant and tracker
-    per time of the run.
+    """Return missed steps, the mean, 99 % quantile and largest jitter in us, and the processor
+    time of plant and tracker divided by the time of the run.
     """
     step = {"step_s": 1 / rate_hz}
     tracker = nodes.start("tracker", step)

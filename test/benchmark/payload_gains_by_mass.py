@@ -1,11 +1,11 @@
-"""The payload's LQR gains in hover as a function of the payload's mass, from one compile.
+"""The payload's LQR gains in hover as a function of the payload's mass, with one compilation.
 
     python test/benchmark/payload_gains_by_mass.py [--output nh_control_output/payload_gains]
 
-One model is compiled; every other mass is a call of `with_parameters`. Drawn are gains of the
-first quadrotor, thrust by the payload's height and torques by its way across the plane of the
-links, and how fast the slowest closed-loop motion decays. Printed are the times that a mass takes
-and how many libraries were loaded for all of them.
+One model is compiled; every other mass is a call of `with_parameters`. The figure shows gains of
+the first quadrotor (thrust over the payload's height, torques over its displacement across the
+plane of the links) and the decay rate of the slowest closed-loop motion. Printed are the time per
+mass and the number of loaded libraries.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MASSES = np.linspace(0.1, 0.9, sized(33, 2))
 
 
 def gains(dsys: DiscreteSystem) -> lqr.StationaryGain:
-    """LQR of the scenario about hover."""
+    """Return the LQR of the scenario about hover."""
     hover = QUADROTOR_PAYLOAD.references["hover"](dsys)
     Q, R, _ = QUADROTOR_PAYLOAD.weights
     return lqr.infinite_horizon(dsys, hover.states[0], hover.inputs[0], Q, R)

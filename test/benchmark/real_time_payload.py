@@ -40,7 +40,7 @@ RATES_HZ = sized([100.0, 200.0], [100.0])
 
 
 class Watcher:
-    """Keeps the values of the nodes' diagnostics, of response times the longest, and sends
+    """Stores the values of the nodes' diagnostics (the longest response times), and sends
     goals.
     """
 
@@ -82,7 +82,7 @@ class Watcher:
 
 
 def run(rate_hz: float, seconds: float, goals: bool) -> dict[str, str]:
-    """One run; returns the last values of the diagnostics."""
+    """Make one run; returns the last values of the diagnostics."""
     with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         nodes, watcher = Nodes(domain, Path(folder)), Watcher(domain)
         try:

@@ -1,9 +1,9 @@
-"""How soon a tracker that was killed answers again, while the plant flies the payload by its own
-copy of it.
+"""Time until a killed tracker answers again, while the plant controls the payload by its own copy
+of the tracker.
 
 Prints percentiles of the wall time from the start of a new tracker to its first command over DDS,
-and of the processor time that it took until then. With checkouts of other
-versions their trackers take turns with this one's, so that all meet the same machine and plant.
+and of its processor time until then. The trackers of other checkouts alternate with this one's, so
+that all run on the same machine with the same plant.
 
     python test/benchmark/restart.py [RESTARTS [CHECKOUT...]]
 """
@@ -36,8 +36,8 @@ DRAINED_S = 0.3
 
 
 def first_command(nodes: Nodes, probe: Probe, checkout: str) -> tuple[NodeProcess, float, float]:
-    """A tracker of a checkout's package that was started, and the wall and processor time (s)
-    until its first command.
+    """Return a started tracker of a checkout's package, and the wall and processor time (s) until
+    its first command.
     """
     nodes.environment["PYTHONPATH"] = checkout
     probe.commands.clear()
@@ -47,7 +47,7 @@ def first_command(nodes: Nodes, probe: Probe, checkout: str) -> tuple[NodeProces
 
 
 def measured(nodes: Nodes, restarts: int, checkouts: list[str]) -> dict[str, list]:
-    """Times of restarts by checkout."""
+    """Return the times of restarts by checkout."""
     probe = Probe(int(nodes.environment["ROS_DOMAIN_ID"]))
     found: dict[str, list] = {checkout: [] for checkout in checkouts}
     try:

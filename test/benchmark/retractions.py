@@ -1,11 +1,12 @@
-"""What the retractions of rotations cost and what they are worth: a table.
+"""Cost and accuracy of the retractions of rotations: a table.
 
     python test/benchmark/retractions.py [CASE ...]
 
-The variational midpoint rule with "cay" and with "exp": the largest error of the configuration
-(local coordinates) and of the momenta (of their largest) over a motion, against RKMK5 at a
-fiftieth of the step, and processor time (us) of a step in `simulate`, `step`, `linearize` and
-`hessian` (the best of many). Table and conclusion are in nh_control/geometry/rotations.py.
+The variational midpoint rule with "cay" and with "exp": the largest errors of the configuration
+(local coordinates) and of the momenta (relative to the largest momentum) over a motion, against
+RKMK5 with a step 50 times smaller, and the least processor time (us) of a step in `simulate`,
+`step`, `linearize` and `hessian`. nh_control/geometry/rotations.py contains the table and the
+conclusion.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Case:
 
 
 def floating(retraction: str) -> System:
-    """A body on SE(3) whose center of mass is not its origin, on a spring that rights it."""
+    """A body on SE(3) whose center of mass is not its origin, with a spring that restores its
+    attitude.
+    """
 
     def lagrangian(q: ca.SX, v: ca.SX) -> ca.SX:
         inertias = ca.DM([0.3, 0.5, 0.6, 1.7, 2.4, 2.4])
@@ -53,14 +56,14 @@ def floating(retraction: str) -> System:
 
 
 def links(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Directions and their rates, (3 n) each."""
+    """Return directions and their rates, (3 n) each."""
     q, rates = rng.normal(size=(2, n, 3))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     return q.ravel(), (rates - q * np.sum(q * rates, axis=1, keepdims=True)).ravel()
 
 
 def cases() -> dict[str, Case]:
-    """The motions by name."""
+    """Return the motions by name."""
     still, tilted = np.array([1.0, 0, 0, 0]), np.array([np.cos(0.3), np.sin(0.3), 0, 0])
     rng = np.random.default_rng(1)
     two = SphericalPendulumParameters((1.0, 1.0), (1.0, 1.0))
@@ -89,7 +92,7 @@ def cases() -> dict[str, Case]:
 
 
 def microseconds(run: Callable[[], object], steps: int) -> float:
-    """Least processor time of a step of a run of so many."""
+    """Return the least processor time per step of runs of this number of steps."""
     least = np.inf
     for _ in range(REPEATS):
         start = time.process_time()
@@ -99,7 +102,9 @@ def microseconds(run: Callable[[], object], steps: int) -> float:
 
 
 def measure(case: Case, retraction: str) -> tuple[float, ...]:
-    """Errors of configuration and momenta, and what simulate, step, linearize and hessian cost."""
+    """Return errors of configuration and momenta, and the times of simulate, step, linearize and
+    hessian.
+    """
     dsys = midpoint(case.make(retraction), case.h)
     fine = INTEGRATORS["rkmk5"].make(case.make("exp"), case.h / FINER)
     start, u = dsys.state(case.q, case.v), np.zeros((case.steps, dsys.nu))

@@ -1,5 +1,5 @@
 """Memory of plant and tracker over a long run: one simulated hour in lock-step, as fast as
-possible, of a cart pole that is swung up and held upright in a coloured wind.
+possible, of a cart pole that is swung up and held upright in a colored wind.
 
 Samples the resident memory of both processes, prints it and its slope after the warm-up, and exits
 with 1 where it grows by 1 MB in a simulated hour or more.
