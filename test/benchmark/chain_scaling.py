@@ -1,16 +1,16 @@
-"""Time per step, and per step with A and B, of serial chains of N revolute links, and what their
-code costs; a table and a plot.
+"""Time per step, and per step with A and B, of serial chains of N revolute links, and the cost of
+their generated code; a table and a plot.
 
     python test/benchmark/chain_scaling.py [--links 4 8 16 32 64 128] [--output
     nh_control_output/chain_scaling]
 
-The chain: N links of 1 m with 1 kg at their ends in the plane, joint angles relative to the link
-before, its Lagrangian a recursion of body-frame velocities from the base outwards. h = 0.01 s,
-free swing under gravity from velocities for which the largest momentum is about --momentum kg
-m^2/s. Times are this thread's processor time a step, medians over the motion; the tolerance is the
-package's own, 16 units of round-off relative to the terms of every row. The line "DART" is what
-the linear-time variational integrator of DART reports on its authors' machine, per step, without
-derivatives; only its order of magnitude compares.
+The chain has N links of 1 m in the plane with 1 kg at their ends; joint angles are relative to the
+previous link, and the Lagrangian is a recursion of body-frame velocities from the base. h = 0.01
+s, free swing under gravity, with initial velocities that give a largest momentum of about
+--momentum kg m^2/s. Times are this thread's processor time per step, medians over the motion; the
+tolerance is the package's default, 16 units of round-off relative to the terms of every row. The
+line "DART" is the time per step that the authors of DART's linear-time variational integrator
+report for their machine, without derivatives; only its order of magnitude can be compared.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def revolute_chain(n: int) -> System:
 
 
 def cpu_seconds() -> float:
-    """Processor time of this process and the compilers it started, s."""
+    """Return the processor time of this process and of the compilers it started, in s."""
     return sum(
         resource.getrusage(who).ru_utime
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -65,7 +65,9 @@ def cpu_seconds() -> float:
 
 
 def timed(call, arguments) -> np.ndarray:
-    """Microseconds of processor time of call(argument) for every argument, the first left out."""
+    """Return microseconds of processor time of call(argument) for every argument except the
+    first.
+    """
     times = []
     for argument in arguments:
         start = time.thread_time()
@@ -75,7 +77,7 @@ def timed(call, arguments) -> np.ndarray:
 
 
 def measure(n: int, momentum: float, steps: int) -> dict:
-    """One row of the table."""
+    """Return one row of the table."""
     start = cpu_seconds()
     dsys = midpoint(revolute_chain(n), H)
     angles, rates = 0.5 * np.cos(np.arange(n)), np.sin(1.0 + np.arange(n))

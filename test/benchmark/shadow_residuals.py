@@ -1,11 +1,12 @@
-"""What the shadow does not expect of emulated hardware, and what that consists of.
+"""Residuals of the shadow on emulated hardware, and their causes.
 
-As `hardware_in_the_loop.py`, with the filter and compensated delays, and a shadow that hears what
-the tracker hears. A residual is the difference of a measurement and its prediction from the
-filter's state before it. Prints its root mean square, largest mean and largest size over RUNS
-runs, in mm and mrad; then the root mean square in one run without noise (what jitter of the stamps
-leaves), without both (what the model's steps leave of DOP853's), and so, but with a mass that is
-wrong by 10 %, or with commands that act 5 ms later than the shadow knows.
+As `hardware_in_the_loop.py`, with the filter and compensated delays, and a shadow that receives
+the messages of the tracker. A residual is the difference of a measurement and its prediction from
+the filter's previous state. Prints its root mean square, largest mean and largest size over RUNS
+runs, in mm and mrad. Then prints the root mean square in one run without noise (the effect of
+jitter of the stamps), without noise and jitter (the effect of the model's steps against DOP853),
+and in addition with a mass error of 10 %, or with commands that act 5 ms later than the shadow
+assumes.
 
     python test/benchmark/shadow_residuals.py [RUNS]
 """
@@ -38,7 +39,7 @@ KNOWN = {"noise": emulator.NOISE, "jitter": emulator.JITTER_S}
 
 
 def statistics(case, seed, noise=True, jitter=True, mass=1.0, late_s=0.0):
-    """Running statistics of a flight's residuals, at its end."""
+    """Return the running statistics of a flight's residuals at its end."""
     name, reference, seconds = case
     emulator.NOISE, emulator.JITTER_S = noise * KNOWN["noise"], jitter * KNOWN["jitter"]
     scenario = scenarios.get(name)
@@ -71,13 +72,13 @@ def main():
 
 
 def rms(found, places):
-    """Root mean square over runs and places, in thousandths."""
+    """Return the root mean square over runs and positions, in thousandths."""
     squares = [s.deviation[places] ** 2 + s.mean[places] ** 2 for s in found]
     return f"{1e3 * np.sqrt(np.mean(squares)):.3g}"
 
 
 def size(found, what, places):
-    """Largest over runs and places, in thousandths."""
+    """Return the largest value over runs and positions, in thousandths."""
     return f"{1e3 * np.max([np.abs(getattr(s, what)[places]) for s in found]):.3g}"
 
 

@@ -1,5 +1,5 @@
-"""Sizes of the benchmarks: whole, or with NH_CONTROL_SHORT in the environment (`--short` of pytest
-sets it) the least with which everything is run once, to see that it runs, not how fast.
+"""Sizes of the benchmarks: full, or the smallest ones with NH_CONTROL_SHORT in the environment
+(`--short` of pytest sets it), which check that everything runs, not its speed.
 """
 
 import os
@@ -10,5 +10,5 @@ SHORT = "NH_CONTROL_SHORT" in os.environ
 
 
 def sized(whole: T, short: T) -> T:
-    """The size of this run."""
+    """Return the size of this run."""
     return short if SHORT else whole

@@ -1,8 +1,8 @@
 """Memory of plant and tracker over a long run: one simulated hour in lock-step, as fast as
-possible, of a cart pole that is swung up and held upright in a colored wind.
+possible, of a cart pole that swings up and balances in colored wind.
 
-Samples the resident memory of both processes, prints it and its slope after the warm-up, and exits
-with 1 where it grows by 1 MB in a simulated hour or more.
+Samples the resident memory of both processes and prints it with its slope after the warm-up. The
+exit code is 1 if it grows by 1 MB per simulated hour or more.
 
     python test/benchmark/soak.py [SIMULATED SECONDS]
 """
@@ -36,14 +36,14 @@ PLANT = {"lockstep": True, "speed_factor": 0.0, "on_finish": "exit", "disturb": 
 
 
 def resident_mb(node: NodeProcess) -> float:
-    """Resident memory of a process."""
+    """Return the resident memory of a process in MB."""
     status = Path(f"/proc/{node.process.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(found[1]) / 1024 if found else float("nan")
 
 
 def samples(nodes: list[NodeProcess], ends: NodeProcess) -> np.ndarray:
-    """Rows of wall time in s and memory of every node in MB, until one of them ends."""
+    """Return rows of wall time in s and memory of every node in MB, until one of them ends."""
     rows, begun = [], time.monotonic()
     while ends.process.poll() is None:
         now = [resident_mb(node) for node in nodes]

@@ -1,9 +1,9 @@
-"""A study of many short runs by the plain pool and by a local Dask cluster, of both of which a
-worker is killed in mid-run: whether all runs are there, none twice, and what a run costs beyond
-itself.
+"""A study of many short runs by the process pool and by a local Dask cluster; each loses a worker
+during the study. Checks that all runs are stored once, and measures the overhead per run.
 
 Run with `python test/benchmark/study_cluster.py [--runs 100000] [--workers 2] [--steps 3]`; needs
-the extra `dask`. Both make the same study, a pendulum from drawn starts with a drawn mass.
+the extra `dask`. Both make the same study, a pendulum with random initial states and a random
+mass.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from nh_control.studies.pools import WorkerPool
 
 
 def study(runs: int, steps: int) -> Study:
-    """That many starts of the pendulum."""
+    """Return a study of the pendulum with this number of starts."""
     return make_study(
         {
             "scenario": "pendulum_swing_up",
@@ -51,8 +51,8 @@ def study(runs: int, steps: int) -> Study:
 
 @contextmanager
 def processor_time(found: dict) -> Iterator[None]:
-    """Put the seconds that this process and those it has waited for work, in this context, into
-    `found["cpu_s"]`: other load on the machine does not count.
+    """Store the processor time in s of this process and its ended children in this context in
+    `found["cpu_s"]`; other load on the machine does not count.
     """
 
     def now() -> float:
@@ -65,7 +65,7 @@ def processor_time(found: dict) -> Iterator[None]:
 
 
 def measured(one: Study, workers: WorkerPool, pids: Callable[[], list[int]], kill: bool) -> dict:
-    """What came of the study, a worker of which is killed after a third of the runs."""
+    """Return the results of the study; one of its workers is killed after a third of the runs."""
     killed: list[int] = []
 
     def progress(done: int) -> None:
@@ -92,7 +92,7 @@ def measured(one: Study, workers: WorkerPool, pids: Callable[[], list[int]], kil
 
 
 def by_pool(one: Study, workers: int, kill: bool) -> dict:
-    """The study by processes."""
+    """Make the study by processes."""
     found: dict = {}
     others = active_children()
     with processor_time(found):
@@ -106,7 +106,7 @@ def by_pool(one: Study, workers: int, kill: bool) -> dict:
 
 
 def by_dask(one: Study, workers: int, kill: bool) -> dict:
-    """The study by the workers of a scheduler at a tcp address."""
+    """Make the study by the workers of a scheduler at a tcp address."""
     found: dict = {}
     with (
         processor_time(found),
@@ -119,7 +119,7 @@ def by_dask(one: Study, workers: int, kill: bool) -> dict:
 
 
 def alone(steps: int, runs: int = sized(2000, 50)) -> float:
-    """Processor time (us) of a run in one process, without anything to hand it out."""
+    """Return the processor time (us) of a run in one process, without a scheduler."""
     one = study(runs, steps)
     run_indices(one, range(10))
     start = time.process_time()
@@ -128,7 +128,7 @@ def alone(steps: int, runs: int = sized(2000, 50)) -> float:
 
 
 def main() -> None:
-    """Print what each kind of workers makes of the study."""
+    """Print the results of each kind of workers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=sized(100_000, 300))
     parser.add_argument("--workers", type=int, default=os.cpu_count())

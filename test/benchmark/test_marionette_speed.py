@@ -3,9 +3,9 @@ and B, contracted second derivative; and its first start.
 
     python -m pytest -s test/benchmark/test_marionette_speed.py
 
-Calls are timed by the thread's processor time, in turns, along the published motion; the start by
-the processor time of a process of its own and of the compilers it starts. The limits that are
-asserted are those the package claims.
+Calls alternate along the published motion and are timed by the thread's processor time; the start
+by the processor time of a separate process and the compilers it starts. The asserted limits are
+the package's claims.
 """
 
 import os
@@ -73,8 +73,8 @@ print(wall, own.ru_utime + compilers.ru_utime, own.ru_maxrss / 1024, compilers.r
 
 
 def test_start(tmp_path):
-    """Compilation under 60 s and 1 GB, a cached start under 3 s; the short form has only the start
-    from the cache of all tests.
+    """Compilation in less than 60 s and 1 GB, a cached start in less than 3 s; the short form only
+    measures the start from the cache of all tests.
     """
     environment = {
         **os.environ,

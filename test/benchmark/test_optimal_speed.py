@@ -2,8 +2,8 @@
 a warm cache.
 
 Run with `python -m pytest test/benchmark/test_optimal_speed.py -s`. The paper reports 28.5 ms for
-a first-order and 55.8 ms for a second-order descent direction on an i7-3770K; what is measured
-here is a whole iteration, with its line search. References must be there within a few seconds.
+a first-order and 55.8 ms for a second-order descent direction on an i7-3770K; this benchmark
+measures a whole iteration with its line search. References must be computed within a few seconds.
 """
 
 import time

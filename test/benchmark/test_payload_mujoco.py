@@ -1,11 +1,11 @@
-"""Two quadrotors with a payload, 13 degrees of freedom: our compiled step and exact linearization
-against MuJoCo's, in one run.
+"""Two quadrotors with a payload, 13 degrees of freedom: this package's compiled step and exact
+linearization against MuJoCo's, in one run.
 
     pip install mujoco
     python -m pytest -s test/benchmark/test_payload_mujoco.py
 
-MuJoCo gets the model with the fewest unknowns it allows: three slides, two hinges a link (13
-degrees of freedom, like ours; singular where a link lies along the first hinge) and a ball joint a
+MuJoCo gets the model with the fewest possible unknowns: three slides, two hinges per link (13
+degrees of freedom as here; singular if a link lies along the first hinge) and a ball joint per
 quadrotor; contacts and constraints are switched off. Both are called from Python, step by step.
 """
 
@@ -71,7 +71,7 @@ def mjcf(links: str) -> str:
 
 
 class Mujoco:
-    """A MuJoCo model with its data, and its states in our terms."""
+    """A MuJoCo model with its data, and its states in the format of this package."""
 
     def __init__(self, links: str, integrator: str = "EULER", h: float = H):
         self.model = mujoco.MjModel.from_xml_string(mjcf(links))
@@ -110,9 +110,10 @@ class Mujoco:
 
 
 def swing(rate: float = 2.0, spin: float = 0.5):
-    """Positions and velocities for the model with hinges: links 30 degrees from the vertical that
-    swing at about `rate`, quadrotors that turn at about `spin` (rad/s); mostly about the first
-    hinges, to stay clear of their singularity."""
+    """Return positions and velocities for the model with hinges: links 30 degrees from the
+    vertical swing at about `rate`, quadrotors rotate at about `spin` (rad/s). The rotation is
+    mostly about the first hinges, to avoid their singularity.
+    """
     ball = np.array([0.9, 0.3, -0.2, 0.1]) / np.linalg.norm([0.9, 0.3, -0.2, 0.1])
     qpos = np.concatenate([np.zeros(3), [0.5, 0.1], ball, [-0.5, -0.15], ball * [1, -1, 1, 1]])
     omega = spin * np.array([0.8, -1.0, 0.7])
@@ -123,7 +124,7 @@ def swing(rate: float = 2.0, spin: float = 0.5):
 
 
 def as_balls(start):
-    """The same start for the model with ball joints."""
+    """Return the same start for the model with ball joints."""
     hinges, balls = Mujoco("hinges"), Mujoco("balls")
     hinges.set(*start)
     d = hinges.data
@@ -165,11 +166,10 @@ def dsys(system):
 
 
 def timed(calls: dict, repeats: int, batch: int, restart=lambda: None) -> dict[str, np.ndarray]:
-    """Microseconds a call of this thread's processor time, (repeats,) each, in batches that take
-    turns so that all meet the same machine.
+    """Return microseconds per call of this thread's processor time, (repeats,) each, in
+    alternating batches on the same machine.
 
-    Processor time, because other programs may want the processor as well. `restart` is called
-    before every turn.
+    Processor time is independent of other programs. `restart` is called before every batch.
     """
     times = {name: [] for name in calls}
     repeats, batch = sized((repeats, batch), (1, 1))
@@ -184,7 +184,9 @@ def timed(calls: dict, repeats: int, batch: int, restart=lambda: None) -> dict[s
 
 
 def report(title: str, times: dict, ours: str) -> dict[str, float]:
-    """Print medians, least and largest; return the ratios of medians of the others to ours."""
+    """Print medians, least and largest values; return the ratios of medians of the others to this
+    package's.
+    """
     print(f"\n{title}, us: median (least ... largest)")
     for name, t in times.items():
         print(
@@ -275,8 +277,8 @@ def test_step_and_linearization(dsys):
 
 
 def energies(dsys, start, steps):
-    """Largest energy errors over the run, J: ours, and MuJoCo's with hinges and with balls; all by
-    our formula for the energy.
+    """Return the largest energy errors over the run in J: of this package, and of MuJoCo with
+    hinges and with balls; this package's formula gives all energies.
     """
     q, v = ca.SX.sym("q", dsys.system.space.nq), ca.SX.sym("v", dsys.system.space.nw)
     energy = ca.Function("energy", [q, v], [dsys.system.numeric.mechanics.energy(q, v)])
@@ -304,8 +306,8 @@ SWINGS = ((2.0, 0.5), (6.0, 2.0), (10.0, 10.0))
 
 @cache
 def swung(dsys, rate, spin):
-    """Energy errors of 100 s at h = 0.01 without thrust, the links swinging round the falling
-    payload; printed once.
+    """Return energy errors of 100 s at h = 0.01 without thrust, while the links swing around the
+    falling payload; they are printed once.
     """
     steps = sized(10_000, 20)
     errors, at_start = energies(dsys, swing(rate, spin), steps)
@@ -320,8 +322,8 @@ def swung(dsys, rate, spin):
 
 @pytest.mark.parametrize("rate, spin", SWINGS)
 def test_energy_of_a_free_swing(rate, spin, dsys):
-    """Below both of MuJoCo's on the model with 13 degrees of freedom, whose links cannot swing
-    freely without coming near its singularity.
+    """The error is below both of MuJoCo's on the model with 13 degrees of freedom, whose links
+    come near its singularity when they swing freely.
     """
     errors = swung(dsys, rate, spin)
     assert all(np.isfinite(error) for error in errors.values())

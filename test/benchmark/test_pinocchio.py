@@ -1,12 +1,11 @@
-"""Time of a variational step, and of its linearization, beside Pinocchio's forward dynamics of the
-same robot in the same run, from Python.
+"""Time of a variational step and of its linearization, compared with Pinocchio's forward dynamics
+of the same robot in the same run, from Python.
 
 Run with `python -m pytest test/benchmark/test_pinocchio.py -s`. Pinocchio's step is semi-implicit
-Euler, `v1 = v + h aba(q, v, tau), q1 = integrate(q, h v1)`, explicit and of first order; ours is
-the implicit midpoint rule of second order, solved to round-off, and its linearization is that of
-the whole step, where
-`computeABADerivatives` gives those of the acceleration only. Asserted is only that both accelerate
-the joints alike.
+Euler, `v1 = v + h aba(q, v, tau), q1 = integrate(q, h v1)`, explicit and of order 1. This
+package's step is the implicit midpoint rule of order 2, solved to round-off, and its linearization
+covers the whole step, while `computeABADerivatives` gives the derivatives of the acceleration
+only. The test only asserts that both accelerate the joints equally.
 """
 
 import numpy as np

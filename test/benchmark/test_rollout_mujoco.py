@@ -1,13 +1,13 @@
-"""Many open-loop runs of two quadrotors with a payload at once: `nh.rollout` against MuJoCo's
-`rollout` and `mjbatch`, per step and per accuracy, in one run and in turns.
+"""Many open-loop runs of two quadrotors with a payload: `nh.rollout` against MuJoCo's `rollout`
+and `mjbatch`, per step and per accuracy, alternating in one run.
 
     pip install mujoco mjbatch
     python -m pytest -s test/benchmark/test_rollout_mujoco.py
 
 All get the same starts, thrusts and number of threads; MuJoCo has the model of
-test_payload_mujoco.py. Times are those of all processors together, because other programs may want
-them as well. Errors are those of the configurations after half a second, the mean of all runs,
-against a composition of order 8.
+test_payload_mujoco.py. Times are the processor time of all threads together, which is independent
+of other programs. Errors are the mean errors of the configurations after half a second against a
+composition of order 8.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Point:
 
 
 class Starts:
-    """Seeded motions as both programs store them, and where they end."""
+    """Seeded motions in the format of both programs, and their exact ends."""
 
     def __init__(self) -> None:
         self.system = quadrotor_payload(P)
@@ -78,7 +78,7 @@ def made(name: str, system: nh.System) -> nh.DiscreteSystem:
 
 
 def ours(name: str, starts: Starts, steps: int) -> np.ndarray:
-    """Configurations (RUNS, nq) at the end."""
+    """Return configurations (RUNS, nq) at the end."""
     dsys = made(name, starts.system).with_step(DURATION_S / steps)
     held = [HOVERING]
     runs = nh.rollout(dsys, starts.ours, held, every=steps, threads=THREADS)
@@ -86,7 +86,7 @@ def ours(name: str, starts: Starts, steps: int) -> np.ndarray:
 
 
 def theirs(model: Mujoco, starts: Starts, steps: int) -> np.ndarray:
-    """MuJoCo's own rollout."""
+    """Run MuJoCo's own rollout."""
     model.model.opt.timestep = DURATION_S / steps
     data = [mujoco.MjData(model.model) for _ in range(THREADS)]
     states = np.array([[0.0, *qpos, *qvel] for qpos, qvel in starts.theirs])
@@ -96,7 +96,7 @@ def theirs(model: Mujoco, starts: Starts, steps: int) -> np.ndarray:
 
 
 def batched(model: Mujoco, starts: Starts, steps: int) -> np.ndarray:
-    """The same by mjbatch."""
+    """Run the same by mjbatch."""
     model.model.opt.timestep = DURATION_S / steps
     batch = mjbatch.Batch(model.model, RUNS, THREADS)
     qpos, qvel, ctrl = (batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
@@ -107,7 +107,7 @@ def batched(model: Mujoco, starts: Starts, steps: int) -> np.ndarray:
 
 
 def ways(starts: Starts) -> dict[str, tuple[Callable, Callable]]:
-    """Every program: its runs, and how its results become configurations of ours."""
+    """Return every program with its runs and the conversion of its results to configurations."""
 
     def seen(ends: np.ndarray) -> np.ndarray:
         n = starts.hinges.model.nq
@@ -122,7 +122,7 @@ def ways(starts: Starts) -> dict[str, tuple[Callable, Callable]]:
 
 
 def measured(starts: Starts, steps: int) -> dict[str, Point]:
-    """One point of every program, the best of several turns."""
+    """Return one point of every program, the best of several alternating runs."""
     found: dict[str, Point] = {}
     for _ in range(REPEATS):
         for name, (run, seen) in ways(starts).items():
@@ -139,7 +139,7 @@ def measured(starts: Starts, steps: int) -> dict[str, Point]:
 
 
 def seconds_at(points: list[Point], level: float) -> float:
-    """Least processor time of a point with at most that error."""
+    """Return the least processor time of a point with at most this error."""
     return min((p.busy for p in points if p.error <= level), default=np.inf)
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks that are run by hand, in their short form: that they still run, not how fast.
+"""The short form of the benchmarks that are run by hand: it checks that they run, not their speed.
 
 python -m pytest test/benchmark --short
 """

@@ -1,11 +1,11 @@
-"""Speed of the snakeboard: steps and derivatives, compiled and interpreted; against scipy at equal
-accuracy; start of a process; compilation.
+"""Speed of the snakeboard: steps and derivatives, compiled and interpreted; compared with scipy at
+equal accuracy; start of a process; compilation.
 
 Run with `python -m pytest test/benchmark -s`. Every number is a median of repeated runs, with the
 fastest and the slowest in brackets. Calls are timed by the thread's processor time, which other
-programs on the machine disturb less and which is the wall time on an idle one; processes by the
-wall clock. The limits that are asserted are those the package claims: a compiled step in 10 us,
-step and linearization in 40 us, a cached start in 2 s.
+programs disturb less and which equals the wall time on an idle machine; processes by the wall
+clock. The asserted limits are the package's claims: a compiled step in 10 us, step and
+linearization in 40 us, a cached start in 2 s.
 """
 
 import os
@@ -112,7 +112,7 @@ def adaptive(method, tolerance, x0, rates, u, times):
 
 
 def equal_accuracy(method, x0, rates, reference, error):
-    """Largest tolerance of the form 10^(-k/10) whose error at the end is at most `error`."""
+    """Return the largest tolerance of the form 10^(-k/10) whose final error is at most `error`."""
     for k in range(20, 131):
         tolerance = 10.0 ** (-k / 10)
         if (
@@ -127,8 +127,8 @@ def equal_accuracy(method, x0, rates, reference, error):
 
 @NEED_COMPILER
 def test_against_scipy_at_equal_accuracy():
-    """A smooth input over 10 s (which lets scipy choose its steps), and the same input held for 10
-    ms at a time, as under a controller.
+    """A smooth input over 10 s (which lets scipy choose its steps), and the same input constant
+    for 10 ms at a time, as under a controller.
     """
     rates = continuous.snakeboard_reduced()
     rows, held = [], []
@@ -213,7 +213,7 @@ WORKS = {
 
 
 def process_times(code, cache) -> tuple[float, float, float]:
-    """Seconds of a whole Python process, of its imports and of its work."""
+    """Return seconds of a whole Python process, of its imports and of its work."""
     environment = {
         **os.environ,
         "NH_CONTROL_CACHE": str(cache),
@@ -242,8 +242,8 @@ def test_start_of_a_process(work, tmp_path):
 
 @NEED_COMPILER
 def test_compilation(tmp_path, monkeypatch):
-    """Time to build and compile what step, state conversions, linearization and Hessian need, and
-    the size of the libraries.
+    """Measure the time to build and compile a step, state conversions, linearization and Hessian,
+    and the size of the libraries.
     """
     rows = []
     for name, make in METHODS.items():

@@ -1,11 +1,11 @@
-"""Contracted second derivatives of a step of trees: over the kernel's first ones in CasADi's
-virtual machine, as they are had, and by generated and compiled code, in one run.
+"""Contracted second derivatives of a step of trees: from the kernel's first derivatives in
+CasADi's virtual machine, as the package does, and by generated and compiled code, in one run.
 
     python test/benchmark/tree_hessians.py [--bodies 4 8 16 32 64] [--compiled 8]
 
-"first" is the wall time of the first call in s, with all that is built for it, after a step and
-its A and B; "each" that of a call after it in us, the best of several. Code is compiled up to
---compiled bodies, into a cache that is thrown away.
+"first" is the wall time of the first call in s, including all construction, after a step and its A
+and B; "each" is the time of a later call in us, the best of several. Code is compiled for up to
+--compiled bodies, into a temporary cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sizes import sized
 
 
 def times(dsys, x: np.ndarray, adjoint: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Seconds of the first call, microseconds of one after it, and the result."""
+    """Return seconds of the first call, microseconds of a later one, and the result."""
     u = np.zeros(dsys.nu)
     dsys.linearize(x, u)
     start = time.perf_counter()

@@ -1,11 +1,11 @@
 """Work and precision on smooth motions of 10 s of the snakeboard and of the payload system: all
-integrators of order 4 and more against SciPy's solvers on the reduced equations, whose right-hand
-side is compiled; and the cost of a step of every integrator.
+integrators of order 4 and more against SciPy's solvers on the reduced equations with a compiled
+right-hand side; and the cost of a step of every integrator.
 
     python test/benchmark/work_precision.py [work] [steps] [small]
 
-small: without the large system. Times are the least of several of the thread's processor time,
-integrators and solvers in turns within one run: there is a table after every round.
+small: without the large system. Times are the least of several processor times of the thread;
+integrators and solvers alternate within one run, and a table is printed after every round.
 """
 
 import argparse
@@ -43,14 +43,14 @@ SOLVERS = sized(("DOP853", "RK45", "LSODA"), ("DOP853",))
 
 
 def moving(system, q, v, u=None) -> Motion:
-    """The motion with the admissible part of a velocity."""
+    """Return the motion with the admissible part of a velocity."""
     dsys = nonholonomic_midpoint(system, STEP)
     u = np.zeros(system.nu) if u is None else u
     return Motion(system, q, dsys.velocity(dsys.state(q, v)), DURATION, u)
 
 
 def board() -> Motion:
-    """The board coasts in a curve while its rotor turns and its trucks swing."""
+    """The board coasts in a curve while its rotor rotates and its trucks swing."""
     phi = 0.4
     across, along = -0.8 * np.sin(phi), 1.6 * np.cos(phi)
     q, v = [0.2, phi, 0.3, 0.0, 0.0], [1.7, -0.03, across, along, 0.0]
@@ -58,8 +58,8 @@ def board() -> Motion:
 
 
 def free_payload() -> Motion:
-    """Payload and quadrotors turn about one another, the quadrotors about themselves, in free
-    fall, seen from a frame that falls, too: where nothing has a weight.
+    """Payload and quadrotors rotate about one another, and the quadrotors about themselves, in
+    free fall, in a falling frame without gravity.
     """
     system, rng = quadrotor_payload().with_parameters(g=1e-9), np.random.default_rng(0)
     q = system.space.retract(system.space.origin, 0.3 * rng.normal(size=system.space.nv))
@@ -67,7 +67,7 @@ def free_payload() -> Motion:
 
 
 def hanging_payload() -> Motion:
-    """The payload swings below quadrotors that turn about their thrusts, which carry the
+    """The payload swings below quadrotors that rotate about their thrusts, which balance the
     weight.
     """
     system, rng = quadrotor_payload(), np.random.default_rng(0)
@@ -80,14 +80,16 @@ def hanging_payload() -> Motion:
 
 
 def chaotic(n: int) -> Motion:
-    """The quartic system with n pairs of coordinates, of the energy of [celledoni2016] a pair."""
+    """The quartic system with n pairs of coordinates and the energy of [celledoni2016] per
+    pair.
+    """
     system = chaotic_quartic(ChaoticQuarticParameters(n=n))
     q, v = random_start(np.random.default_rng(0), 1.02 * n, n)
     return Motion(system, q, v, DURATION)
 
 
 def methods() -> dict:
-    """Integrators of order 4 and more, compositions with fewer substeps among them."""
+    """Return the integrators of order 4 and more, with compositions of fewer substeps."""
     chosen = {name: one for name, one in INTEGRATORS.items() if one.order >= 4}
     for order, substeps in ((6, 7), (8, 15)):
         one = composition(INTEGRATORS[BASIC], order, substeps)
@@ -96,7 +98,7 @@ def methods() -> dict:
 
 
 def work(name: str, motion: Motion) -> None:
-    """Print the least times at which each method reaches errors, all in turns."""
+    """Print the least times at which each method reaches errors; the methods alternate."""
     print(f"\n{name}: a reference of {motion.duration:g} s", flush=True)
     reference = Reference(motion)
     fitting = {n: one for n, one in methods().items() if one.takes(motion.system)}
@@ -117,8 +119,8 @@ def work(name: str, motion: Motion) -> None:
 
 
 def steps(motions: dict[str, Motion], integrators: dict) -> None:
-    """Print us a step of integrators on these motions, in one run, method by method: large systems
-    take minutes to compile.
+    """Print us per step of integrators on these motions, method by method in one run: large
+    systems take minutes to compile.
     """
     print(f"us a step, h = {STEP:g} s, within a native trajectory; (numbers of a state, unknowns)")
     print(f"{'':34}" + "".join(f"{name:>20}" for name in motions), flush=True)
@@ -132,7 +134,7 @@ def steps(motions: dict[str, Motion], integrators: dict) -> None:
 
 
 def main() -> None:
-    """What is quick comes first."""
+    """Fast parts run first."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     args = parser.parse_args()
