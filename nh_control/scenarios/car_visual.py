@@ -1,4 +1,4 @@
-"""What a car looks like."""
+"""Visual model of a car."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cart with a pole looks like: the cart moves along x, the pole swings in the x-z plane."""
+"""Visual model of a cart with a pole: the cart moves along x, the pole swings in the x-z plane."""
 
 from __future__ import annotations
 

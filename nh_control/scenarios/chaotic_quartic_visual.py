@@ -1,4 +1,4 @@
-"""What the chaotic quartic system looks like: a bead in the plane for every pair, and a slider."""
+"""Visual model of the chaotic quartic system: a bead in the plane for every pair, and a slider."""
 
 from __future__ import annotations
 

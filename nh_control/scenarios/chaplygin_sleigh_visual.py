@@ -1,4 +1,4 @@
-"""What a Chaplygin sleigh looks like."""
+"""Visual model of a Chaplygin sleigh."""
 
 from __future__ import annotations
 

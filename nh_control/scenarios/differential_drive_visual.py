@@ -1,4 +1,4 @@
-"""What a differential drive looks like."""
+"""Visual model of a differential drive."""
 
 from __future__ import annotations
 

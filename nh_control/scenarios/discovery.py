@@ -1,4 +1,4 @@
-"""Where scenarios come from: this package, entry points of others, files and modules."""
+"""Discovery of scenarios: built in, entry points of other packages, files and modules."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Disturbances: forces from outside on what a scenario names, constant, gusts, sines or noise,
-each a number a step that depends on nothing but its declaration.
+"""Disturbances: external forces on targets that a scenario names; constant, gusts, sines or noise.
+Their values depend only on the step and the declaration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _size(description: str, **bound: float) -> Any:
 
 
 class Signal(Parameters, ABC):
-    """What a disturbance is over time; its field `force` holds one number for every component of
+    """The time course of a disturbance; its field `force` has one number for every component of
     its target, in the target's units.
     """
 
@@ -32,12 +32,12 @@ class Signal(Parameters, ABC):
 
     @abstractmethod
     def factors(self, h: float, seed: Sequence[int]) -> Factors:
-        """What `force` is multiplied with in every step of h s; noise draws from `seed`."""
+        """The factor of `force` in every step of h s; noise is drawn from `seed`."""
 
 
 @dataclass(frozen=True)
 class Constant(Signal):
-    """The same in every step."""
+    """A constant force."""
 
     force: tuple[float, ...] = _size("forces, then torques")
 
@@ -47,7 +47,7 @@ class Constant(Signal):
 
 @dataclass(frozen=True)
 class Gust(Signal):
-    """Constant from `start` on for `duration`."""
+    """A constant force from `start` on for `duration`."""
 
     force: tuple[float, ...] = _size("forces, then torques")
     start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
@@ -75,7 +75,7 @@ class Sine(Signal):
 
 @dataclass(frozen=True)
 class Noise(Signal):
-    """First-order coloured noise. `w_k+1 = a w_k + sqrt(1 - a^2) n_k` with
+    """First-order colored noise. `w_k+1 = a w_k + sqrt(1 - a^2) n_k` with
     `a = exp(-h / correlation)` and standard normal n_k, times `force`, for every component:
     stationary, with the same spectrum for every step h.
     """
@@ -89,7 +89,7 @@ class Noise(Signal):
 
 
 class _ColoredNoise:
-    """The noise at any step; in order it costs a draw, a step back starts anew."""
+    """The noise at any step: the next step costs one draw, an earlier step restarts the series."""
 
     def __init__(self, a: float, n: int, seed: Sequence[int]):
         self._a, self._n, self._seed = a, n, seed
@@ -121,13 +121,13 @@ SYNTAX = "TARGET:KIND:NUMBER[,NUMBER...][,NAME=VALUE...]"
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A `signal` on the target of that name, one of those that a scenario has."""
+    """A `signal` on a target of the scenario, by the target's name."""
 
     target: str
     signal: Signal
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """The text that `parse` reads."""
         kind = next(name for name, made in KINDS.items() if made is type(self.signal))
         force, *options = declarations(self.signal)
         values = [repr(number) for number in force.value]
@@ -169,11 +169,10 @@ def parse(text: str) -> Disturbance:
 
 
 class DisturbanceForces:
-    """What disturbances add to the inputs of a system with their `targets`, at every step of h s:
-    a function of the step alone, so the same in every process.
+    """The external forces of all disturbances at every step of h s, as inputs for the `targets`.
+    They depend on the step only, so they are the same in every process.
 
-    Raises UnknownName for a target that there is not, ValueError for a number of values that is
-    not its.
+    Raises UnknownName for an unknown target, ValueError for a wrong number of values.
     """
 
     def __init__(
@@ -223,7 +222,7 @@ class DisturbanceForces:
 
 
 def _force(disturbance: Disturbance, target: ForceTarget) -> tuple[float, ...]:
-    """The disturbance's values; without torques they are forces alone."""
+    """The values of the disturbance; the torques may be left out."""
     force = disturbance.signal.force
     if len(force) not in (target.n_forces, target.n):
         wanted = ", ".join(f"{c} ({u})" for c, u in zip(target.components, target.units))

@@ -1,4 +1,4 @@
-"""Which joints are driven by one input each, so that a command may name the joint instead."""
+"""Joints with one actuator each: a command may name the joint instead of the actuator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What scenarios of wheels and skates share: courses, motions that keep given velocities, initial
-errors.
+"""Shared parts of the scenarios with wheels and skates: courses, trajectories with given
+velocities, initial errors.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ INTEGRATORS: dict[str, Make] = {
     "rdp_cay": partial(rdp, retraction="cay"),
 }
 CORRECTIONS = 3
-"""How often a step's inputs are corrected; the momentum they miss shrinks by the order of h^2 each
-time.
+"""Newton corrections of the inputs of a step; each one reduces the error of the momentum by a
+factor of order h^2.
 """
 
 
 @dataclass(frozen=True)
 class CourseRates:
-    """How a course is run at one time: along its curve at `speed` (m/s, backwards if negative),
-    turning by `turn` (rad/s), with the `curvature` (1/m) that changes by `curvature_rate` (1/m/s).
+    """Rates of a motion along a course at one time: `speed` (m/s, negative backwards), yaw rate
+    `turn` (rad/s), `curvature` (1/m) and its derivative by time, `curvature_rate` (1/m/s).
     """
 
     speed: float
@@ -69,8 +69,9 @@ class Course:
     @cached_property
     def _rates(self) -> ca.Function:
         t, s, _, slope = self._symbols
-        bend = ca.jacobian(slope, s)
-        cross, norm = slope[0] * bend[1] - slope[1] * bend[0], ca.norm_2(slope)
+        # curvature of a plane curve, (x' y'' - y' x'') / |(x', y')|^3
+        second = ca.jacobian(slope, s)
+        cross, norm = slope[0] * second[1] - slope[1] * second[0], ca.norm_2(slope)
         curvature = cross / norm**3
         rate = ca.jacobian(self.s(t), t)
         along = [norm, cross / norm**2, curvature, ca.jacobian(curvature, s)]
@@ -118,12 +119,11 @@ def trajectory_with_velocity(
     velocity: Callable[[float, np.ndarray], np.ndarray],
     duration: float,
 ) -> Trajectory:
-    """The motion from configuration q (nq) whose momenta are those of the admissible velocity
-    `velocity(t, q)` (nw) at every node, with the inputs that this takes: discretely feasible
-    because it is simulated.
+    """The trajectory from configuration q (nq) with the admissible velocity `velocity(t, q)` (nw)
+    at every node, and its inputs; it is simulated, so it is discretely feasible.
 
-    For systems with as many inputs as momenta; every step's inputs solve
-    `rho1(x, u) = X(q1)^T p(q1, velocity)`.
+    For systems with as many inputs as momenta: the inputs of a step solve
+    `rho1(x, u) = X(q1)^T p(q1, velocity)` by Newton's method.
     """
     nq, nv = dsys.system.space.nq, dsys.system.space.nv
     steps = round(duration / dsys.h)
@@ -146,8 +146,8 @@ def trajectory_along_course(
     velocity: Callable[[Any, float, float], np.ndarray],
     q: np.ndarray,
 ) -> Trajectory:
-    """The motion from configuration q (nq) along a course of a system that `velocity(parameters,
-    forward, turn)` moves (m/s, rad/s).
+    """The trajectory from configuration q (nq) along a course; `velocity(parameters, forward,
+    turn)` is the system's velocity (nw) at a forward speed (m/s) and a yaw rate (rad/s).
     """
 
     def at(t: float, _: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Faults on purpose, for every scenario: what sensors measure and what actuators do, spoiled by
-noise, bias, quantization, delay, jitter, dropout, lag, saturation, dead band, or not at all.
+"""Injected faults of sensors and actuators, for every scenario: noise, bias, quantization, delay,
+jitter, dropout, lag, saturation, dead band, stuck and lost actuators.
 
-Each is a function of the step, its seed, and what has come in and gone out before, so the same in
-every process. Forces from outside are disturbances.
+The output of a fault depends only on the step, its seed and its inputs and outputs so far, so it
+is the same in every process. External forces are disturbances, not faults.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from nh_control.mechanics.parameters import Parameters, declarations, parameter
 from nh_control.scenarios.names import UnknownName
 
 MEASUREMENTS, POSITIONS, VELOCITIES = "measurements", "positions", "velocities"
-"""Targets: all that is measured, configurations alone, velocities alone."""
+"""Targets: all measurements, configurations only, velocities only."""
 COMMANDS = "commands"
 """Target: all inputs."""
 
 
 class SignalSpace(Protocol):
-    """A space of values x with `y = retract(x, d)` and `d = local(x, y)`, and the value of no
-    effort after the value `before`.
+    """The space of a signal's values x, with `y = retract(x, d)` and `d = local(x, y)`;
+    `rest(before)` is the value without effort that follows the value `before`.
     """
 
     @property
     def n(self) -> int:
-        """Local coordinates."""
+        """Number of local coordinates."""
 
     def retract(self, x: np.ndarray, d: np.ndarray) -> np.ndarray: ...
 
@@ -42,8 +42,8 @@ class SignalSpace(Protocol):
 
 @dataclass(frozen=True)
 class FaultContext:
-    """What a fault knows at a step: the `signal`'s values that came in, the present one first,
-    the value that went out `before`, and a part of the seed that no other fault has.
+    """The inputs of a fault at a step: the values of the `signal` so far, the present one first
+    (`past`), the output at the step `before`, and a seed that no other fault shares.
     """
 
     step: int
@@ -55,49 +55,49 @@ class FaultContext:
 
     @property
     def value(self) -> np.ndarray:
-        """What comes in now."""
+        """The present value of the signal."""
         return self.past[0]
 
 
 @dataclass(frozen=True)
 class Effect(Parameters, ABC):
-    """What a fault does, from `start` on for `duration`."""
+    """The effect of a fault, from `start` on for `duration`."""
 
     default: ClassVar[str] = POSITIONS
-    """Target, if none is named."""
+    """The target if the user names none."""
     of_inputs_only: ClassVar[bool] = False
     of_all_only: ClassVar[bool] = False
-    """Whether it cannot be that of a single coordinate or actuator."""
+    """Whether it applies to all measurements or all commands only, not to a single one."""
 
     start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
     duration: float = parameter(0.0, "s", "how long it lasts, 0 = for ever after", at_least=0.0)
 
     def active(self, k: int, h: float) -> bool:
-        """Whether it is there in step k of h s."""
+        """Whether it acts in step k of h s."""
         first = round(self.start / h)
         return first <= k and (not self.duration or k < first + round(self.duration / h))
 
     def memory(self, h: float) -> int:
-        """Values before the present one that it looks at."""
+        """Number of earlier values that it needs."""
         return 0
 
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
-        """Seconds by which what goes out at step k is late."""
+        """Delay of the output at step k in s."""
         return 0.0
 
     @abstractmethod
     def apply(self, context: FaultContext) -> np.ndarray | None:
-        """What goes out, None where it is lost."""
+        """The output value, None if it is lost."""
 
 
 @dataclass(frozen=True)
 class RandomEffect(Effect):
-    """A fault that chance has a part in."""
+    """A random fault."""
 
     seed: int = parameter(0, "", "of the draws, which faults never share", at_least=0)
 
     def draw(self, k: int, seed: tuple[int, ...]) -> np.random.Generator:
-        """The draws of step k."""
+        """The random generator of step k."""
         return np.random.default_rng([self.seed, k, *seed])
 
 
@@ -124,7 +124,7 @@ class Bias(Effect):
 
 @dataclass(frozen=True)
 class Quantization(Effect):
-    """Whole numbers of `size` only, counted from the start, as an incremental encoder does.
+    """Multiples of `size` only, counted from the start, as an incremental encoder does.
     `y_k = retract(y_k-1, size round(local(y_k-1, x) / size))`.
     """
 
@@ -137,7 +137,7 @@ class Quantization(Effect):
 
 @dataclass(frozen=True)
 class Delay(Effect):
-    """What was there `size` seconds before, between two steps on the way from one to the other."""
+    """The value of `size` seconds before, interpolated between two steps."""
 
     default: ClassVar[str] = MEASUREMENTS
     size: float = parameter(1.0, "s", "how late", at_least=0.0)
@@ -157,8 +157,8 @@ class Delay(Effect):
 
 @dataclass(frozen=True)
 class Jitter(RandomEffect):
-    """A delay that is drawn anew in every step, uniformly up to `size`; nothing that is older than
-    what came before is used.
+    """A delay that is drawn in every step, uniformly up to `size`; a value older than the last
+    output is not used.
     """
 
     default: ClassVar[str] = MEASUREMENTS
@@ -174,8 +174,8 @@ class Jitter(RandomEffect):
 
 @dataclass(frozen=True)
 class Dropout(RandomEffect):
-    """Messages that are lost with the probability `size`, but for the first: no measurement, so no
-    new command; or no command, so the actuators go on with the one before.
+    """Messages, except the first, are lost with the probability `size`. Without a measurement
+    there is no new command; without a command the actuators keep the last one.
     """
 
     default: ClassVar[str] = MEASUREMENTS
@@ -206,7 +206,7 @@ class Lag(Effect):
 
 @dataclass(frozen=True)
 class Saturation(Effect):
-    """An actuator weaker than the model says. `y = clip(x, -size, size)`."""
+    """An actuator with lower limits than the model's. `y = clip(x, -size, size)`."""
 
     default: ClassVar[str] = COMMANDS
     of_inputs_only: ClassVar[bool] = True
@@ -218,7 +218,7 @@ class Saturation(Effect):
 
 @dataclass(frozen=True)
 class DeadBand(Effect):
-    """An actuator that does nothing for a small command. `y = 0 if |x| < size else x`."""
+    """An actuator without effect for small commands. `y = 0 if |x| < size else x`."""
 
     default: ClassVar[str] = COMMANDS
     of_inputs_only: ClassVar[bool] = True
@@ -230,7 +230,7 @@ class DeadBand(Effect):
 
 @dataclass(frozen=True)
 class Stuck(Effect):
-    """Stays at the last value before its start."""
+    """The value stays at the last one before the start of the fault."""
 
     default: ClassVar[str] = COMMANDS
 
@@ -240,7 +240,7 @@ class Stuck(Effect):
 
 @dataclass(frozen=True)
 class Lost(Effect):
-    """An actuator without effort; what is moved at will stays where it is."""
+    """An actuator without effort; prescribed coordinates stay where they are."""
 
     default: ClassVar[str] = COMMANDS
     of_inputs_only: ClassVar[bool] = True
@@ -269,8 +269,8 @@ EXAMPLE = "delay=0.005 or positions:noise=0.001,seed=2"
 
 @dataclass(frozen=True)
 class Fault:
-    """An `effect` on the target of that name: measurements, positions, velocities or commands, or
-    one coordinate, velocity or input of a scenario.
+    """An `effect` on a target by name: measurements, positions, velocities, commands, or one
+    coordinate, velocity or input of a scenario.
     """
 
     target: str
@@ -282,7 +282,7 @@ class Fault:
         return next(name for name, made in KINDS.items() if made is type(self.effect))
 
     def __str__(self) -> str:
-        """As `parse` reads it, without what is as usual."""
+        """The text that `parse` reads, without values equal to their defaults."""
         given, usual = declarations(self.effect), declarations(type(self.effect)())
         size = "".join(f"={entry.value!r}" for entry in given if entry.name == "size")
         more = "".join(

@@ -21,6 +21,7 @@ def on_frames(model: Multibody, frames: Iterable[str]) -> tuple[ForceTarget, ...
 
 def _on_frame(model: Multibody, name: str) -> ForceTarget:
     def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
+        # generalized force: gradient of the virtual power by the virtual velocity
         virtual = ca.SX.sym("virtual", model.space.nw)
         k = model.kinematics(q, virtual)
         power = ca.dot(w[:3], k.velocity(name)) + ca.dot(w[3:], k.angular_velocity(name))

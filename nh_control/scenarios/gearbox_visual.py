@@ -1,4 +1,4 @@
-"""What the continuous gearbox looks like."""
+"""Visual model of the continuous gearbox."""
 
 from __future__ import annotations
 

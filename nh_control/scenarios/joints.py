@@ -1,4 +1,4 @@
-"""What scenarios of joints share: initial errors, and references that end at rest."""
+"""Shared parts of the scenarios with joints: initial errors, references that end at rest."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def perturbed(
 
 
 def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:
-    """The trajectory with the equilibrium (x, u), which it reaches but for round-off, for its last
+    """The trajectory with the equilibrium (x, u), which it reaches up to round-off, as its last
     step.
     """
     states = np.vstack([trajectory.states[:-1], x, x])

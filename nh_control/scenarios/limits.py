@@ -1,4 +1,4 @@
-"""Where a run is out of control, by what a scenario declares."""
+"""Safety limits of a scenario: beyond them a robot counts as out of control."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SafetyLimits:
-    """What no run of a robot should exceed, by which trackers of hardware disarm unless they are
-    told others.
+    """Limits at which trackers of hardware disarm, unless their parameters set others.
 
-    error         largest number of the configuration's tracking error, of those that have a weight
-                  (m, rad); 0 follows from the perturbation, see `error_limit`
-    saturation_s  how long inputs may be saturated without a pause (s)
-    ranges        of joints and bodies, NAME:LOW:HIGH (m, rad)
+    error         largest component of the configuration's tracking error, among those with a
+    weight (m, rad); 0 derives it from the perturbation, see `error_limit` saturation_s  how long
+    inputs may be saturated without interruption (s) ranges        of joints and bodies,
+    NAME:LOW:HIGH (m, rad)
     """
 
     error: float = 0.0

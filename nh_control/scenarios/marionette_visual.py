@@ -1,4 +1,4 @@
-"""What the marionette looks like."""
+"""Visual model of the marionette."""
 
 from __future__ import annotations
 

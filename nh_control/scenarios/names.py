@@ -1,4 +1,4 @@
-"""Names that are not declared."""
+"""The error for a name that is not declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pendulum looks like: it swings in the x-z plane."""
+"""Visual model of a pendulum: it swings in the x-z plane."""
 
 from __future__ import annotations
 

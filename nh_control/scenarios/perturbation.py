@@ -1,4 +1,4 @@
-"""Initial errors: what all scenarios' have in common, and those that several scenarios share."""
+"""Perturbations: the initial errors of runs, those that several scenarios share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nh_control.mechanics.parameters import Parameters, parameter
 
 
 def initial_error(unit: str, description: str) -> Any:
-    """A field of a perturbation: an initial error, of either sign, 0 unless told."""
+    """A field of a perturbation: an initial error of either sign, 0 by default."""
     return parameter(0.0, unit, description, above=-math.inf)
 
 
@@ -36,8 +36,8 @@ class SeededPerturbation(Parameters):
     seed: int
 
     def draw_direction_and_signs(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Horizontal direction (2) of an error in position and n signs: to the left and positive,
-        or drawn from the seed.
+        """Horizontal direction (2) of an error in position and n signs: left and positive for a
+        negative seed, else drawn from the seed.
         """
         if self.seed < 0:
             return np.array([0.0, 1.0]), np.ones(n)
@@ -56,7 +56,7 @@ class SeededPerturbation(Parameters):
 
 @dataclass(frozen=True)
 class Displacement(SeededPerturbation):
-    """The initial error of a scenario that declares none of its own."""
+    """The initial error of scenarios that do not declare another."""
 
     displacement: float = initial_error(
         "m, rad", "change of every local coordinate of the configuration"
@@ -86,11 +86,11 @@ def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Displacement) 
 def perturb_state(
     model: DiscreteSystem, x: np.ndarray, change: np.ndarray, momentum: float, signs: np.ndarray
 ) -> np.ndarray:
-    """State x (nx) with its configuration changed by `change` (nv) and every momentum by its
-    fraction `momentum`, both with their `signs` (ndx).
+    """State x (nx) with its configuration changed by `change` (nv) and every momentum changed by
+    the fraction `momentum` of its value, both with their `signs` (ndx).
 
-    Prescribed coordinates stay where they are; holonomic constraints are met again by the least
-    motion. Raises NotConsistent if they cannot be.
+    Prescribed coordinates do not change; a least-norm correction restores the holonomic
+    constraints. Raises NotConsistent if it cannot.
     """
     system = model.system
     nq, nv, n = system.space.nq, system.space.nv, system.n_rho

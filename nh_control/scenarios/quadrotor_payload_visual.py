@@ -1,4 +1,4 @@
-"""What quadrotors with a payload look like."""
+"""Visual model of quadrotors with a payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a roller racer looks like."""
+"""Visual model of a roller racer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rolling ball looks like."""
+"""Visual model of a rolling ball."""
 
 from __future__ import annotations
 

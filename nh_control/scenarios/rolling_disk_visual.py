@@ -1,4 +1,4 @@
-"""What a rolling disk looks like."""
+"""Visual model of a rolling disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a satellite with reaction wheels looks like."""
+"""Visual model of a satellite with reaction wheels."""
 
 from __future__ import annotations
 

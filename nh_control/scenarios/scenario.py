@@ -1,4 +1,4 @@
-"""What a scenario declares, and the validated construction of its model, plant, reference and
+"""The declaration of a scenario, and the validated construction of its model, plant, reference and
 tracker.
 """
 
@@ -73,9 +73,9 @@ class BodyState:
 
 @dataclass(frozen=True)
 class MonitoredOutput:
-    """What else is worth watching, one value for each of `names`, in `unit`:
-    `values(parameters, q, v, u, external)`, with external forces by the names of their targets;
-    one at or below `minimum` is `warning`.
+    """A monitored output with one value for each of `names`, in `unit`:
+    `values(parameters, q, v, u, external)`, with external forces by the names of their targets.
+    A value at or below `minimum` raises the `warning`.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What a snakeboard looks like."""
+"""Visual model of a snakeboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the body of the Suslov problem looks like."""
+"""Visual model of the body of the Suslov problem."""
 
 from __future__ import annotations
 

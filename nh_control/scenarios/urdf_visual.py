@@ -1,4 +1,4 @@
-"""What a robot of a URDF file looks like where its meshes are not loaded: a skeleton of rods
+"""Visual model of a robot of a URDF file where its meshes are not loaded: a skeleton of rods
 between its joints and centers of mass.
 """
 

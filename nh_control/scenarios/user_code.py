@@ -1,4 +1,4 @@
-"""Code that is not this package's: loading it, and saying where in it an error arose."""
+"""Loading a user's code, with errors that name its file and line."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def load_module(name: str) -> ModuleType:
 
 @contextmanager
 def located(file: str) -> Iterator[None]:
-    """Errors that arise in a file, or in what it calls, say where in it: UserCodeError.
+    """Raise errors from a file, or from functions that it calls, as UserCodeError with its line.
 
-    Others pass, and so do all if `file` is "". A program that ends itself counts as an error.
+    Other errors pass, and all errors if `file` is "". SystemExit counts as an error.
     """
     try:
         yield

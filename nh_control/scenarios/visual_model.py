@@ -1,6 +1,4 @@
-"""What a scenario looks like: solids fixed to moving frames, cables between frames, arrows of
-inputs.
-"""
+"""Visual models of scenarios: solids on moving frames, cables between frames, arrows of inputs."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ WOOD, STEEL, RUBBER, ORANGE, BLUE = (
 
 @dataclass(frozen=True)
 class Pose:
-    """Where a frame is: `position` (3) in m and `rotation` (3, 3), whose columns are its axes, in
-    the scenario's parent frame.
+    """The pose of a frame: `position` (3) in m and `rotation` (3, 3), whose columns are its axes,
+    in the scenario's parent frame.
     """
 
     position: np.ndarray
@@ -104,7 +102,7 @@ class VisualModel:
 def balls(
     parent: str, poses: Callable[[Any, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
 ) -> VisualModel:
-    """What is drawn of frames of which nothing better is known; the first leaves a trail."""
+    """The default visual model: a ball for every frame; the first one leaves a trail."""
     frames = tuple(frames)
     return VisualModel(
         parent,
