@@ -1,5 +1,5 @@
-"""A plant under a controller from step to step: whole loops of a tracker's law run natively,
-everything else from Python, with the same results to the bit.
+"""Closed loops of a plant and a controller. Loops of an LqrTracker run in native code, others in
+Python; both give the same bits.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics import newton
 
 CHUNK = 200
-"""Steps of one native call, between which Python sees interrupts."""
+"""Steps of one native call; Python handles interrupts between the calls."""
 
 
 @dataclass(frozen=True)
 class LoopRecord:
-    """What is kept of a loop: at every `every`-th node the model's states (rows + 1, nx) and
-    errors (rows + 1, ndx), the inputs (rows, nu) from there on, and which of them were saturated
-    in a step until the next one, (rows, nu).
+    """The recorded data of a loop: at every `every`-th node the model's states (rows + 1, nx) and
+    errors (rows + 1, ndx), the inputs (rows, nu) of the step from there, and which inputs were
+    saturated in any step until the next recorded node, (rows, nu).
 
-    Of the plant the states at all nodes (N + 1, plant.nx) and those before the last substep of
-    every step (N, plant.nx), unless these arrays are empty.
+    Unless these arrays are empty, also the plant's states at all nodes (N + 1, plant.nx) and
+    before the last substep of every step (N, plant.nx).
     """
 
     every: int
@@ -43,7 +43,7 @@ class LoopRecord:
 
     @classmethod
     def empty(cls, plant: DiscreteSystem, model: DiscreteSystem, steps: int) -> LoopRecord:
-        """Room for all there is."""
+        """Arrays for all data of `steps` steps."""
         return cls(
             1,
             np.empty((steps + 1, model.nx)),
@@ -56,11 +56,11 @@ class LoopRecord:
 
 
 class ClosedLoopRunner:
-    """The closed loop of a plant at its state x0 and a controller, `substeps` of whose steps make
-    one of the controller's model, with external forces (N, plant.nu - model.nu); without
-    `feedback` under the reference's inputs alone. `k` is the number of steps taken.
+    """The closed loop of a plant, from its state x0, and a controller. `substeps` steps of the
+    plant make one step of the controller's model; `external` are external forces (N, plant.nu -
+    model.nu). Without `feedback` the inputs are the reference's. `k` is the number of steps taken.
 
-    It belongs to one thread.
+    Not thread-safe.
     """
 
     def __init__(
@@ -83,9 +83,8 @@ class ClosedLoopRunner:
         self._native = self._natively()
 
     def run(self, watch: Callable[[int], bool] = lambda k: False) -> None:
-        """All steps there is an external force for, or until `watch(k)`, which is asked before
-        step k and, in native loops, every CHUNK steps; raises StepFailed, and ValueError where a
-        value is not finite.
+        """Run all N steps, or until `watch(k)` is true; it is called before step k, in native
+        loops every CHUNK steps. Raises StepFailed, and ValueError for a value that is not finite.
         """
         steps = len(self._external)
         while self.k < steps and not watch(self.k):
@@ -94,7 +93,7 @@ class ClosedLoopRunner:
         self._observe()
 
     def _observe(self) -> Command:
-        """The command at the present node, which is noted."""
+        """The command at the present node; records state and error."""
         state, (row, more) = convert(self._x, self._plant, self._model), self._row
         command = self._controller.command(self.k, state, self._memory)
         if not more:
@@ -124,7 +123,9 @@ class ClosedLoopRunner:
         record.plant_states[self.k : self.k + 1] = x1
 
     def _natively(self) -> Callable[[int], bool] | None:
-        """`steps(end)`: native steps up to number `end`; whether all could be taken."""
+        """A function `steps(end)` that takes native steps up to number `end` and returns whether
+        all succeeded; None if the loop cannot run natively.
+        """
         tracker, plant, model = self._controller, self._plant, self._model
         if not isinstance(tracker, LqrTracker) or (routine := native_steps()) is None:
             return None
@@ -173,7 +174,7 @@ class _Memory:
         self.arrays = self._d, self._predicted, self._stage
 
     def set(self, memory: DisturbanceEstimate | None) -> None:
-        """Put it in the arrays."""
+        """Write the memory to the arrays."""
         self._stage[0] = 0
         if memory is not None:
             self._d[:], self._stage[0] = memory.disturbance, 1
@@ -181,7 +182,7 @@ class _Memory:
                 self._predicted[:], self._stage[0] = memory.predicted, 2
 
     def get(self) -> DisturbanceEstimate | None:
-        """What is in the arrays."""
+        """The memory from the arrays."""
         if self._stage[0] == 0:
             return None
         predicted = self._predicted.copy() if self._stage[0] == 2 else None

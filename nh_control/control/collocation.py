@@ -33,20 +33,21 @@ def collocate(
     verbose: bool = False,
 ) -> Optimum:
     """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`,
-    the guess's first state and the limits, by IPOPT.
+    the guess's first state and the limits, by IPOPT (DMOC: Ober-Bloebaum, Junge and Marsden 2011).
 
-    States are sought as `x_k = retract(guess_k, dx_k)`, so they never leave their manifold. With a
-    state `end` (nx) the last state must have
-    `local(end, x_N) = 0` in the tangent coordinates `fixed` (all if not given). The guess need not
-    be feasible; from one close to the optimum a small
-    `barrier_start` (weight of IPOPT's barrier) saves iterations. The result satisfies the
-    equations to `tolerance`; if IPOPT did not converge the `reason` is what it returned, and the
-    trajectory is where it stopped, feasible or not. Limits, and the domain of the model, hold from
-    the second state on, for states of the result, not of every iterate. IPOPT is silent unless
-    `verbose`. Raises ValueError for unknown names, wrong shapes and guesses that are no states.
+    The states are `x_k = retract(guess_k, dx_k)` with variables dx_k, so they stay on their
+    manifold. With a state `end` (nx) the last state must satisfy `local(end, x_N) = 0` in the
+    tangent coordinates `fixed` (all by default). The guess need not be feasible; for a guess close
+    to the optimum a small `barrier_start` (first weight of IPOPT's barrier) saves iterations. The
+    result satisfies the equations to `tolerance`. If IPOPT does not converge, `reason` is its
+    return status and the trajectory its last iterate, feasible or not. Limits and the domain of
+    the model hold from the second state on, for the result, not for every iterate. IPOPT prints
+    nothing unless `verbose`. Raises ValueError for unknown names, wrong shapes and guesses whose
+    states are not on the manifold.
     """
     _require_fitting(dsys, guess)
     guess = _on_manifold(dsys, guess)
+    # variables of the program: local coordinates dx of states, inputs u, unknowns z of the steps
     x, u, z = (
         ca.MX.sym(name, n, len(guess))
         for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
@@ -68,6 +69,7 @@ def collocate(
             "print_time": False,
         },
     )
+    # bounds of the variables: limits of the inputs
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
     box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
     start, bounded = _start(dsys, guess), {"lbx": box[:, 0], "ubx": box[:, 1]}
@@ -99,28 +101,28 @@ def _require_fitting(dsys: DiscreteSystem, guess: Trajectory) -> None:
 
 
 def _on_manifold(dsys: DiscreteSystem, guess: Trajectory) -> Trajectory:
-    """The guess with its states after the first one brought to their manifold."""
-    still = np.zeros(dsys.ndx)
-    there = np.array([dsys.state_space.retract(state, still) for state in guess.states[1:]])
-    if not np.isfinite(there).all():
-        k = 1 + int(np.flatnonzero(~np.isfinite(there).all(axis=1))[0])
+    """The guess with all states but the first projected on their manifold."""
+    zero = np.zeros(dsys.ndx)
+    states = np.array([dsys.state_space.retract(state, zero) for state in guess.states[1:]])
+    if not np.isfinite(states).all():
+        k = 1 + int(np.flatnonzero(~np.isfinite(states).all(axis=1))[0])
         raise ValueError(
             f"{dsys}: node {k} of the guess is near no state: {guess.states[k].tolist()}; give "
             f"one that is closer to the manifold"
         )
-    return replace(guess, states=np.vstack([guess.states[:1], there]))
+    return replace(guess, states=np.vstack([guess.states[:1], states]))
 
 
 def _start(dsys: DiscreteSystem, guess: Trajectory) -> np.ndarray:
     """The variables (dx, u, z) of the program at the guess."""
     unknowns = [_unknowns(dsys, x, u) for x, u in zip(guess.states, guess.inputs)]
-    still = np.zeros(len(guess) * dsys.ndx)
-    return np.concatenate([still, guess.inputs.ravel(), *unknowns])
+    no_change = np.zeros(len(guess) * dsys.ndx)
+    return np.concatenate([no_change, guess.inputs.ravel(), *unknowns])
 
 
 def _unknowns(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The unknowns with which to start a step; zero, where Newton starts as well, if the guess is
-    where no step is possible.
+    """Initial values of the unknowns of a step; zero, as for Newton's method, if no step is
+    possible from the guess.
     """
     try:
         return dsys.unknowns(x, u)
@@ -129,7 +131,7 @@ def _unknowns(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
-    """The guess's first state and the others, moved by dx, as columns."""
+    """The guess's first state and `retract(guess_k, dx_k)` for the others, as columns."""
     x, d = ca.SX.sym("x", dsys.nx), ca.SX.sym("d", dsys.ndx)
     retract = ca.Function("retract", [x, d], [dsys.state_space.retract(x, d)]).map(len(guess))
     return ca.horzcat(ca.DM(guess.states[0]), retract(ca.DM(guess.states[1:].T), dx))
@@ -170,19 +172,19 @@ def _constraints(
 
 
 def resample(trajectory: Trajectory, h: float) -> Trajectory:
-    """The trajectory on a grid of step h (s): stored states interpolated, inputs held; a guess,
-    not feasible.
+    """The trajectory on a grid of step h (s), as a guess that is not feasible: stored states are
+    interpolated linearly, inputs are constant over the old steps.
     """
     steps = round(trajectory.duration / h)
-    at = np.minimum(h * np.arange(steps + 1), trajectory.duration)
+    times = np.minimum(h * np.arange(steps + 1), trajectory.duration)
     states = np.stack(
-        [np.interp(at, trajectory.times, column) for column in trajectory.states.T], axis=1
+        [np.interp(times, trajectory.times, column) for column in trajectory.states.T], axis=1
     )
-    held = np.minimum((at[:-1] + h / 2) // trajectory.h, len(trajectory) - 1).astype(int)
+    old_step = np.minimum((times[:-1] + h / 2) // trajectory.h, len(trajectory) - 1).astype(int)
     return Trajectory(
         h,
         states,
-        trajectory.inputs[held],
+        trajectory.inputs[old_step],
         trajectory.state_names,
         trajectory.input_names,
         trajectory.name,

@@ -1,4 +1,4 @@
-"""A tracker's feedback as arrays, and whole steps of its closed loop in native code."""
+"""The feedback law of a tracker as arrays, for closed loops in native code."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class FeedbackLaw:
     with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, n_rho) or
     None, where nothing is estimated with the `gain`, limits (nu, 2).
 
-    Past the end the last of them `hold`, or forces are zero and prescribed coordinates stay, as of
-    the reference alone; what is damped there is no such law.
-    `impulses` (N + 1, n_holonomic) are those of the targets, None where there are none.
+    Past the end the last gain and target `hold`, or forces are zero and prescribed coordinates
+    stay; damping past the end is not part of this law. `impulses` (N + 1, n_holonomic) are the
+    constraint impulses of the targets, None without holonomic constraints.
     """
 
     targets: np.ndarray
@@ -70,7 +70,7 @@ class FeedbackLaw:
 
     @cached_property
     def feedforward_alone(self) -> FeedbackLaw:
-        """The inputs of the reference, whatever the state."""
+        """The law without feedback: the inputs of the reference."""
         free = np.tile([-np.inf, np.inf], (len(self.limits), 1))
         return replace(self, K=np.zeros_like(self.K), K_d=None, limits=free, hold=False)
 
@@ -88,8 +88,8 @@ class FeedbackLaw:
 
 
 def matrix_vector_product(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`a x` (m) for a (m, n), every sum in the order of the indices, as native loops take it: the
-    bits do not depend on a library for linear algebra.
+    """`a x` (m) for a (m, n), with sums in the order of the indices as in native loops; so the
+    bits do not depend on the BLAS library.
     """
     return np.add.accumulate(a * x, axis=1)[:, -1] if len(x) else np.zeros(len(a))
 

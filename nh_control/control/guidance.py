@@ -36,13 +36,13 @@ SAMPLES = 100
 
 
 class Guidance:
-    """The present reference and the path it follows, from which every accepted goal or trajectory
-    goes on; a refused one leaves them as they are.
+    """The present reference and its path; every accepted goal or trajectory continues from them, a
+    refused one does not change them.
 
-    Steps count from the start of the present reference, and a new one begins at the step k at
-    which it leaves that; k may lie ahead, which leaves time for planning. Goals are reached with
-    at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of the inputs,
-    which feedback needs as well.
+    Steps count from the start of the present reference; a new reference begins at the step k at
+    which it leaves the present one. k may lie ahead, which gives time for planning. Goals are
+    reached with at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of
+    the inputs, which feedback needs as well.
     """
 
     def __init__(
@@ -62,18 +62,18 @@ class Guidance:
         """Reference that leaves the present one at step k and comes to rest with the payload at
         `position` (3) in m, as fast as acceleration and margin allow.
 
-        The path is a stop and, superposed, a way from rest to rest, so any distance can be gone
-        gently. Raises InfeasiblePath with the reason, and ValueError for a step below 0.
+        The path is the sum of a stop and of a path from rest to rest, so it stays gentle over any
+        distance. Raises InfeasiblePath with the reason, and ValueError for a step below 0.
         """
         goal = np.asarray(position, dtype=float)
         if goal.shape != (3,) or not np.isfinite(goal).all():
             raise InfeasiblePath(f"a goal is a finite position (3) in m, got {goal.tolist()}")
         jet = self._jet(k)
         stop = self._gentle(partial(paths.stop, jet))
-        way = goal - stop.jets([stop.duration])[0, 0]
+        distance = goal - stop.jets([stop.duration])[0, 0]
         path = self._gentle(
             lambda duration: paths.superpose(
-                stop, paths.through([0.0, duration], [np.zeros(3), way])
+                stop, paths.through([0.0, duration], [np.zeros(3), distance])
             )
         )
         try:

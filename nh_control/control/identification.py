@@ -1,5 +1,5 @@
-"""Physical parameters from measured configurations: least squares over short pieces of a motion,
-on a system's exact derivatives by its parameters.
+"""Identification of physical parameters from measured configurations: least squares by multiple
+shooting over short segments of a motion, with exact derivatives by the parameters.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ SEGMENT_S = 0.5
 """Length of the pieces into which a motion is cut."""
 MAX_ITERATIONS, SETTLED = 20, 1e-10
 RANK = 1e-6
-"""Ratio of effects of parameters, or of singular values, that is none."""
+"""Ratio of parameter effects, or of singular values, below which a parameter is not identifiable.
+"""
 NO_EFFECT = 1e-9
 """Root mean square, in m and rad, of what a parameter of twice the size changes, that is none."""
 UNCERTAIN = 0.5
 """Standard deviation over the value from which on a parameter is not determined."""
 EXACT: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 100}
 ROUGH: dict[str, Any] = {"xtol": 1e-6, "ftol": 1e-8, "gtol": 1e-12, "max_nfev": 20}
-"""When the search ends; a step that is divided at another time is another step, a little."""
+"""Stopping criteria. With an unknown delay they are rougher: a step divided at another time
+differs slightly.
+"""
 DELAY = "the inputs' delay"
 SHIFT = 0.05
 """Part of a step by which inputs are shifted to see what they would do later."""
@@ -107,12 +110,12 @@ def identify(
     """Parameters p and initial states x_s of all pieces that minimize the sum of
     `|local(q_j(x_s, p), y_j)|^2` over their measured configurations y_j, noise alike in all.
 
-    The states are eliminated, `J = J_p - J_x J_x^+ J_p`, from the exact derivatives of the steps,
-    `X <- A X, S <- A S + P`; local coordinates count as differences, which they are but for terms
-    of the residuals' size. The covariance is `s^2 (J^T J)^{-1} (1 + r) / (1 - r)`, s^2 the mean
-    square of what remains and r >= 0 the correlation of one residual with the next, as if they
-    were an autoregressive process; what a wrong model does to the values themselves it cannot
-    tell.
+    The initial states are eliminated, `J = J_p - J_x J_x^+ J_p` (variable projection, Golub and
+    Pereyra 1973), with the exact sensitivities `X <- A X, S <- A S + P` of the steps; derivatives
+    of `local` are those of a difference, up to terms of the size of the residuals. The covariance
+    is `s^2 (J^T J)^{-1} (1 + r) / (1 - r)`, with the mean square s^2 of the residuals and the
+    correlation r >= 0 of a residual with the next one, as for a first-order autoregressive
+    process. It does not include the bias of a wrong model.
 
     Where it is not known when inputs act, `pieces` is a function of their delay in s, which is
     estimated as well: what a delay of 1 ms does looks like other masses. Raises NotIdentifiable,
@@ -249,7 +252,7 @@ class _Fit:
         if without:
             raise NotIdentifiable(
                 f"{self._dsys}: {', '.join(without)} had no effect on this motion; leave out, or "
-                "record a motion in which it has"
+                "record a motion on which it has an effect"
             )
         _, values, directions = np.linalg.svd(J / sizes, full_matrices=False)
         if values[-1] <= RANK:
@@ -309,6 +312,7 @@ def _shot(
     for q, inputs in zip(piece.q, [(), *piece.inputs]):
         for u, duration_s in inputs:
             for step in split_into_steps(dsys, duration_s):
+                # sensitivities by the initial state and by the parameters
                 lin = step.linearize(x, u, names)
                 x, X, S = lin.x1, lin.A @ X, lin.A @ S + lin.P
         rows.append(_residual(dsys, x, q))

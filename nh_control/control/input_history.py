@@ -1,4 +1,4 @@
-"""Which inputs acted when, and where they lead."""
+"""The history of inputs, and predictions of states by it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nh_control.discrete.system import DiscreteSystem
 
 NANOSECONDS = 1_000_000_000
 KEPT = 1000
-"""Inputs that are kept: more than can act between two states."""
+"""Default length of the history: more inputs than can act between two states."""
 SHORTEST = 1e-3
-"""Part of a step by which a piece of time may differ from whole ones."""
+"""Tolerance, as a fraction of a step, for a duration to count as whole steps."""
 
 Inputs = Iterable[tuple[np.ndarray, float]]
 """Inputs (nu) in turn, each with the time (s) for which it acts."""
 
 
 class InputHistory:
-    """Inputs u (nu) with the times (ns) from which they act, the last `kept` of them (None: all);
-    before the first, none do, so `idle` (nu) does.
+    """Inputs u (nu) with the times (ns) from which they act: the last `kept` of them (None: all).
+    Before the first one the input is `idle` (nu).
     """
 
     def __init__(self, idle: np.ndarray, kept: int | None = KEPT):
@@ -33,13 +33,13 @@ class InputHistory:
         self._entries: deque[tuple[int, np.ndarray]] = deque(maxlen=self._kept)
 
     def add(self, time_ns: int, u: np.ndarray) -> None:
-        """The input u acts from a time on, instead of all that were to act later."""
+        """Add the input u that acts from a time on; it replaces all inputs from that time on."""
         while self._entries and self._entries[-1][0] >= time_ns:
             self._entries.pop()
         self._entries.append((time_ns, u))
 
     def between(self, begin_ns: int, end_ns: int) -> Iterator[tuple[np.ndarray, float]]:
-        """Inputs that act from `begin_ns` to `end_ns`, in turn, each with its time in s."""
+        """Inputs that act from `begin_ns` to `end_ns`, in order, each with its duration in s."""
         at, u = begin_ns, self._idle
         for time_ns, after in self._entries:
             if time_ns > at:
@@ -55,7 +55,7 @@ class InputHistory:
 
 
 def split_into_steps(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem]:
-    """The system with the steps that make up a duration: whole ones and a shorter last one."""
+    """The system once for every step of a duration: whole steps, then a shorter last one."""
     whole = int(duration_s / dsys.h + SHORTEST)
     for _ in range(whole):
         yield dsys

@@ -70,8 +70,8 @@ _STEP = [comb(ORDER + k, k) * comb(2 * ORDER + 1, ORDER - k) * (-1) ** k for k i
 
 
 def cruise(t: ca.SX, duration: float, ramp: float, from_rest: bool = True) -> ca.SX:
-    """Path parameter in s that runs at rate 1 but starts (unless `from_rest` is False) and ends at
-    rest, each within `ramp` s; constant after `duration`.
+    """Path parameter in s with rate 1 that starts (unless `from_rest` is False) and ends at rest,
+    with ramps of `ramp` s; constant after `duration`.
 
     It ends at `duration - ramp`, or at `duration - ramp / 2` if not from rest. Raises ValueError
     for a ramp that does not fit twice.
@@ -183,11 +183,12 @@ def through(
 
 
 def stop(jet: ArrayLike, duration: float) -> Path:
-    """Path from position and six derivatives `jet` (7, 3) to rest, on whose way the velocity is
-    the polynomial of least degree.
+    """Path from position and six derivatives `jet` (7, 3) to rest, with the velocity polynomial of
+    least degree that meets both ends (Hermite interpolation).
     """
     m, jet = ORDER, np.asarray(jet, dtype=float)
-    way = sum(
+    # stopping distance: the integral of that polynomial
+    distance = sum(
         factorial(m)
         * factorial(2 * m - j)
         / (factorial(2 * m) * factorial(m - j) * factorial(j))
@@ -195,7 +196,7 @@ def stop(jet: ArrayLike, duration: float) -> Path:
         * jet[j]
         for j in range(1, m + 1)
     )
-    return through([0.0, duration], [jet[0], jet[0] + way], start=jet[1:])
+    return through([0.0, duration], [jet[0], jet[0] + distance], start=jet[1:])
 
 
 def superpose(first: Path, second: Path) -> Path:

@@ -1,5 +1,5 @@
-"""Changes of the reference while it is tracked: a sequence of legs, and a replanner that plans the
-next leg beside the control loop.
+"""Changes of the reference during a run: a sequence of legs, and a replanner that plans the next
+leg in a thread beside the control loop.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import all_finite
 
 LEAD_S = 1.0
-"""How far ahead the first leg is planned, until it is known how long planning takes."""
+"""Lead time of the first plan, before the duration of planning is known."""
 ATTEMPTS = 5
-"""How often a leg is planned that was not ready in time, each time further ahead."""
+"""Attempts to plan a leg that is not ready in time, each with a longer lead time."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class ReferenceLeg:
 
 
 class ReferenceSequence:
-    """A controller along legs: at step k it is that of the last leg that has started. Legs that
-    are over are forgotten.
+    """A controller for a sequence of legs: at step k the tracker of the last leg that has started
+    gives the command. Legs that are over are dropped.
 
-    Not thread-safe: one thread owns a sequence; others may ask for `leg`.
+    Not thread-safe: one thread owns a sequence; others may call `leg`.
     """
 
     def __init__(self, tracker: LqrTracker, guidance: Guidance | None = None):

@@ -1,5 +1,5 @@
-"""Many runs of a discrete system in one call, on all processors: in open loop, or under a
-tracker.
+"""Many runs of a discrete system in one call, on all processors, in open loop or under a
+controller.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from nh_control.discrete.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What came out of R runs of N steps of `dsys`, of which every `every`-th node is kept, rows =
-    N / every: states (R, rows + 1, nx) and the inputs (R, rows, nu) from there on.
+    """The results of R runs of N steps of `dsys`, at every `every`-th node, rows = N / every:
+    states (R, rows + 1, nx) and the inputs (R, rows, nu) from there on.
 
-    Under a controller also tracking errors (R, rows + 1, ndx), and `saturated` (R, rows, nu),
-    which inputs met a limit until the next node; in open loop there are no errors, (R, rows + 1,
-    0), and nothing is saturated. `steps` (R) says how many steps every run took, `failures` why it
-    ended before its last one, by the run's number; the numbers after that are NaN.
+    Under a controller also tracking errors (R, rows + 1, ndx), and `saturated` (R, rows, nu):
+    inputs that reached a limit until the next recorded node. In open loop the errors have shape
+    (R, rows + 1, 0) and nothing is saturated. `steps` (R) are the steps that each run took;
+    `failures` has, by the run's number, the error that ended it; the numbers after it are NaN.
     """
 
     dsys: DiscreteSystem

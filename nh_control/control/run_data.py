@@ -1,4 +1,4 @@
-"""What differs between the runs of a rollout: parameters, forces from outside."""
+"""The data of each run of a rollout: parameters and external forces."""
 
 from __future__ import annotations
 
