@@ -146,14 +146,14 @@ class CommandValidator:
         values = tuple(gain * values[place] for place, gain in order)
         if not all(map(math.isfinite, values)):
             return Rejection.NOT_FINITE
-        if self._means_now(stamp, step):
+        if not self._strict and self._means_now(stamp, step):
             again = stamp == 0 == self._answered and values == self._offered
             self._accept(step, values, stamped=False, counted=not again)
             return None
         return self._check_stamp(values, stamp, step)
 
     def _means_now(self, stamp: int, step: int) -> bool:
-        if self._strict or (self._stamped and self._fresh(step)):
+        if self._stamped and self._fresh(step):
             return False
         return stamp == 0 or stamp - self.clock.stamp(step) > OTHER_CLOCK_NS
 
@@ -201,14 +201,14 @@ class CommandValidator:
         return step - self._answered
 
     def _fresh(self, step: int) -> bool:
-        return self._answered >= 0 and self.age(step) < self._timeout_steps
+        return self._answered >= 0 and step - self._answered < self._timeout_steps
 
     def take(self, step: int) -> tuple[float, ...] | None:
         """Values (nu) to apply from `step` to the next: the last command while it is fresh, else
         the fallback; None means stop.
         """
         if self._fresh(step):
-            self.held_steps += self.age(step) > 0
+            self.held_steps += step > self._answered
             return self._values
         if self.fallback is Fallback.STOP:
             return None

@@ -61,7 +61,7 @@ class PlantReport:
             "energy_change_J": plant.energy - self._energy,
             "constraint_residual": plant.constraint_residual,
             **{name: value for values, _ in watched for name, value in values.items()},
-            **({} if plant.faults is None else plant.faults.report()),
+            **plant.faults.report(),
         }
         examples = validator.examples.items()
         news = {f"command rejected, {reason.value}": text for reason, text in examples}

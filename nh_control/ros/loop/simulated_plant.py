@@ -23,13 +23,13 @@ from nh_control.scenarios.fault import Fault
 
 
 class SimulatedPlant:
-    """A plant whose period `h` (s) is made of `substeps` steps of `dsys`, under inputs held over
+    """A plant whose period `h` (s) has `substeps` steps of `dsys`, under inputs that are held over
     the period.
 
-    Commands do not reach the external forces of a `disturbance`, and go through `faults`, as
-    measurements do. `advance` either
-    succeeds as a whole or leaves the state as it was. Raises ValueError for an initial state that
-    is not finite.
+    Commands and measurements pass through `faults`; external forces come from the `disturbance`.
+    `advance` succeeds as a whole or leaves the state as it was. `configuration` (nq) and
+    `velocity` (nw), trivialized, belong to the present `state` (nx). Raises ValueError for an
+    initial state that is not finite.
     """
 
     def __init__(
@@ -43,14 +43,13 @@ class SimulatedPlant:
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
-        self._disturbance, self.faults = disturbance, faults
-        self._moving: tuple[np.ndarray | None, np.ndarray] = None, np.empty(0)
+        self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
 
     def _prepare(self) -> None:
-        """Have everything compiled and loaded before time counts, by a step that is taken back."""
+        """Compile and load everything before time counts, by a step that is taken back."""
         try:
             self.advance(self.idle)
         except (StepFailed, ArithmeticError):
@@ -70,20 +69,26 @@ class SimulatedPlant:
             raise ValueError(
                 f"expected a state of {self.initial.size} finite numbers, got {state.tolist()}"
             )
-        self.step, self.state, self._before = step, state, state
+        self.step = step
+        self._set(state, state)
         self.inputs = self.idle
         self._applied = self.dsys.idle(state)
         self.external: dict[str, np.ndarray] = {}
-        if self.faults is not None:
-            self.faults.start(step, self.configuration, self.velocity, self.inputs)
+        self.faults.start(step, self.configuration, self.velocity, self.inputs)
+
+    def _set(self, before: np.ndarray, state: np.ndarray) -> None:
+        self.configuration, self.velocity = (
+            self.dsys.configuration(state),
+            self.dsys.velocity(state),
+        )
+        self._before, self.state = before, state
 
     def advance(self, u: Vector) -> None:
-        """One period under the inputs u, those that are no disturbance; raises StepFailed, or
-        ArithmeticError if the next state is not finite.
+        """One period under the commands u; raises StepFailed, or ArithmeticError if the next state
+        is not finite.
         """
         commands = np.asarray(u, dtype=float)
-        faults = self.faults
-        output = faults.inputs(self.step, commands) if faults and faults.acting else None
+        output = self.faults.inputs(self.step, commands)
         if output is not None and output.value is not None:
             commands = output.value
         inputs = commands
@@ -95,86 +100,63 @@ class SimulatedPlant:
         before, state = advance(self.dsys, self.state, inputs, self.substeps)
         if not all_finite(state):
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
-        self.state, self._before = state, before
+        self._set(before, state)
         self.inputs, self._applied, self.external = commands, inputs, external
-        if faults and output is not None:
-            faults.moved(self.step, output)
-        if faults and faults.sensed:
-            faults.measure(self.step + 1, self.configuration, self.velocity)
+        if output is not None:
+            self.faults.advanced(self.step, output)
         self.step += 1
+        self.faults.measure(self.step, self.configuration, self.velocity)
 
     @property
     def measured_step(self) -> int:
         """The last step whose measurement was not lost, so that commands can answer it."""
-        faults = self.faults
-        return self.step if faults is None or not faults.sensed else faults.measured_step
+        return self.faults.measured_step
 
     @property
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """Configuration and velocity that were measured at step `measured_step`."""
-        faults = self.faults
-        if faults is None or not faults.sensed:
-            return self.configuration, self.velocity
-        return faults.measured
+        return self.faults.measured
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Names of what disturbances may push."""
+        """Names of the targets of the disturbance."""
         return () if self._disturbance is None else self._disturbance.names
 
     def change_disturbance(
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
     ) -> None:
-        """Other disturbances from now on, which push `dsys`, at the same configuration and
-        velocity.
+        """Another disturbance from now on, of the system `dsys` with its forces, at the same
+        configuration and velocity.
         """
-        if dsys is not self.dsys:
-            self.state = self._before = convert(self.state, self.dsys, dsys)
-            self.initial = convert(self.initial, self.dsys, dsys)
-        self.dsys, self._disturbance = dsys, disturbance
+        before, self.dsys, self._disturbance = self.dsys, dsys, disturbance
+        if dsys is not before:
+            state = convert(self.state, before, dsys)
+            self._set(state, state)
+            self.initial = convert(self.initial, before, dsys)
 
     def change_faults(self, lines: FaultLines) -> None:
         """Other faults from now on."""
-        if self.faults is not None:
-            self.faults.change(lines, self.step, self.configuration, self.velocity, self.inputs)
+        self.faults.change(lines, self.step, self.configuration, self.velocity, self.inputs)
 
     @property
     def idle(self) -> np.ndarray:
-        """Inputs, those that are no disturbance, of no forces that leave prescribed coordinates
-        where they are.
-        """
+        """Commands of zero forces that hold the prescribed coordinates."""
         return self.commanded(self.dsys.idle(self.state))
 
     @property
     def damping(self) -> np.ndarray:
-        """Inputs, those that are no disturbance, that bring the motion to rest as far as they can;
-        `idle` where there are none.
-        """
+        """Commands that bring the motion to rest as far as they can, otherwise `idle`."""
         damping = damping_or_idle(self.dsys, self.state, external=self._external)
         return self.commanded(damping)
 
     def commanded(self, values: np.ndarray) -> np.ndarray:
-        """Rows of values (dsys.nu, ...) that belong to commands, not to a disturbance."""
+        """Rows of values (dsys.nu, ...) that belong to commands, not to external forces."""
         return without_external(self.dsys, values, self._external)
 
     @property
     def _external(self) -> int:
-        """Number of the forces that are a disturbance."""
+        """Number of external forces of the disturbance."""
         return 0 if self._disturbance is None else self._disturbance.n
-
-    @property
-    def configuration(self) -> np.ndarray:
-        """Configuration (nq)."""
-        return self.dsys.configuration(self.state)
-
-    @property
-    def velocity(self) -> np.ndarray:
-        """Velocity (nv), trivialized, computed once for a state."""
-        state, velocity = self._moving
-        if state is not self.state:
-            velocity = self.dsys.velocity(self.state)
-            self._moving = self.state, velocity
-        return velocity
 
     @property
     def energy(self) -> float:
@@ -183,15 +165,15 @@ class SimulatedPlant:
 
     @property
     def newton_iterations(self) -> int:
-        """Iterations of Newton's method in the last substep, 0 before the first, from wherever."""
+        """Newton iterations of the last substep; 0 if there was none since `place`."""
         if self._before is self.state:
             return 0
         return self.dsys.newton_iterations(self._before, self._applied)
 
     @property
     def constraint_residual(self) -> float:
-        """Largest residual of the discrete constraints over the last substep; 0 before the first,
-        from wherever, and without constraints.
+        """Largest residual of the discrete constraints over the last substep; 0 without
+        constraints, and if there was no substep since `place`.
         """
         if self._before is self.state:
             return 0.0
@@ -201,8 +183,8 @@ class SimulatedPlant:
 
 
 class BackupTracker:
-    """Commands of the scenario's LqrTracker along a reference of the model, for what the plant
-    measures; it knows of no goals. Gains are computed by `prepare`, or with the first command.
+    """Commands of the scenario's LqrTracker along a reference of the model, for the plant's
+    measurements; it does not follow goals. `prepare`, or the first command, computes the gains.
     """
 
     def __init__(self, scenario: Scenario, model: DiscreteSystem, reference: Trajectory):
@@ -211,13 +193,13 @@ class BackupTracker:
         self._tracker: LqrTracker | None = None
 
     def prepare(self) -> LqrTracker:
-        """Have the gains ready; raises ValueError for a system that cannot be made to track."""
+        """Compute the gains; raises ValueError for a system that cannot be stabilized."""
         if self._tracker is None:
             self._tracker = self._scenario.tracker(self._model, self._reference)
         return self._tracker
 
     def plan(self, reference: Trajectory) -> None:
-        """Another reference from the next start on."""
+        """Set the reference for the next start."""
         self._next = reference
 
     def start(self) -> None:
@@ -234,8 +216,8 @@ class BackupTracker:
 
 
 class PlantFaults:
-    """What the plant of a `model` shows and does through faults, as the loop in one process has
-    them. They may change between two steps; then their counts start anew.
+    """Faults of the sensors and actuators of a `model`'s plant, the same as those of a run in one
+    process. They may change between two steps; then their counts start anew.
 
     `measured` is the last measurement (configuration, velocity) that was not lost, of step
     `measured_step`.
@@ -245,23 +227,12 @@ class PlantFaults:
         self.lines = FaultLines.of(faults, model)
         self.measured_step = 0
 
-    @property
-    def sensed(self) -> bool:
-        """Whether there are any between the plant and what is measured."""
-        return bool(self.lines.measurements.faults)
-
-    @property
-    def acting(self) -> bool:
-        """Whether there are any between the commands and the plant."""
-        return bool(self.lines.commands.faults)
-
     def start(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """A run starts, or goes on, at step k with configuration q (nq) and velocity v (nw), as if
-        these had been there before under the inputs u (nu). This state is never lost.
+        it had been there for long under the inputs u (nu). This state is never lost.
         """
         self.change(self.lines, k, q, v, u)
-        if self.sensed:
-            self.measure(k, q, v)
+        self.measure(k, q, v)
 
     def change(
         self, lines: FaultLines, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
@@ -272,17 +243,22 @@ class PlantFaults:
         self._acted = lines.commands.start(u)
         self._tallies = Tally(lines.measurements), Tally(lines.commands)
 
-    def inputs(self, k: int, u: np.ndarray) -> FaultOutput:
-        """What the actuators make of the commands u (nu) at step k."""
+    def inputs(self, k: int, u: np.ndarray) -> FaultOutput | None:
+        """Output of the actuators for the commands u (nu) at step k, None without faults."""
+        if not self.lines.commands.faults:
+            return None
         return self.lines.commands.through(k, u, self._acted)
 
-    def moved(self, k: int, output: FaultOutput) -> None:
-        """The plant has made step k with it."""
+    def advanced(self, k: int, output: FaultOutput) -> None:
+        """The plant has made step k with this output of the actuators."""
         self._acted = output.memory
         self._tallies[1].add(k, output)
 
     def measure(self, k: int, q: np.ndarray, v: np.ndarray) -> None:
-        """The plant has come to step k at configuration q (nq) and velocity v (nw)."""
+        """Measure the configuration q (nq) and velocity v (nw) of step k."""
+        if not self.lines.measurements.faults:
+            self.measured_step, self.measured = k, (q, v)
+            return
         output = self.lines.measurements.through(k, np.concatenate([q, v]), self._sensed)
         self._sensed = output.memory
         self._tallies[0].add(k, output)
@@ -290,6 +266,6 @@ class PlantFaults:
             self.measured_step, self.measured = k, (output.value[: len(q)], output.value[len(q) :])
 
     def report(self) -> dict[str, str]:
-        """What every fault has done, by name."""
+        """The effect of every fault, by name."""
         effects = [effect for tally in self._tallies for effect in tally.effects()]
         return {f"fault {effect.fault}": str(effect) for effect in effects}

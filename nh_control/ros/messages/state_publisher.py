@@ -67,8 +67,7 @@ class StatePublisher:
             conversions.set_time(message_stamp, stamp)
         for codec in self._codecs:
             codec.write(q, v)
-        self._late_subscribers.new()  # who is there hears this
-        heard = self._late_subscribers.counts
+        heard = self._late_subscribers.count()
         for (publisher, template), subscribers in zip(self._publishers, heard):
             if subscribers:
                 publisher.publish(template.encode())

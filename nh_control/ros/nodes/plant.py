@@ -68,6 +68,7 @@ class Plant:
         self._node, self._inbox, self._exit = node, inbox, exit_
         self._parameters, self._shown = Parameters(node, PLANT), -1
         self._model = model = Model.of(self._parameters)
+        self._clock = model.clock
         self._backup = BackupTracker(model.scenario, model.dsys, model.reference)
         self._loop = self._make_loop()
         plant, prefix = self._loop.plant, frame_prefix(node, self._parameters)
@@ -129,7 +130,7 @@ class Plant:
         validator = CommandValidator(
             self._command_names(plant),
             plant.commanded(plant.dsys.system.input_bounds),
-            model.clock,
+            self._clock,
             1 if p["lockstep"] else p["command_timeout_steps"],
             Fallback(p["fallback"]),
             p["lockstep"],
@@ -216,12 +217,12 @@ class Plant:
 
     def publish(self) -> None:
         """Publish the measured and the true state; without a measurement the time only."""
-        plant, clock = self._loop.plant, self._model.clock
-        q, v = plant.configuration, plant.velocity
-        now, measured = clock.stamp(plant.step), plant.measured_step
-        if plant.step in (measured, self._shown):  # a lost one only for a late subscriber
-            seen, moving = plant.measured
-            self._states.publish(seen.tolist(), moving.tolist(), clock.stamp(measured), now)
+        plant, measured_step = self._loop.plant, self._loop.plant.measured_step
+        q, v, now = plant.configuration, plant.velocity, self._clock.stamp(plant.step)
+        if plant.step in (measured_step, self._shown):  # a lost one only for a late subscriber
+            measured_q, measured_v = plant.measured
+            stamp = now if measured_step == plant.step else self._clock.stamp(measured_step)
+            self._states.publish(measured_q.tolist(), measured_v.tolist(), stamp, now)
         else:
             self._states.publish_time(now)
         self._shown = plant.step
@@ -242,7 +243,7 @@ class Plant:
         """Publish the reference's start before a state that does not follow from the last one."""
         if self._loop.plant.step == self._loop.start_step:
             self._backup.start()
-        self._reference_start.deliver(self._model.clock.stamp(self._loop.start_step))
+        self._reference_start.deliver(self._clock.stamp(self._loop.start_step))
 
     def missing(self) -> str:
         """Why the nodes of the parameter `wait_for` do not receive the states, "" if they do."""

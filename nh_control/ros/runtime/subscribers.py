@@ -52,20 +52,17 @@ def wait_delivered(publishers: Iterable[Publisher], seconds: float) -> None:
 
 
 class LateSubscribers:
-    """Looks for subscribers that publishers had not when it last looked."""
+    """Counts the subscribers of publishers and finds those that came since the last count."""
 
     def __init__(self, publishers: Sequence[Publisher]):
         self._publishers, self._counts = publishers, [0] * len(publishers)
 
-    @property
-    def counts(self) -> Sequence[int]:
-        """Subscribers of every publisher when it last looked."""
+    def count(self) -> Sequence[int]:
+        """The subscribers of every publisher."""
+        self._counts = [publisher.get_subscription_count() for publisher in self._publishers]
         return self._counts
 
     def new(self) -> bool:
-        """Whether there are any."""
-        before, self._counts = (
-            self._counts,
-            [publisher.get_subscription_count() for publisher in self._publishers],
-        )
-        return any(now > then for now, then in zip(self._counts, before))
+        """Whether any publisher has more subscribers than at the last count."""
+        before = self._counts
+        return any(now > then for now, then in zip(self.count(), before))
