@@ -36,7 +36,7 @@ def rows() -> list[str]:
     ]
     body.append(
         f"| `{PLANT_PARAMETERS}<field>` | plant, shadow | the scenario's | Physical parameter of "
-        f"the plant, or that the shadow knows; `nh_control list SCENARIO` shows the fields. |"
+        f"the plant, or of the shadow's model; `nh_control list SCENARIO` shows the fields. |"
     )
     body.append(
         f"| `{PERTURBATION}<field>` | plant | 0, seed -1 | Initial error; `nh_control list "

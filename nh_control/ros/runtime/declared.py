@@ -28,8 +28,7 @@ SCENARIO = (
     Spec(
         "scenario",
         "snakeboard",
-        "What is simulated and controlled: a name that `nh_control list` shows, "
-        "path/to/file.py:NAME, or module:NAME.",
+        "Scenario: a name that `nh_control list` shows, path/to/file.py:NAME, or module:NAME.",
     ),
     Spec("urdf", "", "URDF file of the robot of the scenario urdf; empty is its default."),
     Spec(
@@ -43,8 +42,7 @@ SCENARIO = (
 AUTOSTART = Spec(
     "autostart",
     True,
-    "Whether the node configures and activates itself; otherwise that is left to its lifecycle "
-    "services.",
+    "Whether the node configures and activates itself; otherwise its lifecycle services do.",
 )
 
 REFERENCE = Spec(
@@ -68,7 +66,7 @@ SHARED = SCENARIO + (
     Spec(
         "frame_prefix",
         "auto",
-        "What the names of all frames begin with; auto is the namespace and a slash.",
+        "Prefix of the names of all frames; auto is the namespace and a slash.",
     ),
 )
 
@@ -116,7 +114,7 @@ PLANT = RUNNING + (
     Spec(
         "disturb",
         [],
-        f"Forces from outside, {disturbance.SYNTAX}, kinds {', '.join(disturbance.KINDS)}; "
+        f"External forces, {disturbance.SYNTAX}, kinds {', '.join(disturbance.KINDS)}; "
         "`nh_control list SCENARIO` shows the targets.",
         read_only=False,
     ),
@@ -137,8 +135,8 @@ PLANT = RUNNING + (
     Spec(
         "clock",
         "namespace",
-        "Where the simulation time goes: to clock in the node's namespace; global, to /clock, of "
-        "one plant at most; or none.",
+        "Topic of the simulation time: clock in the node's namespace; global, /clock, for one "
+        "plant at most; or none.",
         choices=("namespace", "global", "none"),
     ),
     Spec(
@@ -151,9 +149,9 @@ PLANT = RUNNING + (
     Spec(
         "fallback",
         Fallback.ZERO.value,
-        "Applied when no command is fresh: hold, the last one; zero forces; damp, which brings "
-        "the motion to rest; tracker, the plant's own copy of the tracker along the reference, "
-        "which knows of no goals; or stop, the plant pauses.",
+        "Applied when no command is fresh: hold, the last command; zero forces; damp, which "
+        "brings the motion to rest; tracker, the plant's own copy of the tracker along the "
+        "reference, without goals; or stop, the plant pauses.",
         choices=tuple(f.value for f in Fallback),
         read_only=False,
     ),
@@ -188,8 +186,8 @@ HARDWARE = (
     Spec(
         "hardware.estimator",
         "kalman",
-        "How states are made of measurements: kalman, an extended Kalman filter on the model; or "
-        "none, the last measurement alone.",
+        "Estimator of the state: kalman, an extended Kalman filter on the model; or none, the "
+        "last measurement alone.",
         choices=("kalman", "none"),
     ),
     Spec(
@@ -201,21 +199,21 @@ HARDWARE = (
     Spec(
         "hardware.acceleration",
         1.0,
-        "Accelerations by forces that the model does not know, m/s^2 and rad/s^2.",
+        "Accelerations by forces that are not in the model, m/s^2 and rad/s^2.",
         minimum=1e-9,
     ),
     Spec(
         "hardware.outlier",
         300.0,
-        "States farther from what the filter expects are refused, in standard deviations, and ten "
-        "in turn disarm; 0 is never.",
+        "States that differ more from the filter's prediction, in standard deviations, are "
+        "refused, and ten in sequence disarm; 0 is never.",
         minimum=0.0,
     ),
     Spec(
         "hardware.compensate_delay",
         True,
-        "Whether commands are for the state that the model expects when they act. The delay is "
-        "measured: states must be stamped by the clock of the tracker's host.",
+        "Whether commands are for the state that the model predicts for the time when they act. "
+        "The delay is measured: states must be stamped by the clock of the tracker's host.",
     ),
     Spec(
         "hardware.actuation_s",
@@ -259,8 +257,8 @@ HARDWARE = (
     Spec(
         "disarm.command",
         "none",
-        "What is commanded after a disarming, at every state, or 20 times a second without one: "
-        "none; zero forces; hold, the last command; damp, which brings the motion to rest.",
+        "Command after a disarming, at every state, or 20 times a second without one: none; zero "
+        "forces; hold, the last command; damp, which brings the motion to rest.",
         choices=tuple(kind.value for kind in DisarmCommand),
     ),
 )
@@ -302,7 +300,7 @@ RECORDER = SCENARIO + (
     Spec(
         "topics",
         [],
-        "Topics to record, name:package/msg/Type; empty is all that tells a run of the scenario.",
+        "Topics to record, name:package/msg/Type; empty is all topics of a run of the scenario.",
     ),
 )
 
