@@ -19,7 +19,7 @@ from nh_control.ros.loop.simulated_plant import SimulatedPlant
 
 REPUBLISH_S = 0.1
 MOST_SERVED = 20
-"""How often a step that is due may be put off by what has come."""
+"""How often messages that have arrived may delay a step that is due."""
 
 
 class Mode(str, Enum):
@@ -32,7 +32,7 @@ class Mode(str, Enum):
 
 
 class Refused(Exception):
-    """A request that makes no sense now; the message says what would."""
+    """A request that is impossible in the present mode; the message names the remedy."""
 
 
 STOPPED = "stopped by request"
@@ -231,13 +231,10 @@ class SimulationLoop:
 
     @property
     def awaited(self) -> str:
-        """What the next step waits for."""
-        if not self.awaiting:
-            return ""
-        return (
-            self._missing
-            or f"the command that answers step {self.plant.measured_step}; is the tracker running?"
-        )
+        """What the next step waits for, "" for nothing."""
+        step = self.plant.measured_step
+        answer = f"the command that answers step {step}; is the tracker running?"
+        return (self._missing or answer) if self.awaiting else ""
 
     @property
     def awaited_s(self) -> float:
@@ -261,7 +258,7 @@ class SimulationLoop:
             elif (remaining_s := self.pacer.remaining_s()) > 0:
                 self._inbox.serve(remaining_s)
             elif not self.options.lockstep and served < MOST_SERVED and self._inbox.serve(0.0):
-                served += 1  # it may be the answer, come while this thread was busy, or a request
+                served += 1  # the answer may have come while this thread was busy, or a request
             else:
                 served = 0
                 self.pacer.tick()
@@ -290,19 +287,14 @@ class SimulationLoop:
         )
         if u is None:
             self._needs_answer = True
-            self._set(
-                Mode.PAUSED,
-                f"no command for {self.validator.age(self.plant.step)} steps, fallback is stop",
-            )
+            age = self.validator.age(self.plant.step)
+            self._set(Mode.PAUSED, f"no command for {age} steps, fallback is stop")
             return
         try:
             self.plant.advance(u)
         except (StepFailed, ArithmeticError) as failure:
-            self._set(
-                Mode.FAILED,
-                f"step {self.plant.step} failed, the plant stays at the last good state: "
-                f"{failure}",
-            )
+            text = f"step {self.plant.step} failed, the plant stays at the last good state"
+            self._set(Mode.FAILED, f"{text}: {failure}")
             return
         self._needs_answer = False
         self._show()
@@ -349,7 +341,6 @@ class SimulationLoop:
 
     def _require(self, mode: Mode, what: str) -> None:
         if self.mode is not mode:
-            remedy = {Mode.RUNNING: "pause it first", Mode.PAUSED: "resume it first"}.get(
-                self.mode, "reset it first"
-            )
+            remedies = {Mode.RUNNING: "pause it first", Mode.PAUSED: "resume it first"}
+            remedy = remedies.get(self.mode, "reset it first")
             raise Refused(f"cannot {what}: the plant is {self.mode.value}; {remedy}")
