@@ -64,7 +64,7 @@ def test_somebody_is_late_who_was_not_there_at_the_last_look():
     counts = [1, 0]
     publishers = [SimpleNamespace(get_subscription_count=lambda i=i: counts[i]) for i in range(2)]
     late = LateSubscribers(publishers)
-    assert late.new() and not late.new() and list(late.counts) == [1, 0]
+    assert late.new() and not late.new() and list(late.count()) == [1, 0]
     counts[:] = [0, 1]  # one has gone, another one has come
     assert late.new()
     counts[:] = [0, 0]
