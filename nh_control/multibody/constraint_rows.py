@@ -63,7 +63,7 @@ class Row:
             type=self.kind,
             a=self.a[0],
             b=self.b[0],
-            turning=self.turning,
+            body_fixed=self.turning,
             length_q=self.length[0],
             length_v=self.length[1],
             value=self.value,

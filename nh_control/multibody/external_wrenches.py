@@ -34,7 +34,7 @@ class Push:
         return kernel_layout.WRENCH.record(
             body=self.body,
             torque=self.torque,
-            turning=self.turning,
+            body_fixed=self.turning,
             input=self.place,
             at=self.at,
             e=self.way,

@@ -1,6 +1,6 @@
 /* Holonomic constraints h(q1) = 0 (T28) and their derivatives at a node, q0 or q1. Every row is
  * between points of bodies a and b, or of the world (-1), s from the one to the other, e
- * directions fixed in the bodies (of a in the world unless it is `turning`):
+ * directions fixed in the bodies (of a in the world unless it is `body_fixed`):
  *
  *     DISTANCE     |s|^2 - value^2, the value a coordinate where it has a place
  *     ALONG_AXIS   e_a . s
@@ -93,7 +93,7 @@ static struct constraint_value evaluate_constraint(const struct tree_data *data,
     const struct body_pose *a = pose_of(data, c->a), *b = pose_of(data, c->b);
     const v4 zero = vec(0, 0, 0), at_b = b->p + combine(b->column, c->at_b);
     struct constraint_value o = {.from = a->p + combine(a->column, c->at_a),
-                                 .e_a = c->turning ? combine(a->column, c->e_a) : c->e_a};
+                                 .e_a = c->body_fixed ? combine(a->column, c->e_a) : c->e_a};
     o.s = at_b - o.from;
     const double far = a->p_size + size_of(c->at_a) + b->p_size + size_of(c->at_b);
     if (c->type == DISTANCE) {
@@ -109,7 +109,7 @@ static struct constraint_value evaluate_constraint(const struct tree_data *data,
         o.size = size_of(o.e_a) * far;
         o.force = size_of(o.e_a);
         o.torque = o.force * size_of(o.s);
-        o.on_a = wrench(c->turning ? cross(o.e_a, o.s) : zero, -o.e_a);
+        o.on_a = wrench(c->body_fixed ? cross(o.e_a, o.s) : zero, -o.e_a);
         o.on_b = wrench(cross(o.s, o.e_a), o.e_a);
     } else {
         o.e_a = combine(a->column, c->e_a);
@@ -194,9 +194,9 @@ static void constraint_wrench_derivative(const struct constraint_row *c,
         *on_a = wrench(-cross(x_a.v, force), -2.0 * s);
         *on_b = wrench(cross(at_b, force) + 2.0 * cross(o->s, s), 2.0 * s);
     } else if (c->type == ALONG_AXIS) {
-        const v4 e = c->turning ? cross(x_a.w, o->e_a) : zero,
+        const v4 e = c->body_fixed ? cross(x_a.w, o->e_a) : zero,
                  moment = cross(e, o->s) + cross(o->e_a, s);
-        *on_a = wrench((c->turning ? moment : zero) - cross(x_a.v, o->e_a), -e);
+        *on_a = wrench((c->body_fixed ? moment : zero) - cross(x_a.v, o->e_a), -e);
         *on_b = wrench(cross(at_b, o->e_a) + cross(o->s, e), e);
     } else {
         const v4 e_a = cross(x_a.w, o->e_a), e_b = cross(x_b.w, o->e_b),

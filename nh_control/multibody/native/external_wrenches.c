@@ -1,8 +1,8 @@
-/* Wrenches that are inputs: torques or forces u e at a point of a body, e in its axes (`turning`)
- * or in the world's. In the middle of the step they act by virtual power on the coordinates of all
- * joints that carry the body (T25), like inputs on these. Newton's equation leaves changes of
- * these forces out, which are of order h^2 of the others; the derivatives have them (T27,
- * linearization.c).
+/* Wrenches that are inputs: torques or forces u e at a point of a body, e in its axes
+ * (`body_fixed`) or in the world's. In the middle of the step they act by virtual power on the
+ * coordinates of all joints that carry the body (T25), like inputs on these. Newton's equation
+ * leaves changes of these forces out, which are of order h^2 of the others; the derivatives
+ * have them (T27, linearization.c).
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
@@ -12,7 +12,7 @@ static struct twist wrench_at_origin(const struct tree_data *data, const struct 
                                      double u)
 {
     const struct body *b = data->bodies + p->body;
-    const v4 e = u * (p->turning ? outward(b, p->e) : p->e);
+    const v4 e = u * (p->body_fixed ? outward(b, p->e) : p->e);
     return p->torque ? (struct twist){e, vec(0, 0, 0)}
                      : (struct twist){cross(outward(b, p->at), e), e};
 }
@@ -108,8 +108,8 @@ static double wrench_derivative(const struct tree_model *model, const struct tre
                                 const struct supporting_coordinate *on, int moved, struct twist x)
 {
     struct twist change = {cross(x.w, w.w), vec(0, 0, 0)};
-    if (p->torque && !p->turning) change.w = vec(0, 0, 0);
-    else if (!p->torque && p->turning)
+    if (p->torque && !p->body_fixed) change.w = vec(0, 0, 0);
+    else if (!p->torque && p->body_fixed)
         change = (struct twist){cross(x.w, w.w) + cross(x.v, w.v), cross(x.w, w.v)};
     else if (!p->torque)
         change.w = cross(x.v + cross(x.w, outward(data->bodies + p->body, p->at)), w.v);

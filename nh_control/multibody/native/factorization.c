@@ -96,27 +96,27 @@ INLINE void pass_inward(const struct joint *j, const struct body *b, struct newt
     parent->carried_moment += j->carried_mass * p;
 }
 
-/* phi, left, column, row and pivot of a scalar joint (T11, T14 to T16); with `slopes` also the row
- * of the momentum after the step (T32), and motions by the start (T31). */
+/* phi, left, column, row and pivot of a scalar joint (T11, T14 to T16); with `linearized` also
+ * the row of the momentum after the step (T32), and motions by the start (T31). */
 INLINE void scalar_row(const struct tree_model *model, const struct tree_data *data,
-                       const struct joint *j, const struct body *b, int slopes, int plane)
+                       const struct joint *j, const struct body *b, int linearized, int plane)
 {
     struct newton_row *o = data->rows + j->v_index;
     const int end = parts(plane), turns = j->type == REVOLUTE;
     const double k = data->half_step;
     const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
-    v4 moved[3], unit[3], bent[3], met[3]; /* met: `bent` but for what a turn gives */
+    v4 moved[3], unit[3], column_e[3], row_e[3]; /* e of (T16) and (T14) */
     if (turns) {
         const v4 e_w = cross(S, b->angular_momentum), e_v = cross(S, b->linear_momentum);
         pack(S, cross(b->parent_omega, S), cross(b->parent_velocity, S), moved, plane);
         pack(zero, S, zero, unit, plane);
-        pack(cross(S, b->gravity_torque), e_w, e_v, bent, plane);
-        pack(zero, e_w, e_v, met, plane);
+        pack(cross(S, b->gravity_torque), e_w, e_v, column_e, plane);
+        pack(zero, e_w, e_v, row_e, plane);
     } else {
         pack(zero, zero, cross(b->parent_omega, S), moved, plane);
         pack(zero, zero, S, unit, plane);
-        pack(cross(S, load_on(model, j, b)), cross(S, b->linear_momentum), zero, bent, plane);
-        for (int c = 0; c < end; ++c) met[c] = bent[c];
+        pack(cross(S, load_on(model, j, b)), cross(S, b->linear_momentum), zero, column_e, plane);
+        for (int c = 0; c < end; ++c) row_e[c] = column_e[c];
     }
     for (int c = 0; c < end; ++c) {
         o->phi[c] = k * moved[c] + unit[c];
@@ -124,14 +124,14 @@ INLINE void scalar_row(const struct tree_model *model, const struct tree_data *d
     }
     times_columns(b->H, o->phi, o->column, plane);
     times_rows(o->left, b->H, o->row, plane);
-    for (int c = 0; c < end; ++c) o->column[c] += k * bent[c], o->row[c] += k * met[c];
+    for (int c = 0; c < end; ++c) o->column[c] += k * column_e[c], o->row[c] += k * row_e[c];
     o->pivot = inner(o->row, o->phi, plane) - k * k * j->stiffness -
                model->start_fraction * data->h * j->damping;
-    if (!slopes) return;
+    if (!linearized) return;
     for (int c = 0; c < end; ++c) o->left1[c] = o->phi[c], o->phi_q[c] = moved[c];
     times_rows(o->left1, b->H, o->row1, plane);
     times_columns(b->H, o->phi_q, o->column_q, plane);
-    for (int c = 0; c < end; ++c) o->row1[c] += k * met[c], o->column_q[c] += bent[c];
+    for (int c = 0; c < end; ++c) o->row1[c] += k * row_e[c], o->column_q[c] += column_e[c];
     o->slope1 = inner(o->row1, o->phi, plane) - k * k * j->stiffness -
                 (1 - model->start_fraction) * data->h * j->damping;
     o->source = inner(o->row, o->phi_q, plane) - k * j->stiffness;
@@ -196,9 +196,9 @@ INLINE int eliminate(const struct tree_model *model, const struct tree_data *dat
 
 /* Forces of springs and dampers that do not turn with the bodies at their ends: G of (T13). */
 INLINE void add_point_force_stiffness(const struct tree_model *model, const struct tree_data *data,
-                                      int bonds, int plane)
+                                      int count, int plane)
 {
-    for (int i = 0; i < bonds; ++i) {
+    for (int i = 0; i < count; ++i) {
         const struct point_force *c = model->point_forces + i;
         const v4 force = point_force_on_a(model, data, c);
         for (int end = 0; end < 2; ++end) {
@@ -217,11 +217,11 @@ INLINE void add_point_force_stiffness(const struct tree_model *model, const stru
 INLINE int factor_sweep(const struct tree_model *model, const struct tree_data *data,
                         enum equation equation, int plane)
 {
-    const int mass = equation == MASS_MATRIX, slopes = equation == LINEARIZATION;
+    const int mass = equation == MASS_MATRIX, linearized = equation == LINEARIZATION;
     for (int i = 0; i < model->n_bodies; ++i) data->bodies[i].has_inertia = 0.0;
     if (!mass)
-        add_point_force_stiffness(model, data, model->n_springs + (slopes ? 0 : model->n_dampers),
-                                  plane);
+        add_point_force_stiffness(model, data,
+                                  model->n_springs + (linearized ? 0 : model->n_dampers), plane);
     for (int i = model->n_bodies - 1; i >= 0; --i) {
         const struct joint *j = model->joints + i;
         struct body *b = data->bodies + i;
@@ -233,7 +233,7 @@ INLINE int factor_sweep(const struct tree_model *model, const struct tree_data *
                  : multi_dof_row(model, data, j, b, equation);
         else
             mass ? mass_row(model, data, j, b, plane)
-                 : scalar_row(model, data, j, b, slopes, plane);
+                 : scalar_row(model, data, j, b, linearized, plane);
         if (eliminate(model, data, j, b, mass, plane)) return 1;
     }
     return 0;

@@ -135,8 +135,8 @@ INLINE void columns_in(const struct tree_model *model, const struct tree_data *d
         if (s[l].kind >= BY_NUMBERS) {
             const int body = s[l].kind == BY_STEP
                                  ? model->n_bodies - 1
-                                 : begin_parameter(model, data, s[l].slopes, s[l].coordinate, l, c,
-                                                   right, state, &jumps);
+                                 : begin_parameter(model, data, s[l].derivatives, s[l].coordinate,
+                                                   l, c, right, state, &jumps);
             if (s[l].kind == BY_STEP) begin_step(model, data, c, right, state, &jumps);
             if (body > last) last = body;
             continue;
@@ -146,8 +146,8 @@ INLINE void columns_in(const struct tree_model *model, const struct tree_data *d
             if (own > last) last = own;
         }
     }
-    const int held = by_constraints(model, data, s, count, right, state);
-    if (held > last) last = held;
+    const int last_constrained = by_constraints(model, data, s, count, right, state);
+    if (last_constrained > last) last = last_constrained;
     for (int i = last; i >= 0; --i) {
         if (state[i] & HAS_WEIGHT) pass_weight(model, data, i, c, right, state, &jumps);
         if (!(state[i] & HAS_WRENCHES) || model->joints[i].mode == IDLE) continue;
@@ -266,8 +266,8 @@ INTERNAL void columns_by_forces(const struct tree_model *model, const struct tre
 }
 
 /* A wrench acts on several coordinates (T25). */
-INTERNAL void columns_by_pushes(const struct tree_model *model, const struct tree_data *data,
-                                int nw, double *ab, double *dz)
+INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct tree_data *data,
+                                  int nw, double *ab, double *dz)
 {
     const int nv = model->nv;
     for (int i = 0; i < model->n_wrenches; ++i) {

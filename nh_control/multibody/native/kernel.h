@@ -23,7 +23,7 @@ enum motion { BEFORE, AFTER, BY_UNKNOWN, BY_START, RATE, UNIT };
 enum variable { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STEP };
 struct column {
     int body, coordinate, kind;
-    const struct parameter_derivative *slopes;
+    const struct parameter_derivative *derivatives;
 };
 
 /* States of a body in LANES columns. */
@@ -118,7 +118,7 @@ INTERNAL void clear_shared_columns(const struct tree_model *model, const struct 
                                    int count, int first, int nw, double *ab, double *dz);
 
 /* low_rank_update.c: springs and dampers in Newton's equation */
-INTERNAL int n_force_rows(const struct tree_model *model, int slopes);
+INTERNAL int n_force_rows(const struct tree_model *model, int linearized);
 INTERNAL int factor_with_forces(const struct tree_model *model, const struct tree_data *data,
                                 enum equation equation);
 INTERNAL void add_low_rank(const struct tree_model *model, const struct tree_data *data,
@@ -146,7 +146,7 @@ INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_dat
 INTERNAL void constraint_jacobian_by_z(const struct tree_model *model,
                                        const struct tree_data *data);
 INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
-                               const double *W, int rows, int held, double *Y);
+                               const double *W, int rows, int constrained_only, double *Y);
 INTERNAL int kkt_factor(const struct tree_model *model, const struct tree_data *data,
                         enum equation equation);
 INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *data,
@@ -181,6 +181,6 @@ INTERNAL void columns_by(const struct tree_model *model, const struct tree_data 
                          const int *body_of, int from, int end, int nw, double *ab, double *dz);
 INTERNAL void columns_by_forces(const struct tree_model *model, const struct tree_data *data,
                                 int nw, double *ab, double *dz);
-INTERNAL void columns_by_pushes(const struct tree_model *model, const struct tree_data *data,
-                                int nw, double *ab, double *dz);
+INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct tree_data *data,
+                                  int nw, double *ab, double *dz);
 #endif

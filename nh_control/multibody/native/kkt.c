@@ -85,10 +85,10 @@ static void load_rows(const struct tree_model *model, const struct tree_data *da
     }
 }
 
-/* `count` columns of Y, LANES at most, by (T19) and (T17). `held`: only joints on which
- * constraints depend have entries of W, so that only these pass wrenches inward. */
+/* `count` columns of Y, LANES at most, by (T19) and (T17). `constrained_only`: only joints on
+ * which constraints depend have entries of W, so that only these pass wrenches inward. */
 INLINE void solve_rows_in(const struct tree_model *model, const struct tree_data *data,
-                          const double *W, int count, int held, double *Y, int plane)
+                          const double *W, int count, int constrained_only, double *Y, int plane)
 {
     vn(*c)[9] = (vn(*)[9])data->simd_columns, (*x)[9] = c + model->n_bodies,
     *right = (vn *)(x + model->n_bodies);
@@ -97,7 +97,7 @@ INLINE void solve_rows_in(const struct tree_model *model, const struct tree_data
     for (int i = model->n_bodies - 1; i >= 0; --i) {
         const struct joint *j = model->joints + i;
         const struct newton_row *o = data->rows + j->v_index;
-        if ((held && !j->constrained) || j->mode == IDLE) continue;
+        if ((constrained_only && !j->constrained) || j->mode == IDLE) continue;
         if (j->mode == FREE) {
             load_rows(model, data, j, W, count, right);
             vn by[MAX_DOF];
@@ -110,7 +110,8 @@ INLINE void solve_rows_in(const struct tree_model *model, const struct tree_data
     for (int i = 0; i < model->n_bodies; ++i) {
         const struct joint *j = model->joints + i;
         const struct newton_row *o = data->rows + j->v_index;
-        const int carried = j->parent >= 0 && moves[j->parent], own = !held || j->constrained;
+        const int carried = j->parent >= 0 && moves[j->parent],
+                  own = !constrained_only || j->constrained;
         vn change[MAX_DOF];
         memset(change, 0, sizeof change);
         memset(x[i], 0, sizeof x[i]);
@@ -131,20 +132,21 @@ INLINE void solve_rows_in(const struct tree_model *model, const struct tree_data
 
 /* The same for trees in space and in a plane. */
 static void solve_rows(const struct tree_model *model, const struct tree_data *data,
-                       const double *W, int count, int held, double *Y)
+                       const double *W, int count, int constrained_only, double *Y)
 {
-    if (model->planar) solve_rows_in(model, data, W, count, held, Y, 1);
-    else solve_rows_in(model, data, W, count, held, Y, 0);
+    if (model->planar) solve_rows_in(model, data, W, count, constrained_only, Y, 1);
+    else solve_rows_in(model, data, W, count, constrained_only, Y, 0);
 }
 
-/* Y = r_z^{-1} W^T of the joints alone; `held`: W has entries of joints on which constraints
- * depend only. */
+/* Y = r_z^{-1} W^T of the joints alone; `constrained_only`: W has entries of joints on which
+ * constraints depend only. */
 INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
-                               const double *W, int rows, int held, double *Y)
+                               const double *W, int rows, int constrained_only, double *Y)
 {
     const size_t nv = model->nv;
     for (int r = 0; r < rows && !model->n_shared; r += LANES)
-        solve_rows(model, data, W + nv * r, rows - r < LANES ? rows - r : LANES, held, Y + nv * r);
+        solve_rows(model, data, W + nv * r, rows - r < LANES ? rows - r : LANES, constrained_only,
+                   Y + nv * r);
     for (int r = 0; r < rows && model->n_shared; ++r) {
         double *y = Y + nv * r;
         solve_joints(model, data, W + nv * r, y);

@@ -257,7 +257,7 @@ static void bodies_of(const struct tree_model *model, int *body_of)
 /* The derivatives where the last residual was taken, in rows of length nw, the last `n` columns by
  * parameters, at fixed multipliers. */
 static int free_derivatives(const struct tree_model *model, const struct tree_data *data, int nw,
-                            int carriers, int n, const struct parameter_derivative *slopes,
+                            int carriers, int n, const struct parameter_derivative *numbers,
                             double *ab, double *dz)
 {
     const int nv = model->nv;
@@ -271,11 +271,11 @@ static int free_derivatives(const struct tree_model *model, const struct tree_da
     for (int row = 0; row < model->nz; ++row)
         memset(dz + (size_t)nw * row + nv + model->nz, 0, sizeof(double) * (nv - model->nz));
     columns_by_forces(model, data, nw, ab, dz);
-    columns_by_pushes(model, data, nw, ab, dz);
+    columns_by_wrenches(model, data, nw, ab, dz);
     columns_by(model, data, body_of, 2 * nv + model->n_forces,
                3 * nv + model->n_forces - model->nz, nw, ab, dz);
     if (n) {
-        columns_by_parameters(model, data, slopes, n - 1, nw - n, nw, ab, dz);
+        columns_by_parameters(model, data, numbers, n - 1, nw - n, nw, ab, dz);
         columns(model, data, &(struct column){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
     }
     columns_by_multipliers(model, data);
@@ -286,10 +286,10 @@ static int free_derivatives(const struct tree_model *model, const struct tree_da
 
 /* The same with multipliers that keep the constraints. */
 static int derivatives(const struct tree_model *model, const struct tree_data *data, int nw,
-                       int carriers, int n, const struct parameter_derivative *slopes, double *ab,
+                       int carriers, int n, const struct parameter_derivative *numbers, double *ab,
                        double *dz)
 {
-    const int status = free_derivatives(model, data, nw, carriers, n, slopes, ab, dz);
+    const int status = free_derivatives(model, data, nw, carriers, n, numbers, ab, dz);
     return status == CONVERGED && model->n_constraints
                ? constraint_columns(model, data, nw, ab, dz)
                : status;

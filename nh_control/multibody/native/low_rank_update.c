@@ -12,17 +12,17 @@
 #include "kernel.h"
 
 /* Number of changes y. */
-INTERNAL int n_force_rows(const struct tree_model *model, int slopes)
+INTERNAL int n_force_rows(const struct tree_model *model, int linearized)
 {
-    return 3 * (model->n_springs + (slopes ? 0 : model->n_dampers));
+    return 3 * (model->n_springs + (linearized ? 0 : model->n_dampers));
 }
 
-/* W and G of the springs and, unless for the derivatives (`slopes`), of the dampers; for these
+/* W and G of the springs and, unless for the derivatives (`linearized`), of the dampers; for these
  * also W of the momentum after the step, and G by the start. */
 static void load_point_forces(const struct tree_model *model, const struct tree_data *data,
-                              int slopes)
+                              int linearized)
 {
-    for (int i = 0; i < model->n_springs + (slopes ? 0 : model->n_dampers); ++i) {
+    for (int i = 0; i < model->n_springs + (linearized ? 0 : model->n_dampers); ++i) {
         const struct point_force *c = model->point_forces + i;
         const int row = 3 * model->nv * i;
         double *before = data->force_rows + row, *z = data->force_by_z + row,
@@ -36,8 +36,9 @@ static void load_point_forces(const struct tree_model *model, const struct tree_
         spring_stiffness(c, separation(data, c), K);
         point_force_rows(model, data, c, UNITS, 1.0, BEFORE, before);
         point_force_rows(model, data, c, K, -1.0, BY_UNKNOWN, z);
-        if (slopes) point_force_rows(model, data, c, UNITS, 1.0, AFTER, data->force_rows1 + row);
-        if (slopes) point_force_rows(model, data, c, K, -1.0, BY_START, q);
+        if (linearized)
+            point_force_rows(model, data, c, UNITS, 1.0, AFTER, data->force_rows1 + row);
+        if (linearized) point_force_rows(model, data, c, K, -1.0, BY_START, q);
     }
 }
 
@@ -77,15 +78,15 @@ static void remove_damper_loads(const struct tree_model *model, const struct tre
 INTERNAL int factor_with_forces(const struct tree_model *model, const struct tree_data *data,
                                 enum equation equation)
 {
-    const int mass = equation == MASS_MATRIX, slopes = equation == LINEARIZATION;
-    const int n = n_force_rows(model, slopes), nv = model->nv;
-    const int damped = model->n_dampers && !slopes && !mass;
+    const int mass = equation == MASS_MATRIX, linearized = equation == LINEARIZATION;
+    const int n = n_force_rows(model, linearized), nv = model->nv;
+    const int damped = model->n_dampers && !linearized && !mass;
     if (damped) add_damper_loads(model, data);
     const int singular = factor_joints(model, data, equation);
     if (damped) remove_damper_loads(model, data);
     if (singular) return 1;
     if (!n) return 0;
-    load_point_forces(model, data, slopes);
+    load_point_forces(model, data, linearized);
     solve_joint_rows(model, data, data->force_rows, n, 0, data->force_response);
     for (int r = 0; r < n; ++r)
         for (int s = 0; s < n; ++s)

@@ -128,7 +128,7 @@ INTERNAL void joint_wrenches(const struct multi_dof_joint *w, double *mu, double
 INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_data *data,
                             const struct joint *j, const struct body *b, enum equation equation)
 {
-    const int mass = equation == MASS_MATRIX, slopes = equation == LINEARIZATION;
+    const int mass = equation == MASS_MATRIX, linearized = equation == LINEARIZATION;
     struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
     struct newton_row *o = data->rows + j->v_index;
     const int n = j->n_dof;
@@ -149,7 +149,7 @@ INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_da
         row[l] = o[l].row, row1[l] = o[l].row1, phi[l] = o[l].phi, phi_q[l] = o[l].phi_q;
     }
     pivot_block(data, b, n, row, Z0, phi, Sz, w->K, w->pivot);
-    if (!slopes) return;
+    if (!linearized) return;
     joint_endpoint(model, data, j, w);
     joint_derivatives(model, data, j, mu, wrench, w);
     twists_of(b, w->Z1, n, Z1);

@@ -29,10 +29,10 @@ INTERNAL void joint_motions(const struct tree_data *data, const struct joint *j,
 {
     const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
     const double *const of[] = {w->Z0, w->Z1, w->Zz, w->Zq, w->Sz};
-    const int n = j->n_dof, held = is_prescribed(j);
+    const int n = j->n_dof, prescribed = is_prescribed(j);
     double by = kind <= AFTER ? data->h : 1.0;
     if (n == 1) by = kind <= BY_UNKNOWN ? data->half_step : 1.0;
-    if (held && (kind == BY_UNKNOWN || kind == BY_START)) by = 0.5;
+    if (prescribed && (kind == BY_UNKNOWN || kind == BY_START)) by = 0.5;
     if (n > 1 && kind != UNIT) twists_of(b, of[kind], n, all);
     for (int l = 0; l < n; ++l) {
         const struct twist x = n > 1 && kind != UNIT ? all[l] : unit_motion(data, j, b, l);
@@ -87,9 +87,10 @@ static v4 spring_force(const struct point_force *c, v4 s)
 /* dF/ds (3, 3) of a spring. */
 INTERNAL void spring_stiffness(const struct point_force *c, v4 s, v4 *K)
 {
-    const double l = sqrt(dot(s, s)), bent = c->rest == 0.0 ? 0.0 : c->stiffness * c->rest / l;
+    const double l = sqrt(dot(s, s)), tension = c->rest == 0.0 ? 0.0 : c->stiffness * c->rest / l;
     for (int i = 0; i < 3; ++i)
-        K[i] = (c->stiffness - bent) * UNITS[i] + (bent ? bent / (l * l) * s[i] * s : 0.0 * s);
+        K[i] = (c->stiffness - tension) * UNITS[i] +
+               (tension ? tension / (l * l) * s[i] * s : 0.0 * s);
 }
 
 /* F of a damper (T24). */

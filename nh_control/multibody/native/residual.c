@@ -104,13 +104,13 @@ INLINE void outward_sweep(const struct tree_model *model, const struct tree_data
             b->rate = rate_of(model, data, j, z);
             continue;
         }
-        const int wide = !plane && j->type >= GENERATED;
-        if (wide) pose_multi_dof(model, data, j, parent, b, z);
+        const int multi_dof = !plane && j->type >= GENERATED;
+        if (multi_dof) pose_multi_dof(model, data, j, parent, b, z);
         else pose_scalar(data, j, parent, b, rate_of(model, data, j, z), plane);
         b->omega = b->parent_omega = parent->omega;
         b->velocity = b->parent_velocity =
             parent->velocity - cross_turn(b->p, parent->omega, plane);
-        if (wide) {
+        if (multi_dof) {
             const double *s = data->multi_dof[j->multi_dof_index].twist;
             b->omega += outward(b, load(s));
             b->velocity += outward(b, load(s + 3));

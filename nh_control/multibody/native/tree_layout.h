@@ -100,7 +100,7 @@ struct constraint_row {
     int32_t type; /* enum constraint_type */
     int32_t a; /* number of a body, -1: the world */
     int32_t b;
-    int32_t turning; /* whether e_a is fixed in body a, not in the world */
+    int32_t body_fixed; /* whether e_a is fixed in body a, not in the world */
     int32_t length_q; /* coordinate that is the distance, -1: it is `value` */
     int32_t length_v; /* its rate */
     double value;
@@ -112,7 +112,7 @@ struct constraint_row {
 _Static_assert(offsetof(struct constraint_row, type) == 0, "type");
 _Static_assert(offsetof(struct constraint_row, a) == 4, "a");
 _Static_assert(offsetof(struct constraint_row, b) == 8, "b");
-_Static_assert(offsetof(struct constraint_row, turning) == 12, "turning");
+_Static_assert(offsetof(struct constraint_row, body_fixed) == 12, "body_fixed");
 _Static_assert(offsetof(struct constraint_row, length_q) == 16, "length_q");
 _Static_assert(offsetof(struct constraint_row, length_v) == 20, "length_v");
 _Static_assert(offsetof(struct constraint_row, value) == 24, "value");
@@ -126,14 +126,14 @@ _Static_assert(sizeof(struct constraint_row) == 160, "constraint_row");
 struct external_wrench {
     int32_t body;
     int32_t torque; /* whether it is a torque, not a force */
-    int32_t turning; /* whether e is fixed in the body, not in the world */
+    int32_t body_fixed; /* whether e is fixed in the body, not in the world */
     int32_t input; /* number of its input */
     v4 at; /* the point in the axes of the body */
     v4 e; /* the direction */
 };
 _Static_assert(offsetof(struct external_wrench, body) == 0, "body");
 _Static_assert(offsetof(struct external_wrench, torque) == 4, "torque");
-_Static_assert(offsetof(struct external_wrench, turning) == 8, "turning");
+_Static_assert(offsetof(struct external_wrench, body_fixed) == 8, "body_fixed");
 _Static_assert(offsetof(struct external_wrench, input) == 12, "input");
 _Static_assert(offsetof(struct external_wrench, at) == 16, "at");
 _Static_assert(offsetof(struct external_wrench, e) == 48, "e");
