@@ -20,7 +20,7 @@ def equations(pair, large, monkeypatch):
         monkeypatch.setattr(lagrangian, "LARGE", 0)
     dsys = discrete(*pair, 0.1)
     found = StepEquations(dsys.system, dsys.method, "sizes")
-    assert found._slopes.called == large
+    assert found._derivatives.called == large
     x, u = random_point(dsys, np.random.default_rng(4))
     return found, x, u, dsys.parameter_values
 
@@ -55,7 +55,7 @@ def test_of_a_large_lagrangian_its_slopes_count_as_arguments(pair, monkeypatch):
     """`s_i = sum_w |dr_i/dw| |w| + sum_c |dr_i/dc| |c|`, the slopes c of the Lagrangian held."""
     found, x, u, p = equations(pair, True, monkeypatch)
     w, z = np.concatenate([x, u]), np.zeros(found.n_z)
-    c = np.array(found._slopes.first(np.append(np.array(found._point(x, u, z, p)), p[:-1])))
+    c = np.array(found._derivatives.first(np.append(np.array(found._point(x, u, z, p)), p[:-1])))
     held = lambda w, c: np.array(found._r(w[: len(x)], w[len(x) :], z, p, c))[:, 0]  # noqa: E731
     by_w = jacobian(lambda e: held(w + e, c), len(w), 1e-2)
     by_c = jacobian(lambda e: held(w, c[:, 0] + e), len(c), 1e-2)

@@ -152,7 +152,7 @@ def test_a_robot_without_actuators_moves_freely():
     scenario = scenarios.from_urdf(PASSIVE)
     model = scenario.model()
     assert list(scenario.references) == ["free"] and model.nu == 0 and not scenario.hold
-    with pytest.raises(ValueError, match="without inputs .* leave the tracker out"):
+    with pytest.raises(ValueError, match="without inputs .* without tracker"):
         scenario.tracker(model, scenario.reference(model))
 
 
