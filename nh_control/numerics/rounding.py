@@ -10,12 +10,12 @@ import casadi as ca
 
 
 def rounding_sizes(f: ca.Function, arguments: Sequence[ca.SX]) -> ca.SX:
-    """Sizes (n) of the numbers whose round-off adds up in the n values of f(arguments), a function
-    of `SX` expressions with one output.
+    """Return the sizes (n) of the numbers whose round-off adds up in the n values of f(arguments),
+    a function of `SX` expressions with one output.
 
-    Operation by operation, `s(y) = sum_k |dy/dx_k| s(x_k)`, a function of one number adds `|y|`,
-    and `s(x) = |x|` of arguments and constants: the difference of two large numbers has their size
-    (running error analysis [higham2002 3.3]).
+    Each operation y = y(x) has `s(y) = sum_k |dy/dx_k| s(x_k)`, plus `|y|` for a function of one
+    number; arguments and constants have `s(x) = |x|`. So the difference of two large numbers has
+    the size of these numbers (running error analysis [higham2002 3.3]).
     """
     trace = _Trace(f, arguments)
     values, n = ca.vertcat(*trace.values), len(trace.values)

@@ -32,7 +32,7 @@ SMALL = 1e-3
 
 
 def figure_3(_: Progress) -> Outcome:
-    """From close to an unstable equilibrium to the stable one opposite."""
+    """Run from near an unstable equilibrium to the opposite stable one."""
     dsys = INTEGRATORS["gonzalez"].make(chaplygin_sleigh_contact(SLEIGH), STEP_S)
     runs = []
     for rho in RHO_1:
@@ -83,7 +83,7 @@ def figure_3(_: Progress) -> Outcome:
 
 
 def _defect(states: np.ndarray) -> float:
-    """Largest residual of (23c), (23d), (23e) along a motion."""
+    """Return the largest residual of (23c), (23d), (23e) along a motion."""
     total, change = states[1:] + states[:-1], np.diff(states, axis=0)
     rotation = change[:, 0] - STEP_S / 2 * total[:, 3] / np.sqrt(SLEIGH.I + SLEIGH.m * SLEIGH.a**2)
     first = change[:, 3] + STEP_S / 4 * RATE * total[:, 3] * total[:, 4]
@@ -93,8 +93,9 @@ def _defect(states: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """At (0, rho_2) under a step h: how far a step moves from it, the eigenvalue of its
-    linearization along rho_1, the formula's, and how |rho_1| changes in three steps beside it.
+    """The equilibrium (0, rho_2) with the step h: the motion `moved` in one step, the eigenvalue
+    of the linearized step along rho_1, its formula, and the growth of |rho_1| in three steps from
+    a near state.
     """
 
     rho_2: float
@@ -106,7 +107,9 @@ class Equilibrium:
 
 
 def equilibria() -> tuple[Equilibrium, ...]:
-    """Of Proposition 4.1, with steps up to 95 % of its bound `|2 / (C_12^1 rho_2)|`."""
+    """Return the equilibria of Proposition 4.1 with steps up to 95 % of its bound `|2 / (C_12^1
+    rho_2)|`.
+    """
     base = INTEGRATORS["gonzalez"].make(chaplygin_sleigh_contact(SLEIGH), STEP_S)
     out = []
     for rho in EQUILIBRIA:
@@ -130,7 +133,7 @@ def equilibria() -> tuple[Equilibrium, ...]:
 
 
 def proposition(_: Progress) -> Outcome:
-    """Equilibria and their stability."""
+    """Compare equilibria and their stability with Proposition 4.1."""
     results = equilibria()
     euler = {rho: _euler_growth(rho, 0.95 / abs(RATE * rho)) for rho in EQUILIBRIA}
     alike = all((0 < grown < 1) == (rho > 0) for rho, grown in euler.items())
@@ -193,7 +196,7 @@ def proposition(_: Progress) -> Outcome:
 
 
 def _euler_growth(rho_2: float, h: float) -> float:
-    """What rho_1 is multiplied with in one explicit Euler step of (22) beside (0, rho_2)."""
+    """Return the factor of rho_1 in one explicit Euler step of (22) near (0, rho_2)."""
     rho_1 = SMALL * abs(rho_2)
     return (rho_1 - h * RATE * rho_1 * rho_2) / rho_1
 

@@ -53,7 +53,7 @@ def orders(_: Progress) -> Outcome:
         for axes, (name, errors) in zip(figure.subplots(1, 2), found.items()):
             measure.plot_order(axes, h, errors)
             axes.set_title(f"{name}, t = {ORDER_S:g} s")
-            axes.get_legend().remove()  # no room beside so many lines
+            axes.get_legend().remove()  # too many lines for a legend
         legend_below(figure, 4)
         return figure
 
