@@ -24,7 +24,7 @@ from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadPara
 
 
 class InfeasiblePath(ValueError):
-    """A path asks for more than the system can do; the message says what, when and how much."""
+    """A path needs more than the system's limits; the message says which, when and how much."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,12 @@ def _flat_map(n: int) -> Functions:
     force = p.payload_mass * (jet[:, 2] + gravity)
     columns: tuple[list[ca.SX], ...] = [], [], [], [], [], []
     for i, l in enumerate(p.lengths):
+        # force, direction and rate of the link; thrust from Newton's law of the quadrotor
         link_force = force / n + p.payload_mass * spread[:, i]
         link = normalize(link_force)
         link_rate = rate(link)
         thrust = p.quadrotor_mass * (jet[:, 2] + l * rate(link_rate) + gravity) + link_force
+        # attitude along the thrust; body rates and torque by Euler's equation
         attitude = shortest_rotation(normalize(thrust))
         omega = 2 * quaternion.multiply(quaternion.conjugate(attitude), rate(attitude))[1:]
         torque = inertia * rate(omega) + ca.cross(omega, inertia * omega)

@@ -43,9 +43,9 @@ def car(parameters: CarParameters = CarParameters()) -> System:
 
     `L = (m (v_forward^2 + (v_side + b omega)^2) + I omega^2 + J_steer (2 omega delta' +
     delta'^2) + J_wheel wheel'^2) / 2`; `v_side = 0`, `cos(delta) (v_side + l omega) - sin(delta)
-    v_forward = 0`, `v_forward - r wheel' = 0`, for |delta| < pi/2. Basis: d/d delta and a way
-    along the curve, `(1/r, 0, tan(delta)/l, 1, 0)`. The kinematic single-track model of the field,
-    as in Rajamani (2012) 2.2, with the inertia that it leaves out.
+    v_forward = 0`, `v_forward - r wheel' = 0`, for |delta| < pi/2. Basis: d/d delta and motion
+    along the curve, `(1/r, 0, tan(delta)/l, 1, 0)`. The kinematic single-track model, Rajamani
+    (2012) 2.2, with inertia.
     """
 
     def lagrangian(q: ca.SX, v: ca.SX, p: CarParameters) -> ca.SX:

@@ -14,7 +14,7 @@ from nh_control.mechanics.system import System
 
 @dataclass(frozen=True)
 class ChaoticQuarticParameters(Parameters):
-    """How many pairs of coordinates there are; all else is one."""
+    """The number of pairs of coordinates; all other parameters are one."""
 
     n: int = parameter(3, "", "number of pairs (w, z), at least 2", at_least=2)
 

@@ -43,8 +43,8 @@ def differential_drive(
     `L = (m |v|^2 + 2 m_body d omega v_side + I omega^2 + J_roll (left'^2 + right'^2)) / 2` with
     the total mass m and yaw inertia about the axle's middle `I = I_body + m_body d^2 + 2 (J_yaw +
     m_wheel b^2)`; `v_side = 0, v_forward - b omega - r left' = 0, v_forward + b omega - r right' =
-    0`. Basis: a turn, `(-b/r, b/r, 1, 0, 0)`, and a way forward, `(1/r, 1/r, 0, 1, 0)`. The
-    field's standard model, as in Fierro and Lewis (1997), Dhaouadi and Abu Hatab (2013).
+    0`. Basis: rotation, `(-b/r, b/r, 1, 0, 0)`, and forward motion, `(1/r, 1/r, 0, 1, 0)`. The
+    standard model of Fierro and Lewis (1997), Dhaouadi and Abu Hatab (2013).
     """
 
     def lagrangian(q: ca.SX, v: ca.SX, p: DifferentialDriveParameters) -> ca.SX:

@@ -19,7 +19,7 @@ from nh_control.multibody import (
 )
 
 DENSITY = 2700.0
-"""Of aluminium, kg/m^3."""
+"""Density of aluminum, kg/m^3."""
 LINK = (0.2, 0.1, 0.05)
 """Sides of a link, m."""
 BASE = 0.3
@@ -28,7 +28,7 @@ NONE = (0.0, 0.0, 0.0)
 
 
 def box(frame: str, sides: Sequence[float], center: Sequence[float] = NONE) -> Body:
-    """A solid aluminium box with sides (a, b, c) along the axes of the frame,
+    """A solid aluminum box with sides (a, b, c) along the axes of the frame,
     `J = m/12 diag(b^2 + c^2, a^2 + c^2, a^2 + b^2)`.
     """
     mass, squares = DENSITY * float(np.prod(sides)), np.square(sides)

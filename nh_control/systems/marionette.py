@@ -1,5 +1,5 @@
-"""The marionette of [johnson2014 VIII-B]: a tree of ten bodies on six strings whose upper ends and
-lengths are moved at will.
+"""The marionette of [johnson2014 VIII-B]: a tree of ten bodies on six strings with prescribed
+upper ends and lengths.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def model_data() -> dict:
 
 @dataclass(frozen=True)
 class MarionetteParameters(Parameters):
-    """Masses of the parts, each side's one; inertias are in proportion to them."""
+    """Masses of the parts, equal on both sides; inertias are proportional to them."""
 
     pelvis: float = parameter(10.0, "kg", "mass of the trunk")
     head: float = parameter(0.75, "kg", "mass of the head")

@@ -1,4 +1,4 @@
-"""Motions of the marionette: its strings are moved, the rest follows."""
+"""Motions of the marionette: its strings have prescribed motions, its body follows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class StringMotion:
     """Prescribed coordinates that swing about their start by `amplitudes` (m) as
     `a sin(frequency t)`, frequency in rad/s, over `duration` s.
 
-    The swing grows over the first `ramp` s; without a ramp, as published, the strings start with a
-    jerk, for which some would have to push. It starts in the published configuration, or,
-    `from_rest`, in the equilibrium under it.
+    The amplitude grows over the first `ramp` s. Without a ramp, as published, the strings start
+    with a velocity jump, which needs compression in some of them. The motion starts in the
+    published configuration, or, with `from_rest`, in the equilibrium below it.
     """
 
     amplitudes: Mapping[str, float]

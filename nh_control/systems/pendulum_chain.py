@@ -1,4 +1,6 @@
-"""The N-fold spherical pendulum as a field on (TS^2)^N and on (T*S^2)^N, in time linear in N."""
+"""The N-fold spherical pendulum as a vector field on (TS^2)^N and on (T*S^2)^N, in time linear in
+N.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def pendulum_chain(
     """
     numbers, p = parametric.symbolic(parameters)
     x, q, w = _states(len(parameters.masses))
-    turned = [ca.cross(q_i, a) for q_i, a in zip(q, angular_accelerations(q, w, p))]
-    return _action(len(q), "w"), _field(x, numbers, w, turned)
+    second = [ca.cross(q_i, a) for q_i, a in zip(q, angular_accelerations(q, w, p))]
+    return _action(len(q), "w"), _field(x, numbers, w, second)
 
 
 def pendulum_chain_momenta(
@@ -48,12 +50,13 @@ def pendulum_chain_momenta(
     velocities = [(P - after) / m for P, after, m in zip(linear, beyond, p.masses)]
     before = [ca.SX(3, 1), *velocities[:-1]]
     w = [ca.cross(q_i, v - v0) / l for q_i, v, v0, l in zip(q, velocities, before, p.lengths)]
-    carried, slopes = ca.SX(0), []
+    # dH/dq_i from the last link to the first, with the mass from i on
+    mass, gradients = ca.SX(0), []
     for i in reversed(range(len(q))):
-        carried += p.masses[i]
-        weight = p.g * carried * E3
-        slopes.append(p.lengths[i] * (ca.cross(w[i], linear[i]) + weight))
-    return _action(len(q), "pi"), _field(x, numbers, w, slopes[::-1])
+        mass += p.masses[i]
+        weight = p.g * mass * E3
+        gradients.append(p.lengths[i] * (ca.cross(w[i], linear[i]) + weight))
+    return _action(len(q), "pi"), _field(x, numbers, w, gradients[::-1])
 
 
 def _states(n: int) -> tuple[ca.SX, list[ca.SX], list[ca.SX]]:
@@ -157,11 +160,11 @@ def _along_the_chain(
     n = len(q)
     side = [ca.dot(q[i], q[i + 1]) / p.masses[i] for i in range(n - 1)]
     pivots, values = [ca.SX(1 / p.masses[0])], [right[0]]
-    for i in range(1, n):
+    for i in range(1, n):  # forward elimination
         factor = side[i - 1] / pivots[-1]
         pivots.append(1 / p.masses[i] + 1 / p.masses[i - 1] - factor * side[i - 1])
         values.append(right[i] + factor * values[-1])
-    out = [values[-1] / pivots[-1]]
+    out = [values[-1] / pivots[-1]]  # back substitution
     for i in reversed(range(n - 1)):
         out.append((values[i] + side[i] * out[-1]) / pivots[i])
     return out[::-1]

@@ -49,9 +49,10 @@ class QuadrotorPayloadParameters(Parameters):
 
 @dataclass(frozen=True)
 class Formation:
-    """How the quadrotors stand around the payload in hover: links `angle` (rad) from the vertical,
-    quadrotor 1 in the horizontal direction `azimuth` (rad from x), the others spread evenly
-    around."""
+    """The formation of the quadrotors around the payload in hover: links `angle` (rad) from the
+    vertical, quadrotor 1 in the horizontal direction `azimuth` (rad from x), the others spread
+    evenly around.
+    """
 
     angle: float = np.pi / 6
     azimuth: float = np.pi / 2

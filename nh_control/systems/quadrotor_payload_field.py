@@ -1,4 +1,4 @@
-"""Quadrotors that carry a payload as a field on T R^3 x (T SO(3))^n x (T S^2)^n."""
+"""Quadrotors that carry a payload as a vector field on T R^3 x (T SO(3))^n x (T S^2)^n."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A satellite that turns by reaction wheels, on SO(3) x R^n."""
+"""A satellite with reaction wheels, on SO(3) x R^n."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def axles(p: SatelliteParameters) -> ca.SX | ca.DM:
 def satellite(
     parameters: SatelliteParameters = SatelliteParameters(), retraction: str = "exp"
 ) -> System:
-    """Body with attitude R and n wheels that turn by theta about the axles a_i (columns of A),
+    """Body with attitude R and n wheels at the angles theta about the axles a_i (columns of A),
     `L = Omega^T J Omega / 2 + sum_i j_i (a_i . Omega + theta_i')^2 / 2`.
 
     q = (attitude, wheel angles), v = (Omega, wheel rates in the body); inputs are the motors'
-    torques (N m), each on its wheel and back on the body. A wheel's momentum is
+    torques (N m), each on its wheel with the reaction on the body. A wheel's momentum is
     `h_i = j_i (a_i . Omega + theta_i')` with `h' = u`; the body's is `J Omega + A h`, the total
     one, and `R (J Omega + A h)` is conserved whatever the motors do.
     """

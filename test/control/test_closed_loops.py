@@ -125,7 +125,7 @@ def assert_same(native, python):
 
 @pytest.mark.parametrize("name", [*QUICK, pytest.param("a marionette", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("feedback", (True, False))
-def test_native_loops_are_those_of_python_to_the_bit(monkeypatch, name, feedback):
+def test_native_loops_give_the_same_bits_as_python(monkeypatch, name, feedback):
     """Python takes no step but one that fails."""
     experiment = made(name)
     native, python, from_python = both(monkeypatch, lambda: experiment.run(feedback))
@@ -190,7 +190,7 @@ def sledding(steps, **more):
     return Experiment.make(scenario, duration_s=steps * scenario.step_s, **more)
 
 
-def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop(interpreted):
+def test_after_the_reference_the_inputs_equal_those_of_the_open_loop(interpreted):
     """They are no forces, not the last ones, and prescribed coordinates stay."""
     experiment = sledding(15)
     open_loop = experiment.run(feedback=False)
@@ -199,7 +199,7 @@ def test_inputs_of_a_reference_that_is_over_are_those_of_the_open_loop(interpret
     assert inputs[9].tolist() == [-1.0, 0.2] and inputs[10:].tolist() == 5 * [[0.0, 0.2]]
 
 
-def test_natively_a_reference_that_is_over_is_damped_as_well(monkeypatch):
+def test_native_loops_damp_the_motion_after_the_reference(monkeypatch):
     """Python takes the steps after the end, of which each takes h / 0.2 s of the momentum away;
     without feedback it takes none.
     """
@@ -213,7 +213,7 @@ def test_natively_a_reference_that_is_over_is_damped_as_well(monkeypatch):
     assert both(monkeypatch, lambda: experiment.run(False))[2] == 0
 
 
-def test_a_prediction_that_fails_is_forgotten_as_in_python(monkeypatch):
+def test_a_failed_prediction_is_dropped_as_in_python(monkeypatch):
     """A model that holds up to x = 1 only, where the plant goes on."""
     space, limit = nh.Rn("x"), 1.0
 
@@ -251,7 +251,7 @@ def test_sums_do_not_depend_on_a_library():
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_energies_are_those_of_single_states(name):
+def test_energies_of_a_table_equal_those_of_single_states(name):
     dsys = made(name).plant
     rng = np.random.default_rng(1)
     still = dsys.state(dsys.system.nominal_configuration, np.zeros(dsys.system.space.nw))

@@ -9,7 +9,7 @@ from nh_control.control.damping import damping_input
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 
 
-def test_all_of_a_fully_actuated_motion_decays_with_the_time_that_is_asked(interpreted):
+def test_a_fully_actuated_motion_decays_with_the_given_time_constant(interpreted):
     """Without gravity nothing else acts: v(t) = v(0) exp(-t / 0.5 s), up to the step."""
     free = pendulum(PendulumParameters(g=1e-12))
     dsys = nh.midpoint(free, 0.01)
@@ -19,7 +19,7 @@ def test_all_of_a_fully_actuated_motion_decays_with_the_time_that_is_asked(inter
     np.testing.assert_allclose(dsys.velocity(x), 2.0 * (1 - 0.01 / 0.5) ** 50, rtol=1e-9)
 
 
-def test_what_no_input_reaches_is_left_alone():
+def test_momenta_that_no_input_reaches_do_not_change():
     """Of the snakeboard's motion what remains is what its momenta at rest joints allow."""
     scenario = scenarios.get("snakeboard")
     dsys = scenario.model()

@@ -34,7 +34,7 @@ def test_an_input_for_the_same_time_replaces_the_one_before():
     assert pieces(history, 0, 5) == [([0.0], 3.0), ([2.0], 2.0)]
 
 
-def test_as_many_inputs_are_kept_as_is_said_all_if_none_is_said():
+def test_the_history_keeps_the_given_number_of_inputs_by_default_all():
     for kept, known in ((2, 2), (None, 1500), (1500, 1500)):
         history = InputHistory(np.zeros(1), kept)
         for k in range(1500):

@@ -39,7 +39,7 @@ def followed(model, tracker, x, steps, torque=TORQUE):
     return commands
 
 
-def test_the_estimate_is_of_what_the_limited_input_does_not_explain(model):
+def test_the_disturbance_estimate_uses_the_limited_input(model):
     """It knows the input that was sent, so it does not wind up where that is at a limit: each step
     takes the same share of what is left, limited or not.
     """
@@ -88,7 +88,7 @@ def test_after_a_gap_the_estimate_stays_and_goes_on_from_the_next_state(model):
     )
 
 
-def test_what_was_learnt_survives_a_step_that_the_model_cannot_take(model, monkeypatch):
+def test_the_disturbance_estimate_survives_a_step_that_fails(model, monkeypatch):
     follower, there = tracker(model), np.array([0.2, 0.0])
     before = followed(model, follower, there, 5)[-1].memory
 
@@ -113,7 +113,7 @@ def test_the_last_step_of_a_reference_is_controlled_and_the_one_after_only_if_it
     assert after.memory is not None
 
 
-def test_a_held_end_is_held_as_if_it_had_never_been_elsewhere(model):
+def test_the_gain_at_a_held_end_does_not_depend_on_the_reference_before(model):
     """The terminal cost is that of the stationary problem at the end."""
     pushed = model.simulate([0.0, 0.0], np.r_[0.0, np.full(STEPS - 1, 5.0)][:, None])
     back = pushed.states[::-1] * [1.0, -1.0]  # backwards in time, to rest at the start
@@ -128,7 +128,7 @@ def test_a_held_end_is_held_as_if_it_had_never_been_elsewhere(model):
         np.testing.assert_allclose(trackers[1].gains.P[0], trackers[1].gains.P[-1], rtol=1e-6)
 
 
-def test_what_is_conserved_is_that_of_the_held_end(interpreted):
+def test_conserved_quantities_are_those_of_the_held_end(interpreted):
     """The momentum of a satellite's wheels, in its axes, is another on the way there."""
     scenario = scenarios.get("satellite")
     model = scenario.model()

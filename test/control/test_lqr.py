@@ -108,7 +108,7 @@ def test_periodic_gain_repeats_and_stabilizes_a_gait(board):
     )
 
 
-def test_periodic_refuses_a_motion_that_is_not(board):
+def test_periodic_refuses_a_motion_that_is_not_periodic(board):
     with pytest.raises(ValueError, match="not periodic"):
         lqr.periodic(board, SNAKEBOARD.reference(board, "forward"), *SNAKEBOARD.weights[:2])
 
@@ -208,7 +208,7 @@ def test_a_gap_of_a_millionth_is_feasible_and_a_larger_one_where_it_is_allowed(u
             lqr.finite_horizon(dsys, moved, np.eye(2), np.eye(1), **allowed)
 
 
-def test_the_end_counts_as_all_other_states_unless_it_is_told(upright):
+def test_the_terminal_weight_is_q_by_default(upright):
     dsys, x, u = upright
     Q, R = np.diag([3.0, 2.0]), np.eye(1)
     gains = [lqr.finite_horizon(dsys, holding(dsys, x, u, 3), Q, R, *end) for end in ((), (Q,))]
@@ -216,7 +216,7 @@ def test_the_end_counts_as_all_other_states_unless_it_is_told(upright):
     np.testing.assert_array_equal(gains[0].K, gains[1].K)
 
 
-def test_coordinates_to_leave_out_are_one_for_each_direction_in_their_order():
+def test_the_error_names_one_coordinate_to_exclude_for_each_direction():
     directions = np.array([[0.1, 0.2, 0.9, 0.8], [0.7, 0.1, 0.8, 0.1]])
     text = lqr._leaving_out(directions, ("a", "b", "c", "d"))
     assert text.endswith("`excluded=('a', 'c')`")  # c is taken by the first
@@ -267,7 +267,9 @@ PUSHED = [[1.0], [0.5], [0.0]]
         ((0.0, 1e-3, 0.0), {"excluded": ("c",)}, False),
     ],
 )
-def test_an_equilibrium_moves_by_no_more_than_the_drift_in_what_is_held(moved, options, stays):
+def test_an_equilibrium_moves_its_stabilized_coordinates_by_at_most_the_drift(
+    moved, options, stays
+):
     dsys = Linear([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 0.5]], PUSHED, moved)
     given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
     if stays:
@@ -280,7 +282,7 @@ def test_an_equilibrium_moves_by_no_more_than_the_drift_in_what_is_held(moved, o
 
 @pytest.mark.parametrize(("pole", "decays"), [(1 - 2e-6, True), (1 - 5e-7, False), (1.0, False)])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_what_no_input_reaches_must_decay(pole, decays, sign):
+def test_modes_that_no_input_reaches_must_decay(pole, decays, sign):
     """By a millionth a step, on either side of the circle."""
     dsys = Linear(np.diag([0.9, 0.8, sign * pole]), PUSHED)
     given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)

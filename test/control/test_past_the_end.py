@@ -37,7 +37,7 @@ def gone_on(scenario, model, reference, perturbation):
         for case in CASES
     ],
 )
-def test_what_goes_on_after_its_reference_comes_to_rest(name, reference):
+def test_motion_after_the_reference_comes_to_rest(name, reference):
     """From the reference's start, and no step fails from where the nodes start as well."""
     scenario = scenarios.get(name)
     model = scenario.model()

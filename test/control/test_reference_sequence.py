@@ -120,7 +120,7 @@ def test_a_leg_has_the_guidance_that_planned_it_and_leaves_the_one_before_alone(
     assert sequence.leg(5).guidance is GUIDANCE
 
 
-def test_a_wish_is_planned_in_the_steps_of_the_leg_it_leaves(sequence):
+def test_a_goal_is_planned_with_the_step_count_of_the_leg_it_leaves(sequence):
     sequence.add(leg(5))
     asked = []
     sequence.leg(12).next(12, lambda guidance, k: asked.append(k) or guidance.to(1.0, 3))
@@ -229,7 +229,7 @@ def test_a_leg_is_planned_ahead_and_followed(owner):
         StepFailed("system", H, "too fast", 1.0, 1.0, 3, Conditioning(1e9, 1.0, 1.0)),
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
+def test_a_goal_that_cannot_be_planned_is_refused_with_the_reason(owner, error):
     def plan(k):
         raise error
 
@@ -240,7 +240,7 @@ def test_what_cannot_be_planned_is_refused_with_the_reason(owner, error):
     assert owner.sequence.target(15) == 0.0
 
 
-def test_an_error_in_planning_is_told_to_who_asked_and_not_swallowed(owner):
+def test_an_error_in_planning_is_reported_and_raised(owner):
     owner.replanner.request("goal", lambda k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         owner.serve()
@@ -276,7 +276,7 @@ def test_planning_that_is_always_late_is_given_up(owner):
     assert "planning took" in reason
 
 
-def test_the_newest_wish_counts(owner):
+def test_the_newest_goal_replaces_older_ones(owner):
     go = threading.Event()
 
     def slow(k):
@@ -292,7 +292,7 @@ def test_the_newest_wish_counts(owner):
     assert owner.sequence.target(15) == 6.0
 
 
-def test_a_forgotten_wish_has_no_outcome(owner):
+def test_a_dropped_goal_has_no_outcome(owner):
     owner.replanner.request("goal", leg)
     owner.replanner.forget()
     owner.serve()

@@ -82,7 +82,7 @@ def assert_equal(one: Rollouts, other: Rollouts):
 
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
-def test_runs_are_single_closed_loops_to_the_bit(
+def test_runs_give_the_same_bits_as_single_closed_loops(
     plant, tracker, starts, forces, native, monkeypatch
 ):
     if not native:
@@ -138,7 +138,7 @@ def test_trees_of_bodies_run_natively_too(monkeypatch):
     assert_equal(native, nh.rollout(dsys, starts, tracker, steps=STEPS))
 
 
-def test_parameters_in_rows_are_those_by_name(plant, tracker, starts):
+def test_parameters_in_rows_equal_parameters_by_name(plant, tracker, starts):
     rows = np.tile(plant.system.parameter_values, (RUNS, 1))
     for name, values in MASSES.items():
         rows[:, plant.system.parameter_names.index(name)] = values
@@ -161,7 +161,7 @@ def test_a_name_is_one_parameter_though_others_begin_with_it():
 
 
 @pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
-def test_some_nodes_are_kept(cart, tracker, starts, native, monkeypatch):
+def test_every_nth_node_is_recorded(cart, tracker, starts, native, monkeypatch):
     """With what was saturated in any step since."""
     if not native:
         monkeypatch.setattr(loops, "native_steps", lambda: None)
@@ -175,7 +175,7 @@ def test_some_nodes_are_kept(cart, tracker, starts, native, monkeypatch):
     np.testing.assert_allclose(some.times, whole.times[::15], rtol=1e-15)
 
 
-def test_open_loops_are_those_of_simulate_to_the_bit(cart, starts):
+def test_open_loops_give_the_same_bits_as_simulate(cart, starts):
     inputs = np.random.default_rng(2).normal(size=(RUNS, 12, 1))
     runs = nh.rollout(cart, starts, inputs, parameters=MASSES, every=5)
     shared = nh.rollout(cart, starts, inputs[0], every=5)

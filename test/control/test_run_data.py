@@ -54,7 +54,7 @@ def test_disturbances_of_another_shape_are_refused(shape):
 
 
 @pytest.mark.parametrize("noise", [[0.1], [0.1, -1e-9], [0.1, np.nan], 0.1, [[0.1, 0.1]]])
-def test_noise_that_is_no_deviations_is_refused(noise):
+def test_noise_must_be_standard_deviations(noise):
     with pytest.raises(ValueError, match="noise must be 2 standard deviations"):
         ExternalForces.of(PLANT, MODEL, 4, None, noise, 0)
 
@@ -65,7 +65,7 @@ def test_a_plant_may_have_as_many_inputs_as_the_model_and_no_fewer():
         ExternalForces.of(MODEL, PLANT, 4, None, None, 0)
 
 
-def test_all_that_have_a_number_of_runs_agree_on_it():
+def test_all_arguments_agree_on_the_number_of_runs():
     assert number_of_runs(PLANT, {"x0s": None, "inputs": None}) == 1
     assert number_of_runs(PLANT, {"x0s": None, "inputs": 7, "parameters": 7}) == 7
     with pytest.raises(ValueError, match="must agree, got 7 of inputs, 1 of parameters$"):
@@ -91,7 +91,7 @@ def test_without_parameters_of_its_own_a_run_has_the_system_that_is_given():
 @pytest.mark.parametrize(
     "given", [(np.zeros((4, 2)), None, 1), (None, [0.1, 0.1], 1), (None, None, 2)]
 )
-def test_each_of_what_is_for_loops_alone_is_refused_in_open_loop(given):
+def test_arguments_of_closed_loops_are_refused_in_open_loop(given):
     _require_nothing_for_loops(PLANT, None, None, 1)
     with pytest.raises(ValueError, match="are for runs under a controller"):
         _require_nothing_for_loops(PLANT, *given)
@@ -114,7 +114,7 @@ def test_inputs_of_every_run_have_their_shape_and_are_finite():
         _rows(PLANT, rows, None, 1)
 
 
-def test_what_is_kept_has_its_times_and_what_failed_its_end():
+def test_recorded_nodes_have_times_and_failed_runs_their_end():
     """Seven of ten steps, of which every third node is kept: two whole rows."""
     dsys = Named(name="carts", nx=2, nu=1, h=0.1, state_names=("a", "b"), inputs=("push",))
     runs = Rollouts.empty(dsys, (3, 4), 3, 2)

@@ -53,7 +53,7 @@ def test_damping_takes_away_the_part_of_the_kinetic_energy_that_inputs_reach(tim
     assert energies[1] < energies[0]
 
 
-def test_what_pushes_from_outside_damps_nothing():
+def test_external_forces_do_not_damp():
     """The last forces are not ours: the others do what they can alone."""
     dsys = nh.midpoint(carts(), 0.1)
     v = np.array([0.4, -0.3, 0.7])
@@ -90,7 +90,7 @@ def test_where_there_is_no_damping_points_stay_where_they_are(error, monkeypatch
     assert damping_or_idle(dsys, x, 0.5).tolist() == [0.0, 0.0, 0.25]
 
 
-def test_what_is_held_stays_and_the_rest_is_found():
+def test_fixed_coordinates_keep_their_guess_in_an_equilibrium():
     """A pendulum's torque for an angle, its angle for a torque, and neither of both."""
     dsys = nh.midpoint(pendulum(), 0.05)
     weight = 9.8 * np.sin(0.3)
@@ -119,7 +119,7 @@ def test_an_innovation_is_as_large_as_its_largest_number_in_deviations():
     assert Innovation(np.array([-5.0, 0.5]), np.eye(2), S).deviation == pytest.approx(2.5)
 
 
-def test_feedback_from_measurements_passes_on_all_that_the_controller_says():
+def test_output_feedback_returns_all_of_the_inner_command():
     """The estimate, its own memory, and what was saturated; the filter predicts under u."""
     told = []
 
@@ -148,7 +148,7 @@ def test_feedback_from_measurements_passes_on_all_that_the_controller_says():
     assert second.memory[1] == ("memory", 1)
 
 
-def test_iterations_of_ipopt_are_told_with_the_larger_infeasibility():
+def test_the_history_of_ipopt_has_the_larger_infeasibility():
     table = {"obj": [3.0, 2.0], "inf_du": [1.0, 0.1], "inf_pr": [0.5, 0.2], "alpha_pr": [0.0, 1.0]}
     first, second = _history(table)
     assert (first.number, first.cost, first.descent, first.step) == (0, 3.0, 1.0, 0.0)

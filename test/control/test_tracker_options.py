@@ -40,7 +40,7 @@ def carts():
 
 
 @pytest.mark.parametrize("gain", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
-def test_trackers_made_of_one_keep_what_it_was_told(gain):
+def test_trackers_made_from_another_keep_its_options(gain):
     """Limits, the disturbance gain, what is held and without what, along another reference and
     with other weights.
     """

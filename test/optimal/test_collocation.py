@@ -124,7 +124,7 @@ def test_it_converges_on_manifolds_from_guesses_that_end_elsewhere():
             lqr.linearize_along(dsys, result.trajectory)
 
 
-def test_a_guess_beside_the_manifold_is_one_all_the_same(interpreted):
+def test_a_guess_beside_the_manifold_is_projected_on_it(interpreted):
     dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
     guess = wandering(dsys, 10, np.random.default_rng(3))
     beside = Trajectory(

@@ -96,7 +96,7 @@ def test_covariances_stay_symmetric_and_positive(beliefs):
     assert np.linalg.eigvalsh(before - after)[:, 0].min() > -1e-15  # a measurement tells more
 
 
-def test_innovations_are_white_and_errors_as_large_as_told(measured, beliefs):
+def test_innovations_are_white_and_errors_match_their_covariance(measured, beliefs):
     """What a measurement tells beyond what is known has the covariance that is foretold, and says
     nothing of the next one; a filter with another memory makes them depend on each other.
     """

@@ -55,7 +55,7 @@ def test_without_noise_the_parameters_are_found(model):
 
 
 @pytest.mark.slow
-def test_with_noise_they_are_as_sure_as_is_said(model):
+def test_with_noise_the_parameters_have_the_stated_deviations(model):
     """The mean of the squared errors over their variances is that of 1."""
     true, ratios = with_values(model, NAMES, TRUTH), []
     for seed in range(6):
@@ -98,7 +98,7 @@ def recorded(dsys, rng, delay_s, n=100):
 
 
 @pytest.mark.slow
-def test_with_a_delay_that_nobody_knows_they_are_as_sure_as_is_said(model):
+def test_with_an_unknown_delay_the_parameters_have_the_stated_deviations(model):
     """Commands act 10 ms before or after they were recorded; a delay that is taken for known
     to be 0 moves the masses by many times what is then said of their deviations.
     """
@@ -131,7 +131,7 @@ def test_the_jacobian_gives_the_gradient_of_the_squares_with_the_states_eliminat
     np.testing.assert_allclose(J.T @ r, slopes, rtol=1e-4)
 
 
-def test_what_the_motion_does_not_determine_is_refused_by_name(model):
+def test_a_parameter_that_is_not_identifiable_is_refused_by_name(model):
     data = motion(model, np.random.default_rng(2), 1e-3)
     pieces = segments(model, *data)
     with pytest.raises(NotIdentifiable, match=r"force_limit had no effect on this motion"):
@@ -161,14 +161,14 @@ def test_of_a_free_pendulum_only_a_combination_is_known():
     )
 
 
-def test_noise_that_hides_a_parameter_is_told(model):
+def test_a_parameter_hidden_by_noise_is_reported(model):
     rng = np.random.default_rng(3)
     data = motion(model, rng, 0.05, n=12)
     with pytest.raises(NotIdentifiable, match="noise hides m_pole = "):
         identify(model, ("m_pole",), segments(model, *data))
 
 
-def test_too_few_measurements_are_told(model):
+def test_too_few_measurements_are_reported(model):
     with pytest.raises(ValueError, match="2 measurements are too few"):
         segments(model, np.array([0, 1]), np.zeros((2, 2)), [[]])
     with pytest.raises(ValueError, match="no piece of 0.001 s has three measurements"):

@@ -110,7 +110,7 @@ def test_costs_add_whether_they_have_parameters_or_not(carts):
         Cost(lambda x, u, w: w[0], parameters=np.array([[1.0], [np.nan]]))
 
 
-def test_a_quadratic_cost_ends_as_it_goes_on_unless_it_is_told(carts):
+def test_the_terminal_weight_of_a_quadratic_cost_is_q_by_default(carts):
     still = Trajectory(0.1, np.zeros((3, 4)), np.zeros((2, 2)))
     Q, R = np.diag([1.0, 2.0, 3.0, 4.0]), np.diag([5.0, 6.0])
     states, inputs = np.zeros((3, 4)), np.ones((2, 2))
@@ -188,7 +188,7 @@ def test_a_guess_of_another_step_and_a_cost_over_other_steps_are_refused(carts):
         collocate(carts, long, short)
 
 
-def test_where_the_guess_allows_no_step_the_search_starts_from_nothing():
+def test_without_a_possible_step_the_unknowns_start_at_zero():
     def fails(x, u):
         raise StepFailed("carts", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
 

@@ -137,7 +137,7 @@ def test_a_push_on_the_pole_acts_where_its_end_is():
         np.testing.assert_allclose(np.asarray(ca.evalf(found))[:, 0], expected, atol=1e-15)
 
 
-def test_what_is_drawn_is_where_the_model_says():
+def test_drawn_frames_agree_with_the_model():
     """The ends of the rods, in the x-z plane, from their pivots."""
     for name, q, end, pivot in (
         ("pendulum_swing_up", [0.7], "end", "pivot"),

@@ -210,7 +210,7 @@ def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
     )
 
 
-def test_a_saddle_is_not_passed_off_as_an_optimum():
+def test_a_saddle_is_not_reported_as_an_optimum():
     """Hanging at rest is stationary for a cost that rewards any swing, to either side."""
     dsys = midpoint(pendulum(), 0.1)
     rest = Trajectory(dsys.h, np.zeros((11, 2)), np.zeros((10, 1)))
@@ -223,7 +223,7 @@ def test_a_saddle_is_not_passed_off_as_an_optimum():
     assert left.converged and "saddle" not in left.reason and left.cost < stuck.cost - 1
 
 
-def test_too_few_iterations_and_unknown_methods_are_said():
+def test_too_few_iterations_and_unknown_methods_are_reported():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 10, np.random.default_rng(9))
     cost, guess = (

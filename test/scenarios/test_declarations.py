@@ -131,7 +131,7 @@ def test_the_same_motion_of_a_heavier_plant_has_another_momentum():
     np.testing.assert_allclose(convert(there, heavy, model), x, rtol=1e-12)
 
 
-def test_what_may_be_pushed_are_coordinates_and_then_what_is_declared_which_wins():
+def test_targets_are_coordinates_and_declared_ones_which_take_precedence():
     """In newtons where they slide; the scenario's own stands for a coordinate of its name."""
     model, ours = SLED.model(), []
 
@@ -173,7 +173,7 @@ def test_a_tracker_has_the_weights_its_integral_action_and_what_it_holds():
     assert np.abs(held.gains.K[-1][:, 1]).max() < 1e-9 < np.abs(everything.gains.K[-1][:, 1]).max()
 
 
-def test_what_a_method_keeps_beside_has_no_weight():
+def test_the_memory_of_a_method_has_no_weight():
     sleigh = nh.scenarios.get("chaplygin_sleigh")
     model = sleigh.model("gni", 0.02)
     kept = len(model.method.memory)
@@ -183,7 +183,7 @@ def test_what_a_method_keeps_beside_has_no_weight():
     assert not weights[-kept:].any()
 
 
-def test_without_a_look_bodies_are_balls_at_their_places():
+def test_without_a_visual_model_bodies_are_balls():
     turned = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
 
     def bodies(p, q, v):

@@ -191,7 +191,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_every_scenario_can_have_them_on_its_bodies_and_coordinates(name, interpreted):
+def test_every_scenario_can_have_disturbances_on_bodies_and_coordinates(name, interpreted):
     """Some steps of a motion: a target by itself changes it, and only from its start."""
     scenario = scenarios.get(name)
     model = scenario.model()

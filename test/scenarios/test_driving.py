@@ -78,13 +78,13 @@ def test_references_are_motions_that_leave_torque_for_feedback(name, one):
 @pytest.mark.parametrize(
     "name, one", quick_first(TO_REST, (*QUICK, ("chaplygin_sleigh", "figure_eight")))
 )
-def test_from_rest_to_rest(name, one):
+def test_courses_lead_from_rest_to_rest(name, one):
     rates = velocities(name, one)
     assert np.abs(rates[[0, -1]]).max() <= 1e-9 * np.abs(rates).max()
 
 
 @pytest.mark.parametrize("name", SLEIGH_FIRST)
-def test_the_figure_of_eight_is_one(name):
+def test_the_figure_of_eight_follows_geronos_curve(name):
     """The pose's point, of the sleigh the skate, stays on Gerono's curve but for the error of the
     steps, and ends where it began.
     """
@@ -152,7 +152,7 @@ def test_delivery_turns_on_the_spot():
     assert np.ptp(x[300:601]) <= 1e-6 and x[450] == pytest.approx(1.5, abs=1e-6)
 
 
-def test_steered_motions_have_the_velocities_asked_for():
+def test_trajectories_have_the_given_velocities():
     dsys, course = model("car"), slalom(speed=3.0, amplitude=0.5, wavelength=12.0, waves=1)
     p = dsys.system.parameters
 
@@ -182,7 +182,7 @@ def test_a_drive_and_a_disk_roll_along_their_courses(scenario):
 
 @pytest.mark.parametrize("course", [figure_eight(4, 2, 10), slalom(1.0, 0.3, 2.0, 2)])
 @pytest.mark.parametrize("t", [1.0, 3.2])
-def test_pace_of_a_course_by_differences(course, t):
+def test_rates_of_a_course_equal_finite_differences(course, t):
     step, times = 1e-4, t + 1e-4 * np.array([-1, 0, 1])
     poses = np.array([np.asarray(course._pose(at))[:, 0] for at in times])
     rate = (poses[2] - poses[0]) / (2 * step)

@@ -42,7 +42,7 @@ def test_numbers_that_a_fault_makes_infinite_are_lost():
     assert measured("velocities:bias=1e308", np.full((1, 10), 1e308)) == [None]
 
 
-def test_an_actuator_without_effort_leaves_what_is_moved_at_will_where_it_was():
+def test_an_actuator_without_effort_holds_prescribed_coordinates():
     """One force and two coordinates that are moved."""
     puppet = SimpleNamespace(
         system=SimpleNamespace(space=Rn("x", "y", "z"), nu=1), nu=3, inputs=("f", "y", "z"), h=0.1
@@ -159,7 +159,7 @@ def test_a_tracker_sees_what_is_measured_and_its_errors_are_true():
     assert command.saturated.tolist() == [False, True]
 
 
-def test_while_measurements_are_lost_the_command_holds_and_nothing_is_foretold():
+def test_without_measurements_the_command_holds_and_nothing_is_predicted():
     spy, x = Spy(), MODEL.state([0.1, 0.2, 0.3, 0.4, 0.5], np.zeros(5))
     faults = lines("dropout=1,start=0.02,duration=0.02", "commands:bias=0.5")
     commands = followed(FaultyTracker(spy, faults), 5, x)

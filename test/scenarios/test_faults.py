@@ -101,7 +101,7 @@ def test_small_commands_up_to_a_dead_band_do_nothing_one_as_large_does():
 @pytest.mark.parametrize(
     ("delay_s", "whole", "part"), [(0.027, 2, 0.7), (0.03, 3, 0.0), (0.0, 0, 0.0)]
 )
-def test_what_is_late_is_between_the_two_values_around_its_time(delay_s, whole, part):
+def test_a_delayed_value_is_interpolated_between_two_steps(delay_s, whole, part):
     values = np.column_stack([np.arange(12.0) ** 2, np.arange(12.0) ** 3])
     late = np.array(commanded(f"commands:delay={delay_s}", values))
     for k in range(4, 12):
@@ -166,7 +166,7 @@ def test_kinds_act_on_what_is_usual_for_them():
 
 
 @pytest.mark.parametrize("text", ["saturation=1", "dead_band=1", "lost"])
-def test_what_only_actuators_have_is_refused_of_sensors(text):
+def test_faults_of_actuators_are_refused_for_sensors(text):
     for target in ("positions", "measurements", "psi"):
         with pytest.raises(UnknownName, match="choose one of: commands"):
             FaultLines.of([parse(f"{target}:{text}")], MODEL)
@@ -281,7 +281,7 @@ def test_other_texts_are_refused(text, message):
         ("psi:dropout=0.1", "'psi'.*choose one of: measurements, commands"),
     ],
 )
-def test_targets_that_there_are_not_are_refused(text, message):
+def test_unknown_targets_are_refused(text, message):
     with pytest.raises(UnknownName, match=message):
         FaultLines.of([parse(text)], MODEL)
 
@@ -361,7 +361,7 @@ ALL = [
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_scenario_can_have_all_of_them(name):
+def test_every_scenario_can_have_every_fault(name):
     scenario = scenarios.get(name)
     steps = 4
     own = experiment(scenario, duration_s=steps * scenario.step_s)
@@ -374,7 +374,7 @@ def test_every_scenario_can_have_all_of_them(name):
 
 
 @pytest.mark.slow
-def test_integral_action_does_not_count_what_was_lost_as_a_surprise():
+def test_integral_action_ignores_lost_measurements():
     """A constant force is still estimated when every second measurement is lost."""
     push = scenarios.Disturbance("psi", scenarios.Constant((0.5,)))
     options = PlantOptions(disturbances=(push,), faults=(parse("dropout=0.5"),))
@@ -437,7 +437,7 @@ def test_commands_rest_without_forces_where_prescribed_coordinates_are():
 
 @pytest.mark.parametrize("bad", [None, np.inf, np.nan])
 @pytest.mark.parametrize("holds", [False, True])
-def test_what_is_lost_or_not_finite_is_held_by_actuators_and_missing_to_a_tracker(bad, holds):
+def test_actuators_hold_lost_values_and_a_tracker_misses_them(bad, holds):
     """In step 2; a fault after it knows what came in before, and in which order; the fault itself
     what went out before.
     """
@@ -492,7 +492,7 @@ class Inner:
     predicted: float | None
 
 
-def test_behind_faults_a_tracker_goes_on_with_its_last_command_and_surprised_by_nothing():
+def test_a_tracker_behind_faults_keeps_its_last_command_without_innovation():
     """Errors are true ones, limits those of what it wanted, memory its own."""
     asked = []
 

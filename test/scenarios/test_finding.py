@@ -48,7 +48,7 @@ def test_an_error_shows_the_line_as_it_is_now_and_where_a_broken_import_stands(t
         scenarios.get(str(file))
 
 
-def test_of_a_file_that_fails_nothing_is_left(tmp_path):
+def test_a_file_that_fails_leaves_no_module(tmp_path):
     file = tmp_path / "failing_robot.py"
     file.write_text("1 / 0\n")
     with pytest.raises(UserCodeError, match="ZeroDivisionError"):
@@ -177,7 +177,7 @@ WRONG_NAMES = {
 
 
 @pytest.mark.parametrize("name", WRONG_NAMES)
-def test_what_is_no_scenario_is_refused(name, tmp_path):
+def test_an_object_that_is_no_scenario_is_refused(name, tmp_path):
     file = tmp_path / "robots.py"
     file.write_text(
         "from dataclasses import replace\nfrom nh_control.scenarios import SNAKEBOARD\n"
