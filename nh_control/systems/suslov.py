@@ -1,4 +1,4 @@
-"""The Suslov problem: a rigid body that cannot rotate about one of its axes [celledoni2016 4.3]."""
+"""The Suslov problem: a rigid body that cannot rotate about one axis [celledoni2016 4.3]."""
 
 from __future__ import annotations
 
