@@ -22,7 +22,7 @@ from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Pose, Shape, 
 
 @dataclass(frozen=True)
 class DriveParameters(Parameters):
-    """A body between two wheels, its centre of mass above the middle of their axle."""
+    """A body between two wheels, its center of mass above the middle of their axle."""
 
     mass: float = parameter(10.0, "kg", "of everything")
     inertia: float = parameter(0.4, "kg m^2", "of everything about the vertical")

@@ -164,7 +164,7 @@ UNDERWATER_VEHICLE = Scenario(
             system.space,
             "vehicle",
             lambda q, p: (q[4:], quaternion.matrix(q[:4])),
-            "force of a current or a cable at its centre, and torque, in the axes of the world",
+            "force of a current or a cable at its center, and torque, in the axes of the world",
         ),
     ),
     visual=visual,
