@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
@@ -58,34 +59,60 @@ class Fixed(Joint):
 
 
 @dataclass(frozen=True)
-class Revolute(Joint):
-    """Rotation about a constant axis; the angle (rad) is not bounded."""
+class ScalarJoint(Joint):
+    """A joint with one coordinate q along a constant unit twist: rotation by q about the axis, if
+    it `rotates`, and translation by `slide * q` along it.
+    """
 
     axis: tuple[float, float, float]
-    effort = ("torque", "N m")
+    rotates: ClassVar[bool] = True
+    """Whether the joint turns about its axis."""
 
-    def space(self, coordinate: str) -> Rn:
-        return Rn(coordinate)
-
-    def motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        axis = np.array(self.axis)
-        return Motion(
-            rotation_about(axis, q), ca.SX(3, 1), ca.sparsify(ca.SX(axis)) * v, ca.SX(3, 1)
-        )
-
-
-@dataclass(frozen=True)
-class Prismatic(Joint):
-    """Translation along a constant axis, in m."""
-
-    axis: tuple[float, float, float]
+    @property
+    def slide(self) -> float:
+        """Translation along the axis by a unit of the coordinate."""
+        return 0.0 if self.rotates else 1.0
 
     def space(self, coordinate: str) -> Rn:
         return Rn(coordinate)
 
     def motion(self, q: ca.SX, v: ca.SX) -> Motion:
         axis = ca.sparsify(ca.SX(np.array(self.axis)))
-        return Motion(ca.SX.eye(3), axis * q, ca.SX(3, 1), axis * v)
+        still = ca.SX(3, 1)
+        R = rotation_about(np.array(self.axis), q) if self.rotates else ca.SX.eye(3)
+        omega = axis * v if self.rotates else still
+        if self.slide == 0.0:
+            return Motion(R, still, omega, still)
+        return Motion(R, axis * (self.slide * q), omega, axis * (self.slide * v))
+
+
+@dataclass(frozen=True)
+class Revolute(ScalarJoint):
+    """Rotation about a constant axis; the angle (rad) is not bounded."""
+
+    effort = ("torque", "N m")
+
+
+@dataclass(frozen=True)
+class Prismatic(ScalarJoint):
+    """Translation along a constant axis, in m."""
+
+    rotates = False
+
+
+@dataclass(frozen=True)
+class Helical(ScalarJoint):
+    """A screw: rotation by q (rad) about a constant axis with a translation `pitch * q` along it,
+    `pitch` in m/rad [featherstone2008, section 4.4].
+    """
+
+    pitch: float
+    effort = ("torque", "N m")
+
+    @property
+    def slide(self) -> float:
+        """The pitch."""
+        return self.pitch
 
 
 @dataclass(frozen=True)
@@ -186,8 +213,8 @@ NO_LIMITS = Limits()
 class Frame:
     """A frame with a constant placement in its parent, `position` (3, m) and `rotation` (3, 3),
     that its joint moves from there; `coordinate` names the joint's coordinates (by default the
-    frame's name). `fixed`, `revolute`, `prismatic`, `planar`, `spherical` and `floating` make one
-    frame, `universal` and `cylindrical` make two.
+    frame's name). `fixed`, `revolute`, `prismatic`, `helical`, `planar`, `spherical` and
+    `floating` make one frame, `universal` and `cylindrical` make two.
     """
 
     name: str
@@ -248,6 +275,28 @@ def revolute(
     return Frame(
         name, parent, Revolute(_axis(name, axis)), position, rotation, coordinate, mimic, limits
     )
+
+
+def helical(
+    name: str,
+    parent: str = WORLD,
+    axis: str | Vector = "z",
+    position: Vector = ORIGIN,
+    rotation: ArrayLike = NO_ROTATION,
+    coordinate: str = "",
+    mimic: Mimic | None = None,
+    limits: Limits = NO_LIMITS,
+    *,
+    pitch: float,
+) -> Frame:
+    """A frame on a screw: it turns by q (rad) about an axis ("x", "-z", ... or three numbers) and
+    moves by `pitch * q` along it, `pitch` in m/rad. It may follow another coordinate (`Mimic`) and
+    have `Limits`. Raises ValueError for a pitch that is not finite.
+    """
+    if not np.isfinite(pitch):
+        raise ValueError(f"frame {name!r}: pitch must be finite, got {pitch}")
+    joint = Helical(_axis(name, axis), float(pitch))
+    return Frame(name, parent, joint, position, rotation, coordinate, mimic, limits)
 
 
 def prismatic(

@@ -5,20 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from nh_control.multibody.bodies import SpatialInertia
-from nh_control.multibody.frames import Frame, Planar, Prismatic, Revolute, Spherical
+from nh_control.multibody.frames import Frame, Planar, ScalarJoint, Spherical
 from nh_control.multibody.planar_frames import axes_of
 
 ALL = [0, 1, 2, 3, 4, 5]
-FREE = {Revolute: [2], Prismatic: [3], Planar: [2, 3, 4], Spherical: [0, 1, 2]}
-"""Components of a twist in the kernel's axes that a joint leaves free, of others all."""
+FREE = {Planar: [2, 3, 4], Spherical: [0, 1, 2]}
+"""Components of a twist, in the kernel's axes, that a joint with several coordinates leaves free; a
+joint that is not listed leaves all of them free.
+"""
 REGULAR = 1e-9
-"""Part of the other inertias that counts as some."""
+"""Relative inertia, against the other inertias of the body, above which a motion moves mass."""
 
 
 def moves_mass(frame: Frame, part: SpatialInertia) -> bool:
-    """Whether every motion of a joint alone gives kinetic energy to what moves with its frame."""
+    """Whether every motion of a joint alone gives kinetic energy to the bodies on its frame."""
     axes = axes_of(frame)
     mass, first, inertia = moments(part, axes)
+    if isinstance(frame.joint, ScalarJoint):
+        # 2 T = J_axis + slide^2 m for a unit rate; the terms in the first moment cancel
+        about, along = frame.joint.rotates, frame.joint.slide**2 * mass
+        return bool(about * inertia[2, 2] + along > REGULAR * (about * inertia.trace() + along))
     lever = np.cross(np.eye(3), first)
     spatial = np.block([[inertia, lever], [lever.T, mass * np.eye(3)]])
     free = FREE.get(type(frame.joint), ALL)

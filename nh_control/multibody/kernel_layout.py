@@ -159,7 +159,7 @@ JOINT = Struct(
     Field("rest_force", REAL, comment="stiffness times rest"),
     Field("damping", REAL),
     Field("ratio", REAL, comment="of its coordinate to that of the joint that it follows"),
-    Field(PADDING, REAL),
+    Field("pitch", REAL, comment="translation of a REVOLUTE joint along its axis per radian"),
     Field("column", VECTOR, 3, "columns of the rotation of the placement in the parent"),
     Field("p", VECTOR, 1, "position of the placement"),
     Field("first_moment", VECTOR, 1, "mass times center"),

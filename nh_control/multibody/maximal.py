@@ -183,6 +183,11 @@ def _joint(
     """The constraint of a body's joint, or of two joints without a body between them."""
     anchor, position, rotation = _placement(model, frame)
     if anchor == WORLD or anchor in inertias:
+        if type(frame.joint) not in KINDS:
+            raise ValueError(
+                f"{model.name}: no constraint for the {type(frame.joint).__name__} joint of "
+                f"{frame.name!r} in maximal coordinates; use joint coordinates"
+            )
         kind = KINDS[type(frame.joint)]
         axis = getattr(frame.joint, "axis", "z")
         point = Point(anchor, position)

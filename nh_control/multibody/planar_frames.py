@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nh_control.multibody.frames import WORLD, Frame, Planar, Prismatic, Revolute
+from nh_control.multibody.frames import WORLD, Frame, Planar, Prismatic, Revolute, ScalarJoint
 from nh_control.multibody.motion import plane_axes
 from nh_control.multibody.parts import MultibodyParts
 
@@ -40,12 +40,12 @@ def axes_of(frame: Frame, normal: np.ndarray | None = None) -> np.ndarray:
     """The kernel's axes (3, 3) in the frame's own: a revolute or planar joint's axis is their z, a
     prismatic joint's their x, with the `normal` of the plane in which it moves as their z.
     """
-    if isinstance(frame.joint, Prismatic):
+    if isinstance(frame.joint, ScalarJoint) and not frame.joint.rotates:
         axis = np.array(frame.joint.axis)
         if normal is None:
             return np.column_stack([axis, plane_axes(axis)])
         return np.column_stack([axis, np.cross(normal, axis), normal])
-    if isinstance(frame.joint, (Revolute, Planar)):
+    if isinstance(frame.joint, (ScalarJoint, Planar)):
         return upright(np.array(frame.joint.axis))
     return np.eye(3)
 

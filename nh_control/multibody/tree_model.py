@@ -26,8 +26,7 @@ from nh_control.multibody.frames import (
     Joint,
     Mimic,
     Planar,
-    Prismatic,
-    Revolute,
+    ScalarJoint,
     Spherical,
     prismatic,
 )
@@ -48,8 +47,6 @@ from nh_control.multibody.point_forces import Bond, bonds
 
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
-SCALAR: tuple[type[Joint], ...] = (Revolute, Prismatic)
-"""Joints of one coordinate in the order of `JointType`."""
 
 
 def not_a_tree(model: Multibody) -> str:
@@ -214,10 +211,13 @@ class TreeModel:
             mass, first, inertia = moments(masses.get(frame.name), own)
             placed = toward @ rotation @ np.array(frame.rotation) @ own
             position = toward @ (at + rotation @ frame.position)
-            if isinstance(frame.joint, Revolute):
-                placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
-            else:
-                position = position + mimic.offset * placed[:, 0]
+            pitch = 0.0
+            if isinstance(frame.joint, ScalarJoint):  # the offset is part of the placement
+                pitch = frame.joint.slide if frame.joint.rotates else 0.0
+                axis = placed[:, 2 if frame.joint.rotates else 0]
+                position = position + frame.joint.slide * mimic.offset * axis
+                if frame.joint.rotates:
+                    placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
             spring = np.zeros(3) if frame.mimic else springs.get(frame.coordinate, np.zeros(3))
             joints.append(
                 JOINT.record(
@@ -237,6 +237,7 @@ class TreeModel:
                     rest_force=spring[1],
                     damping=spring[2],
                     ratio=mimic.ratio,
+                    pitch=pitch,
                     column=placed.T,
                     p=position,
                     first_moment=first,
@@ -316,8 +317,8 @@ class TreeModel:
 
     def _kind(self, joint: Joint) -> int:
         """Number of a joint's kind in the kernel."""
-        if isinstance(joint, SCALAR):
-            return SCALAR.index(type(joint))
+        if isinstance(joint, ScalarJoint):
+            return JointType.REVOLUTE if joint.rotates else JointType.PRISMATIC
         return JointType.GENERATED + self.multi_dof_types.index(_upright(joint))
 
 
@@ -329,7 +330,7 @@ def _quaternion(joint: Joint) -> Quaternion:
 
 
 def _is_scalar(frame: Frame) -> bool:
-    return isinstance(frame.joint, SCALAR)
+    return isinstance(frame.joint, ScalarJoint)
 
 
 def _upright(joint: Joint) -> Joint:

@@ -35,18 +35,11 @@ static void pose_bodies(const struct tree_model *model, const struct tree_data *
         const double *at = q + j->q_index, along = j->ratio * *at;
         if (j->type < GENERATED) {
             v4 column[3] = {j->column[0], j->column[1], j->column[2]}, p = j->p;
-            if (j->type == REVOLUTE) {
-                const double c = cos(along), s = sin(along);
-                column[0] = c * j->column[0] + s * j->column[1];
-                column[1] = c * j->column[1] - s * j->column[0];
-            } else {
-                p += along * j->column[0];
-                b->p_size += fabs(along);
-            }
+            move_scalar(j, along, column, &p);
+            b->p_size += fabs(slide_of(j) * along);
             for (int k = 0; k < 3; ++k) b->column[k] = combine(parent->column, column[k]);
             b->p = parent->p + combine(parent->column, p);
-            moved->w = j->type == REVOLUTE ? b->column[2] : vec(0, 0, 0);
-            moved->v = j->type == REVOLUTE ? vec(0, 0, 0) : b->column[0];
+            *moved = unit_twist(j, b->column);
             continue;
         }
         struct joint_pose *o = data->joint_poses + j->multi_dof_index;

@@ -96,26 +96,45 @@ INLINE void pass_inward(const struct joint *j, const struct body *b, struct newt
     parent->carried_moment += j->carried_mass * p;
 }
 
+/* Of a scalar joint that slides along S: change of the motion by the coordinate, unit motion, and
+ * change of the wrenches on the parent by the coordinate (T11, T16). */
+INLINE void slide_terms(const struct tree_model *model, const struct joint *j,
+                        const struct body *b, v4 S, v4 *moved, v4 *unit, v4 *column_e, int plane)
+{
+    const v4 zero = vec(0, 0, 0);
+    pack(zero, zero, cross(b->parent_omega, S), moved, plane);
+    pack(zero, zero, S, unit, plane);
+    pack(cross(S, load_on(model, j, b)), cross(S, b->linear_momentum), zero, column_e, plane);
+}
+
 /* phi, left, column, row and pivot of a scalar joint (T11, T14 to T16); with `linearized` also
  * the row of the momentum after the step (T32), and motions by the start (T31). */
 INLINE void scalar_row(const struct tree_model *model, const struct tree_data *data,
                        const struct joint *j, const struct body *b, int linearized, int plane)
 {
     struct newton_row *o = data->rows + j->v_index;
-    const int end = parts(plane), turns = j->type == REVOLUTE;
+    const int end = parts(plane);
     const double k = data->half_step;
     const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
     v4 moved[3], unit[3], column_e[3], row_e[3]; /* e of (T16) and (T14) */
-    if (turns) {
+    if (rotates(j)) {
         const v4 e_w = cross(S, b->angular_momentum), e_v = cross(S, b->linear_momentum);
         pack(S, cross(b->parent_omega, S), cross(b->parent_velocity, S), moved, plane);
         pack(zero, S, zero, unit, plane);
         pack(cross(S, b->gravity_torque), e_w, e_v, column_e, plane);
         pack(zero, e_w, e_v, row_e, plane);
+        if (j->pitch != 0.0) {
+            v4 slid[3], along[3], turned[3];
+            slide_terms(model, j, b, S, slid, along, turned, plane);
+            for (int c = 0; c < end; ++c) {
+                moved[c] += j->pitch * slid[c];
+                unit[c] += j->pitch * along[c];
+                column_e[c] += j->pitch * turned[c];
+                row_e[c] += j->pitch * turned[c];
+            }
+        }
     } else {
-        pack(zero, zero, cross(b->parent_omega, S), moved, plane);
-        pack(zero, zero, S, unit, plane);
-        pack(cross(S, load_on(model, j, b)), cross(S, b->linear_momentum), zero, column_e, plane);
+        slide_terms(model, j, b, S, moved, unit, column_e, plane);
         for (int c = 0; c < end; ++c) row_e[c] = column_e[c];
     }
     for (int c = 0; c < end; ++c) {
@@ -145,12 +164,15 @@ INLINE void mass_row(const struct tree_model *model, const struct tree_data *dat
 {
     struct newton_row *o = data->rows + j->v_index;
     const v4 zero = vec(0, 0, 0), S = axis_of(j, b->column);
-    const int turns = j->type == REVOLUTE, part = turns ? 1 : 2;
-    pack(zero, turns ? S : zero, turns ? zero : S, o->phi, plane);
+    const struct twist unit = unit_twist(j, b->column);
+    const int part = rotates(j) ? 1 : 2;
+    pack(zero, unit.w, unit.v, o->phi, plane);
     if (plane) times_columns(b->H, o->phi, o->column, plane);
     else {
         v4 all[9];
         for (int i = 3; i < 9; ++i) all[i] = b->H[3 * i + part] * S;
+        if (rotates(j) && j->pitch != 0.0)
+            for (int i = 3; i < 9; ++i) all[i] += b->H[3 * i + 2] * unit.v;
         o->column[0] = zero;
         for (int c = 1; c < 3; ++c)
             o->column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);

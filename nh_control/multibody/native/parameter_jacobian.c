@@ -162,8 +162,8 @@ INTERNAL void pass_weight(const struct tree_model *model, const struct tree_data
         after[l] = data->h * dot(twist_of(w->Z1, n, l).v, gravity);
     }
     if (n > 1) solve_multi_dof(w, n, before, before);
-    else if (j->type == PRISMATIC && !is_prescribed(j)) {
-        after[0] = data->half_step * gravity[0];
+    else if (slide_of(j) != 0.0 && !is_prescribed(j)) {
+        after[0] = data->half_step * slide_of(j) * gravity[rotates(j) ? 2 : 0];
         before[0] = after[0] / divisor_of(data, j);
     }
     for (int l = 0; l < n; ++l) {

@@ -14,9 +14,9 @@
 INTERNAL struct twist unit_motion(const struct tree_data *data, const struct joint *j,
                                   const struct body *b, int l)
 {
+    if (j->type < GENERATED) return unit_twist(j, b->column);
     const v4 zero = vec(0, 0, 0);
-    const int planar = j->n_dof == 3 && !j->quaternion;
-    const int c = j->type == REVOLUTE ? 2 : j->type == PRISMATIC ? 3 : l + 2 * planar;
+    const int planar = j->n_dof == 3 && !j->quaternion, c = l + 2 * planar;
     if (c < 3) return (struct twist){b->column[c], zero};
     return (struct twist){zero, j->quaternion == QUATERNION_PLACED
                                     ? outward(parent_of(data, j), j->column[c - 3])

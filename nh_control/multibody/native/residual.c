@@ -36,12 +36,7 @@ INLINE void pose_scalar(const struct tree_data *data, const struct joint *j,
     } else
         for (int i = 0; i < 3; ++i) b->column[i] = outward(parent, j->column[i]);
     b->p = outward(parent, j->p);
-    if (j->type == REVOLUTE) {
-        const double c = cos(q), s = sin(q);
-        const v4 x = b->column[0], y = b->column[1];
-        b->column[0] = c * x + s * y;
-        b->column[1] = c * y - s * x;
-    } else b->p += q * b->column[0];
+    move_scalar(j, q, b->column, &b->p);
     b->rate = z;
 }
 
@@ -71,10 +66,10 @@ INLINE void size_terms(const struct tree_model *model, const struct tree_data *d
 {
     double turn = 0.0, shift = 0.0;
     b->position_size = size_of(j->p);
-    if (j->type == REVOLUTE) turn = fabs(b->rate);
-    else if (j->type == PRISMATIC) {
-        shift = fabs(b->rate);
-        b->position_size += fabs(j->ratio * data->q[j->q_index]);
+    if (j->type < GENERATED) {
+        if (rotates(j)) turn = fabs(b->rate);
+        shift = fabs(slide_of(j) * b->rate);
+        b->position_size += fabs(slide_of(j) * j->ratio * data->q[j->q_index]);
     } else {
         const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
         turn = size_of(load(w->twist));
@@ -114,8 +109,11 @@ INLINE void outward_sweep(const struct tree_model *model, const struct tree_data
             const double *s = data->multi_dof[j->multi_dof_index].twist;
             b->omega += outward(b, load(s));
             b->velocity += outward(b, load(s + 3));
-        } else if (j->type == REVOLUTE) b->omega += b->rate * b->column[2];
-        else b->velocity += b->rate * b->column[0];
+        } else {
+            const double slide = slide_of(j);
+            if (rotates(j)) b->omega += b->rate * b->column[2];
+            if (slide != 0.0) b->velocity += slide * b->rate * axis_of(j, b->column);
+        }
         b->first_moment = outward(b, j->first_moment);
         b->gravity_torque = cross(b->first_moment, model->gravity);
         b->angular_momentum = cross(b->first_moment, b->velocity);
@@ -190,21 +188,24 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
         if (j->mode == IDLE) continue;
         if (!plane && j->type >= GENERATED) multi_dof_residual(model, data, j, b);
         else {
-            double low, high, sizes = 0.0;
+            double low = 0.0, high = 0.0, sizes = 0.0;
             const v4 S = axis_of(j, b->column);
-            if (j->type == REVOLUTE) {
+            const double slide = slide_of(j);
+            if (rotates(j)) {
                 v4 all = S * b->gravity_torque +
                          cross_turn(b->parent_velocity, S, plane) * b->linear_momentum;
                 if (!plane) all += cross(b->parent_omega, S) * b->angular_momentum;
                 low = sum(all);
                 high = dot(S, b->angular_momentum);
                 if (sized) sizes = k * torque_size(parent_of(data, j), b) + b->angular_size;
-            } else {
-                low = sum(S * load_on(model, j, b) -
-                          cross_turn(S, b->parent_omega, plane) * b->linear_momentum);
-                high = dot(S, b->linear_momentum);
+            }
+            if (slide != 0.0) {
+                low += slide * sum(S * load_on(model, j, b) -
+                                   cross_turn(S, b->parent_omega, plane) * b->linear_momentum);
+                high += slide * dot(S, b->linear_momentum);
                 if (sized)
-                    sizes = k * force_size(model, j, parent_of(data, j), b) + b->linear_size;
+                    sizes += fabs(slide) *
+                             (k * force_size(model, j, parent_of(data, j), b) + b->linear_size);
             }
             const double q = data->q[j->q_index] + data->half_step * b->rate;
             data->dL_dq[v] = low += j->rest_force - j->stiffness * q;
@@ -287,12 +288,12 @@ INTERNAL void residual(const struct tree_model *model, const struct tree_data *d
     if (turns > 0.0) add_mimic_sizes(model, data);
 }
 
-/* The largest angle of revolute joints at the start, at least 1. */
+/* The largest angle of joints that rotate at the start, at least 1. */
 INTERNAL double largest_turn(const struct tree_model *model, const struct tree_data *data)
 {
     double most = 1.0;
     for (int i = 0; i < model->n_bodies; ++i)
-        if (model->joints[i].type == REVOLUTE)
+        if (rotates(model->joints + i))
             most = fmax(most, fabs(model->joints[i].ratio * data->q[model->joints[i].q_index]));
     return most;
 }

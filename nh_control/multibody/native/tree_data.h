@@ -159,9 +159,29 @@ INLINE v4 inward(const struct body *b, v4 x)
 }
 INLINE v4 outward(const struct body *b, v4 x) { return combine(b->column, x); }
 
-INLINE v4 axis_of(const struct joint *j, const v4 *column)
+/* A scalar joint moves along one unit twist S = (rotates axis, slide axis): this is all that the
+ * kernel knows of its type. A REVOLUTE joint with a pitch is a helical one. */
+INLINE int rotates(const struct joint *j) { return j->type == REVOLUTE; }
+INLINE double slide_of(const struct joint *j) { return rotates(j) ? j->pitch : 1.0; }
+INLINE v4 axis_of(const struct joint *j, const v4 *column) { return column[rotates(j) ? 2 : 0]; }
+INLINE struct twist unit_twist(const struct joint *j, const v4 *column)
 {
-    return column[j->type == REVOLUTE ? 2 : 0];
+    const v4 zero = vec(0, 0, 0), axis = axis_of(j, column);
+    const double slide = slide_of(j);
+    return (struct twist){rotates(j) ? axis : zero, slide == 0.0 ? zero : slide * axis};
+}
+
+/* Columns of the rotation and position of a frame become those after its scalar joint (T4). */
+INLINE void move_scalar(const struct joint *j, double q, v4 *column, v4 *p)
+{
+    const double slide = slide_of(j);
+    if (rotates(j)) {
+        const double c = cos(q), s = sin(q);
+        const v4 x = column[0], y = column[1];
+        column[0] = c * x + s * y;
+        column[1] = c * y - s * x;
+    }
+    if (slide != 0.0) *p += slide * q * axis_of(j, column);
 }
 
 /* The world, which carries all. */

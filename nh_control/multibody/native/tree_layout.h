@@ -66,7 +66,7 @@ struct joint {
     double rest_force; /* stiffness times rest */
     double damping;
     double ratio; /* of its coordinate to that of the joint that it follows */
-    double unused;
+    double pitch; /* translation of a REVOLUTE joint along its axis per radian */
     v4 column[3]; /* columns of the rotation of the placement in the parent */
     v4 p; /* position of the placement */
     v4 first_moment; /* mass times center */
@@ -88,7 +88,7 @@ _Static_assert(offsetof(struct joint, stiffness) == 56, "stiffness");
 _Static_assert(offsetof(struct joint, rest_force) == 64, "rest_force");
 _Static_assert(offsetof(struct joint, damping) == 72, "damping");
 _Static_assert(offsetof(struct joint, ratio) == 80, "ratio");
-_Static_assert(offsetof(struct joint, unused) == 88, "unused");
+_Static_assert(offsetof(struct joint, pitch) == 88, "pitch");
 _Static_assert(offsetof(struct joint, column) == 96, "column");
 _Static_assert(offsetof(struct joint, p) == 192, "p");
 _Static_assert(offsetof(struct joint, first_moment) == 224, "first_moment");
