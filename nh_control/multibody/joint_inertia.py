@@ -10,8 +10,8 @@ from nh_control.multibody.planar_frames import axes_of
 
 ALL = [0, 1, 2, 3, 4, 5]
 FREE = {Planar: [2, 3, 4], Spherical: [0, 1, 2]}
-"""Components of a twist, in the kernel's axes, that a joint with several coordinates leaves free; a
-joint that is not listed leaves all of them free.
+"""Components of a twist, in the kernel's axes, that a joint with several coordinates leaves free;
+a joint that is not listed leaves all of them free.
 """
 REGULAR = 1e-9
 """Relative inertia, against the other inertias of the body, above which a motion moves mass."""
