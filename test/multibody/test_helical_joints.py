@@ -13,7 +13,7 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from test_tree_constraints import assert_steps_as_generated, held_model
+from test_tree_constraints import assert_steps_as_generated, constrained_model
 from test_tree_parameters import assert_the_same_slopes, parametrized
 
 from nh_control.integrators import midpoint
@@ -86,7 +86,7 @@ def test_helical_joints_with_springs_and_dampers_between_points_step_as_generate
 def test_helical_joints_in_a_closed_loop_step_as_generated(seed):
     """In draws where no constraints are nearly dependent."""
     rng = np.random.default_rng(seed)
-    model, q = held_model(with_screws(random_tree([0] * 4, rng), rng), ["coincident"], rng)
+    model, q = constrained_model(with_screws(random_tree([0] * 4, rng), rng), ["coincident"], rng)
     assert_steps_as_generated(model, 0.002, q, rng)
 
 

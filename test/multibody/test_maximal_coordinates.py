@@ -125,7 +125,7 @@ def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_a_fixed_joint_and_its_constraint_hold_all_six():
+def test_a_fixed_joint_and_its_constraint_allow_no_motion():
     weld = JointConstraint("weld", "fixed", Point(WORLD, (1.0, 0.0, 0.0)), "box", rotation=TILT)
     model = Multibody(
         "held", [floating("box")], [Body("box", 1.0, inertia=TENSOR)], constraints=[weld]
@@ -147,7 +147,7 @@ def test_mass_matrices_are_constant_in_both_spaces(space):
     assert not ca.depends_on(mass, q)
 
 
-def test_the_velocities_are_those_of_the_spaces():
+def test_velocities_are_in_the_axes_of_the_spaces():
     model = linkages.box_top()
     q = np.array([*mat2quat(TILT)])
     omega = np.array([0.3, -1.0, 2.0])
@@ -268,7 +268,7 @@ def test_constraints_that_are_nearly_dependent_are_taken():
         ),
     ],
 )
-def test_what_cannot_be_is_refused(change, message):
+def test_unsupported_models_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         change(chain("revolute"))
 
@@ -276,7 +276,7 @@ def test_what_cannot_be_is_refused(change, message):
 BODIES = [Body(name, 1.0, inertia=TENSOR) for name in "ac"]
 
 
-def test_two_joints_that_make_a_universal_one_may_be_turned_in_each_other():
+def test_joints_that_form_a_universal_joint_may_have_a_rotation_between_them():
     model = Multibody(
         "turned",
         frames=[
@@ -309,7 +309,7 @@ def test_two_joints_that_make_a_universal_one_may_be_turned_in_each_other():
         ({"mimic": Mimic("a")}, r"in maximal coordinates \['c'\] cannot mimic"),
     ],
 )
-def test_two_joints_without_a_body_between_are_one_at_one_point_alone(changed, message):
+def test_two_joints_without_a_body_between_them_must_share_a_point(changed, message):
     frames = [revolute("a"), revolute("b", "a", "x", position=(0.0, 0.0, 1.0))]
     given = {"axis": "y"} | changed
     model = Multibody("two", [*frames, revolute("c", "b", **given)], BODIES)
@@ -317,7 +317,7 @@ def test_two_joints_without_a_body_between_are_one_at_one_point_alone(changed, m
         maximal_coordinates(model)
 
 
-def test_springs_dampers_and_inputs_on_joints_stay():
+def test_springs_dampers_and_inputs_on_joints_are_kept():
     model = Multibody(
         "arm",
         frames=[
@@ -349,7 +349,7 @@ def test_springs_dampers_and_inputs_on_joints_stay():
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_the_rate_of_a_slide_is_that_of_its_way_between_nodes_too():
+def test_the_rate_of_a_prismatic_constraint_is_the_rate_of_its_displacement():
     """There the constraints hold no more than roughly."""
     frames = [revolute("arm", axis=AXIS), prismatic("slide", "arm", axis=AXIS[::-1])]
     bodies = [Body(name, 1.0, (0.1, 0.0, 0.2), TENSOR) for name in ("arm", "slide")]
@@ -366,7 +366,7 @@ def test_the_rate_of_a_slide_is_that_of_its_way_between_nodes_too():
     assert found == pytest.approx((way(1e-5) - way(-1e-5)) / 2e-5, rel=1e-8)
 
 
-def test_coordinates_of_joints_that_are_gone_are_refused():
+def test_coordinates_without_a_constraint_are_refused():
     frames = [spherical("arm"), *cylindrical("hand", "arm", position=(0.3, 0.0, 0.0))]
     bodies = [Body(name, 1.0, inertia=TENSOR) for name in ("arm", "hand")]
     model = Multibody("arm", frames, bodies, elements=[JointDamper("hand", 0.1)])

@@ -107,7 +107,7 @@ def rate(f):
     return sum(c * (f(k * t) - f(-k * t)) for k, c in ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))) / t
 
 
-def test_names_are_those_of_frames_and_coordinates():
+def test_names_come_from_frames_and_coordinates():
     space = EVERY_JOINT.space
     assert space.names[:4] == ("hull_qw", "hull_qx", "hull_qy", "hull_qz") and space.names[
         -2:
@@ -132,7 +132,7 @@ def test_names_are_those_of_frames_and_coordinates():
 
 
 @pytest.mark.parametrize("make", [revolute, prismatic, planar, spherical, floating])
-def test_frames_are_made_with_all_that_is_given(make):
+def test_frame_functions_pass_on_all_arguments(make):
     given = {"position": (1.0, 2.0, 3.0), "rotation": TILT, "coordinate": "c"}
     of_joint = {
         revolute: {"axis": "-x"}, prismatic: {"axis": "-x"}, planar: {"axis": "-x"},
@@ -158,7 +158,7 @@ def test_frames_are_made_with_all_that_is_given(make):
 
 
 @pytest.mark.parametrize("retraction", ["exp", "cay"])
-def test_joints_that_turn_have_the_retraction_that_is_given(retraction):
+def test_rotation_joints_take_a_retraction(retraction):
     made = {
         spherical("a", retraction=retraction): SO3("a_", retraction),
         floating("a", retraction=retraction): SE3("a_", retraction),
@@ -173,7 +173,7 @@ def test_joints_that_turn_have_the_retraction_that_is_given(retraction):
     np.testing.assert_allclose(turned, so3.retract(so3.origin, np.linspace(0.4, 0.6, 3)))
 
 
-def test_joints_as_constraints_have_the_coordinates_and_rates_of_those_of_the_tree():
+def test_constraint_joints_have_the_coordinates_and_rates_of_tree_joints():
     """However they are placed, in a body that moves."""
     where = {"axis": (1.0, -2.0, 2.0), "rotation": TILT}
     at, joints = (0.3, 0.1, -0.2), (("hinge", "revolute", "b"), ("rail", "prismatic", "c"))
@@ -199,7 +199,7 @@ def test_joints_as_constraints_have_the_coordinates_and_rates_of_those_of_the_tr
     assert np.abs(np.concatenate([*model.constraint_residuals(q).values()])).max() < 1e-12
 
 
-def test_what_is_fixed_in_several_steps_moves_with_the_last_frame_that_moves():
+def test_a_chain_of_fixed_frames_moves_with_its_moving_frame():
     turned = euler2mat(-0.4, 0.9, 0.2)
     frames = [
         fixed("base", position=(0.5, -1.0, 2.0), rotation=turned),
@@ -228,7 +228,7 @@ def test_what_is_fixed_in_several_steps_moves_with_the_last_frame_that_moves():
 
 
 @pytest.mark.parametrize("make", [universal, cylindrical])
-def test_two_joints_in_one_are_placed_together(make):
+def test_both_frames_of_a_combined_joint_share_a_placement(make):
     first, second = make("a", "b", position=(1.0, 2.0, 3.0), rotation=TILT)
     assert first.position == (1.0, 2.0, 3.0) and second.position == (0.0, 0.0, 0.0)
     np.testing.assert_array_equal(first.rotation, TILT)
@@ -358,7 +358,7 @@ def test_a_step_on_every_kind_of_joint_has_exact_derivatives(motion):
 
 
 @pytest.mark.slow
-def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
+def test_a_free_flying_arm_keeps_its_momentum_and_its_center_moves_straight():
     arm = Multibody(
         "space_arm",
         frames=[
@@ -395,7 +395,7 @@ def test_a_free_flying_arm_keeps_its_momentum_and_its_centre_moves_straight():
     np.testing.assert_allclose(velocity, np.tile(momenta[0][:3], (200, 1)), rtol=0, atol=1e-3)
 
 
-def test_a_velocity_in_outer_axes_is_that_of_the_frames_own():
+def test_a_velocity_in_outer_axes_is_the_rotated_own_velocity():
     """Known without turning back where what carries it is at rest; not on an arm that turns about
     its own place, where it would miss `omega x p`.
     """
@@ -440,7 +440,7 @@ def test_bodies_on_frames_fixed_to_each_other_move_as_one():
     )
 
 
-def test_what_stands_on_the_ground_is_no_mass_that_moves():
+def test_bodies_fixed_to_the_world_move_no_mass():
     frames = [fixed("base", position=(0, 0, 1.0)), revolute("bar", "base", axis="y")]
     own = Body("bar", 1.0, center=(0, 0, 1.0))
     for ground in ("base", "world"):
@@ -473,7 +473,7 @@ def test_parts_as_they_are_without_numbers():
             Limits(**wrong)
 
 
-def test_an_inertia_may_break_the_triangle_by_what_data_are_rounded():
+def test_an_inertia_may_break_the_triangle_inequality_by_rounding():
     assert Body("a", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-6)).inertia[2][2] == 2.0 + 1e-6
     with pytest.raises(ValueError, match="triangle"):
         Body("a", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-5))

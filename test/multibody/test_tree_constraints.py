@@ -59,12 +59,12 @@ def satisfied(kind, number, model, q, rng):
     return JointConstraint(name, kind, a, met, rotation=turn_a.T @ turn_b, **ways)
 
 
-def held_tree(kinds, constraints, rng):
+def constrained_tree(kinds, constraints, rng):
     """A random tree under random constraints, and a configuration that satisfies them."""
-    return held_model(random_tree(kinds, rng), constraints, rng)
+    return constrained_model(random_tree(kinds, rng), constraints, rng)
 
 
-def held_model(free, constraints, rng):
+def constrained_model(free, constraints, rng):
     """The model under random constraints, and a configuration that satisfies them."""
     q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
     held = [satisfied(kind, i, free, q, rng) for i, kind in enumerate(constraints)]
@@ -120,12 +120,12 @@ def assert_steps_as_generated(model, h, q, rng):
     Generated(model, h, q, rng).assert_same(midpoint(model.system, h))
 
 
-def assert_held_tree_steps_as_generated(kinds, constraints, seed):
+def assert_constrained_tree_steps_as_generated(kinds, constraints, seed):
     rng = np.random.default_rng(seed)
-    assert_held_model_steps_as_generated(*held_tree(kinds, constraints, rng), rng)
+    assert_constrained_model_steps_as_generated(*constrained_tree(kinds, constraints, rng), rng)
 
 
-def assert_held_model_steps_as_generated(model, q, rng):
+def assert_constrained_model_steps_as_generated(model, q, rng):
     try:
         generated = Generated(model, 0.002, q, rng)
     except StepFailed:  # constraints that depend on each other
@@ -141,7 +141,7 @@ def assert_held_model_steps_as_generated(model, q, rng):
     seed=st.integers(0, 2**16),
 )
 def test_random_constraints_step_as_generated(kinds, constraints, seed):
-    assert_held_tree_steps_as_generated(kinds, constraints, seed)
+    assert_constrained_tree_steps_as_generated(kinds, constraints, seed)
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def test_random_constraints_step_as_generated(kinds, constraints, seed):
     seed=st.integers(0, 2**16),
 )
 def test_random_constraints_on_all_joints_step_as_generated(kinds, constraints, seed):
-    assert_held_tree_steps_as_generated(kinds, constraints, seed)
+    assert_constrained_tree_steps_as_generated(kinds, constraints, seed)
 
 
 def test_equations_of_a_step_that_turns_far_are_the_generated_ones():
@@ -250,17 +250,17 @@ def test_the_marionette_moves_as_generated():
 
 
 @pytest.mark.slow
-def test_derivatives_of_a_held_tree_by_differences():
+def test_derivatives_of_a_constrained_tree_by_differences():
     rng = np.random.default_rng(2)
-    model, q = held_tree([*rng.integers(0, 2, 12)], ["reeled", "coincident"], rng)
+    model, q = constrained_tree([*rng.integers(0, 2, 12)], ["reeled", "coincident"], rng)
     dsys = midpoint(model.system, 0.01)
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-4)
 
 
 @pytest.mark.parametrize("kinds, held", [([3, 1, 2], "coincident")])
-def test_derivatives_of_held_joints_of_several_coordinates_by_differences(kinds, held):
+def test_derivatives_of_constrained_joints_of_several_coordinates(kinds, held):
     rng = np.random.default_rng(3)
-    model, q = held_tree(kinds, [held], rng)
+    model, q = constrained_tree(kinds, [held], rng)
     dsys = midpoint(model.system, 0.02)
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-3)
 
@@ -314,7 +314,7 @@ def test_joints_that_close_loops_hold_along_their_slopes():
 def test_the_velocity_that_hard_steps_begin_with_keeps_the_constraints_of_moving_inputs():
     """With the rates at which the inputs move what is prescribed."""
     rng = np.random.default_rng(0)
-    model, q = held_tree([0, 1], ["reeled"], rng)
+    model, q = constrained_tree([0, 1], ["reeled"], rng)
     dsys, system = midpoint(model.system, 0.002), model.system
     x = np.concatenate([q, rng.normal(size=dsys.nx - len(q))])
     u = np.concatenate([rng.normal(size=system.nu), q[-1:] + 0.003])
@@ -339,7 +339,7 @@ def test_a_mass_on_two_slides_stays_on_its_rod():
     assert np.ptp(states[:, 0]) > 0.5
 
 
-def test_constraints_that_depend_on_each_other_are_told():
+def test_dependent_constraints_are_reported():
     twice = PointOnPlane("again", PIN.a, PIN.b, "z")
     model = replace(four_bar(PIN), constraints=(PIN, twice))
     dsys = midpoint(model.system, 0.01)
@@ -351,7 +351,7 @@ def test_constraints_that_depend_on_each_other_are_told():
     assert found.constraint > 1e12 and found.mass < 1e6
 
 
-def test_constraints_of_others_are_generated():
+def test_constraints_of_user_classes_use_generated_code():
     class Own(Coincident):
         pass
 

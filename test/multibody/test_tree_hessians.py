@@ -11,7 +11,7 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from test_tree_constraints import held_tree, motion
+from test_tree_constraints import constrained_tree, motion
 from test_tree_parameters import parametrized
 from test_tree_springs import with_bonds
 
@@ -44,7 +44,7 @@ SLOW = {f"kind {k}": lambda rng, k=k: random_tree([k, 1, k], rng) for k in (2, 3
     ],
 )
 @pytest.mark.parametrize("forcing", ["symmetric", pytest.param("left", marks=pytest.mark.slow)])
-def test_they_are_those_of_generated_steps(make, forcing):
+def test_second_derivatives_equal_generated_ones(make, forcing):
     rng = np.random.default_rng(3)
     tree, generated = both_ways(make(rng), forcing=forcing)
     x, u = random_motion(generated, rng)
@@ -57,9 +57,9 @@ def test_they_are_those_of_generated_steps(make, forcing):
     "kinds, constraints",
     [([0, 0, 1], ["string"]), pytest.param([5, 0], ["reeled", "plane"], marks=pytest.mark.slow)],
 )
-def test_those_of_multipliers_are_the_generated_ones(kinds, constraints):
+def test_second_derivatives_of_multipliers_equal_generated_ones(kinds, constraints):
     rng = np.random.default_rng(4)
-    model, q = held_tree(kinds, constraints, rng)
+    model, q = constrained_tree(kinds, constraints, rng)
     tree, generated = midpoint(model.system, 0.01), None
     with without_compiler():
         generated = midpoint(model.system, 0.01)
@@ -72,7 +72,7 @@ def test_those_of_multipliers_are_the_generated_ones(kinds, constraints):
     assert np.abs(found - tree.hessian(x, u, adjoints[0])).max() > 1e-3 * np.abs(wanted).max()
 
 
-def test_those_by_parameters_are_the_generated_ones():
+def test_second_derivatives_by_parameters_equal_generated_ones():
     rng = np.random.default_rng(5)
     tree, generated = both_ways(parametrized(random_tree([0, 1], rng)))
     x, u = random_motion(generated, rng)
@@ -84,7 +84,7 @@ def test_those_by_parameters_are_the_generated_ones():
 
 
 @pytest.mark.parametrize("n", [12, pytest.param(60, marks=pytest.mark.slow)])
-def test_those_of_a_large_tree_are_slopes_of_first_ones_and_begin_at_once(n, monkeypatch):
+def test_second_derivatives_of_a_large_tree_start_at_once(n, monkeypatch):
     """Without a compilation; where the state space is a vector space, `lam . [A B]` is the
     gradient of lam . x1.
     """
@@ -107,7 +107,7 @@ def test_those_of_a_large_tree_are_slopes_of_first_ones_and_begin_at_once(n, mon
     np.testing.assert_allclose(found @ way, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
 
 
-def test_a_step_that_fails_is_told_by_them_too():
+def test_second_derivatives_report_a_failed_step():
     rng = np.random.default_rng(7)
     dsys = not_worth_compiling(midpoint(random_tree([0, 1], rng).system, 0.01))
     x, u = random_motion(dsys, rng)

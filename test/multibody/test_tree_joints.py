@@ -18,7 +18,7 @@ SO3_JOINTS = [
 
 
 @pytest.mark.parametrize("joint", SO3_JOINTS, ids=str)
-def test_short_functions_equal_general_ones(joint):
+def test_functions_of_rotation_joints_equal_general_ones(joint):
     """Also without any turn, and for steps of four radians."""
     rng = np.random.default_rng(0)
     for general, short in zip(JointFunctions(joint), functions_of(joint)):

@@ -144,7 +144,7 @@ def test_derivatives_of_a_large_tree_by_differences_of_steps_with_other_values()
         np.testing.assert_allclose(column, found, rtol=0, atol=1e-8 * np.abs(linear.P).max())
 
 
-def test_what_no_part_can_have_is_refused():
+def test_impossible_parameter_values_are_refused():
     model = random_tree([0, 1], np.random.default_rng(4))
     with pytest.raises(ValueError, match="no constants .*b0_color.*choose of.*b0_mass"):
         replace(model, parameters=("b0_color",)).system  # noqa: B018
@@ -155,7 +155,7 @@ def test_what_no_part_can_have_is_refused():
         system.with_parameters(b0_inertia=(1.0, 1.0, 9.0, 0.0, 0.0, 0.0))
 
 
-def test_names_that_are_taken_are_counted():
+def test_repeated_parameter_names_get_numbers():
     model = random_tree([0], np.random.default_rng(5))
     twice = replace(model, elements=[*model.elements, JointDamper("b0", 0.1)])
     assert {"b0_damping", "b0_damping_2", "b0_stiffness_2"} <= set(twice.constants.locations)

@@ -12,9 +12,9 @@ from interpreting import without_compiler
 from random_trees import JOINTS, not_worth_compiling, random_tree
 from test_tree_constraints import (
     KINDS,
-    assert_held_model_steps_as_generated,
+    assert_constrained_model_steps_as_generated,
     closed_angles,
-    held_model,
+    constrained_model,
 )
 
 from nh_control.integrators import midpoint
@@ -77,7 +77,7 @@ def test_a_ball_joint_at_the_origin_holds(space, seeds):
         assert_moves_as_generated(maximal, *maximal_state(model, q, v, maximal))
 
 
-def test_a_body_turns_about_its_centre_at_the_origin():
+def test_a_body_turns_about_its_center_at_the_origin():
     """Where the joint holds a weight, and all terms of its rows are zero but for what it holds."""
     model = Multibody("wheel", [spherical("wheel")], [Body("wheel", 1.0, inertia=ELLIPSOID)])
     maximal = maximal_coordinates(model, "SO3xR3")
@@ -154,11 +154,11 @@ def to_the_origin(model, end):
 )
 def test_random_constraints_at_the_origin_step_as_generated(kinds, constraint, seed):
     rng = np.random.default_rng(seed)
-    model, q = held_model(random_tree(kinds, rng), [constraint], rng)
+    model, q = constrained_model(random_tree(kinds, rng), [constraint], rng)
     held = model.constraints[0]
     end = held.point if constraint == "plane" else held.b
     model = to_the_origin(model, model.point(q, end))
-    assert_held_model_steps_as_generated(model, q, rng)
+    assert_constrained_model_steps_as_generated(model, q, rng)
 
 
 @pytest.mark.parametrize("space", SPACES)

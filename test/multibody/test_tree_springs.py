@@ -19,7 +19,11 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from test_tree_constraints import KINDS, assert_held_model_steps_as_generated, held_model
+from test_tree_constraints import (
+    KINDS,
+    assert_constrained_model_steps_as_generated,
+    constrained_model,
+)
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Damper, Multibody, Point, Spring, prismatic, spherical
@@ -73,12 +77,14 @@ def test_springs_and_dampers_on_joints_of_several_coordinates(kind):
     constraint=st.sampled_from(KINDS[:3]),
     seed=st.integers(0, 2**16),
 )
-def test_springs_with_all_else_step_as_generated(kinds, constraint, seed):
+def test_springs_with_wrenches_followers_and_constraints_step_as_generated(
+    kinds, constraint, seed
+):
     """On followers and prescribed joints, with wrenches and a constraint."""
     rng = np.random.default_rng(seed)
     free = with_followers(random_tree([0, *kinds], rng, prescribed=("b0",)), 1, rng)
     model = with_wrenches(with_bonds(free, 1, rng), 1, rng)
-    assert_held_model_steps_as_generated(*held_model(model, [constraint], rng), rng)
+    assert_constrained_model_steps_as_generated(*constrained_model(model, [constraint], rng), rng)
 
 
 def test_springs_on_followers_and_prescribed_joints_step_as_generated():
@@ -92,7 +98,7 @@ def test_derivatives_of_a_large_tree_by_differences():
     rng = np.random.default_rng(2)
     free = with_followers(random_tree([5, *rng.integers(0, 2, 6)], rng), 2, rng)
     pulled = with_wrenches(with_bonds(free, 4, rng), 2, rng)
-    model, q = held_model(pulled, ["coincident"], rng)
+    model, q = constrained_model(pulled, ["coincident"], rng)
     dsys = not_worth_compiling(midpoint(model.system, 0.01))
     assert isinstance(dsys._engine, TreeEngine)
     x = dsys.measured_state(q, rng.normal(size=model.space.nw) / 5)
@@ -166,7 +172,7 @@ def test_a_tree_of_springs_keeps_its_energy_and_a_damper_takes_some():
 
 
 @pytest.mark.parametrize("kind", [Spring, Damper])
-def test_what_others_make_of_springs_and_dampers_is_generated(kind):
+def test_subclasses_of_springs_and_dampers_use_generated_code(kind):
     class Own(kind):
         pass
 

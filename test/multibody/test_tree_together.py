@@ -15,8 +15,8 @@ from random_trees import (
 )
 from test_tree_constraints import (
     KINDS,
-    assert_held_model_steps_as_generated,
-    held_model,
+    assert_constrained_model_steps_as_generated,
+    constrained_model,
     motion,
 )
 
@@ -27,7 +27,7 @@ from nh_control.numerics import compiled
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
-def pushed_tree(kinds, rng, prescribed=()):
+def tree_with_wrenches(kinds, rng, prescribed=()):
     """A random tree with followers, and wrenches on them and on what carries them."""
     tree = random_tree(kinds, rng, prescribed=prescribed)
     return with_wrenches(with_followers(tree, 2, rng), 2, rng)
@@ -39,10 +39,10 @@ def pushed_tree(kinds, rng, prescribed=()):
     constraint=st.sampled_from(KINDS[:3]),
     seed=st.integers(0, 2**16),
 )
-def test_followers_that_are_pushed_and_held_step_as_generated(kinds, constraint, seed):
+def test_followers_with_wrenches_and_constraints_step_as_generated(kinds, constraint, seed):
     rng = np.random.default_rng(seed)
-    model = pushed_tree(kinds, rng)
-    assert_held_model_steps_as_generated(*held_model(model, [constraint], rng), rng)
+    model = tree_with_wrenches(kinds, rng)
+    assert_constrained_model_steps_as_generated(*constrained_model(model, [constraint], rng), rng)
 
 
 @pytest.mark.slow
@@ -52,17 +52,19 @@ def test_followers_that_are_pushed_and_held_step_as_generated(kinds, constraint,
     constraint=st.sampled_from(KINDS[:3]),
     seed=st.integers(0, 2**16),
 )
-def test_on_joints_of_all_kinds_they_step_as_generated(kinds, constraint, seed):
+def test_followers_wrenches_and_constraints_on_all_joints_step_as_generated(
+    kinds, constraint, seed
+):
     """And on one that is prescribed."""
     rng = np.random.default_rng(seed)
-    model = pushed_tree([0, *kinds], rng, prescribed=("b0",))
-    assert_held_model_steps_as_generated(*held_model(model, [constraint], rng), rng)
+    model = tree_with_wrenches([0, *kinds], rng, prescribed=("b0",))
+    assert_constrained_model_steps_as_generated(*constrained_model(model, [constraint], rng), rng)
 
 
 @pytest.mark.parametrize("forcing", ["symmetric", pytest.param("left", marks=pytest.mark.slow)])
 def test_wrenches_on_followers_and_prescribed_joints_step_as_generated(forcing):
     rng = np.random.default_rng(1)
-    model = pushed_tree([0, 1], rng, prescribed=("b0",))
+    model = tree_with_wrenches([0, 1], rng, prescribed=("b0",))
     assert_the_same(*both_ways(model, forcing=forcing), rng)
 
 
@@ -70,7 +72,7 @@ def test_derivatives_of_a_large_tree_by_differences():
     """With followers, wrenches and a closed loop."""
     rng = np.random.default_rng(2)
     free = with_followers(random_tree([5, *rng.integers(0, 2, 6)], rng), 4, rng)
-    model, q = held_model(with_wrenches(free, 3, rng), ["coincident"], rng)
+    model, q = constrained_model(with_wrenches(free, 3, rng), ["coincident"], rng)
     dsys = midpoint(model.system, 0.01)
     assert isinstance(dsys._engine, TreeEngine)
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, 1e-4)

@@ -57,7 +57,7 @@ def test_wrenches_many_times_the_weight_of_what_they_act_on():
     )
 
 
-def test_derivatives_of_a_large_tree_that_is_pushed_by_differences():
+def test_derivatives_of_a_large_tree_with_wrenches_by_differences():
     rng = np.random.default_rng(2)
     model = with_wrenches(random_tree([5, *rng.integers(0, 2, 12)], rng), 3, rng)
     dsys = midpoint(model.system, 0.02)
@@ -71,7 +71,7 @@ def test_a_wrench_on_the_world_is_generated():
     assert not isinstance(midpoint(still.system, 0.01)._engine, TreeEngine)
 
 
-def test_parameters_of_pushed_trees_have_exact_derivatives():
+def test_parameters_of_trees_with_wrenches_have_exact_derivatives():
     rng = np.random.default_rng(0)
     model = with_wrenches(random_tree([0, 1], rng), 1, rng)
     assert_the_same_slopes(parametrized(model), rng)

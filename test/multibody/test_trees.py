@@ -143,7 +143,7 @@ class Stiffening(JointSpring):
         return self.stiffness / 4 * k.coordinate(self.coordinate) ** 4
 
 
-def test_a_users_kind_of_spring_pulls_as_it_says():
+def test_a_spring_of_a_user_class_acts_as_declared():
     """The rule's own equation, `p1 - p0 = -h V'(q_middle)`; nothing else acts on the joint."""
     rod = [revolute("a")], [body("a", np.random.default_rng(0))]
     model = Multibody("spring", *rod, [Stiffening("a", 3.0)], gravity=(0.0, 0.0, 0.0))

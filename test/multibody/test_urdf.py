@@ -240,7 +240,7 @@ def test_impossible_inertias_are_errors_unless_accepted(caplog):
     assert load_urdf(light, strict=False).bodies[0].mass == 0.1
 
 
-def test_without_a_mass_there_is_no_body_whatever_is_accepted():
+def test_a_body_without_mass_is_always_refused():
     text = robot(
         link("base", ""),
         link("a", INERTIAL.replace('"2"', '"-2"')),
@@ -250,7 +250,7 @@ def test_without_a_mass_there_is_no_body_whatever_is_accepted():
         load_urdf(text, strict=False)
 
 
-def test_what_a_joint_does_not_say_is_as_the_format_has_it():
+def test_missing_joint_elements_have_the_defaults_of_the_format():
     """An axis is x; a mimic follows one to one; without a limit an effort has none."""
     text = robot(
         link("base", ""),
@@ -397,7 +397,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_robot_is_refused(case):
+def test_invalid_urdf_files_are_refused(case):
     text, words = REFUSED[case]
     with pytest.raises(UrdfError) as error:
         load_urdf(text)

@@ -64,7 +64,7 @@ CRANE = """<robot name="crane"><link name="base"/>
 <axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
 
 
-def test_what_slides_is_in_meters_and_what_moves_can_be_pushed(interpreted):
+def test_sliding_joints_are_in_meters_and_moving_links_can_be_pushed(interpreted):
     scenario = scenarios.from_urdf(CRANE)
     assert [(joint.name, joint.unit) for joint in scenario.joints] == [
         ("yaw", "rad"),
@@ -188,7 +188,7 @@ def test_the_skeleton_joins_the_frames():
         assert np.linalg.det(pose.rotation) > 0
 
 
-def test_what_cannot_be_a_scenario_is_refused():
+def test_invalid_scenarios_are_refused():
     planar = TEXT.replace('type="continuous"', 'type="planar"')
     with pytest.raises(ValueError, match="only its base may float"):
         scenarios.from_urdf(planar)
