@@ -4,6 +4,7 @@ and of the path so far.
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -174,3 +175,6 @@ class Display:
 
 main = partial(process.run, "display", Display)
 """Run the node, `main(args)`; returns the exit code."""
+
+if __name__ == "__main__":
+    sys.exit(main())

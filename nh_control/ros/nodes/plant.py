@@ -282,3 +282,6 @@ class Plant:
 
 main = partial(process.run, "plant", Plant)
 """Run the node, `main(args)`; returns the exit code."""
+
+if __name__ == "__main__":
+    sys.exit(main())

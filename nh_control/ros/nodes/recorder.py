@@ -4,6 +4,7 @@ open; no ROS installation needed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -144,3 +145,6 @@ def _parse(topic: str) -> tuple[str, str, type]:
 
 main = partial(process.run, "recorder", Recorder)
 """Run the node, `main(args)`; returns the exit code."""
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,6 +4,7 @@ and publishes what differs.
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -137,3 +138,6 @@ def _model(p: Parameters, scenario: Scenario) -> DiscreteSystem:
 
 main = partial(process.run, "shadow", ShadowNode)
 """Run the node, `main(args)`; returns the exit code."""
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -193,3 +193,6 @@ class Tracker:
 
 main = partial(process.run, "tracker", Tracker)
 """Run the node, `main(args)`; returns the exit code."""
+
+if __name__ == "__main__":
+    sys.exit(main())
