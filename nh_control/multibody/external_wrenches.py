@@ -16,7 +16,7 @@ from nh_control.multibody.point_forces import damped_frames
 
 
 @dataclass(frozen=True)
-class Push:
+class ExternalWrench:
     """One component of a wrench on the frame of number `body`: a torque, or a force at a point
     `at`, along `way`, both in the kernel's axes; `turning`: whether the way is fixed in the body,
     not in the world; `place` is that of its input.
@@ -68,9 +68,9 @@ def carriers(model: MultibodyParts) -> set[int]:
     return {v for place in places for v in range(place.start, place.stop)}
 
 
-def pushes(
+def external_wrenches(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
-) -> Iterator[Push]:
+) -> Iterator[ExternalWrench]:
     """The components of a model's wrenches in the order of the inputs. `index` are the numbers of
     its moving frames, `axes` (3, 3) the kernel's in their own.
     """
@@ -85,7 +85,7 @@ def pushes(
                 number, turning = WRENCH.index(component), entry.axes == "body"
                 way = np.eye(3)[number % 3]
                 way = axes[anchor].T @ turn @ way if turning else axes[WORLD].T @ way
-                yield Push(index[anchor], number < 3, turning, place + k, position, way)
+                yield ExternalWrench(index[anchor], number < 3, turning, place + k, position, way)
         place += len(entry.names(model.tree))
 
 

@@ -14,7 +14,7 @@ from nh_control.multibody.parts import MultibodyParts
 
 
 @dataclass(frozen=True)
-class Bond:
+class PointForceElement:
     """A spring or a damper between points a and b, each a frame's number and a position in the
     kernel's axes.
     """
@@ -38,20 +38,20 @@ class Bond:
         )
 
 
-def bonds(
+def point_forces(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
-) -> tuple[list[Bond], list[Bond]]:
+) -> tuple[list[PointForceElement], list[PointForceElement]]:
     """The springs between points of a model, and its dampers. `index` are the numbers of its
     moving frames, `axes` (3, 3) the kernel's in their own.
     """
-    springs, dampers = list[Bond](), list[Bond]()
+    springs, dampers = list[PointForceElement](), list[PointForceElement]()
     for element in model.elements:
         if isinstance(element, (Spring, Damper)):
             a, b = (located(model, index, axes, point) for point in (element.a, element.b))
             if isinstance(element, Spring):
-                springs.append(Bond(a, b, element.stiffness, element.rest_length))
+                springs.append(PointForceElement(a, b, element.stiffness, element.rest_length))
             else:
-                dampers.append(Bond(a, b, damping=element.damping))
+                dampers.append(PointForceElement(a, b, damping=element.damping))
     return springs, dampers
 
 

@@ -126,7 +126,7 @@ class TreeEngine(Engine):
         and springs and dampers between points, which move with the placements of frames, the
         generated one.
         """
-        if self._m or self._data.pushes or any(self._data.bonds):
+        if self._m or self._data.external_wrenches or any(self._data.point_forces):
             return self._generated.parametric
         return ParametricTreeEngine(*self._of, lambda: self._generated)
 

@@ -18,7 +18,12 @@ from nh_control.multibody.elements import (
     Spring,
     Wrench,
 )
-from nh_control.multibody.external_wrenches import Push, carriers, pushes, unknown_wrench
+from nh_control.multibody.external_wrenches import (
+    ExternalWrench,
+    carriers,
+    external_wrenches,
+    unknown_wrench,
+)
 from nh_control.multibody.frames import (
     WORLD,
     Floating,
@@ -43,7 +48,7 @@ from nh_control.multibody.kernel_layout import (
 )
 from nh_control.multibody.model import Multibody
 from nh_control.multibody.planar_frames import axes_of, normals, upright
-from nh_control.multibody.point_forces import Bond, bonds
+from nh_control.multibody.point_forces import PointForceElement, point_forces
 
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
@@ -107,14 +112,14 @@ class TreeModel:
         return normals(self.model, self.frames)
 
     @cached_property
-    def pushes(self) -> list[Push]:
+    def external_wrenches(self) -> list[ExternalWrench]:
         """The components of the wrenches, in the order of the inputs."""
-        return list(pushes(self.model, self._index, self.axes))
+        return list(external_wrenches(self.model, self._index, self.axes))
 
     @cached_property
-    def bonds(self) -> tuple[list[Bond], list[Bond]]:
+    def point_forces(self) -> tuple[list[PointForceElement], list[PointForceElement]]:
         """The springs between points, and the dampers."""
-        return bonds(self.model, self._index, self.axes)
+        return point_forces(self.model, self._index, self.axes)
 
     @cached_property
     def carriers(self) -> set[int]:
@@ -162,15 +167,17 @@ class TreeModel:
             for _ in entry.names(model.tree)
         ]
         sprung = (e for e in model.elements if isinstance(e, JointSpring))
-        springs, dampers = self.bonds
+        springs, dampers = self.point_forces
         return kernel_layout.tree(
             {
                 "joints": self._joints(),
                 "actuated_rates": np.array(actuated, dtype=np.int32),
                 "constraints": np.array([row.packed() for row in self.rows], CONSTRAINT.dtype),
-                "wrenches": np.array([push.packed() for push in self.pushes], WRENCH.dtype),
+                "wrenches": np.array(
+                    [wrench.packed() for wrench in self.external_wrenches], WRENCH.dtype
+                ),
                 "point_forces": np.array(
-                    [bond.packed() for bond in (*springs, *dampers)], POINT_FORCE.dtype
+                    [element.packed() for element in (*springs, *dampers)], POINT_FORCE.dtype
                 ),
                 "joint_functions": functions,
             },
@@ -184,7 +191,7 @@ class TreeModel:
             n_constraints=len(self.rows),
             n_shared=len(self.shared_coordinates),
             n_mimic=len(self.mimic_frames),
-            n_wrenches=len(self.pushes),
+            n_wrenches=len(self.external_wrenches),
             n_force_rates=len(self.carriers),
             planar=bool(self.normals),
             n_springs=len(springs),
@@ -271,10 +278,13 @@ class TreeModel:
         no mass, nothing that is pushed or pulled and only such frames.
         """
         massive = {part.frame for part in self.model.spatial_inertias}
-        ends = {end[0] for kind in self.bonds for bond in kind for end in (bond.a, bond.b)} - {
-            NONE
-        }
-        pulled = {push.body for push in self.pushes} | ends
+        ends = {
+            end[0]
+            for kind in self.point_forces
+            for element in kind
+            for end in (element.a, element.b)
+        } - {NONE}
+        pulled = {wrench.body for wrench in self.external_wrenches} | ends
         massive |= {self.frames[number].name for number in pulled}
         busy: set[str] = set()
         modes = {frame.name: self._mode(frame) for frame in self.frames}
