@@ -289,7 +289,9 @@ def test_functions_of_states_take_one_state_or_a_table():
     assert dsys.state(q[:0], v[:0]).shape == (0, dsys.nx)
 
 
-@pytest.mark.parametrize("name", ["configuration", "velocity", "idle", "rotation_angles", "energies"])
+@pytest.mark.parametrize(
+    "name", ["configuration", "velocity", "idle", "rotation_angles", "energies"]
+)
 @pytest.mark.parametrize("shape", [(7,), (9,), (2, 7), (16,), (1, 1, 8), ()])
 def test_another_shape_is_neither_a_state_nor_a_table(name, shape):
     dsys = discrete("snakeboard", "dla", H)
