@@ -249,15 +249,16 @@ class DiscreteSystem(StateMap):
             lin = self.linearize(x0, u)
             target = np.concatenate([q1, lin.x1[len(q1) :]])
             A = lin.A[:n, n:]
-            # columns of unit length: which momenta count does not depend on their units
+            # columns of unit length: the momenta that count do not depend on their units
             lengths = np.linalg.norm(A, axis=0)
             lengths[lengths == 0] = 1.0
-            scaled = np.linalg.lstsq(A / lengths, self.local(lin.x1, target)[:n], rcond=None)[0]
-            change = scaled / lengths
+            wanted = self.local(lin.x1, target)[:n], self.local(at_rest, target)[:n]
+            scaled = np.linalg.lstsq(A / lengths, np.column_stack(wanted), rcond=None)[0]
+            change, from_origin = scaled.T / lengths
             x0 = self.retract(x0, np.concatenate([np.zeros(n), change]))
-            # the terms that make up q1, coordinate by coordinate
-            terms = np.abs(A) @ np.abs(x0[len(q1) :]) + np.abs(self.local(at_rest, target)[:n])
-            if (np.abs(A) @ np.abs(change) <= 1e-12 * terms).all():
+            # sizes of the momenta, and of those that move the origin to q1: a body may be at rest
+            size = np.abs(x0[len(q1) :]).max(initial=0.0) + np.abs(from_origin).max(initial=0.0)
+            if np.abs(change).max(initial=0.0) <= 1e-12 * size:
                 x1 = self.step(x0, u)
                 return np.concatenate([q1, x1[len(q1) :]])
         raise ValueError(

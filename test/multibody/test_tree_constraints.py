@@ -99,7 +99,10 @@ class Generated:
         """Step, derivatives, multipliers and conditions."""
         assert isinstance(not_worth_compiling(tree, "inertia")._engine, TreeEngine)
         at, size = (self.x, self.u), max(1.0, np.abs(self.x).max())
-        np.testing.assert_allclose(tree.step(*at), self.x1, rtol=0, atol=1e-12 * size)
+        # round-off enters a step by the condition number of its equations: seed 280 of four joints
+        # with two strings, of 3e5, differs by 1.4e-12
+        near = max(1e-12, np.finfo(float).eps * self.conditions.jacobian)
+        np.testing.assert_allclose(tree.step(*at), self.x1, rtol=0, atol=near * size)
         ours, theirs, found = tree.linearize(*at), self.linear, tree.conditioning(*at)
         for a, b in zip(ours, theirs):
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max(initial=0.0))

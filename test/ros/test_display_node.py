@@ -90,7 +90,7 @@ class Seen:
 
     def place(self, kind):
         """Place of the first shape of a drawing against the origin's."""
-        return conversions.xyz(self.draw_direction_and_signs()[kind, 0].pose.position)
+        return conversions.xyz(self.drawn()[kind, 0].pose.position)
 
 
 def nothing():
@@ -101,13 +101,11 @@ def test_plant_and_reference_are_drawn_at_the_state_s_time(shown, monkeypatch):
     seen = shown()
     seen.work(monkeypatch, lambda: seen.hear(0, at(0.0)), lambda: seen.hear(7, at(0.2, 1.5)))
     assert len(seen.node.sent("markers")) == 2
-    for marker in seen.draw_direction_and_signs().values():
+    for marker in seen.drawn().values():
         assert conversions.nanoseconds(marker.header.stamp) == 7 * H_NS
         assert marker.header.frame_id == "odom"
     assert seen.place("plant") - seen.place("reference") == pytest.approx([0.2 - 0.7, 0.0, 0.5])
-    plant, ghost = (
-        seen.draw_direction_and_signs()[kind, 0].color.a for kind in ("plant", "reference")
-    )
+    plant, ghost = (seen.drawn()[kind, 0].color.a for kind in ("plant", "reference"))
     assert ghost == pytest.approx(display.GHOST * plant) and display.GHOST < 0.5
     seen.hear(3 * STEPS, at(0.2))
     seen.made._draw()  # the reference stays at its end
@@ -156,13 +154,13 @@ def test_a_trail_begins_anew_where_time_goes_back(shown):
     for k, x in ((0, 0.0), (1, 0.1), (2, 0.2), (3, 0.3)):
         seen.hear(k, at(x))
         seen.made._draw()
-    assert len(seen.draw_direction_and_signs()["trail", 0].points) == 4
+    assert len(seen.drawn()["trail", 0].points) == 4
     seen.hear(0, at(5.0))
     seen.made._draw()
-    assert ("trail", 0) not in seen.draw_direction_and_signs()
+    assert ("trail", 0) not in seen.drawn()
     seen.hear(0, at(5.1))  # again, or elsewhere: the run goes on
     seen.made._draw()
-    assert len(seen.draw_direction_and_signs()["trail", 0].points) == 2
+    assert len(seen.drawn()["trail", 0].points) == 2
 
 
 def test_commands_are_arrows_and_slack_cables_red(shown):
@@ -173,39 +171,33 @@ def test_commands_are_arrows_and_slack_cables_red(shown):
     taut |= dict.fromkeys(thrusts, 12.0)
     seen.hear(0, at(0.0))
     seen.made._draw()
-    widths = [seen.draw_direction_and_signs()["cables", i].scale.x for i in range(2)]
+    widths = [seen.drawn()["cables", i].scale.x for i in range(2)]
     seen.command(**{thrusts[0]: 12.0})  # not all inputs: whether cables are slack is not known
     seen.made._draw()
-    assert [seen.draw_direction_and_signs()["cables", i].scale.x for i in range(2)] == widths
+    assert [seen.drawn()["cables", i].scale.x for i in range(2)] == widths
     seen.command(**taut)
     seen.made._draw()
-    assert [seen.draw_direction_and_signs()["cables", i].scale.x for i in range(2)] == widths
-    arrows = [seen.draw_direction_and_signs()["inputs", i] for i in range(2)]
+    assert [seen.drawn()["cables", i].scale.x for i in range(2)] == widths
+    arrows = [seen.drawn()["inputs", i] for i in range(2)]
     assert [len(arrow.points) for arrow in arrows] == [2, 2]
     assert [arrow.action for arrow in arrows] == [0, 0]
     seen.command(**(taut | {thrusts[1]: 0.0}))
     seen.made._draw()
-    assert [seen.draw_direction_and_signs()["inputs", i].action for i in range(2)] == [0, 2]
-    slack = [
-        seen.draw_direction_and_signs()["cables", i].scale.x < width
-        for i, width in enumerate(widths)
-    ]
+    assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]
+    slack = [seen.drawn()["cables", i].scale.x < width for i, width in enumerate(widths)]
     assert slack == [False, True]
     # how fast the reference moves says nothing of the plant's cables
     seen.desk.state(seen.codecs, at(0.0), 9.0 * np.ones(SPACE.nw), 0, "reference/")
     seen.made._draw()
-    slack = [
-        seen.draw_direction_and_signs()["cables", i].scale.x < width
-        for i, width in enumerate(widths)
-    ]
+    slack = [seen.drawn()["cables", i].scale.x < width for i, width in enumerate(widths)]
     assert slack == [False, True]
     seen.command(**(taut | {thrusts[0]: np.nan}))  # is not drawn
     seen.made._draw()
-    assert [seen.draw_direction_and_signs()["inputs", i].action for i in range(2)] == [0, 2]
+    assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]
     names = [thrusts[1], *taut]
     seen.desk.give("joint_commands", JointState(name=names, effort=[12.0]))  # nor is a part
     seen.made._draw()
-    assert [seen.draw_direction_and_signs()["inputs", i].action for i in range(2)] == [0, 2]
+    assert [seen.drawn()["inputs", i].action for i in range(2)] == [0, 2]
 
 
 def test_a_cable_is_slack_from_its_least_tension_on(shown):
@@ -225,7 +217,7 @@ def test_frames_are_those_of_the_robot(shown):
     seen = shown("robot1")
     seen.hear(0, at(0.0))
     seen.made._draw()
-    assert {m.header.frame_id for m in seen.draw_direction_and_signs().values()} == {"robot1/odom"}
+    assert {m.header.frame_id for m in seen.drawn().values()} == {"robot1/odom"}
     assert seen.node.sent("markers") and seen.made._refused == 0
 
 

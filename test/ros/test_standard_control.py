@@ -208,7 +208,8 @@ def test_feedback_of_the_action_says_how_many_steps_remain(plant):
     async def made(asked, tell):
         for steps in (1, 4):
             tell(steps)
-        return sys.modules[MODULE]._ok()
+        result = sys.modules[MODULE].Result
+        return result(result=result.RESULT_OK)
 
     control._made = made
     awaited(control._simulate_steps(goal))

@@ -126,7 +126,7 @@ def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path, i
     wrong = {
         "p.roll, p.turn": ("p.rolling, p.turn", "has no attribute 'rolling'"),
         "np.tile([8.0, 0.0, -2.0, 0.3]": ("np.tile([8.0, 0.0, -2.0]", "ValueError"),
-        "moved = model.retract(x, [": ("moved = model.retract(y, [", "NameError"),
+        "shifted = model.retract(x, [": ("shifted = model.retract(y, [", "NameError"),
     }
     for correct, (mistake, error) in wrong.items():
         broken.write_text(text.replace(correct, mistake))

@@ -137,7 +137,7 @@ def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail(mo
         looked.append((parameters, q[0]))
         return Scene(outlines=[np.array([[q[0], -1.0, 0.0], [q[0], 1.0, 3.0]])])
 
-    monkeypatch.setattr(portraits, "look", seen)
+    monkeypatch.setattr(portraits, "visual_scene", seen)
     monkeypatch.setattr(portraits, "draw_scene", lambda axes, shapes, color: colors.append(color))
     portrait = SimpleNamespace(configurations=lambda: (system, rows), visual=lambda p: visual)
     axes = Figure().add_subplot(projection="3d")
