@@ -151,7 +151,7 @@ def test_a_real_arm_is_balanced_within_its_limits():
     arm = midpoint(load_urdf(robot_file("ur5e")).system, h=0.005)
     raised = [0.0, -1.2, 1.0, -0.5, 0.8, 0.0]
     x_d, u_d = equilibrium(
-        arm, arm.state(raised, np.zeros(6)), np.zeros(6), hold=arm.system.space.names
+        arm, arm.state(raised, np.zeros(6)), np.zeros(6), fixed=arm.system.space.names
     )
     limits = arm.system.input_bounds
     assert (np.abs(u_d) < limits[:, 1]).all() and np.abs(u_d).max() > 10
