@@ -136,8 +136,7 @@ class Struct:
         return "\n".join(lines) + "\n"
 
     def _offset(self, name: str) -> int:
-        assert self.dtype.fields is not None
-        return self.dtype.fields[name][1]
+        return dict(self.dtype.fields or {})[name][1]
 
 
 JOINT = Struct(
