@@ -282,7 +282,7 @@ def test_ctrl_c_while_nodes_start_is_an_interruption_and_leaves_nothing(count, t
 @pytest.mark.parametrize("scenario", ["cart_pole", "snakeboard"])
 def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(scenario, tmp_path):
     """From the first line of the command on, also inside IPOPT and during the start of the
-    nodes.
+    nodes. A tenth of real time makes the run longer than every wait.
     """
     rng = random.Random()
     reference = {"snakeboard": ("--reference", "parking_optimal")}.get(scenario, ())
@@ -294,6 +294,7 @@ def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(sce
             "_thread.interrupt_main()), daemon=True).start(); import nh_control.cli; "
         )
         given = ("run", scenario, *reference, "--no-plots", "--no-display", "--output", f"out{i}")
+        given += ("--speed-factor", "0.1")
         cache = {"NH_CONTROL_CACHE": str(tmp_path / f"cache{i}")} if i == 0 else {}
         done = nh_control(*given, cwd=tmp_path, before=before, **cache)
         print(f"{wait_s:.3f} s: {done.returncode}\n{done.stderr}")
