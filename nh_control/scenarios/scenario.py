@@ -26,12 +26,13 @@ from nh_control.mechanics.external_forces import (
 )
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
+from nh_control.scenarios.default_visual import balls, system_visual
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
-from nh_control.scenarios.visual_model import Pose, VisualModel, balls
+from nh_control.scenarios.visual_model import Pose, VisualModel
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Scenario:
     external                `external(system)` is what disturbances may push besides the planar
                             body and every coordinate, see `targets`
     monitor                 what else is worth watching
-    visual                  `visual(parameters)` is what is drawn; balls for bodies without it
+    visual                  `visual(parameters)` is what is drawn; else balls for bodies, or sticks
     guidance                `guidance(model, reference)` replans one of the `references` in flight
     disturbance_gain        that of the tracker when its integral action is on
     hold                    whether references end at rest and are held there
@@ -296,8 +297,8 @@ class Scenario:
         return self.to_bodies(self.parameters, space.origin, np.zeros(space.nw))
 
     def visual_model(self) -> VisualModel:
-        """The visual model of the nominal system: `visual`, or else a ball for every body; nothing
-        of joints alone.
+        """The visual model of the nominal system: `visual`, or else a ball with axes for every
+        body, or of joints alone that of `system_visual`.
         """
         if self.visual is not None:
             return self.visual(self.parameters)
@@ -320,7 +321,8 @@ class Scenario:
                 lambda _, q: {planar.frame: Pose.planar(*q[at : at + 3])},
                 [planar.frame],
             )
-        return balls("", lambda parameters, q: {}, ())
+        units = {joint.coordinate: joint.unit for joint in self.joints}
+        return system_visual(self.make_system(self.parameters), units)
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         integrator = integrator or next(iter(self.integrators))

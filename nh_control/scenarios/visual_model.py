@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ WOOD, STEEL, RUBBER, ORANGE, BLUE = (
     (0.95, 0.5, 0.1),
     (0.15, 0.4, 0.8),
 )
+AXIS_COLORS = ((0.82, 0.29, 0.36), (0.16, 0.62, 0.56), (0.12, 0.31, 0.71))
+"""Colors of x, y and z."""
 
 
 @dataclass(frozen=True)
@@ -97,19 +99,6 @@ class VisualModel:
     cables: tuple[Cable, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     outline: tuple[str, ...] = ()
-
-
-def balls(
-    parent: str, poses: Callable[[Any, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
-) -> VisualModel:
-    """The default visual model: a ball for every frame; the first one leaves a trail."""
-    frames = tuple(frames)
-    return VisualModel(
-        parent,
-        poses,
-        tuple(Shape("sphere", (0.3, 0.3, 0.3), ORANGE, frame) for frame in frames),
-        trail=frames[0] if frames else "",
-    )
 
 
 def wheel(frame: str, radius: float, width: float) -> tuple[Shape, ...]:

@@ -14,7 +14,7 @@ from visualization_msgs.msg import Marker  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions, markers  # noqa: E402
 from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail  # noqa: E402
-from nh_control.scenarios.visual_model import Pose  # noqa: E402
+from nh_control.scenarios.visual_model import Pose, VisualModel  # noqa: E402, VisualModel
 
 SCENARIO = scenarios.get("quadrotor_payload")
 LOOK = SCENARIO.visual(SCENARIO.parameters)
@@ -86,7 +86,7 @@ def test_without_a_look_bodies_are_balls(name):
     drawing = Drawing("plant", visual, 1.0)
     drawing.place(visual.poses(scenario.parameters, q))
     assert (
-        [shape.frame for shape in visual.shapes] == bodies
+        [shape.frame for shape in visual.shapes if shape.kind == "sphere"] == bodies
         and visual.parent == "odom"
         and visual.trail == bodies[0]
     )
@@ -94,18 +94,21 @@ def test_without_a_look_bodies_are_balls(name):
     np.testing.assert_allclose(conversions.xyz(drawing.markers[0].pose.position), place)
 
 
-def test_of_joints_alone_nothing_is_drawn():
-    scenario = replace(scenarios.get("snakeboard"), visual=None, body=None)
+def test_without_a_look_joints_alone_are_sticks():
+    scenario = replace(scenarios.get("cart_pole"), visual=None)
     visual = scenario.visual_model()
     trail = Trail(visual)
-    trail.place(visual.poses(scenario.parameters, np.zeros(5)))
-    assert (
-        Drawing("plant", visual, 1.0).markers
-        == trail.markers
-        == Lines(visual).markers
-        == Arrows(visual).markers
-        == []
-    )
+    trail.place(visual.poses(scenario.parameters, np.zeros(2)))
+    kinds = {shape.kind for shape in visual.shapes}
+    assert kinds == {"sphere", "cylinder"} and len(Drawing("plant", visual, 1.0).markers) == 3
+    assert trail.markers == Lines(visual).markers == Arrows(visual).markers == []
+
+
+def test_without_frames_nothing_is_drawn():
+    visual = VisualModel("odom", lambda parameters, q: {}, ())
+    trail = Trail(visual)
+    trail.place({})
+    assert Drawing("plant", visual, 1.0).markers == trail.markers == []
 
 
 def test_frames_are_where_the_bodies_are():

@@ -198,7 +198,8 @@ def test_without_a_visual_model_bodies_are_balls():
     np.testing.assert_allclose(poses["one"].position, [0.7, 1.0, 2.0])
     np.testing.assert_allclose(poses["one"].rotation, quat2mat(turned))
     assert (visual.parent, visual.trail, list(poses)) == ("map", "one", ["one", "two"])
-    assert [shape.frame for shape in visual.shapes] == ["one", "two"]
+    assert [s.frame for s in visual.shapes if s.kind == "sphere"] == ["one", "two"]
+    assert [s.frame for s in visual.shapes if s.kind == "box"] == 3 * ["one"] + 3 * ["two"]
     resting = replace(SLED, to_bodies=bodies).resting_bodies(nh.Rn("x", "theta"))
     assert [body.frame for body in resting] == ["one", "two"] and not SLED.resting_bodies(None)
     board = replace(nh.scenarios.get("snakeboard"), visual=None)
