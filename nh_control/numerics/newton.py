@@ -1,5 +1,5 @@
 """Damped simplified Newton iteration with a tolerance relative to the residual's own terms;
-`native/newton.c` is its compiled twin.
+`native/newton.h` is its compiled twin.
 
 A row of r(x, u, z) counts as zero when `|r_i| <= TARGET * s_i`, with `s_i = sum_w |dr_i/dw| |w|`
 over w = (x, u, z): the change of r_i under a relative perturbation of its arguments, so TARGET is

@@ -154,7 +154,7 @@ INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *
 INTERNAL int project_velocity(const struct tree_model *model, const struct tree_data *data,
                               double *z);
 
-/* step.c: Newton's iteration */
+/* step.c: a step by Newton's iteration */
 INTERNAL int settled(const struct tree_model *model, const double *info);
 INTERNAL struct tree_data node_of(const struct tree_data *data);
 INTERNAL int velocity_of(const struct tree_model *model, const struct tree_data *data, double *z);

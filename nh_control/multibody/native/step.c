@@ -1,60 +1,73 @@
-/* The damped simplified Newton iteration of numerics/newton.py on a tree. Bounds of the rows'
- * terms come from norms of the wrenches that they add up, which takes time linear in the bodies,
- * too.
+/* A step of a tree by Newton's iteration (newton.h). Bounds of the rows' terms come from norms of
+ * the wrenches that they add up, which takes time linear in the bodies, too.
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
+#include "newton.h"
 
 static const double INSTANT = 1e-30, LEAST_GROWTH = 0.005;
 
-/* In the place of REFRESH: whether new factors, which cost no more than another iteration in the
- * plane, and than two in space, would save as many. */
-static int new_factors_pay(const struct tree_model *model, double error, double rate)
-{
-    return error * (model->planar && !model->n_constraints ? rate : rate * rate * rate) > TARGET;
-}
+/* Newton's equation of a tree. `measures`: whether the first correction gives the rows' sizes,
+ * `sized`: whether the last residual came with them; turns: the largest angle. */
+struct tree_equation {
+    const struct tree_model *model;
+    const struct tree_data *data;
+    double turns;
+    int measures, sized;
+};
 
 /* The larger number, b where a is none. */
 INLINE double larger_of(double a, double b) { return a > b ? a : b; }
 
-/* max_i |r_i| / size_i, not a number where an r_i is none. */
-static double relative_error(int n, const double *r, const double *size)
+INLINE void tree_residual(const struct newton *it, int iteration, const double *z)
 {
-    double worst = 0.0, total = 0.0;
-    for (int i = 0; i < n; ++i) {
-        const double error = fabs(r[i]) / larger_of(size[i], LEAST);
-        worst = larger_of(error, worst);
-        total += error;
-    }
-    return isnan(total) ? total : worst;
+    struct tree_equation *tree = it->equation;
+    tree->sized = tree->measures && !iteration;
+    kkt_residual(tree->model, tree->data, z, tree->sized ? tree->turns : 0.0);
 }
 
-/* Deuflhard's natural test: whether the correction after a step s dz from z to data->trial, with
- * the factors of that step, is smaller than dz. */
-static int natural_test(const struct tree_model *model, const struct tree_data *data,
-                        const double *z, double s)
+/* A rejected trial needs the sizes of its rows. */
+INLINE void tree_jacobian(const struct newton *it, enum newton_cause cause, const double *z)
 {
-    const int n = model->nz + model->n_constraints;
-    double after[n + 1];
-    kkt_solve(model, data, data->r, after);
-    for (int i = 0; i < n; ++i) {
-        data->weights[i] = fmax(fabs(z[i]), fabs(data->trial[i]));
-        if (data->weights[i] == 0.0) data->weights[i] = INFINITY; /* it has not moved */
-    }
-    return relative_error(n, after, data->weights) <
-           (1.0 - s / 4) * relative_error(n, data->dz, data->weights);
+    struct tree_equation *tree = it->equation;
+    if (cause == SLOW || tree->sized) return;
+    kkt_residual(tree->model, tree->data, z, tree->turns);
+    tree->sized = 1;
 }
 
-/* max_i |r_i| / max(size_i, larger_i). */
-static double largest_ratio(int n, const double *r, const double *size, const double *larger)
+/* Those of the last residual that came with them. */
+INLINE void tree_sizes(const struct newton *it, const double *z, double *size)
 {
-    double worst = 0.0;
-    for (int i = 0; i < n; ++i) {
-        const double error = fabs(r[i]) / fmax(fmax(size[i], larger[i]), LEAST);
-        if (!(error <= worst)) worst = error;
-    }
-    return worst;
+    const struct tree_equation *tree = it->equation;
+    (void)z;
+    for (int i = 0; i < it->n && tree->sized; ++i)
+        size[i] = larger_of(tree->data->r_size[i], LEAST);
 }
+
+INLINE int tree_factor(const struct newton *it)
+{
+    const struct tree_equation *tree = it->equation;
+    return kkt_factor(tree->model, tree->data, NEWTON_EQUATION);
+}
+
+INLINE void tree_solve(const struct newton *it, const double *r, double *y)
+{
+    const struct tree_equation *tree = it->equation;
+    kkt_solve(tree->model, tree->data, r, y);
+}
+
+/* Whether new factors, which cost no more than another iteration in the plane, and than two in
+ * space, would save as many. */
+INLINE int tree_factors_pay(const struct newton *it, double error, double rate)
+{
+    const struct tree_equation *tree = it->equation;
+    const int cheap = tree->model->planar && !tree->model->n_constraints;
+    return error * (cheap ? rate : rate * rate * rate) > TARGET;
+}
+
+static const struct newton_callbacks TREE_STEP = {
+    tree_residual, tree_jacobian, tree_sizes, tree_factor, tree_solve, tree_factors_pay, NULL,
+};
 
 /* z (n_unknowns) becomes `from`. */
 static void remember(const struct tree_model *model, double *z, const double *from)
@@ -62,24 +75,25 @@ static void remember(const struct tree_model *model, double *z, const double *fr
     memcpy(z, from, sizeof(double) * (model->nz + model->n_constraints));
 }
 
-/* The residual at z with bounds of its terms; its relative error. */
-static double measure(const struct tree_model *model, const struct tree_data *data,
-                      const double *z, double turns)
+/* The residual at z with its sizes; its relative error. */
+INLINE double measure(const struct newton *it, const double *z)
 {
-    kkt_residual(model, data, z, turns);
-    remember(model, data->known_size, data->r_size);
-    return relative_error(model->nz + model->n_constraints, data->r, data->known_size);
+    struct tree_equation *tree = it->equation;
+    kkt_residual(tree->model, tree->data, z, tree->turns);
+    tree->sized = 1;
+    tree_sizes(it, z, it->size);
+    return relative_error(it->n, it->r, it->size);
 }
 
 /* Newton's first correction from z = 0, with the mass matrix (T21): about the velocity of the
  * state. Returns whether it is singular, and the error before. */
-static int leave_zero(const struct tree_model *model, const struct tree_data *data, double turns,
-                      double *z, double *error)
+INLINE int leave_zero(const struct newton *it, double *z, double *error)
 {
-    memset(z, 0, sizeof(double) * (model->nz + model->n_constraints));
-    *error = measure(model, data, z, turns);
-    const int singular = kkt_factor(model, data, MASS_MATRIX);
-    if (!singular) kkt_solve(model, data, data->r, z);
+    const struct tree_equation *tree = it->equation;
+    memset(z, 0, sizeof(double) * it->n);
+    *error = measure(it, z);
+    const int singular = kkt_factor(tree->model, tree->data, MASS_MATRIX);
+    if (!singular) kkt_solve(tree->model, tree->data, it->r, z);
     return singular;
 }
 
@@ -88,84 +102,25 @@ static int leave_zero(const struct tree_model *model, const struct tree_data *da
 static int iterate(const struct tree_model *model, const struct tree_data *data, int leaves,
                    int patient, double *z, double *info)
 {
-    const int n = model->nz + model->n_constraints;
-    const double turns = largest_turn(model, data);
-    double rate = 1.0, first = 1.0;
-    int singular = leaves && leave_zero(model, data, turns, z, &first), fresh = !leaves, exact = 0;
-    double error = measure(model, data, z, turns);
-    if (leaves) rate = error / first;
-    else singular = kkt_factor(model, data, NEWTON_EQUATION);
-    int status = EXHAUSTED, iteration = 0;
-    for (; iteration <= MAX_ITERATIONS; ++iteration) {
-        if (!isfinite(error)) {
-            status = NOT_FINITE;
-            break;
-        }
-        const int settled = exact && rate > 0.25,
-                  foretold =
-                      iteration &&
-                      error * rate <=
-                          0.01 * TARGET; /* a first rate is between two sizes of the terms */
-        const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
-        if (!converged && iteration == MAX_ITERATIONS) break;
-        if (!converged && !fresh && (singular || new_factors_pay(model, error, rate))) {
-            singular = kkt_factor(model, data, NEWTON_EQUATION);
-            fresh = 1;
-        }
-        if (!singular) kkt_solve(model, data, data->r, data->dz);
-        if (converged) {
-            for (int i = 0; i < n && !singular; ++i) z[i] += data->dz[i];
-            status = CONVERGED;
-            break;
-        }
-        if (singular) {
-            status = SINGULAR;
-            break;
-        }
-        const double sized = iteration || leaves ? 0.0 : turns;
-        double s = 1.0, next = error;
-        int accepted = 0, renewed = 0;
-        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
-             ++halvings, s *= 0.5) {
-            const double enough = (1.0 - 1e-4 * s) * error;
-            for (int i = 0; i < n; ++i) data->trial[i] = z[i] + s * data->dz[i];
-            kkt_residual(model, data, data->trial, sized);
-            next = relative_error(n, data->r, data->known_size);
-            accepted = next < enough || next <= ACCEPT;
-            if (!accepted && fresh) {
-                renewed = 1;
-                if (sized == 0.0) kkt_residual(model, data, data->trial, turns);
-                next = relative_error(n, data->r, data->r_size);
-                accepted = largest_ratio(n, data->r, data->r_size, data->known_size) < enough ||
-                           next <= ACCEPT ||
-                           (patient && isfinite(next) && natural_test(model, data, z, s));
-            }
-        }
-        if (!accepted && !fresh) { /* the factors are too old */
-            kkt_residual(model, data, z, turns);
-            rate = INFINITY;
-            continue;
-        }
-        if (!accepted) {
-            status = isfinite(next) ? STALLED : NOT_FINITE;
-            error = next;
-            break;
-        }
-        remember(model, z, data->trial);
-        if (sized > 0.0 || renewed) remember(model, data->known_size, data->r_size);
-        exact = fresh;
-        fresh = renewed;
-        if (renewed) singular = kkt_factor(model, data, NEWTON_EQUATION);
-        next = relative_error(n, data->r, data->known_size);
-        rate = next / error;
-        error = next;
-    }
-    info[0] = iteration;
-    info[1] = error;
-    info[2] = 0.0;
-    for (int i = 0; i < n; ++i)
-        if (!(fabs(data->r[i]) <= info[2])) info[2] = fabs(data->r[i]);
-    return status;
+    struct tree_equation tree = {model, data, largest_turn(model, data), !leaves, 0};
+    const struct newton it = {
+        model->nz + model->n_constraints,
+        &tree,
+        data->r,
+        data->known_size,
+        data->dz,
+        data->trial,
+        data->start,
+        data->larger,
+        data->after,
+    };
+    struct newton_start from = {.rate = 1.0, .fresh = !leaves};
+    double first = 1.0;
+    if (leaves) from.singular = leave_zero(&it, z, &first);
+    from.error = measure(&it, z);
+    if (leaves) from.rate = from.error / first;
+    else from.singular = tree_factor(&it);
+    return newton_iteration(&it, &TREE_STEP, patient, from, z, info);
 }
 
 /* Whether the last correction is one of round-off, after which a step takes no other residual.

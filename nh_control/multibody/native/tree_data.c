@@ -128,7 +128,9 @@ INLINE void take_all(struct arena *arena, const struct tree_model *model, struct
     TAKE(arena, d->z, unknowns);
     TAKE(arena, d->trial, unknowns);
     TAKE(arena, d->dz, unknowns);
-    TAKE(arena, d->weights, unknowns);
+    TAKE(arena, d->start, unknowns);
+    TAKE(arena, d->larger, unknowns);
+    TAKE(arena, d->after, unknowns);
     TAKE(arena, d->reached, unknowns);
     TAKE(arena, d->wrench_force, unknowns);
     next_line(arena);

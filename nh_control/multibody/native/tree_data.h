@@ -117,10 +117,10 @@ struct constraint_value {
 struct tree_data {
     double h, half_step, prescribed_time; /* the time in which prescribed coordinates move */
     const double *q, *rho, *u;
-    /* residual r, sizes of its terms, sizes at the iterate before, forces on joints, derivatives
-     * of the Lagrangian, unknowns of the last residual, ... (n + m each) */
-    double *r, *r_size, *known_size, *joint_force, *dL_dq, *dL_dv, *z, *trial, *dz, *weights,
-        *reached, *wrench_force;
+    /* residual r, sizes of its terms, forces on joints, derivatives of the Lagrangian, unknowns of
+     * the last residual, ..., and room of Newton's iteration (newton.h) (n + m each) */
+    double *r, *r_size, *joint_force, *dL_dq, *dL_dv, *z, *reached, *wrench_force;
+    double *known_size, *dz, *trial, *start, *larger, *after;
     struct body *bodies;     /* (n_bodies) */
     struct newton_row *rows; /* (n) */
     struct multi_dof_joint *multi_dof;

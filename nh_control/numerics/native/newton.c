@@ -1,69 +1,81 @@
-/* Damped simplified Newton iteration for r(x, u, z, p) = 0 around the functions CasADi generates;
- * the algorithm of newton.py, which documents it. system.h has the sizes and the functions, and
- * definitions.h the constants of newton.py. */
-#include <float.h>
-
+/* A step with the functions that CasADi generates: newton.h iterates, system.h has the sizes and
+ * the functions. */
 #include "linear_algebra.h"
+#include "newton.h"
 
-/* s at z, at least `dropped`. */
-static void row_sizes(const double *J, const double *z, const double *fixed, const double *dropped,
-                      double *size)
+#if defined(__GNUC__)
+#define SELDOM __attribute__((noinline, cold))
+#else
+#define SELDOM
+#endif
+
+/* r(x, u, z, p) = 0 of a step, with its Jacobian J and the factors of one, (N_Z, N_Z). `fixed`:
+ * sizes of r's terms in x and u. `dropped`: sizes of rows that are round-off, 0 of others. */
+struct step_equation {
+    const double *x, *u, *p;
+    double *fixed, *J, *factors, dropped[N_Z];
+    int pivots[N_Z];
+};
+
+NEWTON_INLINE void step_residual(const struct newton *it, int iteration, const double *z)
 {
+    const struct step_equation *step = it->equation;
+    (void)iteration;
+    call_residual(step->x, step->u, z, step->p, it->r);
+}
+
+NEWTON_INLINE void step_jacobian(const struct newton *it, enum newton_cause cause, const double *z)
+{
+    const struct step_equation *step = it->equation;
+    (void)cause;
+    call_jacobian(step->x, step->u, z, step->p, step->J);
+}
+
+/* s_i = sum_j |J_ij| |z_j| and the fixed part, at least `dropped`. */
+NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *size)
+{
+    const struct step_equation *step = it->equation;
     for (int i = 0; i < N_Z; ++i) {
-        size[i] = fixed[i];
-        for (int j = 0; j < N_Z; ++j) size[i] += fabs(J[(size_t)N_Z * i + j]) * fabs(z[j]);
-        if (size[i] < dropped[i]) size[i] = dropped[i];
+        size[i] = step->fixed[i];
+        for (int j = 0; j < N_Z; ++j) size[i] += fabs(step->J[(size_t)N_Z * i + j]) * fabs(z[j]);
+        if (size[i] < step->dropped[i]) size[i] = step->dropped[i];
         if (size[i] < LEAST) size[i] = LEAST;
         if (!(size[i] < INFINITY))
             size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
     }
 }
 
-static double relative_error(const double *r, const double *size)
+NEWTON_INLINE int step_factor(const struct newton *it)
 {
-    double worst = 0.0;
-    for (int i = 0; i < N_Z; ++i) {
-        double error = fabs(r[i]) / size[i];
-        if (error > DBL_MAX && isfinite(r[i])) error = DBL_MAX;
-        if (!(error <= worst)) worst = error; /* NaN is kept */
-        if (isnan(worst)) return worst;
-    }
-    return worst;
+    struct step_equation *step = it->equation;
+    memcpy(step->factors, step->J, sizeof(double) * N_Z * N_Z);
+    return factor(step->factors, step->pivots);
 }
 
-#if defined(__GNUC__)
-#define SELDOM __attribute__((noinline, cold))
-#define TWICE __attribute__((always_inline)) inline
-#else
-#define SELDOM
-#define TWICE
-#endif
-
-/* Whether the correction after a step t dz from z to trial, with the factors of that step, is
- * smaller than dz. */
-static int natural(const double *factors, const int *pivots, const double *r, const double *z,
-                   const double *trial, const double *dz, double t)
+NEWTON_INLINE void step_solve(const struct newton *it, const double *r, double *y)
 {
-    double after[N_Z], weights[N_Z];
-    memcpy(after, r, sizeof after);
-    substitute(factors, pivots, after);
-    for (int j = 0; j < N_Z; ++j) {
-        weights[j] = fmax(fabs(z[j]), fabs(trial[j]));
-        if (weights[j] == 0.0) weights[j] = INFINITY; /* it has not moved */
-    }
-    return relative_error(after, weights) < (1.0 - t / 4) * relative_error(dz, weights);
+    const struct step_equation *step = it->equation;
+    for (int i = 0; i < N_Z; ++i) y[i] = -r[i];
+    substitute(step->factors, step->pivots, y);
 }
 
-/* Sizes of the rows, of those dropped before and of those larger than `stuck`, that are the
- * round-off of all their terms, or of those that the elimination added up for the correction dz,
- * |P^T| |L| |U| |dz|; 0 of others. */
-SELDOM static void drop_round_off(const double *x, const double *u, const double *p,
-                                  const double *z, const double *factors, const int *pivots,
-                                  const double *dz, const double *r, const double *stuck,
-                                  double *dropped)
+NEWTON_INLINE int step_factors_pay(const struct newton *it, double error, double rate)
 {
+    (void)it;
+    (void)error;
+    return rate > REFRESH;
+}
+
+/* Of the rows dropped before and of those that a step t dz with new factors does not shrink, the
+ * ones that are the round-off of all their terms, or of those that the elimination added up for
+ * the correction dz, |P^T| |L| |U| |dz|. */
+SELDOM static void step_drop_round_off(const struct newton *it, enum newton_cause cause,
+                                       const double *z, double t)
+{
+    struct step_equation *step = it->equation;
+    const double *factors = step->factors, *dz = it->dz;
     double terms[N_Z], passed[N_Z], added[N_Z];
-    call_terms(x, u, z, p, terms);
+    call_terms(step->x, step->u, z, step->p, terms);
     for (int i = 0; i < N_Z; ++i) {
         passed[i] = 0.0;
         for (int j = i; j < N_Z; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * dz[j]);
@@ -71,34 +83,36 @@ SELDOM static void drop_round_off(const double *x, const double *u, const double
         for (int j = 0; j < i; ++j) added[i] += fabs(factors[(size_t)N_Z * i + j]) * passed[j];
     }
     for (int k = N_Z - 1; k >= 0; --k) {
-        const double t = added[k];
-        added[k] = added[pivots[k]];
-        added[pivots[k]] = t;
+        const double row = added[k];
+        added[k] = added[step->pivots[k]];
+        added[step->pivots[k]] = row;
     }
     for (int i = 0; i < N_Z; ++i) {
+        const double stuck =
+            cause == SLOW ? INFINITY : (1.0 - (1.0 - REFRESH) * t) * fabs(it->start[i]);
         if (!isfinite(terms[i])) terms[i] = 0.0;
         if (isfinite(added[i]) && terms[i] < added[i]) terms[i] = added[i];
-        const int drops =
-            (dropped[i] > 0.0 || fabs(r[i]) > stuck[i]) && fabs(r[i]) <= TARGET * terms[i];
-        dropped[i] = drops ? terms[i] : 0.0;
+        const int drops = (step->dropped[i] > 0.0 || fabs(it->r[i]) > stuck) &&
+                          fabs(it->r[i]) <= TARGET * terms[i];
+        step->dropped[i] = drops ? terms[i] : 0.0;
+        if (it->size[i] < step->dropped[i]) it->size[i] = step->dropped[i];
     }
 }
 
-static int factor_copy(const double *J, double *factors, int *pivots)
-{
-    memcpy(factors, J, sizeof(double) * N_Z * N_Z);
-    return factor(factors, pivots);
-}
+static const struct newton_callbacks STEP = {
+    step_residual, step_jacobian,    step_sizes,          step_factor,
+    step_solve,    step_factors_pay, step_drop_round_off,
+};
 
-/* z: in zero, or a guess if `warm`, out the solution; `patient`: with the natural test, and
- * dropping round-off. fixed: sizes of r's terms in x and u, of a guess those of the last step from
- * zero. info: iterations, relative error, largest |r|. J, factors: room for (N_Z, N_Z). */
-TWICE static int iterate(int patient, int warm, const double *x, const double *u, const double *p,
-                         double *z, double *fixed, double *info, double *J, double *factors)
+/* z: in zero, or a guess if `warm`, out the solution. fixed: sizes of r's terms in x and u, of a
+ * guess those of the last step from zero. J, factors: room for (N_Z, N_Z). */
+NEWTON_INLINE int iterate(int patient, int warm, const double *x, const double *u, const double *p,
+                          double *z, double *fixed, double *info, double *J, double *factors)
 {
-    double r[N_Z], dz[N_Z], trial[N_Z], size[N_Z], larger[N_Z];
-    double start[N_Z], stuck[N_Z], dropped[N_Z];
-    int pivots[N_Z], fresh = 1, exact = 0;
+    double r[N_Z], size[N_Z], dz[N_Z], trial[N_Z], start[N_Z], larger[N_Z], after[N_Z];
+    struct step_equation step = {
+        .x = x, .u = u, .p = p, .fixed = fixed, .J = J, .factors = factors};
+    const struct newton it = {N_Z, &step, r, size, dz, trial, start, larger, after};
     if (warm) {
         call_residual(x, u, z, p, r);
         call_jacobian(x, u, z, p, J);
@@ -108,94 +122,10 @@ TWICE static int iterate(int patient, int warm, const double *x, const double *u
         for (int i = 0; i < N_Z; ++i)
             if (!isfinite(fixed[i])) fixed[i] = 0.0;
     }
-    memset(dropped, 0, sizeof dropped);
-    row_sizes(J, z, fixed, dropped, size);
-    int singular = factor_copy(J, factors, pivots);
-    double error = relative_error(r, size), rate = 1.0;
-    int status = EXHAUSTED, iteration = 0;
-    for (; iteration <= MAX_ITERATIONS; ++iteration) {
-        if (!isfinite(error)) {
-            status = NOT_FINITE;
-            break;
-        }
-        const int settled = exact && rate > 0.25, foretold = error * rate <= 0.01 * TARGET;
-        const int converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
-        if (!converged && iteration == MAX_ITERATIONS) break;
-        if (!converged && !fresh && rate > REFRESH) {
-            call_jacobian(x, u, z, p, J);
-            if (patient) {
-                for (int i = 0; i < N_Z; ++i) stuck[i] = INFINITY;
-                drop_round_off(x, u, p, z, factors, pivots, dz, r, stuck, dropped);
-            }
-            row_sizes(J, z, fixed, dropped, size);
-            singular = factor_copy(J, factors, pivots);
-            error = relative_error(r, size);
-            fresh = 1;
-        }
-        for (int i = 0; i < N_Z; ++i) dz[i] = -r[i];
-        if (!singular) substitute(factors, pivots, dz);
-        if (converged) {
-            for (int i = 0; i < N_Z && !singular; ++i) z[i] += dz[i];
-            status = CONVERGED;
-            break;
-        }
-        if (singular) {
-            status = SINGULAR;
-            break;
-        }
-        if (patient) memcpy(start, r, sizeof r);
-        double t = 1.0, next = error;
-        int accepted = 0, renewed = 0;
-        for (int halvings = 0; halvings <= (fresh ? MAX_HALVINGS : 0) && !accepted;
-             ++halvings, t *= 0.5) {
-            double enough = (1.0 - 1e-4 * t) * error;
-            for (int i = 0; i < N_Z; ++i) trial[i] = z[i] + t * dz[i];
-            call_residual(x, u, trial, p, r);
-            next = relative_error(r, size);
-            accepted = next < enough || next <= ACCEPT;
-            renewed |= !accepted && fresh;
-            if (!renewed) continue;
-            call_jacobian(x, u, trial, p, J);
-            if (patient) {
-                for (int i = 0; i < N_Z; ++i)
-                    stuck[i] = (1.0 - (1.0 - REFRESH) * t) * fabs(start[i]);
-                drop_round_off(x, u, p, trial, factors, pivots, dz, r, stuck, dropped);
-                for (int i = 0; i < N_Z; ++i)
-                    if (size[i] < dropped[i]) size[i] = dropped[i];
-                error = relative_error(start, size);
-                enough = (1.0 - 1e-4 * t) * error;
-            }
-            row_sizes(J, trial, fixed, dropped, larger);
-            next = relative_error(r, larger);
-            for (int i = 0; i < N_Z; ++i) larger[i] = size[i] > larger[i] ? size[i] : larger[i];
-            accepted = relative_error(r, larger) < enough || next <= ACCEPT ||
-                       (patient && isfinite(next) && natural(factors, pivots, r, z, trial, dz, t));
-        }
-        if (!accepted && !fresh) { /* the Jacobian is too old */
-            call_residual(x, u, z, p, r);
-            rate = INFINITY;
-            continue;
-        }
-        if (!accepted) {
-            status = isfinite(next) ? STALLED : NOT_FINITE;
-            error = next;
-            break;
-        }
-        memcpy(z, trial, sizeof trial);
-        exact = fresh;
-        fresh = renewed;
-        if (renewed) singular = factor_copy(J, factors, pivots);
-        row_sizes(J, z, fixed, dropped, size);
-        next = relative_error(r, size);
-        rate = next / fmax(error, LEAST);
-        error = next;
-    }
-    info[0] = iteration;
-    info[1] = error;
-    info[2] = 0.0;
-    for (int i = 0; i < N_Z; ++i)
-        if (!(fabs(r[i]) <= info[2])) info[2] = fabs(r[i]);
-    return status;
+    step_sizes(&it, z, size);
+    const int singular = step_factor(&it);
+    const struct newton_start from = {relative_error(N_Z, r, size), 1.0, 1, singular};
+    return newton_iteration(&it, &STEP, patient, from, z, info);
 }
 
 static int newton(int warm, const double *x, const double *u, const double *p, double *z,
