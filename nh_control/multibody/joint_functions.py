@@ -10,7 +10,7 @@ from functools import cached_property
 import casadi as ca
 
 from nh_control.geometry.spaces import StepGeometry
-from nh_control.multibody.frames import Joint
+from nh_control.multibody.joint_types import Joint
 
 Changes = tuple[ca.SX, ca.SX]
 """Displacements Z and twists S, (6, n) each."""

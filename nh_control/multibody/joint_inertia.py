@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nh_control.multibody.bodies import SpatialInertia
-from nh_control.multibody.frames import Frame, Planar, ScalarJoint, Spherical
+from nh_control.multibody.frames import Frame
+from nh_control.multibody.joint_types import Planar, ScalarJoint, Spherical
 from nh_control.multibody.planar_frames import axes_of
 
 ALL = [0, 1, 2, 3, 4, 5]

@@ -12,18 +12,15 @@ from numpy.typing import ArrayLike
 
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody.bodies import Body, SpatialInertia
-from nh_control.multibody.frames import (
+from nh_control.multibody.frames import WORLD, Frame, fixed, floating
+from nh_control.multibody.joint_types import (
     CONFIGURATION_SPACES,
-    WORLD,
     Floating,
-    Frame,
     Joint,
     Planar,
     Prismatic,
     Revolute,
     Spherical,
-    fixed,
-    floating,
 )
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Point

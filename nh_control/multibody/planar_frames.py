@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nh_control.multibody.frames import WORLD, Frame, Planar, Prismatic, Revolute, ScalarJoint
+from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.joint_types import Planar, Prismatic, Revolute, ScalarJoint
 from nh_control.multibody.motion import plane_axes
 from nh_control.multibody.parts import MultibodyParts
 

@@ -10,8 +10,8 @@ import casadi as ca
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import ROTATION_RETRACTIONS, normalize
-from nh_control.multibody.frames import Floating, Joint, Spherical
 from nh_control.multibody.joint_functions import Changes, JointFunctions
+from nh_control.multibody.joint_types import Floating, Joint, Spherical
 
 
 def functions_of(joint: Joint) -> JointFunctions:

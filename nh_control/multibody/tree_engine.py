@@ -20,7 +20,7 @@ from nh_control.discrete.method import Method
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics import parametric
 from nh_control.mechanics.system import System
-from nh_control.multibody.frames import Joint
+from nh_control.multibody.joint_types import Joint
 from nh_control.multibody.kernel_layout import header
 from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.parameter_jacobian import ParameterJacobian

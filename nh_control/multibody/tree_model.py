@@ -24,18 +24,9 @@ from nh_control.multibody.external_wrenches import (
     external_wrenches,
     unknown_wrench,
 )
-from nh_control.multibody.frames import (
-    WORLD,
-    Floating,
-    Frame,
-    Joint,
-    Mimic,
-    Planar,
-    ScalarJoint,
-    Spherical,
-    prismatic,
-)
+from nh_control.multibody.frames import WORLD, Frame, Mimic, prismatic
 from nh_control.multibody.joint_inertia import moments
+from nh_control.multibody.joint_types import Floating, Joint, Planar, ScalarJoint, Spherical
 from nh_control.multibody.kernel_layout import (
     CONSTRAINT,
     JOINT,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from nh_control.figures.style import AXES, RUN, WIDTH, positive
 from nh_control.multibody import JointConstraint, Multibody, Point
-from nh_control.multibody.frames import Floating
+from nh_control.multibody.joint_types import Floating
 from nh_control.numerics.progress import Progress
 from nh_control.papers.mueller2013_runs import (
     METHOD,

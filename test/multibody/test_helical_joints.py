@@ -28,7 +28,7 @@ from nh_control.multibody import (
     maximal_coordinates,
     revolute,
 )
-from nh_control.multibody.frames import Helical, Revolute
+from nh_control.multibody.joint_types import Helical, Revolute
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
 

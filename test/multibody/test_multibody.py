@@ -37,7 +37,7 @@ from nh_control.multibody import (
     spherical,
     universal,
 )
-from nh_control.multibody.frames import Floating
+from nh_control.multibody.joint_types import Floating
 from nh_control.multibody.motion import Motion, constant, rotation_about
 
 TILT = euler2mat(0.3, -0.8, 0.5)

@@ -5,8 +5,8 @@ import pytest
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Multibody, floating, revolute
-from nh_control.multibody.frames import Floating, Spherical
 from nh_control.multibody.joint_functions import JointFunctions
+from nh_control.multibody.joint_types import Floating, Spherical
 from nh_control.multibody.rotation_joints import functions_of
 
 SO3_JOINTS = [

@@ -18,7 +18,7 @@ from test_tree_parameters import parametrized
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import Multibody, Wrench, planar_frames
-from nh_control.multibody.frames import Revolute
+from nh_control.multibody.joint_types import Revolute
 from nh_control.multibody.tree_model import TreeModel
 from nh_control.numerics import compiled
 
