@@ -48,9 +48,9 @@ class GeometricGains(Parameters):
 
 
 class DesiredThrusts(NamedTuple):
-    """Of every quadrotor, a column each, z up: thrust (3, n) in N, and for the attitude along it
-    its quaternion (4, n), body rates (3, n) and their derivatives (3, n); and the link direction
-    (3, n) of the formation, from the payload to the quadrotor.
+    """Desired motion of every quadrotor, one column each, with z up: the thrust vector (3, n) in
+    N, the unit quaternion (4, n) of an attitude along it, body rates (3, n), their derivatives (3,
+    n), and the link direction (3, n) from the payload to the quadrotor.
     """
 
     forces: ca.SX
@@ -61,12 +61,13 @@ class DesiredThrusts(NamedTuple):
 
 
 class GeometricController:
-    """Payload along a path by the links' tensions, links to their formation by the thrusts across
-    them, attitudes to the thrusts [celledoni2021 6.2].
+    """Geometric controller of quadrotors with a payload [celledoni2021 6.2]: the links' tensions
+    move the payload along a path, thrusts across the links turn the links to the formation, and
+    moments turn the quadrotors to their thrusts.
 
-    The formation turns with the wanted force on the payload. Past the end of the path its last
-    point is held. `saturated` and the limits are those of
-    `LqrTracker`; the error is to the flat motion on the same path.
+    The formation turns with the desired force on the payload. The controller holds the last point
+    of the path after its end. It has the same limits and `saturated` as `LqrTracker`; the tracking
+    error is relative to the flat motion on the same path.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class GeometricController:
 
 
 def flip(a: ca.SX) -> ca.SX:
-    """A vector (3) in the paper's frame, e3 down, from one in ours, z up, and back: half a turn
-    about x.
+    """Convert a vector (3) between the paper's frame (e3 down) and the package's frame (z up), by
+    half a turn about x.
     """
     return ca.vertcat(a[0], -a[1], -a[2])
 
@@ -148,7 +149,7 @@ def quadrotor_inputs(
     omegas: Sequence[ca.SX],
 ) -> ca.SX:
     """Thrusts and moments (4 n) of quadrotors with attitudes (n unit quaternions) and body rates
-    (n of 3): each thrust is what the wanted one has along the body's z.
+    (n of 3): each thrust is the component of the desired thrust vector along the body's z axis.
     """
     out = []
     for i, (attitude, omega) in enumerate(zip(attitudes, omegas)):

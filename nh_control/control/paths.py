@@ -149,8 +149,8 @@ def through(
     velocities: ArrayLike | None = None,
     start: ArrayLike | None = None,
 ) -> Path:
-    """Path through points (N, 3) at increasing times (N) from 0, with `velocities` (N, 3) there if
-    given, that ends at rest.
+    """Path through points (N, 3) at increasing times (N) from 0 that ends at rest, with the
+    `velocities` (N, 3) at the points if they are given.
 
     It starts with the derivatives `start` (6, 3), at rest if not given. Of all such paths it has
     the least integral of the squared 7th derivative: a spline of degree 13, whose inner knots are

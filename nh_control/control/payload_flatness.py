@@ -24,7 +24,8 @@ from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadPara
 
 
 class InfeasiblePath(ValueError):
-    """A path needs more than the system's limits; the message says which, when and how much."""
+    """A path needs more than the system's limits; the message names the limit, the time and the
+    needed value."""
 
 
 @dataclass(frozen=True)

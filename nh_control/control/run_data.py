@@ -23,8 +23,8 @@ class RunSystems:
     def of(
         cls, dsys: DiscreteSystem, parameters: ArrayLike | Mapping[str, ArrayLike] | None
     ) -> RunSystems:
-        """From values (R, n), or (R) or (R, k) by name; raises ValueError for another shape or
-        name.
+        """Parameters from values (R, n), or from values (R) or (R, k) by name; raises ValueError
+        for another shape or name.
         """
         if parameters is None:
             return cls(dsys, None)
@@ -40,7 +40,7 @@ class RunSystems:
 
     @property
     def runs(self) -> int | None:
-        """Number of runs that have values, None without."""
+        """Number of runs with values, None without values."""
         return None if self.values is None else len(self.values)
 
     def __call__(self, run: int) -> DiscreteSystem:
@@ -52,7 +52,7 @@ class RunSystems:
 
 
 def _by_name(dsys: DiscreteSystem, parameters: Mapping[str, ArrayLike]) -> np.ndarray:
-    """Values (R, n) of all parameters, nominal ones for those that are not named."""
+    """Values (R, n) of all parameters; parameters without a given value have the nominal one."""
     columns = {name: i for i, name in enumerate(dsys.system.parameter_names)}
     places = {}
     for name in parameters:
@@ -94,7 +94,7 @@ class ExternalForces:
         noise: ArrayLike | None,
         seed: int,
     ) -> ExternalForces:
-        """From what a user gives; raises ValueError where it does not fit."""
+        """External forces from a user's array; raises ValueError for a wrong shape."""
         n = plant.nu - model.nu
         if n < 0:
             raise ValueError(f"{plant} has fewer inputs than the controller's model, {model}")
@@ -114,7 +114,7 @@ class ExternalForces:
 
     @property
     def runs(self) -> int | None:
-        """Number of runs that have forces of their own, None without."""
+        """Number of runs with forces of their own, None without such forces."""
         return len(self.given) if self.given.ndim == 3 else None
 
     @property
@@ -132,8 +132,8 @@ class ExternalForces:
 
 
 def number_of_runs(dsys: DiscreteSystem, given: Mapping[str, int | None]) -> int:
-    """The number of runs that all agree on that have one, 1 without any; raises ValueError naming
-    those that do not.
+    """The number of runs that the given data agree on, 1 without any data; raises ValueError with
+    the names of data that do not agree.
     """
     numbers = {name: n for name, n in given.items() if n is not None}
     if len(set(numbers.values())) > 1:

@@ -1,6 +1,4 @@
-"""Embedded pairs of Lie group methods, with the curves between their ends: what steps of variable
-size are made of.
-"""
+"""Embedded pairs of Lie group methods with dense output, for steps of variable size."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ class Pair:
 @dataclass(frozen=True)
 class Trial:
     """One step: its end x1 (nx), the field f1 (dim) there, the embedded ends less x1
-    (embedded methods, nx), and what `point` takes of the way between.
+    (embedded methods, nx), and the data from which `point` interpolates.
     """
 
     x1: Graph
@@ -80,8 +78,8 @@ def trial(
     h: Graph,
     dense: bool,
 ) -> Trial:
-    """A step h of `x' = generator(x) field(x)` from x (nx), where the field is f (dim); without
-    `dense` no more is taken than what x1 and its errors need.
+    """A step h of `x' = generator(x) field(x)` from x (nx), where the field is f (dim); only
+    with `dense` are the further stages of the interpolation evaluated.
     """
     if isinstance(pair.table, MuntheKaas):
         return _munthe_kaas(pair, pair.table, action, field, x, f, h, dense)
@@ -94,8 +92,8 @@ def trial(
 
 
 def point(pair: Pair, action: HomogeneousSpace, x: Graph, dense: Graph, theta: Graph) -> Graph:
-    """The point at a fraction theta of a step from x, by what `trial` gave as `dense`: elements
-    that are passed through in proportion to theta, and the coefficients of a polynomial.
+    """The point at a fraction theta of a step from x, by the interpolant `dense` of `trial`:
+    algebra elements whose flows scale with theta, and the coefficients of a polynomial.
     """
     first = dense.numel() // action.dim - pair.degree
     columns: Graph = ca.reshape(dense, action.dim, first + pair.degree)

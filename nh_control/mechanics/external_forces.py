@@ -37,7 +37,7 @@ class ForceTarget:
 
     @property
     def n_forces(self) -> int:
-        """Number of components that are no torques; all of them where all are."""
+        """Number of leading force components; all components if all are torques."""
         return sum(not c.startswith("torque") for c in self.components) or self.n
 
 
@@ -151,8 +151,9 @@ def on_coordinates(
 ) -> tuple[ForceTarget, ...]:
     """A generalized force on every coordinate that is not prescribed, dual to its velocity.
 
-    They are named as tangent vectors are, and on spheres, where the force is one on the direction
-    in space, as the configuration. `units` names what is neither "N" nor "N m", or known better.
+    The components have the names of the tangent vectors; on spheres, where the force acts on the
+    direction in space, the names of the configuration. `units` overrides the units "N" and "N m"
+    by coordinate.
     """
     targets, i = [], 0
     for factor in _factors(space):
@@ -177,7 +178,8 @@ def _on_velocity(name: str, unit: str, i: int, nw: int) -> ForceTarget:
 
 
 def _unit(factor: Space, j: int) -> str:
-    """Of a group or sphere: rotations come first, translations after them."""
+    """Units of a group's or sphere's components: torques of rotations, then forces of
+    translations."""
     rotations = 1 if isinstance(factor, SE2) else 3
     return "N m" if j < rotations else "N"
 
@@ -186,8 +188,8 @@ def _dual(space: Space, q: Graph, work: Callable[[Graph], Graph]) -> Graph:
     """Generalized force (nw) that does the virtual work `work(q)` along velocities, to first
     order.
 
-    A direction moves as the vector in space that its velocity is: what would change its length
-    does no work, and so a force in space is what it is when written down by hand.
+    The velocity of a direction is its derivative as a vector in space, so that the component of a
+    force along the direction does no work.
     """
     e, moved, i, j = ca.SX.sym("e", space.nw), [], 0, 0
     for factor in _factors(space):

@@ -30,14 +30,14 @@ class LieEquations:
     With v the velocity of (q, rho), `p = dL/dv` and X a basis of the admissible velocities
     `v = X s + c`,
     `rho' = X^T (T^T (dL/dq + Dh^T lam) + ad*_v p + f) + (X')^T p`,  T = generator(q), where
-    multipliers of velocity constraints have dropped out, and lam are those for which `Dh v` stays
-    zero: index one. The velocity is the one next to the momentum's that keeps the constraints, see
+    multipliers of velocity constraints have dropped out, and lam keeps `Dh v` at
+    zero (index one). The velocity is the momentum's, projected on the constraints, see
     `Mechanics.inertia`; with `baumgarte` (alpha, beta) it is the momentum's own, and lam makes
     `h'' + 2 alpha h' + beta^2 h = 0`: (0, 0) is [mueller2013 (3)]. Momenta of unit vectors keep
     their normal part zero by the action of SE(3), `f = (q x v, q x (rho' - (q . k) v))`, k the
     momentum before its projection. Kinetic energies must be positive on the admissible velocities.
     `field(x, u, p)` is a CasADi function of state, input and the system's parameters, `action`
-    acts on x. Raises ValueError for systems that `refuses` names.
+    acts on x. Raises ValueError for systems without such equations, see `refuses`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ def state_action(system: System, coordinates: str = "exp") -> ProductAction:
 
 
 def refuses(system: System) -> str:
-    """Why a system has no such equations, "" if it has."""
+    """The reason for which a system has no such equations, "" if it has them."""
     if system.prescribed:
         return "has prescribed coordinates"
     for factor, _, _ in simple_factors(system.space):
@@ -141,7 +141,7 @@ class _Field:
         return ca.vertcat(*parts)
 
     def _rate(self, gradient_q: ca.SX) -> ca.SX:
-        """rho' for dL/dq = gradient_q; of unit vectors but for its normal part."""
+        """rho' for dL/dq = gradient_q; for unit vectors without its normal part."""
         pulled = []
         for factor, q, w in self._factors:
             action, part = _pose(factor), gradient_q[q]
@@ -152,7 +152,7 @@ class _Field:
         return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._basis_rate
 
     def _multipliers(self) -> ca.SX:
-        """lam (n_holonomic) for which `Dh v` has no rate, or that of `baumgarte`: with
+        """lam (n_holonomic) for which the rate of `Dh v` is zero, or Baumgarte's, with
         `v' = X y' + w`, `M y' - (Dh X)^T lam = X^T (...),  Dh X y' = -g`.
         """
         system, q = self._system, self._q
@@ -193,7 +193,7 @@ class _Field:
 
 
 def _pose(factor: Space) -> GroupAction | None:
-    """The action of a factor that is a group, None for one that is stored like its velocities."""
+    """The action of a factor that is a group, None for a factor of numbers."""
     action = None if isinstance(factor, S2) else pose_action(factor)
     return action if isinstance(action, GroupAction) else None
 

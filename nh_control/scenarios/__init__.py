@@ -1,5 +1,5 @@
-"""Launchable scenarios: each declares its system, integrators, references, weights, initial errors
-and what to show, once, for nodes, command and tests.
+"""Launchable scenarios: each declares once, for nodes, command and tests, its system, integrators,
+references, weights, initial errors and visual model.
 """
 
 from nh_control.mechanics.external_forces import (

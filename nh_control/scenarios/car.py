@@ -49,8 +49,8 @@ COURSES = {
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
-    """The motion whose rear axle runs along a course, with the front wheels turned as its
-    curvature asks, `tan(delta) = l curvature`.
+    """The motion with the rear axle on a course; the front wheels turn by its curvature,
+    `tan(delta) = l curvature`.
     """
     p = dsys.system.parameters
 

@@ -69,7 +69,7 @@ def _solve(
 
 
 def on_pole(system: System) -> tuple[ForceTarget]:
-    """The pole's end may be pushed."""
+    """Disturbances act on the pole's end."""
 
     def end(q: Graph, p: Any) -> Graph:
         return ca.vertcat(q[0] + p.l * ca.sin(q[1]), 0, -p.l * ca.cos(q[1]))

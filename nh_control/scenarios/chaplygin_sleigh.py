@@ -1,4 +1,4 @@
-"""The Chaplygin sleigh scenario: courses of its skate and the turn round that it makes by itself,
+"""The Chaplygin sleigh scenario: courses of its skate and its free turn,
 tracked by LQR with a yaw torque and a thrust.
 """
 
@@ -39,15 +39,15 @@ def velocity(parameters: ChaplyginSleighParameters, forward: float, turn: float)
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
-    """The motion whose skate runs along a course."""
+    """The motion with the skate on a course."""
     a, (theta, x, y) = dsys.system.parameters.a, course.start
     center = np.array([theta, x + a * np.cos(theta), y + a * np.sin(theta)])
     return trajectory_along_course(dsys, course, velocity, center)
 
 
 def turn_round(dsys: DiscreteSystem) -> Trajectory:
-    """A free motion: skate first is unstable: the sleigh turns round and goes on with the skate
-    behind [celledoni2016 Fig. 3].
+    """A free motion from the unstable one with the skate ahead: the sleigh turns until the skate
+    is behind [celledoni2016 Fig. 3].
     """
     start = dsys.state(np.zeros(3), velocity(dsys.system.parameters, -BACKWARDS, SPIN))
     return dsys.simulate(start, np.zeros((round(TURN_ROUND_S / dsys.h), 2)))

@@ -27,7 +27,7 @@ def driven_joints(joints: Sequence[Joint], system: System, inputs: int) -> tuple
     which moves nothing else: `df/du_i = a e_c` with a constant a, so an effort tau on the joint is
     the input `sign tau / a`.
 
-    Of several joints that show one coordinate the first one stands for it.
+    If several joints show one coordinate, the first one is its driven joint.
     """
     system = system.numeric
     q, v, u = system.symbols

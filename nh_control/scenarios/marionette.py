@@ -1,5 +1,5 @@
-"""The marionette scenario: a body on six strings follows the motion its hands were shown, tracked
-by LQR through the strings.
+"""The marionette scenario: a body on six strings follows a motion of its limbs, tracked by LQR
+through the strings.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def perturbed(
 
 
 def on_limbs(_: System) -> tuple[ForceTarget, ...]:
-    """Everything that has mass may be pushed; no parameter changes where that is."""
+    """Disturbances act on all bodies with mass, whose places no parameter changes."""
     model = marionette_model()
     return on_frames(model, (body.frame for body in model.bodies))
 

@@ -48,7 +48,7 @@ def swing_up(dsys: DiscreteSystem) -> Trajectory:
 
 
 def on_end(system: System) -> tuple[ForceTarget]:
-    """The pendulum's end may be pushed."""
+    """Disturbances act on the pendulum's end."""
 
     def end(q: Graph, p: Any) -> Graph:
         return ca.vertcat(p.l * ca.sin(q[0]), 0, -p.l * ca.cos(q[0]))

@@ -1,4 +1,4 @@
-"""Perturbations: the initial errors of runs, those that several scenarios share."""
+"""Perturbations: initial errors of runs that several scenarios share."""
 
 from __future__ import annotations
 

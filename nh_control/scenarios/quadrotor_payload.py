@@ -180,10 +180,10 @@ def to_bodies(
 
 
 def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
-    """Configuration (nq) and velocity (nw) of the payload followed by the quadrotors; links are
-    taken from the positions, whatever their distances.
+    """Configuration (nq) and velocity (nw) of the payload followed by the quadrotors; the links'
+    directions follow from the positions, at any distance.
 
-    Raises ValueError if the bodies are others, or a quadrotor is at the payload.
+    Raises ValueError for other bodies, and for a quadrotor at the place of the payload.
     """
     frames = [body.frame for body in bodies]
     if frames != ["payload", *(f"quad{i + 1}" for i in range(len(bodies) - 1))] or len(frames) < 2:
@@ -212,7 +212,7 @@ def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def on_bodies(system: System) -> tuple[ForceTarget, ...]:
-    """The payload, a point, and the quadrotors, `x_i = y + l_i q_i`, may be pushed."""
+    """Disturbances act on the payload, a point, and on the quadrotors at `x_i = y + l_i q_i`."""
     n, space = system.parameters.n, system.space
 
     def pose(i: int, q: Graph, p: Any) -> tuple[Graph, Graph]:
@@ -246,8 +246,8 @@ def tensions(
 ) -> np.ndarray:
     """Tensions (N) of the links (n) under the inputs u (4 n) and external forces.
 
-    One on the coordinates of a link is the couple that turns it: a force at the quadrotor and its
-    opposite at the payload.
+    An external force on the coordinates of a link is a couple that turns it: a force on the
+    quadrotor and the opposite force on the payload.
     """
     p, links = parameters, split_configuration(q, parameters.n)[2]
     on = np.zeros((p.n + 1, 3))
