@@ -10,7 +10,14 @@ from __future__ import annotations
 import sys
 
 from nh_control.command.interruption import Interruption
-from nh_control.command.usage import INTERRUPTED, PROGRAM, USAGE, UsageError
+from nh_control.command.usage import (
+    FAILED,
+    INTERRUPTED,
+    PROGRAM,
+    USAGE,
+    CannotWrite,
+    UsageError,
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -30,4 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(error, UsageError):
             print(f"{PROGRAM}: error: {error}", file=sys.stderr)
             return USAGE
+        if isinstance(error, CannotWrite):
+            print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+            return FAILED
         raise

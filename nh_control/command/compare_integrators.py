@@ -12,13 +12,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nh_control.command.usage import find_scenario, usage_errors
+from nh_control.command.values import bounded_number
 
 if TYPE_CHECKING:
     from nh_control.integrators import Integrator
     from nh_control.runs.comparison import Comparison, MethodRow
     from nh_control.runs.motion import Motion
 
-STEP_S = 0.02
+STEP_S, MOST_STEPS = 0.02, 1_000_000
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
 """Errors at which processor times are printed."""
 WORDS = ("preserves", "refused", "source")
@@ -53,7 +54,7 @@ def add_to(commands: Any) -> None:
     )
     compare.add_argument(
         "--duration",
-        type=float,
+        type=bounded_number(0),
         default=0.0,
         metavar="S",
         help="length in s (default: the reference's, up to 10)",
@@ -75,7 +76,7 @@ def add_to(commands: Any) -> None:
 def _add_step(parser: Any, purpose: str) -> None:
     parser.add_argument(
         "--step",
-        type=float,
+        type=bounded_number(0, open_=True),
         default=STEP_S,
         metavar="S",
         help=f"step in s {purpose} (%(default)g)",
@@ -161,6 +162,11 @@ def _compare(args: Namespace) -> int:
     scenario = find_scenario(args.scenario)
     with usage_errors(scenario.file):
         motion = motion_of(scenario, args.duration, args.reference)
+        if motion.duration > MOST_STEPS * args.step:
+            raise ValueError(
+                f"--step {args.step:g} makes more than {MOST_STEPS:_} steps in "
+                f"{motion.duration:g} s; choose {motion.duration / MOST_STEPS:g} or more"
+            )
         chosen = _chosen(args.methods, INTEGRATORS)
         out = folder(f"{scenario.name}-comparison", args.output, args.overwrite)
     result = compare(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.command.usage import FAILED, PROGRAM, UsageError, find_scenario, usage_errors
+from nh_control.command.values import bounded_number
 
 if TYPE_CHECKING:
     from nh_control.runs.measurements import Measurements
@@ -59,7 +60,9 @@ def add_recording(parser: Any) -> None:
     add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf")
     add("--base", choices=("fixed", "floating"), default="fixed", help="that robot's root link")
     add("--integrator", default="", metavar="NAME", help="of a robot's model")
-    add("--step", type=float, default=0.0, metavar="S", help="of a robot's model, in s")
+    add(
+        "--step", type=bounded_number(0), default=0.0, metavar="S", help="of a robot's model, in s"
+    )
     add("--json", action="store_true", help="print one JSON object")
 
 

@@ -11,11 +11,22 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError, usage_errors
+from nh_control.command.usage import (
+    FAILED,
+    INTERRUPTED,
+    PROGRAM,
+    UsageError,
+    usage_errors,
+    writing,
+)
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
+    from nh_control.runs import launcher
     from nh_control.runs.experiment import Experiment, Result
+
+SLOW = 0.95
+"""Part of the rate that was asked for below which a run was too slow."""
 
 
 def simulate(args: Namespace) -> int:
@@ -99,11 +110,31 @@ def run(args: Namespace) -> int:
     if result is not None:
         _report(result, files, folder, args)
         error = error or (result.stopped if finished else "")
+        if slow := too_slow(result, options):
+            print(f"{PROGRAM}: {slow}", file=sys.stderr)
     else:
         print(f"logs in {folder / output.LOGS}/")
     if error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
     return FAILED if error else 0 if finished else INTERRUPTED
+
+
+def too_slow(result: Result, options: launcher.Options) -> str:
+    """Return a sentence if the nodes were slower than asked for, or missed many steps, else ""."""
+    if result.ros is None or not options.speed_factor or options.lockstep:
+        return ""
+    wanted_hz, steps = (
+        options.speed_factor / result.experiment.model.h,
+        len(result.loop.trajectory),
+    )
+    rate_hz, missed = result.ros["rate_hz"], result.ros["missed_steps"]
+    if rate_hz >= SLOW * wanted_hz and missed <= (1 - SLOW) * steps:
+        return ""
+    return (
+        f"this machine was too slow for real time: {rate_hz:.4g} of {wanted_hz:.4g} steps/s, "
+        f"{missed} of {steps} steps late; use a smaller --speed-factor, a longer --step, "
+        f"--no-display or --lockstep"
+    )
 
 
 def _recorded(
@@ -173,19 +204,23 @@ def _folder(args: Namespace, experiment: Experiment) -> Path:
 
 def _save(result: Result, folder: Path, args: Namespace, progress: Progress) -> dict[str, str]:
     """Write the files of a result into the folder; returns {name: file}."""
+    from nh_control.numerics.files import whole_file
     from nh_control.runs import output
     from nh_control.runs.summary import summarize
 
     files = {"results": str(folder / output.RESULTS), "summary": str(folder / output.SUMMARY)}
-    result.save(files["results"])
-    Path(files["summary"]).write_text(json.dumps(summarize(result), indent=2) + "\n")
+    with writing(folder):
+        result.save(files["results"])
+        with whole_file(files["summary"]) as file:
+            file.write((json.dumps(summarize(result), indent=2) + "\n").encode())
     if not args.no_plots and len(result.loop.trajectory):
         from nh_control import figures
 
-        with usage_errors(result.experiment.scenario.file):
-            files |= figures.save_all(
-                result, folder, lambda name: progress.phase(f"drawing {name}")
-            )
+        def drawing(name: str) -> None:
+            progress.phase(f"drawing {name}")
+
+        with writing(folder), usage_errors(result.experiment.scenario.file, files=False):
+            files |= figures.save_all(result, folder, drawing)
     return files
 
 

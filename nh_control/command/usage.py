@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 PROGRAM = "nh_control"
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: the run stopped early; wrong usage; the user interrupted. 0: done."""
+
+
+class CannotWrite(Exception):
+    """The results cannot be written; the message names the file and the reason."""
 
 
 class UsageError(Exception):
@@ -27,8 +32,18 @@ def find_scenario(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
 
 
 @contextmanager
-def usage_errors(file: str = "") -> Iterator[None]:
-    """Raise UsageError for input that cannot be used or prepared.
+def writing(folder: Path) -> Iterator[None]:
+    """Raise CannotWrite where a file of the folder cannot be written, as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"cannot write the results to {folder}/: {error}") from error
+
+
+@contextmanager
+def usage_errors(file: str = "", files: bool = True) -> Iterator[None]:
+    """Raise UsageError for input that cannot be used or prepared, with `files` also for files that
+    cannot be read.
 
     The message of an error inside the user's `file` says the line.
     """
@@ -38,5 +53,7 @@ def usage_errors(file: str = "") -> Iterator[None]:
     try:
         with located(file):
             yield
-    except (ValueError, OSError, StepFailed) as error:
+    except (ValueError, StepFailed, OSError) as error:
+        if isinstance(error, OSError) and not files:
+            raise
         raise UsageError(str(error)) from error

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.control.closed_loop import CHUNK, ClosedLoopRunner, LoopRecord
 from nh_control.control.run_data import ExternalForces, RunSystems, number_of_runs
-from nh_control.control.tracking import Controller, LqrTracker
+from nh_control.control.tracking import Controller, LqrTracker, run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.simulation import input_rows
 from nh_control.discrete.system import DiscreteSystem
@@ -115,8 +115,8 @@ def rollout(
     rows, nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant: `substeps` of its
     steps make one of the controller's model, which the runs take `steps` of (as many as its
     reference has, unless they are given), and the states that are kept are the model's. Loops of
-    an `LqrTracker` run natively, and beyond the end of its reference only where it holds the end
-    or the motion rests there; other controllers are called from Python, run by run.
+    an `LqrTracker` run natively; other controllers are called from Python, run by run. Beyond the
+    end of the reference they go on where the motion rests, or the controller's `hold` is true.
 
     Runs can have `parameters` of their own: (R, n) in the order of `system.parameter_names`, or
     (R) or (R, k) numbers by name; x0s are states of the system with these parameters. Inputs that
@@ -136,13 +136,20 @@ def rollout(
     if isinstance(inputs, Controller):
         if steps is None:
             steps = len(inputs.reference)
-        elif steps > len(inputs.reference) and isinstance(inputs, LqrTracker):
-            steps = inputs.steps(steps * inputs.dsys.h)  # refused past an end in motion
+        elif steps > len(inputs.reference):  # refused past an end in motion
+            model, holds = inputs.dsys, getattr(inputs, "hold", False)
+            steps = run_steps(model, inputs.reference, steps * model.h, holds)
         forces = ExternalForces.of(dsys, inputs.dsys, steps, disturbances, noise, seed)
         runs = number_of_runs(dsys, {**given, "disturbances": forces.runs})
         out = _room_of_closed_loops(dsys, inputs, runs, steps, substeps, every)
         one = partial(_closed_loop, systems, inputs, forces, substeps, out)
         threads = threads if isinstance(inputs, LqrTracker) else 1
+    elif callable(inputs):
+        raise ValueError(
+            f"{dsys}: expected inputs or a Controller, which has `dsys`, `reference`, `target(k)` "
+            f"and `command(k, x, memory)`, got {inputs!r}; give a function as the `command` of a "
+            f"class with these"
+        )
     else:
         _require_nothing_for_loops(dsys, disturbances, noise, substeps)
         rows = _rows(dsys, inputs, steps, every)

@@ -68,11 +68,13 @@ class Controller(Protocol):
 
 def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.ndarray:
     """Lower and upper limits (nu, 2) of the inputs, by default the system's; raises ValueError for
-    another shape.
+    another shape, and for a lower limit that is NaN or above the upper one.
     """
     limits = np.asarray(dsys.system.input_bounds if limits is None else limits, dtype=float)
     if limits.shape != (dsys.nu, 2):
         raise ValueError(f"limits must have shape ({dsys.nu}, 2), got {limits.shape}")
+    if not (limits[:, 0] <= limits[:, 1]).all():
+        raise ValueError(f"limits must be rows (lower, upper), lower <= upper, got {limits}")
     return limits
 
 

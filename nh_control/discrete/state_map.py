@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -160,15 +161,28 @@ class StateMap:
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
-        velocity nor its next step depends on.
+        velocity nor its next step depends on, or (N, n_holonomic) of a table of states (N, nx).
         """
+        x = self._states(x)
+        if x.ndim == 2:
+            rows = [self.constraint_impulses(row) for row in x]
+            return np.reshape(rows, (len(x), self.system.n_holonomic))
         return self._motion.impulses(self._moving(x))
 
     def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic) in its
-        momentum.
+        momentum; of a table of states (N, nx) with rows of mu (N, n_holonomic).
         """
-        n = self.system.n_holonomic
+        n, x = self.system.n_holonomic, self._states(x)
+        if x.ndim == 2:
+            mu = states.rows(self, "constraint impulses", mu, n)
+            if mu.shape != (len(x), n):
+                raise ValueError(
+                    f"{self}: a table of {len(x)} states needs as many rows of {n} constraint "
+                    f"impulses, got shape {mu.shape}"
+                )
+            changed = [self.with_constraint_impulses(*row) for row in zip(x, mu)]
+            return np.reshape(changed, x.shape)
         mu = states.numbers(self, "constraint impulses", mu, n)
         return self._motion.with_impulses(self._moving(x), mu)
 
@@ -180,10 +194,13 @@ class StateMap:
         prescribed = q[..., self.system.space.nq - len(self.system.prescribed) :]
         return np.concatenate([np.zeros((*q.shape[:-1], self.system.nu)), prescribed], axis=-1)
 
-    def energy(self, x: ArrayLike) -> float:
-        """Energy `v . dL/dv - L` at the node, in J; infinite or NaN, and no error, where no number
-        is large enough.
+    def energy(self, x: ArrayLike) -> Any:
+        """Energy `v . dL/dv - L` at the node in J, a float of a state x (nx), (N) of a table of
+        states (N, nx); infinite or NaN, and no error, where no number is large enough.
         """
+        x = self._states(x)
+        if x.ndim == 2:
+            return self.energies(x)
         return float(self._energies(self._moving(x)[None])[0])
 
     def energies(self, x: ArrayLike) -> np.ndarray:

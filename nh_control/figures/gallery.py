@@ -55,11 +55,11 @@ def path(result: Result) -> Figure:
 
 
 def figures(scenario: Scenario) -> dict[str, Draw]:
-    """Return the figures of a scenario's runs by name; a scenario that only has joints needs a
-    visual model for a path.
+    """Return the figures of a scenario's runs by name; there is no path where nothing can be
+    drawn.
     """
     drawn: dict[str, Draw] = {}
-    if scenario.body or scenario.to_bodies or scenario.visual:
+    if scenario.body or scenario.to_bodies or scenario.visual_model().shapes:
         drawn["path"] = path
     drawn["states"] = planar.states if scenario.to_bodies is None else spatial.states
     if scenario.to_bodies and scenario.joints:

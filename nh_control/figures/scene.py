@@ -65,13 +65,13 @@ class Scene:
 
 def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     """Return the scene of the plant in state x (nx) of the model. Axes are drawn for bodies with
-    inputs or, without a visual model, for all bodies.
+    inputs or, without a visual model, for all bodies; sticks of systems without both.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     poses = _body_poses(experiment, x)
-    if scenario.visual is None:
+    if scenario.visual is None and poses:
         return Scene(axes=[line for pose in poses.values() for line in _axes(pose)])
-    visual = scenario.visual(parameters)
+    visual = scenario.visual_model(parameters)
     driven = {arrow.frame for arrow in visual.arrows}
     axes = [line for frame, pose in poses.items() if frame in driven for line in _axes(pose)]
     return replace(visual_scene(visual, parameters, experiment.model.configuration(x)), axes=axes)
@@ -108,7 +108,7 @@ def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
 
 def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     """Return positions (N, 3) at states (N, nx) by name: of bodies in space, of the planar body,
-    or of the frame that the visual model names as its trail.
+    or of the frame that the visual model names as its trail, if it names one.
     """
     scenario, parameters = experiment.scenario, experiment.plant_parameters
     model = experiment.model
@@ -120,7 +120,9 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
     if scenario.body is not None:
         xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
         return {scenario.body.frame: np.column_stack([states[:, xy], np.zeros(len(states))])}
-    visual = scenario.visual_model()
+    visual = scenario.visual_model(parameters)
+    if not visual.trail:
+        return {}
     return {
         visual.trail: np.array(
             [

@@ -23,16 +23,23 @@ of the size."""
 
 class GradientSymbols:
     """`(dL/dq, dL/dv)` at (q, v) for a method that is being written: a symbol for every new point,
-    which is noted in `points`.
+    which is noted in `points`. At a point that follows from earlier gradients, as that of a later
+    stage of an explicit method, they are written out.
     """
 
     def __init__(self, system: System):
-        self._nq = system.space.nq
+        self._system, self._nq = system, system.space.nq
         self._points: list[ca.SX] = []
         self._symbols: list[ca.SX] = []
 
     def __call__(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         at = ca.vertcat(q, v)
+        if self._symbols and ca.depends_on(at, self.symbols):
+            gradients = self._system.mechanics.gradients
+            points = [ca.vertsplit(point, [0, self._nq, point.shape[0]]) for point in self._points]
+            known = ca.vertcat(*(part for point in points for part in gradients(*point)))
+            at = ca.substitute(at, self.symbols, known)
+            return gradients(at[: self._nq], at[self._nq :])
         pairs = (ca.cse([at, known]) for known in self._points)
         same = (ca.is_equal(a, b, 0) for a, b in pairs)
         place = next((i for i, equal in enumerate(same) if equal), len(self._points))

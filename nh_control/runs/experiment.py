@@ -16,12 +16,17 @@ from nh_control.control import Controller, LqrTracker
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
+from nh_control.numerics.files import write_npz
 from nh_control.runs import error_metrics
 from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
+from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
+
+FINEST = 1e-4
+"""Shortest step of a run, as a part of the scenario's."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,17 @@ class Experiment:
         model = scenario.model(integrator, step_s)
         _require_sizes(scenario, options.parameters)
         plant = scenario.plant(model, options)
+        _require_step(scenario, model.h)
         target = scenario.reference(model, reference)
+        require_room(model, len(target), LINEARIZED)
         if not len(target) or 0 < duration_s <= model.h / 2:
             raise ValueError(f"{model}: the step is longer than the run; choose a smaller step")
         tracker = scenario.tracker(model, target, integral)
         perturbation = _checked(scenario, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
         FaultLines.of(options.faults, model)  # refused before anything runs
+        steps = tracker.steps(duration_s)
+        require_room(model, steps, SIMULATED)
         return Experiment(
             scenario,
             model,
@@ -76,7 +85,7 @@ class Experiment:
             options,
             perturbation,
             x0,
-            tracker.steps(duration_s),
+            steps,
         )
 
     @property
@@ -138,6 +147,15 @@ class Experiment:
     def without_faults(self) -> Experiment:
         """The same with sensors and actuators in order."""
         return replace(self, options=replace(self.options, faults=()))
+
+
+def _require_step(scenario: Scenario, h: float) -> None:
+    """Raise ValueError for a step so short that nothing of the scenario's length fits a memory."""
+    if h < 0.999 * FINEST * scenario.step_s:
+        raise ValueError(
+            f"{scenario.name}: the step {h:g} s is less than {FINEST:g} of the scenario's step, "
+            f"{scenario.step_s:g} s; choose {FINEST * scenario.step_s:g} s or more"
+        )
 
 
 def _require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
@@ -260,8 +278,8 @@ class Result:
         return np.linalg.norm((loop or self.loop).errors[:, : space.nv][:, tracked], axis=1)
 
     def save(self, path: str | Path) -> None:
-        """Write the arrays as .npz: times, states, inputs, errors, saturated, energy, constraint,
-        reference and open loop, with their names.
+        """Write the arrays, whole or not at all, as .npz: times, states, inputs, errors,
+        saturated, energy, constraint, reference and open loop, with their names.
         """
         model, loop = self.experiment.model, self.loop
         opened: dict[str, Any] = (
@@ -272,7 +290,7 @@ class Result:
                 "open_loop_errors": self.open_loop.errors,
             }
         )
-        np.savez_compressed(
+        write_npz(
             path,
             times=loop.trajectory.times,
             states=loop.trajectory.states,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -68,6 +69,16 @@ def axes(frame: str, length: float = AXIS_M) -> tuple[Shape, ...]:
         Shape("box", (thick, length, thick), AXIS_COLORS[1], frame, (0.0, half, 0.0)),
         Shape("box", (thick, thick, length), AXIS_COLORS[2], frame, (0.0, 0.0, half)),
     )
+
+
+def with_axes(
+    visual: VisualModel, parameters: Any, origin: Callable[[], np.ndarray]
+) -> VisualModel:
+    """The visual model; one without shapes, cables and outline with axes for its frames."""
+    if visual.shapes or visual.cables or visual.outline:
+        return visual
+    shapes = (shape for frame in visual.poses(parameters, origin()) for shape in axes(frame))
+    return replace(visual, shapes=tuple(shapes))
 
 
 def system_visual(system: System, units: Mapping[str, str] | None = None) -> VisualModel:

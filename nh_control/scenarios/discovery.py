@@ -36,7 +36,8 @@ def installed() -> dict[str, list[EntryPoint]]:
 
 def find(name: str, built_in: Mapping[str, Scenario]) -> Scenario:
     """The scenario that is built in or installed under that name, or that `path/to/file.py:NAME`
-    or `module:NAME` holds; NAME may be left out where there is only one.
+    or `module:NAME` holds. NAME may be left out where there is only one, without those whose names
+    begin with "_", or where one is named as the file is: ARM in arm.py.
 
     Raises UnknownName, AmbiguousName, FileNotFoundError, and UserCodeError that names file and
     line of an error in a user's code.
@@ -63,7 +64,7 @@ def find(name: str, built_in: Mapping[str, Scenario]) -> Scenario:
         raise UnknownName("scenario", name, valid, hint)
     module, _, attribute = (part.strip() for part in entries[0].value.partition(":"))
     found = _declared(load_module(module), attribute, module, built_in)
-    return replace(found, source={**found.source, "scenario": name})
+    return replace(found, source={"scenario": name})
 
 
 def _package(entry: EntryPoint) -> str:
@@ -84,9 +85,14 @@ def _declared(
     }
     listed = f"; it declares {', '.join(own)}" if own else "; it declares no nh_control Scenario"
     if not attribute:
-        if len(own) != 1:
-            raise UserCodeError(f"{file}: expected one scenario{listed}; name it as {place}:NAME")
-        attribute = next(iter(own))
+        public = [name for name in own if not name.startswith("_")]
+        stem = Path(file).stem.upper()
+        if len(public) != 1 and stem not in own:
+            raise UserCodeError(
+                f"{file}: expected one scenario, or one named {stem} as the file{listed}; name it "
+                f"as {place}:NAME, or let the names of the others begin with _"
+            )
+        attribute = public[0] if len(public) == 1 else stem
     if not hasattr(module, attribute):
         raise UserCodeError(f"{file}: there is no {attribute}{listed}")
     found = getattr(module, attribute)
@@ -96,7 +102,8 @@ def _declared(
             f"{file}{line}\n{attribute} must be a nh_control Scenario, got {type(found).__name__}"
             f"{listed}"
         )
-    return replace(found, source={**found.source, "scenario": f"{place}:{attribute}"}, file=file)
+    # the file makes it again: nothing else that it was made of, such as a URDF, has to be told
+    return replace(found, source={"scenario": f"{place}:{attribute}"}, file=file)
 
 
 def _assignment(file: str, name: str) -> str:

@@ -26,7 +26,8 @@ from nh_control.mechanics.external_forces import (
 )
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
-from nh_control.scenarios.default_visual import balls, system_visual
+from nh_control.scenarios.declared import checked_reference, require_coordinates
+from nh_control.scenarios.default_visual import balls, system_visual, with_axes
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.limits import SafetyLimits
@@ -242,6 +243,7 @@ class Scenario:
         """What disturbances may push in this system, by name: those of `external`, the planar
         body, and all coordinates that are not prescribed.
         """
+        self._check_coordinates(system.space)
         declared = [] if self.external is None else list(self.external(system))
         units = {joint.coordinate: "N" if joint.unit == "m" else "N m" for joint in self.joints}
         if self.body is not None:
@@ -263,7 +265,9 @@ class Scenario:
         name = name or next(iter(self.references))
         if name not in self.references:
             raise UnknownName(f"{self.name} reference", name, self.references)
-        return replace(self.references[name](model), name=name)
+        where = f"{self.name}: reference {name!r}"
+        made = checked_reference(where, self.references[name](model), model)
+        return replace(made, name=name)
 
     def tracker(
         self, model: DiscreteSystem, reference: Trajectory, integral: bool = False
@@ -296,15 +300,16 @@ class Scenario:
             return ()
         return self.to_bodies(self.parameters, space.origin, np.zeros(space.nw))
 
-    def visual_model(self) -> VisualModel:
-        """The visual model of the nominal system: `visual`, or else a ball with axes for every
-        body, or of joints alone that of `system_visual`.
+    def visual_model(self, parameters: Any = None) -> VisualModel:
+        """The visual model of the nominal system, or that of other parameters: `visual`, with the
+        axes of its frames if it draws nothing, or else a ball with axes for every body, or of
+        joints alone that of `system_visual`.
         """
+        p = self.parameters if parameters is None else parameters
         if self.visual is not None:
-            return self.visual(self.parameters)
-        to_bodies, planar = self.to_bodies, self.body
+            return with_axes(self.visual(p), p, lambda: self.make_system(p).space.origin)
+        space, to_bodies = (system := self.make_system(p)).space, self.to_bodies
         if to_bodies is not None:
-            space = self.make_system(self.parameters).space
             rest, bodies = np.zeros(space.nw), self.resting_bodies(space)
 
             def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
@@ -314,17 +319,15 @@ class Scenario:
                 }
 
             return balls(bodies[0].parent, poses, (body.frame for body in bodies))
-        if planar is not None:
-            at = self.make_system(self.parameters).space.names.index(planar.coordinates[0])
-            return balls(
-                planar.parent,
-                lambda _, q: {planar.frame: Pose.planar(*q[at : at + 3])},
-                [planar.frame],
-            )
+        if self.body is not None:
+            at, name = space.names.index(self.body.coordinates[0]), self.body.frame
+            parent = self.body.parent
+            return balls(parent, lambda _, q: {name: Pose.planar(*q[at : at + 3])}, [name])
         units = {joint.coordinate: joint.unit for joint in self.joints}
-        return system_visual(self.make_system(self.parameters), units)
+        return system_visual(system, units)
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
+        self._check_coordinates(system.space)
         integrator = integrator or next(iter(self.integrators))
         if integrator in self.integrators:
             return self.integrators[integrator](system, h)
@@ -336,6 +339,11 @@ class Scenario:
         if integrator not in makes:
             raise UnknownName(f"{self.name} integrator", integrator, makes)
         return makes[integrator](system, h)
+
+    def _check_coordinates(self, space: Space) -> None:
+        named = [(f"the joint {joint.name!r}", joint.coordinate) for joint in self.joints]
+        body = () if self.body is None else self.body.coordinates
+        require_coordinates([*named, *((f"the body of {self.name}", c) for c in body)], space)
 
     def _same_method(self, make: Make, model: DiscreteSystem) -> bool:
         return make(model.system, model.h).method.name == model.method.name

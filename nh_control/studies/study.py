@@ -16,6 +16,7 @@ from nh_control.studies.settings import Settings
 from nh_control.studies.variation import VALUES, Value, Variation
 
 SUCCESS = 0.05
+MOST_RUNS = 10_000_000
 """Largest final tracking error of a successful run, in m and rad."""
 
 
@@ -87,6 +88,11 @@ class Study:
         if self.sampling == SALTELLI and (self.seeds or not self.vary):
             raise ValueError(
                 f"sampling {SALTELLI} takes no seeds, and needs a setting that varies"
+            )
+        if self.total > MOST_RUNS:
+            raise ValueError(
+                f"the study has {self.total} runs, expected at most {MOST_RUNS:_}; take fewer "
+                f"levels, points or seeds"
             )
 
     # Runs ----------------------------------------------------------------------------------------

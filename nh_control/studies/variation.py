@@ -14,6 +14,7 @@ SYNTAX = "LOW:HIGH, LOW:HIGH:COUNT, log:LOW:HIGH[:COUNT], normal:MEAN:STD or VAL
 UNIFORM, LOG, NORMAL, VALUES = "uniform", "log", "normal", "values"
 SMALLEST = 2.0**-53
 """The least fraction for which the quantile of a normal distribution is evaluated."""
+MOST_LEVELS = 1_000_000
 
 Value = bool | int | float | str
 
@@ -44,6 +45,8 @@ class Variation:
             problem = "its bounds must be positive for a logarithmic range"
         elif self.count < 0 or self.count == 1:
             problem = "its number of levels must be 2 or more"
+        elif self.count > MOST_LEVELS:
+            problem = f"its number of levels must be at most {MOST_LEVELS:_}"
         elif self.kind == VALUES and not self.values:
             problem = "it lists no values"
         if problem:

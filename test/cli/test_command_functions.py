@@ -12,6 +12,7 @@ from nh_control.command import arguments, compare_integrators, list_scenarios, r
 from nh_control.command.interruption import Interruption
 from nh_control.command.usage import find_scenario
 from nh_control.integrators import INTEGRATORS
+from nh_control.numerics.files import whole_file, write_npz
 from nh_control.runs import launcher
 from nh_control.runs.comparison import MethodRow
 
@@ -165,7 +166,7 @@ def run_nodes(tmp_path, monkeypatch):
                 raise outcome
             return outcome
 
-        recorded = SimpleNamespace(stopped=stopped)
+        recorded = SimpleNamespace(stopped=stopped, ros=None)
         monkeypatch.setattr(launcher, "require_ros", lambda record: None)
         monkeypatch.setattr(launcher, "run", nodes)
         monkeypatch.setattr(run_scenario, "_experiment", lambda *_: experiment)
@@ -251,3 +252,78 @@ def test_where_ctrl_c_is_ignored_it_stays_so(set_handler):
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         signal.raise_signal(signal.SIGINT)
     assert not interruption.requested
+
+
+# --- steps, sizes and full disks -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "cart_pole", "--step", "0"],
+        ["compare", "cart_pole", "--step", "nan"],
+        ["compare", "cart_pole", "--duration", "nan"],
+        ["integrators", "cart_pole", "--step=-1"],
+        ["replay", "somewhere", "--step", "inf"],
+    ],
+)
+def test_steps_and_durations_are_finite_and_not_negative(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and "must be a finite number >" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "cart_pole", "--step", "1e-9"], "choose 1e-06 s or more"),
+        (["simulate", "cart_pole", "--duration", "1e9"], r"steps need .* GiB, this machine has"),
+        (["compare", "cart_pole", "--step", "1e-9", "--duration", "1"], "more than 1_000_000"),
+        (["study", "cart_pole", "--vary", "m_pole=1:2:1000000000"], "at most 1_000_000"),
+        (
+            ["study", "cart_pole", "--vary", "m_pole=1:2:100000", "--seeds", "1000"],
+            "has 100000000 runs, expected at most 10_000_000",
+        ),
+    ],
+)
+def test_more_than_a_machine_can_do_is_refused(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    file = tmp_path / "numbers.npz"
+    write_npz(file, a=np.arange(3))
+    with pytest.raises(OSError, match="no space"), whole_file(file) as out:
+        out.write(b"half of")
+        raise OSError("no space left on device")
+    assert np.load(file)["a"].tolist() == [0, 1, 2] and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_no_results(tmp_path, monkeypatch, capsys):
+    def full(file, **arrays):
+        file.write(b"PK")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    out = tmp_path / "run"
+    wanted = ["simulate", "cart_pole", "--duration", "0.1", "--no-plots", "--output", str(out)]
+    assert main(wanted) == 1
+    assert f"error: cannot write the results to {out}/: [Errno 28]" in capsys.readouterr().err
+    assert not list(out.iterdir())
+
+
+def test_nodes_that_were_too_slow_are_one_sentence():
+    def said(rate_hz, missed, speed_factor=1.0, lockstep=False):
+        result = SimpleNamespace(
+            ros={"rate_hz": rate_hz, "missed_steps": missed},
+            experiment=SimpleNamespace(model=SimpleNamespace(h=0.01)),
+            loop=SimpleNamespace(trajectory=range(1000)),
+        )
+        return run_scenario.too_slow(result, launcher.Options(speed_factor, lockstep))
+
+    assert said(99.9, 3) == said(40.0, 0, lockstep=True) == said(40.0, 0, 0.0) == ""
+    assert said(49.0, 0, 0.5) == ""
+    assert said(60.0, 0).startswith("this machine was too slow for real time: 60 of 100 steps/s")
+    assert "200 of 1000 steps late" in said(99.0, 200)

@@ -225,6 +225,7 @@ def test_a_motion_is_slowed_down_to_spare_a_tenth_of_the_way_to_the_end_of_the_d
         parameters=None,
         make_system=lambda _: slide,
         references={"rest": resting},
+        joints=(),
     )
     assert motion_of(scenario, duration).v == pytest.approx([v])
 

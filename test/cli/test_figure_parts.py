@@ -305,7 +305,7 @@ def test_a_scenario_has_the_figures_of_its_declarations():
     jointed = replace(TOWING, joints=(Joint("j", "x"),))
     assert list(gallery.figures(jointed)) == [*names[:2], "joints", *names[2:]]
     alone = replace(jointed, to_bodies=None, visual=None)
-    assert list(gallery.figures(alone)) == names[1:]
+    assert list(gallery.figures(alone)) == names  # sticks
     assert list(gallery.figures(replace(alone, visual=look))) == names
     assert gallery.figures(alone)["states"] is planar.states
     watched = replace(TOWING, monitor=scenarios.get("satellite").monitor)

@@ -49,10 +49,10 @@ def result(scenario, **options):
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
 
 
-def test_joints_alone_have_all_figures_but_a_path(tmp_path, sketched):
+def test_joints_alone_have_all_figures_and_sticks_for_a_path(tmp_path, sketched):
     run = result(PENDULUM)
     files = save_all(run, tmp_path)
-    assert set(files) == {"states", "inputs", "energy", "error"}
+    assert set(files) == {"path", "states", "inputs", "energy", "error"}
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in files}
     panels = figures(PENDULUM)["states"](run).axes
     assert [panel.get_ylabel() for panel in panels] == ["theta (rad)", "p of theta (kg m²/s)"]
@@ -283,7 +283,7 @@ def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
     monkeypatch.setattr(style, "PANELS", 1)
     monkeypatch.setattr(planar, "_coordinate", lambda state, names: state)
     files = save_all(run, tmp_path)
-    assert set(files) == {"states", "states_2", "inputs", "energy", "error"}
+    assert set(files) == {"path", "states", "states_2", "inputs", "energy", "error"}
     first, second = (figures(PENDULUM)["states"](run, page=page) for page in (0, 1))
     moved = np.ptp(run.loop.trajectory.states, axis=0)
     labels = np.array(["theta (rad)", "p of theta (kg m²/s)"])[np.argsort(-moved)]
@@ -352,3 +352,24 @@ def test_inputs_are_drawn_with_their_limits_near_or_named(short_hover):
         -5.0,
         5.0,
     ]
+
+
+@pytest.mark.parametrize("scenario", ["snakeboard", "cart_pole"])
+def test_a_visual_model_that_draws_nothing_shows_the_axes_of_its_frames(
+    scenario, tmp_path, sketched
+):
+    """The figures of a planar body without shapes crashed."""
+
+    def empty(parameters):
+        return VisualModel("odom", lambda p, q: {"base": Pose.planar(*q[-3:])}, ())
+
+    if scenario == "cart_pole":
+
+        def empty(parameters):
+            return VisualModel("odom", lambda p, q: {"base": Pose.planar(q[1], q[0], 0.0)}, ())
+
+    shown = replace(scenarios.get(scenario), visual=empty)
+    run = result(shown, duration_s=0.2)
+    assert "path" in save_all(run, tmp_path)
+    assert len(shown.visual_model().shapes) == 3
+    assert len(scene(run.experiment, run.loop.trajectory.states[0]).solids) == 3

@@ -57,6 +57,15 @@ def test_constraint_impulses_change_a_momentum_and_nothing_that_moves(make, inte
         np.testing.assert_array_equal(other[: len(q)], q)
         np.testing.assert_array_equal(other[len(x) - held :], x[len(x) - held :])
         assert np.abs(other - x).max() > 0.1
+    pair = np.array([x, other])
+    impulses = dsys.constraint_impulses(pair)
+    np.testing.assert_array_equal(impulses, [dsys.constraint_impulses(row) for row in pair])
+    np.testing.assert_array_equal(
+        dsys.with_constraint_impulses(pair, impulses),
+        [dsys.with_constraint_impulses(*row) for row in zip(pair, impulses)],
+    )
+    with pytest.raises(ValueError, match="2 states needs as many rows"):
+        dsys.with_constraint_impulses(pair, impulses[:1])
     same = dsys.with_constraint_impulses(x, dsys.constraint_impulses(x))
     np.testing.assert_allclose(same, x, rtol=0, atol=1e-12)
     _, slope = constraint(system, q)

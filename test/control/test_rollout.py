@@ -318,6 +318,9 @@ WRONG = {
     "threads must be at least 1": lambda: dict(threads=0),
     "are for runs under a controller": lambda: dict(inputs=np.zeros((5, 3))),
     "inputs of every run": lambda: dict(inputs=np.zeros((6, 5, 2)), substeps=1, steps=None),
+    "expected inputs or a Controller.*as the `command` of a class": lambda: dict(
+        inputs=lambda k, x: np.zeros(3)
+    ),
     "inputs must be finite": lambda: dict(inputs=np.full((5, 3), np.inf), substeps=1, steps=None),
 }
 
@@ -340,5 +343,9 @@ def test_no_run_leaves_a_reference_in_motion(cart):
     moving = cart.simulate([0.0, np.pi, 1.1, 0.0], np.zeros((5, 1)))
     tracker = nh.LqrTracker(cart, moving, np.eye(4), [[0.1]])
     assert nh.rollout(cart, moving.states[0], tracker).steps.tolist() == [5]
-    with pytest.raises(ValueError, match="ends in motion after 0.1 s.*not 0.12 s"):
-        nh.rollout(cart, moving.states[0], tracker, steps=6)
+    other = Proportional(tracker)
+    for controller in (tracker, other):
+        with pytest.raises(ValueError, match="ends in motion after 0.1 s.*not 0.12 s"):
+            nh.rollout(cart, moving.states[0], controller, steps=6)
+    other.hold = True
+    assert nh.rollout(cart, moving.states[0], other, steps=6).steps.tolist() == [6]

@@ -96,6 +96,10 @@ def test_limits_are_the_system_s_unless_they_are_given():
     for wrong in (np.zeros(2), np.zeros((2, 3)), np.zeros((1, 2))):
         with pytest.raises(ValueError, match=r"limits must have shape \(2, 2\), got"):
             input_limits(model, wrong)
+    assert input_limits(model, [(-1, 1), (0, 0)]).tolist() == [[-1.0, 1.0], [0.0, 0.0]]
+    for wrong in ([[1, -1], [0, 1]], [[np.nan, 1], [0, 1]]):
+        with pytest.raises(ValueError, match=r"rows \(lower, upper\), lower <= upper, got"):
+            input_limits(model, wrong)
 
 
 def test_bounds_of_what_a_tracker_may_be_told(model):

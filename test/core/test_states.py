@@ -234,6 +234,7 @@ def test_energies_of_many_states_are_those_of_each(interpreted):
     expected = [dsys.energy(x) for x in states]
     np.testing.assert_array_equal(dsys.energies(states), expected)
     np.testing.assert_array_equal(dsys.energies(np.asfortranarray(states)), expected)
+    np.testing.assert_array_equal(dsys.energy(states), expected)
     assert dsys.energies(states[0]).tolist() == expected[:1] and len(set(expected)) == 3
     assert dsys.energies(np.zeros((0, dsys.nx))).shape == (0,)
     states[1, 6] = np.inf
@@ -290,7 +291,8 @@ def test_functions_of_states_take_one_state_or_a_table():
 
 
 @pytest.mark.parametrize(
-    "name", ["configuration", "velocity", "idle", "rotation_angles", "energies"]
+    "name",
+    ["configuration", "velocity", "idle", "rotation_angles", "energies", "energy"],
 )
 @pytest.mark.parametrize("shape", [(7,), (9,), (2, 7), (16,), (1, 1, 8), ()])
 def test_another_shape_is_neither_a_state_nor_a_table(name, shape):

@@ -183,6 +183,23 @@ def test_the_memory_of_a_method_has_no_weight():
     assert not weights[-kept:].any()
 
 
+def test_a_joint_of_no_coordinate_and_a_reference_that_is_none_are_named():
+    joint = replace(SLED, joints=(Joint("shoulder", "angel"),))
+    for build in (joint.model, lambda: joint.targets(SLED.make_system(SLED.parameters))):
+        with pytest.raises(UnknownName, match="the joint 'shoulder', 'angel', choose one of: "):
+            build()
+    body = replace(SLED, joints=(), body=Body("base", "odom", ("theta", "x", "nowhere")))
+    with pytest.raises(UnknownName, match="coordinate of the body of sled"):
+        body.model()
+    other = nh.Trajectory(0.01, np.zeros((3, 7)), np.zeros((2, 5)))
+    nothing = "sled: reference 'own': the function must return a Trajectory, got None"
+    for made, message in ((None, nothing), (other, "it has 7 states and 5 inputs")):
+        with pytest.raises(ValueError, match=message):
+            replace(SLED, references={"own": lambda model, made=made: made}).reference(
+                SLED.model()
+            )
+
+
 def test_without_a_visual_model_bodies_are_balls():
     turned = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
 

@@ -11,6 +11,7 @@ from own_scenarios import FILES, install
 
 from nh_control import scenarios
 from nh_control.scenarios import AmbiguousName, UnknownName, UserCodeError
+from nh_control.scenarios.urdf import DEFAULT
 
 CART = FILES["cart_double_pendulum"]
 
@@ -171,7 +172,7 @@ def test_an_error_in_a_module_names_file_and_line(kind, tmp_path, monkeypatch):
 
 WRONG_NAMES = {
     "NOPE": "there is no NOPE; it declares FIRST, SECOND",
-    "": "expected one scenario; it declares FIRST, SECOND; name it as",
+    "": "expected one scenario, or one named ROBOTS as the file; it declares FIRST, SECOND; name",
     "number": r"line 5:\n    number = 3\nnumber must be a nh_control Scenario, got int",
 }
 
@@ -196,3 +197,34 @@ def test_what_is_not_there_is_named(tmp_path):
     empty.write_text("from nh_control.scenarios import SNAKEBOARD\n")
     with pytest.raises(UserCodeError, match="declares no nh_control Scenario"):
         scenarios.get(str(empty))
+
+
+@pytest.mark.parametrize("names", [("_BASE", "GRIPPER"), ("BASE", "ARM")])
+def test_a_base_and_its_variant_are_one_scenario(names, tmp_path):
+    """By an underscore before the base, or the file's name for the variant."""
+    base, own = names
+    file = tmp_path / "arm.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom nh_control.scenarios import SNAKEBOARD\n"
+        f"{base} = replace(SNAKEBOARD)\n{own} = replace({base}, name='own')\n"
+    )
+    found = scenarios.get(str(file))
+    assert found.name == "own" and found.origin == {"scenario": f"{file}:{own}"}
+
+
+def test_a_variant_of_a_urdf_robot_is_made_again_by_its_file_alone(tmp_path):
+    """As `run`, `replay` and the nodes do, from the parameters that they are given."""
+    (tmp_path / "robot.urdf").write_text(DEFAULT.read_text())
+    file = tmp_path / "arm.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom pathlib import Path\n"
+        "from nh_control.scenarios import from_urdf\n"
+        "_ROBOT = from_urdf(Path(__file__).with_name('robot.urdf'), 'floating')\n"
+        "ARM = replace(_ROBOT, name='arm', references={'own': _ROBOT.references['free']})\n"
+    )
+    first = scenarios.get(str(file))
+    again = scenarios.get(
+        first.origin["scenario"], first.origin.get("urdf", ""), first.origin.get("base", "fixed")
+    )
+    assert again.name == "arm" and list(again.references) == ["own"]
+    assert again.model().nx == first.model().nx == 2 * 2 + 7 + 6

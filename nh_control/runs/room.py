@@ -1,0 +1,35 @@
+"""Whether the memory of this machine has room for a run."""
+
+from __future__ import annotations
+
+import os
+
+from nh_control.discrete.system import DiscreteSystem
+
+LINEARIZED, SIMULATED = True, False
+"""Whether the steps of a run are linearized, as for gains, or only simulated."""
+NUMBER_BYTES = 8
+
+
+def bytes_needed(model: DiscreteSystem, steps: int, linearized: bool) -> int:
+    """Bytes of the arrays of so many steps: states, errors and inputs of run and open loop, or A,
+    B, K and P of every step.
+    """
+    n, m = model.ndx, model.nu
+    numbers = 2 * n * n + 2 * n * m if linearized else 4 * model.nx + 2 * n + 3 * m
+    return NUMBER_BYTES * numbers * steps
+
+
+def memory_bytes() -> int:
+    """Memory of this machine in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def require_room(model: DiscreteSystem, steps: int, linearized: bool) -> None:
+    """Raise ValueError for more steps than the memory of this machine has room for."""
+    needed, there = bytes_needed(model, steps, linearized), memory_bytes()
+    if needed > there:
+        raise ValueError(
+            f"{model}: {steps} steps need {needed / 2**30:.3g} GiB, this machine has "
+            f"{there / 2**30:.3g} GiB; choose a longer step or a shorter duration"
+        )

@@ -1,0 +1,32 @@
+"""Checks of what a scenario declares once its system is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.space import Space
+from nh_control.scenarios.names import UnknownName
+
+
+def require_coordinates(named: Iterable[tuple[str, str]], space: Space) -> None:
+    """Raise UnknownName for the first (what, name) whose name is no coordinate of the space."""
+    for what, name in named:
+        if name not in space.names:
+            raise UnknownName(f"coordinate of {what},", name, space.names)
+
+
+def checked_reference(where: str, made: object, model: DiscreteSystem) -> Trajectory:
+    """What a scenario's function has made as a reference of the model; raises ValueError if it is
+    no trajectory with the model's states and inputs.
+    """
+    if not isinstance(made, Trajectory):
+        raise ValueError(f"{where}: the function must return a Trajectory, got {made!r}")
+    shape = made.states.shape[1], made.inputs.shape[1]
+    if shape != (model.nx, model.nu):
+        raise ValueError(
+            f"{where}: it has {shape[0]} states and {shape[1]} inputs, expected {model.nx} and "
+            f"{model.nu} as {model} has"
+        )
+    return made
