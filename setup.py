@@ -88,6 +88,7 @@ setup(
             "data/*.urdf",
             "numerics/native/*.[ch]",
             "multibody/native/*.[ch]",
+            "control/optimal/native/*.[ch]",
         ]
     },
     data_files=[

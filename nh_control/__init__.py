@@ -8,7 +8,7 @@ linearizations, LQR, ROS 2 nodes.
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
-- optimal control: optimize, collocate, quadratic_cost
+- optimal control: optimize, collocate, quadratic_cost, Limits, Constraint
 - estimation: KalmanFilter
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control import systems as systems
     from nh_control.control import lqr as lqr
     from nh_control.control.collocation import collocate as collocate
+    from nh_control.control.constraints import Constraint as Constraint
+    from nh_control.control.costs import Limits as Limits
     from nh_control.control.costs import quadratic_cost as quadratic_cost
     from nh_control.control.equilibrium import equilibrium as equilibrium
     from nh_control.control.estimation import KalmanFilter as KalmanFilter
@@ -85,6 +87,8 @@ _HOMES = {
     "equilibrium": "control.equilibrium",
     "project_trajectory": "control.projection",
     "quadratic_cost": "control.costs",
+    "Limits": "control.costs",
+    "Constraint": "control.constraints",
     "optimize": "control.optimize",
     "collocate": "control.collocation",
     "KalmanFilter": "control.estimation",

@@ -5,14 +5,15 @@ and the steps' unknowns together in one nonlinear program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.costs import Cost, Limits, limit_bounds
-from nh_control.control.optimize import Iteration, Optimum
+from nh_control.control.constraints import Constraint, rows_of
+from nh_control.control.costs import Cost, LimitsByName, compile_cost, limit_bounds
+from nh_control.control.guesses import on_manifold, require_fitting
+from nh_control.control.optimum import Iteration, Optimum
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -26,14 +27,16 @@ def collocate(
     guess: Trajectory,
     end: ArrayLike | None = None,
     fixed: Sequence[str] | None = None,
-    limits: Limits | None = None,
+    limits: LimitsByName | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 500,
     barrier_start: float = 0.1,
     verbose: bool = False,
+    constraints: Sequence[Constraint] = (),
 ) -> Optimum:
     """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`,
-    the guess's first state and the limits, by IPOPT (DMOC: Ober-Bloebaum, Junge and Marsden 2011).
+    the guess's first state, the limits and the `constraints`, by IPOPT (DMOC: Ober-Bloebaum, Junge
+    and Marsden 2011).
 
     The states are `x_k = retract(guess_k, dx_k)` with variables dx_k, so they stay on their
     manifold. With a state `end` (nx) the last state must satisfy `local(end, x_N) = 0` in the
@@ -45,20 +48,30 @@ def collocate(
     nothing unless `verbose`. Raises ValueError for unknown names, wrong shapes and guesses whose
     states are not on the manifold.
     """
-    _require_fitting(dsys, guess)
-    guess = _on_manifold(dsys, guess)
+    require_fitting(dsys, guess)
+    guess = on_manifold(dsys, guess)
     # variables of the program: local coordinates dx of states, inputs u, unknowns z of the steps
     x, u, z = (
         ca.MX.sym(name, n, len(guess))
         for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
     )
-    w, X = ca.veccat(x, u, z), _states(dsys, guess, x)
+    X = _states(dsys, guess, x)
+    rows, weights = _rows(dsys, constraints, X, u)
+    t = ca.MX.sym("t", len(weights))  # violations of soft rows
+    w = ca.veccat(x, u, z, t)
     of_states, of_inputs = np.split(limit_bounds(dsys, limits or {})[0], [dsys.nx])
-    constraints, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
+    equations, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
+    soft = np.flatnonzero(np.isfinite(weights))
+    spread = ca.DM(len(weights), 1)
+    spread[soft] = 1.0
+    equations = ca.vertcat(equations, rows + spread * t)
+    lower = np.append(lower, np.zeros(len(weights)))
+    upper = np.append(upper, np.full(len(weights), np.inf))
+    price = ca.dot(ca.DM(np.where(np.isfinite(weights), weights, 0.0)), t)
     solver = ca.nlpsol(
         "dmoc",
         "ipopt",
-        {"x": w, "f": _total(dsys, cost, X, u), "g": constraints},
+        {"x": w, "f": _total(dsys, cost, X, u) + price, "g": equations},
         {
             "ipopt.tol": tolerance,
             "ipopt.constr_viol_tol": tolerance,
@@ -72,45 +85,20 @@ def collocate(
     # bounds of the variables: limits of the inputs
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
     box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
-    start, bounded = _start(dsys, guess), {"lbx": box[:, 0], "ubx": box[:, 1]}
+    box[w.numel() - t.numel() :] = [0.0, np.inf]
+    start = np.append(_start(dsys, guess), np.zeros(t.numel()))
+    bounded = {"lbx": box[:, 0], "ubx": box[:, 1]}
     with reraise_signals():
         solution = solver(x0=start, **bounded, lbg=lower, ubg=upper)
     stats = solver.stats()
     states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))
     return Optimum(
         Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name),
-        float(solution["f"]),
+        compile_cost(dsys, cost)(states, inputs) if len(weights) else float(solution["f"]),
         bool(stats["success"]),
         f"IPOPT: {stats['return_status']}",
         _history(stats.get("iterations")),
     )
-
-
-def _require_fitting(dsys: DiscreteSystem, guess: Trajectory) -> None:
-    """Raises ValueError for a guess with other states, inputs or steps than the system's."""
-    if guess.states.shape[1] != dsys.nx or guess.inputs.shape[1] != dsys.nu:
-        raise ValueError(
-            f"{dsys}: the guess has {guess.states.shape[1]} states and {guess.inputs.shape[1]} "
-            f"inputs, expected {dsys.nx} and {dsys.nu}"
-        )
-    if not np.isclose(guess.h, dsys.h, rtol=1e-12):
-        raise ValueError(
-            f"{dsys}: the guess has h = {guess.h:g} s, expected {dsys.h:g}; bring it there by "
-            f"`resample(guess, {dsys.h:g})`"
-        )
-
-
-def _on_manifold(dsys: DiscreteSystem, guess: Trajectory) -> Trajectory:
-    """The guess with all states but the first projected on their manifold."""
-    zero = np.zeros(dsys.ndx)
-    states = np.array([dsys.state_space.retract(state, zero) for state in guess.states[1:]])
-    if not np.isfinite(states).all():
-        k = 1 + int(np.flatnonzero(~np.isfinite(states).all(axis=1))[0])
-        raise ValueError(
-            f"{dsys}: node {k} of the guess is near no state: {guess.states[k].tolist()}; give "
-            f"one that is closer to the manifold"
-        )
-    return replace(guess, states=np.vstack([guess.states[:1], states]))
 
 
 def _start(dsys: DiscreteSystem, guess: Trajectory) -> np.ndarray:
@@ -169,6 +157,29 @@ def _constraints(
         for k in range(2)
     )
     return ca.veccat(*(part for part, *_ in parts)), lower, upper
+
+
+def _rows(
+    dsys: DiscreteSystem, constraints: Sequence[Constraint], X: ca.MX, U: ca.MX
+) -> tuple[ca.MX, np.ndarray]:
+    """The rows of constraints, >= 0, at the nodes where they hold, and their weights."""
+    x, u, steps = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), U.shape[1]
+    values, weights = [ca.MX(0, 1)], [np.zeros(0)]
+    for c in constraints:
+        w = ca.SX.sym("w", c.n_w)
+        W = np.zeros((0, steps + 1)) if c.parameters is None else np.asarray(c.parameters).T
+        if W.shape[1] != steps + 1:
+            raise ValueError(
+                f"{dsys}: constraint {c.name!r} is over {W.shape[1] - 1} steps, the guess has "
+                f"{steps}"
+            )
+        for row in rows_of(dsys, {}, [c], x, u, [w]):
+            f = ca.Function("row", [x, u, w], [row.value])
+            at = slice(0, steps) if row.mixed else slice(1, steps + 1)
+            inputs = U if row.mixed else np.zeros((dsys.nu, steps))
+            values.append(f.map(steps)(X[:, at], inputs, W[:, at]).T)
+            weights.append(np.full(steps, row.weight))
+    return ca.vertcat(*values), np.concatenate(weights)
 
 
 def resample(trajectory: Trajectory, h: float) -> Trajectory:

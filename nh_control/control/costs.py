@@ -97,11 +97,23 @@ def quadratic_cost(
     )
 
 
-Limits: TypeAlias = Mapping[str, tuple[float, float]]
+LimitsByName: TypeAlias = Mapping[str, tuple[float, float]]
 """Lower and upper bounds of states and inputs by name; infinite where there is none."""
 
 
-def limit_bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.ndarray]:
+class Limits(dict[str, tuple[float, float]]):
+    """Lower and upper bounds of states and inputs by name, `Limits(torque=(-4, 9))`: a dictionary,
+    as which they can also be given.
+    """
+
+    @classmethod
+    def of(cls, dsys: DiscreteSystem) -> Limits:
+        """The limits of the inputs that the system has, such as the efforts of a URDF's joints."""
+        bounds = zip(dsys.inputs, dsys.system.input_bounds.tolist())
+        return cls({name: (lower, upper) for name, (lower, upper) in bounds})
+
+
+def limit_bounds(dsys: DiscreteSystem, limits: LimitsByName) -> tuple[np.ndarray, np.ndarray]:
     """Bounds (nx + nu, 2) of (x, u), infinite where `limits` names none, and the distance (nx +
     nu) between them, 1 where it is infinite.
 
@@ -121,7 +133,7 @@ def limit_bounds(dsys: DiscreteSystem, limits: Limits) -> tuple[np.ndarray, np.n
     return both, np.where(np.isfinite(span), span, 1.0)
 
 
-def limit_excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -> float:
+def limit_excess(dsys: DiscreteSystem, limits: LimitsByName, trajectory: Trajectory) -> float:
     """The largest violation of the limits by a trajectory, as a fraction of the distance between
     them; negative if all limits hold. The first state is given and does not count.
     """
@@ -131,7 +143,7 @@ def limit_excess(dsys: DiscreteSystem, limits: Limits, trajectory: Trajectory) -
 
 
 def barrier_cost(
-    dsys: DiscreteSystem, limits: Limits, weight: float, relaxed: float, steps: int
+    dsys: DiscreteSystem, limits: LimitsByName, weight: float, relaxed: float, steps: int
 ) -> Cost:
     """`weight sum_k sum_i b(s_i)` over the slacks s of all limits, as fractions of the distance
     between them (in their units, if only one is finite).

@@ -98,6 +98,7 @@ class ComposedEngine:
         if status != newton.CONVERGED:
             return status
         h, lam, nu, total = work.p[-1], work.lam.copy(), work.nu.copy(), 0.0
+        first = {name: getattr(work, name).copy() for name in ("x1", "ab", "z", "dz")}
         try:
             for i, derivative in reversed(list(enumerate(self._derivatives(work, substeps)[:-1]))):
                 work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
@@ -110,6 +111,8 @@ class ComposedEngine:
                 lam = substeps[i].ab[:, : len(lam)].T @ lam
         finally:
             work.x[:], work.p[-1], work.warm[:] = substeps[0].x, h, 0.0
+            for name, array in first.items():  # of the whole step
+                getattr(work, name)[...] = array
         work.hessian[...] = total
         return status
 

@@ -176,6 +176,15 @@ class Engine:
         """r_z where the last step, which failed, took it last."""
         return work.r_z
 
+    def native_derivatives(self, second: bool) -> tuple[Any, Any, Any] | None:
+        """nh_step, nh_linearize and, if `second` derivatives are asked for, nh_hessian, None
+        where Python makes these; None without a compiler.
+        """
+        if self._native_linearize is None:
+            return None
+        hessian = self._native_hessian if second else None
+        return self._native_step, self._native_linearize, hessian
+
     @cached_property
     def _native_step(self) -> Any:
         return None if self.step_library is None else self.step_library["nh_step"]

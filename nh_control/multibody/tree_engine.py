@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -155,6 +156,10 @@ class TreeEngine(Engine):
             by = -self._by_rho(work).T @ slope if r_z is None else np.linalg.solve(r_z.T, slope)
             work.mu += by
         return second.contract(work)
+
+    def native_derivatives(self, second: bool) -> tuple[Any, Any, Any]:
+        """nh_step and nh_linearize of the kernel, which has no second derivatives."""
+        return self._native_step, self._native_linearize, None
 
     @property
     def _second(self) -> Engine:

@@ -41,7 +41,7 @@ def swing_up(dsys: DiscreteSystem) -> Trajectory:
     states[round(JUMP_S / dsys.h) :, 0] = np.pi
     jump = Trajectory(dsys.h, states, np.zeros((steps, 1)))
     cost = quadratic_cost(dsys, jump, dsys.h * Q, dsys.h * R)
-    result = optimize(dsys, cost, jump, dsys.h * Q, dsys.h * R)
+    result = optimize(dsys, cost, jump, dsys.h * Q, dsys.h * R, "newton")
     if not result.converged:
         raise ValueError(f"{dsys}: no swing-up found ({result.reason}); choose another step")
     return ending_at_rest(result.trajectory, states[-1], np.zeros(1))

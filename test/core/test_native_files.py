@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import nh_control
+from nh_control.control.optimal import layout
 from nh_control.discrete.engine import definitions, step_shapes
 from nh_control.multibody import kernel_layout, tree_engine
 from nh_control.numerics import amalgamation, compiled
 
-ROOMS = ("numerics", "multibody")
+ROOMS = ("numerics", "multibody", "control/optimal")
 FOLDERS = [Path(nh_control.__file__).parent / room / "native" for room in ROOMS]
 FILES = sorted(file for folder in FOLDERS for file in folder.glob("*.[ch]"))
 STRICT = "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fsyntax-only", "-xc"
@@ -22,6 +23,7 @@ HEADERS = {
     FOLDERS[0] / "definitions.h": definitions(step_shapes(0, 0, 0, 0, 0, 0)),
     FOLDERS[1] / "definitions.h": definitions(tree_engine.ARRAYS),
     FOLDERS[1] / "tree_layout.h": kernel_layout.header(),
+    FOLDERS[2] / "layout.h": layout.header(),
 }
 
 

@@ -52,7 +52,7 @@ def test_it_agrees_with_the_projection_operator_on_manifolds(make, interpreted):
     guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
     cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
     projected, collocated = (
-        optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu)),
+        optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), "newton"),
         collocate(dsys, cost, guess),
     )
     assert projected.converged and collocated.converged
@@ -71,7 +71,7 @@ def test_bounds_are_those_that_the_barrier_tends_to():
     )
     bounded, walled = (
         collocate(dsys, cost, rest, limits=limits),
-        optimize(dsys, cost, rest, np.eye(2), np.eye(1), limits=limits),
+        optimize(dsys, cost, rest, np.eye(2), np.eye(1), "newton", limits=limits),
     )
     assert bounded.converged and walled.converged
     assert bounded.trajectory.inputs.max() == pytest.approx(

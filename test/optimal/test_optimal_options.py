@@ -127,7 +127,7 @@ def test_within_limits_iterations_are_counted_on_and_the_cost_is_without_the_wal
     cost = quadratic_cost(dsys, raised, np.diag([30.0, 1.0]), 0.1 * np.eye(1))
     walls, seen = (1.0, 0.1), []
     limits = {"torque": (-4.0, 5.0)}
-    args = cost, rest, np.eye(2), np.eye(1)
+    args = cost, rest, np.eye(2), np.eye(1), "newton"
     options = dict(limits=limits, tolerance=1e-3, barrier_weights=walls)
     found = optimize(dsys, *args, **options, monitor=seen.append)
     assert [i.number for i in found.history] == list(range(len(found.history)))

@@ -13,14 +13,8 @@ from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control import lqr
 from nh_control.control.costs import Cost, compile_cost, quadratic_cost
-from nh_control.control.optimize import (
-    METHODS,
-    Iteration,
-    _Descent,
-    bar,
-    optimize,
-    solve_linear_quadratic,
-)
+from nh_control.control.optimize import Iteration, bar, optimize
+from nh_control.control.projected_descent import METHODS, _Descent, solve_linear_quadratic
 from nh_control.control.projection import follow_with_gains
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
@@ -65,7 +59,9 @@ def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsy
     cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(
         lambda x, u, w: 0.1 * ca.sumsqr(u) ** 2
     )
-    result = optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), tolerance=1e-12)
+    result = optimize(
+        dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), "newton", tolerance=1e-12
+    )
     assert result.converged and "below" in result.reason
     np.testing.assert_array_equal(result.trajectory.states[0], guess.states[0])
     lqr.linearize_along(dsys, result.trajectory, gap=1e-9)
@@ -169,9 +165,9 @@ def test_limits_hold_and_the_barrier_costs_little():
         quadratic_cost(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
         (np.eye(2), np.eye(1)),
     )
-    free = optimize(dsys, cost, rest, *weights)
+    free = optimize(dsys, cost, rest, *weights, "newton")
     limits = {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}
-    held = optimize(dsys, cost, rest, *weights, limits=limits)
+    held = optimize(dsys, cost, rest, *weights, "newton", limits=limits)
     assert free.trajectory.inputs.max() > 9.5 and free.trajectory.states[:, 1].max() > 2.0
     assert held.converged and held.cost > free.cost
     assert held.trajectory.inputs.min() > -4 and 8.9 < held.trajectory.inputs.max() < 9
@@ -188,6 +184,7 @@ def test_limits_that_cannot_hold_are_reported():
         falling,
         np.eye(2),
         np.eye(1),
+        "newton",
         limits={"theta": (0.35, 0.5), "torque": (-0.1, 0.1)},
     )
     assert not result.converged and "limits are exceeded" in result.reason
@@ -201,7 +198,13 @@ def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
     with Progress() as progress:
         fill = bar(progress, "descent")
         result = optimize(
-            dsys, cost, guess, np.eye(2), np.eye(1), monitor=lambda i: (seen.append(i), fill(i))
+            dsys,
+            cost,
+            guess,
+            np.eye(2),
+            np.eye(1),
+            "newton",
+            monitor=lambda i: (seen.append(i), fill(i)),
         )
     assert tuple(seen) == result.history and [i.number for i in seen] == list(range(len(seen)))
     assert (
@@ -215,10 +218,15 @@ def test_a_saddle_is_not_reported_as_an_optimum():
     dsys = midpoint(pendulum(), 0.1)
     rest = Trajectory(dsys.h, np.zeros((11, 2)), np.zeros((10, 1)))
     cost = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) - ca.sin(x[0]) ** 2)
-    stuck = optimize(dsys, cost, rest, np.eye(2), np.eye(1))
+    stuck = optimize(dsys, cost, rest, np.eye(2), np.eye(1), "newton")
     assert stuck.converged and "may be a saddle" in stuck.reason
     left = optimize(
-        dsys, cost, Trajectory(dsys.h, rest.states, rest.inputs + 0.1), np.eye(2), np.eye(1)
+        dsys,
+        cost,
+        Trajectory(dsys.h, rest.states, rest.inputs + 0.1),
+        np.eye(2),
+        np.eye(1),
+        "newton",
     )
     assert left.converged and "saddle" not in left.reason and left.cost < stuck.cost - 1
 
@@ -242,7 +250,7 @@ def test_too_few_iterations_and_unknown_methods_are_reported():
         optimize(dsys, cost, guess, np.eye(2), np.eye(1), "gauss")
     for weights in ((), (1.0, 0.0)):
         with pytest.raises(ValueError, match="barrier_weights must be positive"):
-            optimize(dsys, cost, guess, np.eye(2), np.eye(1), barrier_weights=weights)
+            optimize(dsys, cost, guess, np.eye(2), np.eye(1), "newton", barrier_weights=weights)
     with pytest.raises(ValueError, match="over 10 steps, the trajectory has 9"):
         optimize(
             dsys,
@@ -250,6 +258,7 @@ def test_too_few_iterations_and_unknown_methods_are_reported():
             Trajectory(dsys.h, guess.states[:-1], guess.inputs[:-1]),
             np.eye(2),
             np.eye(1),
+            "newton",
         )
 
 

@@ -1,0 +1,184 @@
+"""Whole trajectories by the native interior point method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from nh_control.control.guesses import on_manifold
+from nh_control.control.optimal.layout import Horizon, Outcome
+from nh_control.control.optimal.transcription import Problem, Transcription
+from nh_control.control.optimum import Iteration, KktErrors, Monitor, Multipliers, Optimum
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.trajectory import Trajectory
+
+WIDEST = 10.0
+"""Times the guess's violation (at least 1) that a trial may have."""
+INSIDE = 1e-2
+"""Part of the distance between limits that inputs of a guess keep from them."""
+WARM_BARRIER = 1e-5
+"""First barrier of a solution that starts from another one's multipliers."""
+
+
+REASONS = {
+    Outcome.STEP_FAILED: "a step of the system failed",
+    Outcome.NOT_CONVEX: "the problem has no convex model, whatever is added to it",
+    Outcome.NO_STEP: "no step along any direction lowers cost or violation",
+}
+
+
+def solve(
+    problem: Problem,
+    guess: Trajectory,
+    tolerance: float,
+    max_iterations: int,
+    barrier_start: float,
+    warm_start: Multipliers | None,
+    monitor: Monitor,
+) -> Optimum:
+    """The optimum of a problem near a guess by the interior point method, or the last iterate and
+    why there is none; of an interruption (Ctrl-C) the last iterate, too.
+
+    With `warm_start` the multipliers of a problem with the same inequalities are where it starts.
+    Raises StepFailed if a step of the guess fails, ValueError for numbers of cost or constraints
+    there that are not finite.
+    """
+    native = Transcription(problem)
+    mu_end = tolerance / 10
+    native.record.tolerance, native.record.mu_end = tolerance, mu_end
+    native.record.mu = max(barrier_start if warm_start is None else WARM_BARRIER, mu_end)
+    native.record.widest = WIDEST
+    start(native, guess, warm_start)
+    history: list[Iteration] = []
+    outcome, stopped = Outcome.GOES_ON, f"{max_iterations} iterations were not enough"
+    with _until_interrupted() as interrupted:
+        for number in range(max_iterations):
+            outcome = Outcome(native.call("ocp_iterate"))
+            history.append(_iteration(native.record, number, outcome))
+            monitor(history[-1])
+            if outcome != Outcome.GOES_ON:
+                break
+    if interrupted:
+        stopped = "interrupted"
+    if outcome in (Outcome.GOES_ON, Outcome.NO_STEP):
+        native.call("ocp_measure")
+    return _optimum(native, guess, outcome, stopped, tuple(history))
+
+
+def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = None) -> None:
+    """Put a guess, whose first state stays, and multipliers in their places."""
+    p, lower, upper = native.problem, *native.problem.input_bounds
+    guess = on_manifold(p.dsys, guess)
+    # inputs are inside their limits
+    with np.errstate(invalid="ignore"):
+        margin = INSIDE * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    margin = margin if warm is None else np.minimum(margin, native.record.mu)
+    native.array("x")[...] = guess.states
+    native.array("u")[...] = guess.inputs.clip(lower + margin, upper - margin)
+    for k, (x, u) in enumerate(zip(native.array("x"), native.array("u"))):
+        try:
+            native.array("z")[k] = native.routines.unknowns(k, x, u)
+        except StepFailed as failure:
+            raise failure.at(k) from None
+    native.array("pi")[...] = 0.0 if warm is None else warm.costates
+    native.array("nu")[...] = 0.0 if warm is None else warm.end
+    if warm is not None:
+        for i, name in enumerate(p.names):
+            if name in warm.inequalities:
+                native.array("lam")[:, i] = warm.inequalities[name]
+                native.array("s")[:, i] = warm.slacks[name]
+    if native.call("ocp_start", int(warm is not None)):
+        raise _not_finite(native)
+
+
+def _not_finite(native: Transcription) -> Exception:
+    """Why the problem has no value at the guess."""
+    p, x, u = native.problem, native.array("x"), native.array("u")
+    states, w = p.symbols[0], native.array("w")
+    cost, n = p.compiled_cost.functions, p.cost.n_w
+    for k in range(p.steps):
+        p.dsys.step(x[k], u[k])  # raises what is wrong
+        if not np.isfinite(cost("stage", x[k], u[k], w[k, :n])[0]).all():
+            return ValueError(f"{p.dsys}: the cost is not finite at node {k} of the guess")
+        rows = p.functions("rows", x[k], u[k], w[k])[0][:, 0] if p.rows else np.zeros(0)
+        for row, value in zip(p.rows, rows):
+            if not np.isfinite(value) and (k or row.mixed):
+                return ValueError(
+                    f"{p.dsys}: the constraint {row.name!r} is not finite at node {k} of the guess"
+                )
+    return ValueError(
+        f"{p.dsys}: cost or constraints are not finite at the last node of the guess, "
+        f"{states} = {x[-1].tolist()}"
+    )
+
+
+def _iteration(r: Horizon, number: int, outcome: Outcome) -> Iteration:
+    """An iteration with the errors before its step, and the cost after it."""
+    error = max(r.stationarity, r.violation, r.complementarity)
+    length = r.length if outcome == Outcome.GOES_ON else 0.0
+    return Iteration(number, r.cost, error, "interior point" if length else "", length)
+
+
+def _optimum(
+    native: Transcription,
+    guess: Trajectory,
+    outcome: Outcome,
+    stopped: str,
+    history: tuple[Iteration, ...],
+) -> Optimum:
+    p, d, r = native.problem, native.problem.dsys, native.record
+    states, inputs = native.array("x").copy(), native.array("u").copy()
+    trajectory = Trajectory(d.h, states, inputs, d.state_names, d.inputs, guess.name)
+    reason = f"the errors are below {r.tolerance:g}"
+    if outcome != Outcome.OPTIMAL:
+        reason = REASONS.get(outcome, stopped)
+        if outcome == Outcome.STEP_FAILED:
+            reason += f" at node {r.failed_at}"
+        if r.violation > r.tolerance:
+            reason += f"; {_worst(native)}"
+    multipliers = Multipliers(
+        native.array("pi").copy(),
+        native.array("nu").copy(),
+        dict(zip(p.names, native.array("lam").T.copy())),
+        dict(zip(p.names, native.array("s").T.copy())),
+    )
+    return Optimum(
+        trajectory,
+        float(r.cost),
+        outcome == Outcome.OPTIMAL,
+        reason,
+        history,
+        multipliers,
+        KktErrors(r.stationarity, r.violation, r.complementarity),
+    )
+
+
+def _worst(native: Transcription) -> str:
+    """What is violated most, in words."""
+    p, n = native.problem, native.problem.steps
+    holds = native.array("s") > 0
+    outside = np.where(holds, -native.array("c"), -np.inf)
+    gaps = np.abs(native.array("gap"))
+    found = [(float(gaps.max()), f"the step from node {gaps.max(axis=1).argmax()} is open")]
+    if p.n_end:
+        e = np.abs(native.array("e"))
+        found.append((float(e.max()), f"the end condition cannot be met at node {n}"))
+    if outside.size:
+        k, i = np.unravel_index(outside.argmax(), outside.shape)
+        found.append((float(outside[k, i]), f"{p.names[i]!r} cannot be met at node {k}"))
+    # an open step only says that something else cannot be met
+    best = max(found[1:], default=found[0])
+    size, text = best if best[0] > native.record.tolerance else max(found)
+    return f"{text}, off by {size:.3g}"
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[list[bool]]:
+    """A context that Ctrl-C ends; the list is then not empty."""
+    interrupted: list[bool] = []
+    try:
+        yield interrupted
+    except KeyboardInterrupt:
+        interrupted.append(True)

@@ -1,0 +1,159 @@
+/* Values and derivatives of the problem along a trajectory. */
+#include "horizon.h"
+
+static const double no_input[N_U + 1];
+
+INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
+                           double *c)
+{
+    for (int i = 0; i < N_U && k < o->steps; ++i) {
+        c[i] = u[i] - o->lower[i];
+        c[N_U + i] = o->upper[i] - u[i];
+    }
+    if (N_ROWS) o->rows(x, k < o->steps ? u : no_input, o->w + N_NODE * k, c + 2 * N_U);
+}
+
+static void load(const struct horizon *o, long k, const double *x, const double *u)
+{
+    double *const *a = o->arrays;
+    memcpy(a[X], x, sizeof(double) * N_X);
+    memcpy(a[U], u, sizeof(double) * N_U);
+    memcpy(a[Z], o->z + o->nz * k, sizeof(double) * o->nz);
+    *a[WARM] = 1.0;
+}
+
+/* Step k from the unknowns of the present trajectory, which are near. */
+INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const double *u)
+{
+    load(o, k, x, u);
+    const int failed = o->step(o->arrays);
+    *o->arrays[WARM] = 0.0;
+    return failed;
+}
+
+/* Cost, violation, the 1-norm of gaps and residuals, and merit, the barrier function, of a trial with
+ * slacks s, t; 1 where a step fails. z, y: unknowns and ends of its steps. */
+INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
+                      const double *t, double *z, double *y, double *violation, double *merit,
+                      double *cost)
+{
+    double v, gap[N_DX], c[N_I + 1], e[N_END + 1];
+    double *const *a = o->arrays;
+    *violation = *merit = *cost = 0.0;
+    for (long k = 0; k <= o->steps; ++k) {
+        const double *xk = x + N_X * k, *uk = u + N_U * k, *w = o->w + N_NODE * k;
+        if (k < o->steps) {
+            if (solve_step(o, k, xk, uk)) return 1;
+            memcpy(z + o->nz * k, a[Z], sizeof(double) * o->nz);
+            memcpy(y + N_X * k, a[X1], sizeof(double) * N_X);
+            o->local(xk + N_X, a[X1], a[P], gap);
+            for (int i = 0; i < N_DX; ++i) *violation += fabs(gap[i] + o->drift[i]);
+            o->stage(xk, uk, w, &v);
+        } else {
+            o->terminal(xk, w, &v);
+        }
+        *cost += v;
+        inequalities(o, k, xk, uk, c);
+        for (int i = 0; i < N_I; ++i) {
+            if (!holds_at(o, k, i)) continue;
+            const long r = N_I * k + i;
+            *merit -= o->mu * log(s[r]);
+            if (is_soft(o, i)) *merit += o->weight[i] * t[r] - o->mu * log(t[r]);
+            *violation += fabs(c[i] + (is_soft(o, i) ? t[r] : 0.0) - s[r]);
+        }
+    }
+    if (N_END) o->end(x + N_X * o->steps, e);
+    for (int i = 0; i < N_END; ++i) *violation += fabs(e[i]);
+    *merit += *cost;
+    return !isfinite(*merit) || !isfinite(*violation);
+}
+
+/* The step is in the arrays. */
+static int solved(double *const *a)
+{
+    (void)a;
+    return CONVERGED;
+}
+
+/* [A B] of step k and, where they count, its second derivatives. */
+static int differentiate(struct horizon *o, long k)
+{
+    double *const *a = o->arrays, *out = o->ab + (long)N_DX * N_Y * k;
+    const int curved = o->curved && o->hessian;
+    load(o, k, o->x + N_X * k, o->u + N_U * k);
+    if (o->reuses) memcpy(a[X1], o->y + N_X * k, sizeof(double) * N_X);
+    if (curved) {
+        memcpy(a[LAM], o->pi + N_DX * k, sizeof(double) * N_DX);
+        memset(a[NU], 0, sizeof(double) * o->nz);
+    }
+    const step_routine step = o->reuses ? solved : o->step;
+    const int failed = curved ? o->hessian(o->linearize, step, a) : o->linearize(step, a);
+    *a[WARM] = 0.0;
+    if (failed) return 1;
+    memcpy(o->z + o->nz * k, a[Z], sizeof(double) * o->nz);
+    memcpy(out, a[AB], sizeof(double) * N_DX * N_Y);
+    if (curved) memcpy(o->bend + (long)N_Y * N_Y * k, a[HESSIAN], sizeof(double) * N_Y * N_Y);
+    return 0;
+}
+
+/* The gap behind step k, and [A B] in the coordinates about the next state. */
+static void close_gap(struct horizon *o, long k)
+{
+    double ab[N_DX * N_Y], slope[N_DX * N_DX], far = 0.0, *out = o->ab + (long)N_DX * N_Y * k;
+    double *const *a = o->arrays, *gap = o->gap + N_DX * k, *next = o->x + N_X * (k + 1);
+    o->local(next, a[X1], a[P], gap);
+    for (int i = 0; i < N_DX; ++i) far = fmax(far, fabs(gap[i]));
+    for (int i = 0; i < N_DX; ++i) gap[i] += o->drift[i];
+    if (far < 1e-12) return;
+    o->transport(next, a[X1], slope);
+    memcpy(ab, out, sizeof ab);
+    memset(out, 0, sizeof ab);
+    multiply(N_DX, N_DX, N_Y, 0, slope, N_DX, 1, ab, out);
+}
+
+/* Rows of node k: values, slopes, and their curvature -lam . c''. */
+static void expand_rows(struct horizon *o, long k)
+{
+    const double *x = o->x + N_X * k, *u = k < o->steps ? o->u + N_U * k : no_input;
+    const double *w = o->w + N_NODE * k;
+    double lam[N_ROWS + 1], bend[N_Y * N_Y];
+    inequalities(o, k, x, u, o->c + N_I * k);
+    if (!N_ROWS) return;
+    o->row_slopes(x, u, w, o->slopes + (long)N_ROWS * N_Y * k);
+    if (!o->curved) return;
+    for (int i = 0; i < N_ROWS; ++i)
+        lam[i] = holds_at(o, k, 2 * N_U + i) ? o->lam[N_I * k + 2 * N_U + i] : 0.0;
+    o->row_curvature(x, u, w, lam, bend);
+    if (k < o->steps) {
+        for (int i = 0; i < N_Y * N_Y; ++i) o->bend[(long)N_Y * N_Y * k + i] -= bend[i];
+        return;
+    }
+    for (int i = 0; i < N_DX; ++i)
+        for (int j = 0; j < N_DX; ++j) o->h_end[N_DX * i + j] -= bend[N_Y * i + j];
+}
+
+/* Gaps, [A B], derivatives of cost and inequalities, curvature, at all nodes; 1 where a step
+ * fails, at node `failed_at`. */
+INTERNAL int expand(struct horizon *o)
+{
+    const double *last = o->x + N_X * o->steps;
+    for (long k = 0; k < o->steps; ++k) {
+        const long square = (long)N_Y * N_Y * k;
+        o->failed_at = k;
+        if (o->curved) memset(o->bend + square, 0, sizeof(double) * N_Y * N_Y);
+        if (differentiate(o, k)) return 1;
+        close_gap(o, k);
+        o->stage_derivatives(o->x + N_X * k, o->u + N_U * k, o->w + N_NODE * k, o->g + N_Y * k,
+                             o->h + square);
+        expand_rows(o, k);
+    }
+    o->terminal_derivatives(last, o->w + N_NODE * o->steps, o->g_end, o->h_end);
+    expand_rows(o, o->steps);
+    if (N_END) {
+        double bend[N_DX * N_DX];
+        o->end(last, o->e);
+        o->end_derivatives(last, o->nu, o->e_slope, bend);
+        for (int i = 0; i < N_DX * N_DX && o->curved; ++i) o->h_end[i] += bend[i];
+    }
+    return 0;
+}

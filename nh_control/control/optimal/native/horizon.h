@@ -1,0 +1,58 @@
+#ifndef NH_HORIZON_H
+#define NH_HORIZON_H
+/* The optimal control problem over N steps of a discrete system:
+ *
+ *     minimize sum_k stage(x_k, u_k, w_k) + terminal(x_N, w_N) + weight . t
+ *     subject to local(x_{k+1}, f(x_k, u_k)) = 0,  c(x_k, u_k, w_k) + t - s = 0,  s, t >= 0,
+ *                end(x_N) = 0
+ *
+ * The inequalities c of a node are the N_U lower limits of inputs, the upper ones, N_MIXED rows
+ * with inputs and rows of states alone; hard ones have no t. Variables of a node are
+ * y = (dx, du); matrices are stored row by row. */
+#include "definitions.h"
+#include "sizes.h"
+
+#include "layout.h"
+#include "matrices.h"
+
+#define N_Y (N_DX + N_U)
+#define N_I (2 * N_U + N_ROWS)
+#define END_REGULARIZATION 1e-8 /* of the multipliers of the end condition */
+
+#ifndef INTERNAL
+#define INTERNAL
+#endif
+
+/* Whether inequality i holds at node k. */
+static inline int holds_at(const struct horizon *o, long k, int i)
+{
+    if (i < N_U) return k < o->steps && isfinite(o->lower[i]);
+    if (i < 2 * N_U) return k < o->steps && isfinite(o->upper[i - N_U]);
+    return i < 2 * N_U + N_MIXED ? k < o->steps : k > 0;
+}
+
+static inline int is_soft(const struct horizon *o, int i) { return isfinite(o->weight[i]); }
+
+/* The slope of inequality i along (dx, du) at node k. */
+static inline double along(const struct horizon *o, long k, int i, const double *dx,
+                           const double *du)
+{
+    if (i < N_U) return du[i];
+    if (i < 2 * N_U) return -du[i - N_U];
+    const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
+    return dot(N_DX, row, dx) + (k < o->steps ? dot(N_U, row + N_DX, du) : 0.0);
+}
+
+INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
+                           double *c);
+INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const double *u);
+INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
+                      const double *t, double *z, double *y, double *violation, double *merit,
+                      double *cost);
+INTERNAL int expand(struct horizon *o);
+INTERNAL int riccati(struct horizon *o, double damping);
+INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual);
+INTERNAL void move(const struct horizon *o, double length, double *x, double *u);
+INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t);
+INTERNAL void move_multipliers(struct horizon *o, double primal, double dual);
+#endif

@@ -1,0 +1,91 @@
+/* Real-time iterations: Diehl, Bock and Schloeder (2005). `ocp_prepare` linearizes at the predicted
+ * trajectory; `ocp_feedback` takes some interior-point steps on that model from the state that
+ * arrived; `ocp_shift` moves to the next step. */
+#include "horizon.h"
+
+int ocp_prepare(struct horizon *o)
+{
+    memset(o->start, 0, sizeof(double) * N_DX);
+    return expand(o) ? STEP_FAILED : GOES_ON;
+}
+
+/* The linear-quadratic model after the part `length` of the step. */
+static void move_model(struct horizon *o, double length)
+{
+    double y[N_Y];
+    for (long k = 0; k <= o->steps; ++k) {
+        const int n = k < o->steps ? N_Y : N_DX;
+        const long square = (long)N_Y * N_Y * k;
+        double *g = k < o->steps ? o->g + N_Y * k : o->g_end, *total = o->total + N_Y * k;
+        const double *h = k < o->steps ? o->h + square : o->h_end;
+        memcpy(y, o->dx + N_DX * k, sizeof(double) * N_DX);
+        if (k < o->steps) memcpy(y + N_DX, o->du + N_U * k, sizeof(double) * N_U);
+        for (int i = 0; i < n; ++i) {
+            total[i] += length * y[i];
+            g[i] += length * dot(n, h + n * i, y);
+            if (o->curved && k < o->steps)
+                g[i] += length * dot(n, o->bend + square + N_Y * i, y);
+        }
+        for (int i = 0; i < N_I; ++i)
+            if (holds_at(o, k, i))
+                o->c[N_I * k + i] += length * along(o, k, i, y, y + N_DX);
+        for (int i = 0; i < N_DX && k < o->steps; ++i) o->gap[N_DX * k + i] *= 1 - length;
+    }
+    for (int r = 0; r < N_END; ++r)
+        o->e[r] += length * dot(N_DX, o->e_slope + N_DX * r, o->dx + N_DX * o->steps);
+    for (int i = 0; i < N_DX; ++i) o->start[i] *= 1 - length;
+}
+
+/* `most` interior-point steps at the barrier mu on the model, from the first state moved by
+ * `start`; then x, u move by their sum. */
+int ocp_feedback(struct horizon *o, int most)
+{
+    double primal, dual;
+    memset(o->total, 0, sizeof(double) * N_Y * (o->steps + 1));
+    for (int it = 0; it < most; ++it) {
+        double damping = 0.0;
+        while (riccati(o, damping)) {
+            damping = fmax(8 * damping, 1e-4);
+            if (damping > 1e10) return NOT_CONVEX;
+        }
+        slack_steps(o, 0.99, &primal, &dual);
+        move_model(o, primal);
+        move_slacks(o, primal, o->s, o->t);
+        move_multipliers(o, primal, dual);
+        o->length = primal;
+    }
+    for (long k = 0; k <= o->steps; ++k) {
+        memcpy(o->dx + N_DX * k, o->total + N_Y * k, sizeof(double) * N_DX);
+        if (k < o->steps)
+            memcpy(o->du + N_U * k, o->total + N_Y * k + N_DX, sizeof(double) * N_U);
+    }
+    move(o, 1.0, o->x_trial, o->u_trial);
+    memcpy(o->x, o->x_trial, sizeof(double) * N_X * (o->steps + 1));
+    memcpy(o->u, o->u_trial, sizeof(double) * N_U * o->steps);
+    for (long i = 0; i < N_U * o->steps; ++i)
+        if (!isfinite(o->u[i])) return NO_STEP;
+    return GOES_ON;
+}
+
+static void up(double *rows, long width, long from, long to)
+{
+    memmove(rows + width * from, rows + width * (from + 1),
+            sizeof(double) * width * (to - from - 1));
+}
+
+/* One step later: everything moves up a node, and the last one repeats, behind the step of its
+ * state. */
+int ocp_shift(struct horizon *o)
+{
+    const long n = o->steps;
+    up(o->x, N_X, 0, n + 1);
+    up(o->u, N_U, 0, n);
+    up(o->z, o->nz, 0, n);
+    up(o->pi, N_DX, 0, n);
+    up(o->s, N_I, 0, n);
+    up(o->t, N_I, 0, n);
+    up(o->lam, N_I, 0, n);
+    const int failed = solve_step(o, n - 1, o->x + N_X * (n - 1), o->u + N_U * (n - 1));
+    if (!failed) memcpy(o->x + N_X * n, o->arrays[X1], sizeof(double) * N_X);
+    return failed ? STEP_FAILED : GOES_ON;
+}

@@ -1,0 +1,184 @@
+/* Newton's step of the barrier problem by a Riccati recursion: Rao, Wright and Rawlings (1998);
+ * soft rows as in Frison and Diehl (2020). */
+#include "horizon.h"
+
+/* Row i of node k without s, t and lam: c + dc + t + dt = s + ds, with s lam = mu and
+ * t (weight - lam) = mu, leaves lam + dlam = m - stiffness dc. Returns m. */
+static double condense(const struct horizon *o, long k, int i, double *stiffness)
+{
+    const long r = N_I * k + i;
+    const double lam = o->lam[r];
+    double rest = o->c[r] - o->mu / lam, width = o->s[r] / lam;
+    if (is_soft(o, i)) {
+        const double left = o->weight[i] - lam;
+        rest += o->mu / left;
+        width += o->t[r] / left;
+    }
+    *stiffness = 1.0 / width;
+    return lam - rest / width;
+}
+
+/* Inequalities of node k in Hessian G and gradient g over n variables. */
+WIDE static void add_inequalities(const struct horizon *o, long k, int n, double *G, double *g)
+{
+    for (int i = 0; i < N_I; ++i) {
+        double stiffness;
+        if (!holds_at(o, k, i)) continue;
+        const double m = condense(o, k, i, &stiffness);
+        if (i < 2 * N_U) {
+            const int j = N_DX + i % N_U;
+            G[n * j + j] += stiffness;
+            g[j] -= i < N_U ? m : -m;
+            continue;
+        }
+        const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
+        for (int a = 0; a < n; ++a) {
+            if (row[a] == 0.0) continue;
+            g[a] -= row[a] * m;
+            for (int b = 0; b < n; ++b) G[n * a + b] += stiffness * row[a] * row[b];
+        }
+    }
+}
+
+/* P, p of the last node. The end condition e + E dx = delta (nu_next - nu) is a spring of
+ * stiffness 1 / delta, whose force is nu_next. */
+static void last_value(const struct horizon *o, double damping, double *value, double *p)
+{
+    memcpy(value, o->h_end, sizeof(double) * N_DX * N_DX);
+    memcpy(p, o->g_end, sizeof(double) * N_DX);
+    for (int i = 0; i < N_DX; ++i) value[N_DX * i + i] += damping;
+    add_inequalities(o, o->steps, N_DX, value, p);
+    for (int r = 0; r < N_END; ++r) {
+        const double *row = o->e_slope + N_DX * r;
+        const double m = o->nu[r] + o->e[r] / END_REGULARIZATION;
+        for (int i = 0; i < N_DX; ++i) {
+            p[i] += row[i] * m;
+            for (int j = 0; j < N_DX; ++j)
+                value[N_DX * i + j] += row[i] * row[j] / END_REGULARIZATION;
+        }
+    }
+}
+
+/* P, p behind a step of costate pi whose gap has the multiplier's regularization delta:
+ * dx' = y - delta (pi_next - pi) makes P (I + delta P)^-1 of P; 1 where that is not positive. */
+static int regularize(double delta, const double *pi, double *value, double *p)
+{
+    double factor[N_DX * N_DX], change[N_DX];
+    for (int i = 0; i < N_DX * N_DX; ++i) factor[i] = delta * value[i];
+    for (int i = 0; i < N_DX; ++i) factor[(N_DX + 1) * i] += 1.0;
+    if (cholesky(N_DX, factor)) return 1;
+    forward(N_DX, N_DX, factor, value);
+    backward(N_DX, N_DX, factor, value);
+    for (int i = 0; i < N_DX; ++i)
+        for (int j = 0; j < i; ++j)
+            value[N_DX * i + j] = value[N_DX * j + i] =
+                (value[N_DX * i + j] + value[N_DX * j + i]) / 2;
+    for (int i = 0; i < N_DX; ++i) change[i] = delta * (pi[i] - p[i]);
+    times_add(N_DX, N_DX, value, change, p);
+    return 0;
+}
+
+/* One step of the recursion from P, p behind step k, which become those before it; 1 where the
+ * problem is not convex in its inputs. */
+WIDE static int eliminate(struct horizon *o, long k, double damping, double *value, double *p)
+{
+    double PAB[N_DX * N_Y], G[N_Y * N_Y], g[N_Y], L[N_U * N_U + 1];
+    const long square = (long)N_Y * N_Y * k;
+    const double *ab = o->ab + (long)N_DX * N_Y * k;
+    double *K = o->K + (long)N_U * N_DX * k, *feed = o->feed + N_U * k;
+    double *kept = o->value + (long)(N_DX * N_DX + N_DX) * k;
+    if (o->regularization > 0.0 && regularize(o->regularization, o->pi + N_DX * k, value, p))
+        return 1;
+    memcpy(kept, value, sizeof(double) * N_DX * N_DX);
+    memcpy(kept + N_DX * N_DX, p, sizeof(double) * N_DX);
+    /* G = H + [A B]^T P [A B],  g + [A B]^T (P gap + p) */
+    memset(PAB, 0, sizeof PAB);
+    multiply(N_DX, N_DX, N_Y, 0, value, N_DX, 1, ab, PAB);
+    times_add(N_DX, N_DX, kept, o->gap + N_DX * k, p);
+    memcpy(G, o->h + square, sizeof G);
+    for (int i = 0; i < N_Y * N_Y && o->curved; ++i) G[i] += o->bend[square + i];
+    for (int i = 0; i < N_Y; ++i) G[(N_Y + 1) * i] += damping;
+    memcpy(g, o->g + N_Y * k, sizeof g);
+    add_inequalities(o, k, N_Y, G, g);
+    multiply(N_Y, N_DX, N_Y, 1, ab, 1, N_Y, PAB, G);
+    transposed_times_add(N_DX, N_Y, ab, p, g);
+    /* inputs: L L^T = G_uu,  K = L^-T L^-1 G_ux;  P = G_xx - Y^T Y with Y = L^-1 G_ux */
+    for (int i = 0; i < N_U; ++i) {
+        for (int j = 0; j <= i; ++j) L[N_U * i + j] = G[N_Y * (N_DX + j) + N_DX + i];
+        for (int j = 0; j < N_DX; ++j) K[N_DX * i + j] = G[N_Y * j + N_DX + i];
+        feed[i] = g[N_DX + i];
+    }
+    if (cholesky(N_U, L)) return 1;
+    forward(N_U, N_DX, L, K);
+    forward(N_U, 1, L, feed);
+    for (int i = 0; i < N_DX; ++i) {
+        p[i] = g[i];
+        for (int j = i; j < N_DX; ++j) value[N_DX * i + j] = G[N_Y * i + j];
+    }
+    for (int m = 0; m < N_U; ++m)
+        for (int i = 0; i < N_DX; ++i) {
+            const double f = K[N_DX * m + i];
+            for (int j = i; j < N_DX; ++j) value[N_DX * i + j] -= f * K[N_DX * m + j];
+            p[i] -= f * feed[m];
+        }
+    for (int i = 0; i < N_DX; ++i)
+        for (int j = 0; j < i; ++j) value[N_DX * i + j] = value[N_DX * j + i];
+    backward(N_U, N_DX, L, K);
+    backward(N_U, 1, L, feed);
+    return 0;
+}
+
+/* The step: dx, du, gains, costates; 1 where the problem is not convex. */
+INTERNAL int riccati(struct horizon *o, double damping)
+{
+    double value[N_DX * N_DX], p[N_DX];
+    last_value(o, damping, value, p);
+    for (long k = o->steps - 1; k >= 0; --k)
+        if (eliminate(o, k, damping, value, p)) return 1;
+    memcpy(o->dx, o->start, sizeof p);
+    for (long k = 0; k < o->steps; ++k) {
+        double y[N_Y], *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);
+        const double *kept = o->value + (long)(N_DX * N_DX + N_DX) * k;
+        double *pi = o->pi_next + N_DX * k;
+        /* du = -K dx - feed;  dx' = A dx + B du + gap - delta (pi' - pi);  pi' = P dx' + p */
+        memcpy(y, o->dx + N_DX * k, sizeof(double) * N_DX);
+        memcpy(y + N_DX, o->feed + N_U * k, sizeof(double) * N_U);
+        times_add(N_U, N_DX, o->K + (long)N_U * N_DX * k, y, y + N_DX);
+        for (int i = 0; i < N_U; ++i) du[i] = y[N_DX + i] = -y[N_DX + i];
+        memcpy(next, o->gap + N_DX * k, sizeof(double) * N_DX);
+        times_add(N_DX, N_Y, o->ab + (long)N_DX * N_Y * k, y, next);
+        memcpy(pi, kept + N_DX * N_DX, sizeof(double) * N_DX);
+        times_add(N_DX, N_DX, kept, next, pi);
+        for (int i = 0; i < N_DX && o->regularization > 0.0; ++i)
+            next[i] -= o->regularization * (pi[i] - o->pi[N_DX * k + i]);
+    }
+    for (int r = 0; r < N_END; ++r)
+        o->nu_next[r] = o->nu[r] + (o->e[r] + dot(N_DX, o->e_slope + N_DX * r,
+                                                  o->dx + N_DX * o->steps)) /
+                                       END_REGULARIZATION;
+    return 0;
+}
+
+/* ds, dt, dl that belong to dx, du, and the longest steps that keep s, t, lam and weight - lam
+ * above 1 - tau of themselves. */
+INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual)
+{
+    *primal = *dual = 1.0;
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            double stiffness;
+            if (!holds_at(o, k, i)) continue;
+            const double m = condense(o, k, i, &stiffness);
+            const double slope = along(o, k, i, o->dx + N_DX * k, o->du + N_U * k);
+            o->dl[r] = m - stiffness * slope - o->lam[r];
+            o->ds[r] = (o->mu - o->s[r] * o->dl[r]) / o->lam[r] - o->s[r];
+            if (o->ds[r] < 0) *primal = fmin(*primal, -tau * o->s[r] / o->ds[r]);
+            if (o->dl[r] < 0) *dual = fmin(*dual, -tau * o->lam[r] / o->dl[r]);
+            if (!is_soft(o, i)) continue;
+            const double left = o->weight[i] - o->lam[r];
+            o->dt[r] = (o->mu + o->t[r] * o->dl[r]) / left - o->t[r];
+            if (o->dt[r] < 0) *primal = fmin(*primal, -tau * o->t[r] / o->dt[r]);
+            if (o->dl[r] > 0) *dual = fmin(*dual, tau * left / o->dl[r]);
+        }
+}

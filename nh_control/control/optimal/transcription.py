@@ -1,0 +1,226 @@
+"""An optimal control problem as one record of native functions and arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control.constraints import Constraint, Row, rows_of
+from nh_control.control.costs import CompiledCost, Cost, LimitsByName, compile_cost, limit_bounds
+from nh_control.control.optimal.layout import FILTER, Horizon
+from nh_control.discrete.engine import definitions, macros, step_shapes
+from nh_control.discrete.step_routines import StepRoutines
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics.amalgamation import amalgamation
+from nh_control.numerics.compiled import Functions, Native
+
+FOLDER = Path(__file__).parent / "native"
+FILES = ("horizon.c", "riccati.c", "interior_point.c", "real_time.c")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Cost, limits, constraints and end condition of trajectories of `steps` steps of `dsys`, with
+    `curved` second derivatives of steps and constraints or without.
+
+    With a state `end` (nx), `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by
+    default). Raises ValueError for wrong shapes and unknown names.
+    """
+
+    dsys: DiscreteSystem
+    cost: Cost
+    steps: int
+    limits: LimitsByName = field(default_factory=dict)
+    constraints: Sequence[Constraint] = ()
+    end: ArrayLike | None = None
+    fixed: Sequence[str] | None = None
+    curved: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.dsys.nu:
+            raise ValueError(f"{self.dsys}: a system without inputs has nothing to optimize")
+        for what, given in self._given:
+            if given is not None and len(given) != self.steps + 1:
+                raise ValueError(
+                    f"{self.dsys}: {what!r} is over {len(given) - 1} steps, the trajectory has "
+                    f"{self.steps}"
+                )
+
+    @property
+    def _given(self) -> list[tuple[str, np.ndarray | None]]:
+        """Parameters of cost and constraints, with their names."""
+        of_rows = [(c.name, c.parameters) for c in self.constraints]
+        return [("cost", self.cost.parameters), *of_rows]
+
+    @cached_property
+    def symbols(self) -> tuple[ca.SX, ca.SX, list[ca.SX]]:
+        """State, input, and the parameters of a node for cost and constraints."""
+        sizes = (self.cost.n_w, *(c.n_w for c in self.constraints))
+        w = [ca.SX.sym(f"w{i}", n) for i, n in enumerate(sizes)]
+        return ca.SX.sym("x", self.dsys.nx), ca.SX.sym("u", self.dsys.nu), w
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Inequalities beside the limits of inputs."""
+        x, u, w = self.symbols
+        return rows_of(self.dsys, self.limits, self.constraints, x, u, w[1:])
+
+    @cached_property
+    def input_bounds(self) -> np.ndarray:
+        """Lower and upper limits of the inputs, (2, nu)."""
+        return limit_bounds(self.dsys, self.limits)[0][self.dsys.nx :].T
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of all inequalities of a node, in the order of the native solver."""
+        lower, upper = self.input_bounds
+        both = [f"{n} >= {b:g}" for n, b in zip(self.dsys.inputs, lower)]
+        both += [f"{n} <= {b:g}" for n, b in zip(self.dsys.inputs, upper)]
+        return [*both, *(row.name for row in self.rows)]
+
+    @cached_property
+    def parameters(self) -> np.ndarray:
+        """Parameters of all nodes, (N + 1, n)."""
+        given = [values for _, values in self._given if values is not None]
+        return np.hstack([np.zeros((self.steps + 1, 0)), *given])
+
+    @cached_property
+    def compiled_cost(self) -> CompiledCost:
+        """The cost with its derivatives."""
+        return compile_cost(self.dsys, self.cost)
+
+    @cached_property
+    def functions(self) -> Functions:
+        """Functions of rows, end and coordinates, by the names in layout.py."""
+        d, (x, u, w) = self.dsys, self.symbols
+        dx, y, lam = ca.SX.sym("dx", d.ndx), ca.SX.sym("y", d.nx), ca.SX.sym("l", len(self.rows))
+        space, z, all_w = d.state_space, ca.vertcat(dx, u), ca.vertcat(*w)
+
+        def at_rest(*expressions: ca.SX) -> list[ca.SX]:
+            return ca.substitute(list(expressions), [dx], [ca.SX.zeros(d.ndx)])
+
+        turned = ca.jacobian(space.local(x, space.retract(y, dx)), dx)
+        made = [ca.Function("transport", [x, y], at_rest(turned))]
+        moved = space.retract(x, dx)
+        if self.rows:
+            value = ca.vertcat(*(row.value for row in self.rows))
+            varied = ca.substitute(value, x, moved)
+            bend = ca.hessian(ca.dot(lam, varied), z)[0]
+            made += [
+                ca.Function("rows", [x, u, all_w], [value]),
+                ca.Function("row_slopes", [x, u, all_w], at_rest(ca.jacobian(varied, z))),
+                ca.Function("row_curvature", [x, u, all_w, lam], at_rest(bend)),
+            ]
+        if self.n_end:
+            e, nu = self._end_condition(moved), ca.SX.sym("nu", self.n_end)
+            slope, bend = ca.jacobian(e, dx), ca.hessian(ca.dot(nu, e), dx)[0]
+            made += [
+                ca.Function("end", [x], [self._end_condition(x)]),
+                ca.Function("end_derivatives", [x, nu], at_rest(slope, bend)),
+            ]
+        return Functions(f"{d.system.name}_optimal", made)
+
+    @cached_property
+    def n_end(self) -> int:
+        """Rows of the end condition."""
+        if self.end is None:
+            return 0
+        names = self.dsys.state_space.tangent_names
+        unknown = [name for name in self.fixed or () if name not in names]
+        if unknown or np.shape(self.end) != (self.dsys.nx,) or not np.isfinite(self.end).all():
+            raise ValueError(
+                f"{self.dsys}: end must be a finite state of shape ({self.dsys.nx},) with "
+                f"coordinates fixed among {list(names)}, got {self.end}, fixed {self.fixed}"
+            )
+        return len(names) if self.fixed is None else len(self.fixed)
+
+    def _end_condition(self, x: ca.SX) -> ca.SX:
+        local = self.dsys.state_space.local(ca.SX(np.asarray(self.end, dtype=float)), x)
+        names = self.dsys.state_space.tangent_names
+        return local if self.fixed is None else local[[names.index(n) for n in self.fixed]]
+
+    @cached_property
+    def library(self) -> ctypes.PyDLL | None:
+        """The solver for the problem's sizes, None without a compiler."""
+        sizes = {"N_X": self.dsys.nx, "N_DX": self.dsys.ndx, "N_U": self.dsys.nu}
+        sizes |= {"N_NODE": self.parameters.shape[1], "N_ROWS": len(self.rows)}
+        sizes |= {"N_MIXED": sum(row.mixed for row in self.rows), "N_END": self.n_end}
+        given = {"sizes.h": macros(sizes), "definitions.h": definitions(step_shapes(*[0] * 6))}
+        text = "#define INTERNAL static\n" + amalgamation(FILES, given, (FOLDER,))
+        return Native("optimal", (), text, ("-O3",)).library
+
+
+class Transcription:
+    """A problem's record and arrays for the native solver of one thread: `call(name, *numbers)`
+    runs a routine of it, `array(name)` is an array where the solver has it now.
+    """
+
+    def __init__(self, problem: Problem):
+        if problem.library is None:
+            raise OSError(f"{problem.dsys}: the interior point method needs a C compiler")
+        self.problem, self.routines = problem, StepRoutines(problem.dsys, problem.curved)
+        self._library = problem.library
+        self._arrays = {name: np.zeros(shape) for name, shape in _shapes(problem).items()}
+        cost, own = problem.compiled_cost.functions, problem.functions
+        at = {f: cost.address(f) for f in ("stage", "terminal")}
+        at |= {f: cost.address(f) for f in ("stage_derivatives", "terminal_derivatives")}
+        at |= {"transport": own.address("transport")}
+        if problem.rows:
+            at |= {f: own.address(f) for f in ("rows", "row_slopes", "row_curvature")}
+        if problem.n_end:
+            at |= {f: own.address(f) for f in ("end", "end_derivatives")}
+        names = ("step", "linearize", "hessian", "local", "retract")
+        steps = {name: getattr(self.routines, name) for name in names}
+        self.record = Horizon(
+            **steps,
+            **at,
+            **{name: array.ctypes.data for name, array in self._arrays.items()},
+            steps=problem.steps,
+            nz=problem.dsys.method.n_z,
+            curved=problem.curved,
+            reuses=self.routines.takes_solutions,
+            arrays=ctypes.addressof(self.routines.work.list),
+        )
+        self._by_address = {array.ctypes.data: array for array in self._arrays.values()}
+        lower, upper = problem.input_bounds
+        self.array("lower")[:], self.array("upper")[:] = lower, upper
+        self.array("weight")[:] = np.inf
+        self.array("weight")[2 * problem.dsys.nu :] = [row.weight for row in problem.rows]
+        self.array("w")[...] = problem.parameters
+
+    def array(self, name: str) -> np.ndarray:
+        """An array; trials change places with what they replace."""
+        return self._by_address[getattr(self.record, name)]
+
+    def call(self, name: str, *numbers: int) -> int:
+        """The outcome of a routine; raises what Python code raised that it called."""
+        outcome = int(self._library[name](ctypes.byref(self.record), *numbers))
+        self.routines.check()
+        return outcome
+
+
+def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays by the names in layout.py."""
+    d, n, steps, rows = problem.dsys, problem.n_end, problem.steps, len(problem.rows)
+    nx, ndx, nu, nz, nodes = d.nx, d.ndx, d.nu, d.method.n_z, steps + 1
+    ny, ni = ndx + nu, 2 * nu + rows
+    shapes: dict[str, tuple[int, ...]] = {"w": (nodes, problem.parameters.shape[1])}
+    for trial in ("", "_trial"):
+        shapes |= {f"x{trial}": (nodes, nx), f"u{trial}": (steps, nu), f"z{trial}": (steps, nz)}
+        shapes |= {f"y{trial}": (steps, nx), f"s{trial}": (nodes, ni), f"t{trial}": (nodes, ni)}
+    shapes |= {name: (nodes, ni) for name in ("c", "lam", "ds", "dt", "dl")}
+    shapes |= {name: (steps, ndx) for name in ("pi", "pi_next", "gap")}
+    shapes |= {"lower": (nu,), "upper": (nu,), "weight": (ni,), "drift": (ndx,), "start": (ndx,)}
+    shapes |= {"nu": (n,), "nu_next": (n,), "e": (n,), "e_slope": (n, ndx)}
+    shapes |= {"ab": (steps, ndx, ny), "g": (steps, ny), "h": (steps, ny, ny)}
+    shapes |= {"g_end": (ndx,), "h_end": (ndx, ndx), "bend": (steps, ny, ny)}
+    shapes |= {"slopes": (nodes, rows, ny), "dx": (nodes, ndx), "du": (steps, nu)}
+    shapes |= {"K": (steps, nu, ndx), "feed": (steps, nu), "value": (steps, ndx * (ndx + 1))}
+    return shapes | {"total": (nodes, ny), "filter": (FILTER, 2)}

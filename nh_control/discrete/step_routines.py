@@ -1,0 +1,88 @@
+"""A step and its derivatives for native algorithms, on a workspace of their own."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nh_control.discrete.composed import ComposedEngine
+from nh_control.discrete.engine import Engine
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.workspace import Workspace
+from nh_control.numerics import newton
+
+STEP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+LINEARIZE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+HESSIAN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class StepRoutines:
+    """`nh_step`, `nh_linearize` and, for `second` derivatives, `nh_hessian` of a discrete system,
+    and the functions `local` and `retract` of states, as addresses, on the arrays of `work`.
+
+    What a system has no native code for, such as second derivatives of trees and the derivatives
+    of compositions, is called in Python; errors of such calls are raised by `check`, after the
+    native algorithm. `takes_solutions` says whether z and x1 in the arrays are enough for the
+    derivatives, with a step that does nothing.
+    """
+
+    def __init__(self, dsys: DiscreteSystem, second: bool):
+        self._engine, self._error = dsys._engine, list[BaseException]()
+        self.dsys, p = dsys, dsys.parameter_values
+        self.work = Workspace(self._engine.shapes_at(p))
+        self.work.p[:] = p
+        engine, native = self._engine, None
+        if not isinstance(engine, ComposedEngine):
+            native = engine.native_derivatives(second)
+        if native is None:
+            step, linearize = STEP(self._call("step")), LINEARIZE(self._call("linearize"))
+            hessian: Any = HESSIAN(self._call("hessian")) if second else None
+        else:
+            step, linearize, hessian = native
+            if second and hessian is None:
+                hessian = HESSIAN(self._call("hessian"))
+        self.takes_solutions = type(engine) is Engine and native is not None
+        self.local, self.retract = (
+            dsys._code.state.address(name) or 0 for name in ("local", "retract")
+        )
+        self.kept = step, linearize, hessian
+        self.step, self.linearize, self.hessian = map(_address, self.kept)
+
+    def unknowns(self, k: int, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """The unknowns (n_z) of step k from x under u, found from no guess; raises as
+        `DiscreteSystem.step` does, with the number of the step.
+        """
+        work = self.work
+        work.x[:], work.u[:], work.warm[:] = x, u, 0.0
+        if self._engine.step(work) == newton.CONVERGED:
+            return work.z.copy()
+        return self.dsys.unknowns(x, u)
+
+    def check(self) -> None:
+        """Raise what a call from native code raised since the last check."""
+        if self._error:
+            raise self._error.pop()
+
+    def _call(self, name: str) -> Callable[..., int]:
+        def call(*_: Any) -> int:
+            if self._error:
+                return newton.NOT_FINITE
+            try:
+                return int(getattr(self._engine, name)(self.work))
+            except BaseException as error:  # ctypes would drop it
+                self._error.append(error)
+                return newton.NOT_FINITE
+
+        return call
+
+
+def _address(routine: Any) -> int:
+    return 0 if routine is None else ctypes.cast(routine, ctypes.c_void_p).value or 0
+
+
+def has_fast_hessian(dsys: DiscreteSystem) -> bool:
+    """Whether second derivatives of steps are native, without compiling them."""
+    return type(dsys._engine) is Engine

@@ -1,0 +1,390 @@
+"""The native interior point method: it finds IPOPT's optima, converges quadratically, its errors
+are those of the Lagrangian, and it says what cannot be.
+"""
+
+import logging
+import signal
+
+import casadi as ca
+import differences
+import numpy as np
+import pytest
+from interpreting import without_compiler
+from optimal_cases import pushed_ball, wandering
+from random_trees import random_tree
+
+import nh_control as nh
+from nh_control.control.costs import Cost, quadratic_cost
+from nh_control.control.optimal import interior_point
+from nh_control.control.optimal.layout import Outcome
+from nh_control.control.optimal.transcription import Problem, Transcription
+from nh_control.integrators import INTEGRATORS
+from nh_control.numerics import compiled
+from nh_control.systems import cart_pole, pendulum, rolling_disk, satellite, snakeboard
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+
+def resting(dsys, steps, x=None):
+    """A guess that stays at a state."""
+    x = dsys.state_space.origin if x is None else np.asarray(x)
+    return nh.Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.zeros((steps, dsys.nu)))
+
+
+def raising(dsys, steps, x, weight=1.0):
+    """A cost that draws a system to the state x."""
+    wanted = nh.Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.zeros((steps, dsys.nu)))
+    Q = weight * np.eye(dsys.ndx)
+    return quadratic_cost(dsys, wanted, Q, 0.1 * np.eye(dsys.nu))
+
+
+def agree(dsys, cost, guess, **options):
+    """Solve by both programs; returns the interior point's optimum."""
+    found = nh.optimize(dsys, cost, guess, **options)
+    assert found.converged, found.reason
+    reference = nh.collocate(dsys, cost, found.trajectory, barrier_start=1e-9, **options)
+    assert reference.converged, reference.reason
+    assert found.cost == pytest.approx(reference.cost, rel=1e-8)
+    for x, y in zip(found.trajectory.states, reference.trajectory.states):
+        np.testing.assert_allclose(dsys.local(x, y), 0, atol=1e-6)
+    np.testing.assert_allclose(found.trajectory.inputs, reference.trajectory.inputs, atol=1e-5)
+    assert nh.collocate(dsys, cost, guess, **options).cost == pytest.approx(found.cost, rel=1e-6)
+    return found
+
+
+LIMITS = {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}
+
+
+@pytest.mark.parametrize("limits", [None, LIMITS], ids=["free", "limited"])
+def test_its_optimum_is_that_of_ipopt(limits):
+    dsys = nh.midpoint(pendulum(), 0.1)
+    cost = quadratic_cost(
+        dsys, resting(dsys, 30, [1.0, 0.0]), np.diag([100.0, 1.0]), 0.1 * np.eye(1)
+    )
+    found = agree(dsys, cost, resting(dsys, 30), limits=limits)
+    assert max(vars(found.errors).values()) < 1e-8
+    names = {"torque <= 9", "p_theta <= 1.5"} if limits else set()
+    assert set(found.active) == names
+    if limits:
+        (nodes,) = (found.active[name] for name in ["torque <= 9"])
+        np.testing.assert_allclose(found.trajectory.inputs[list(nodes)], 9, atol=1e-6)
+        assert (found.multipliers.inequalities["torque <= 9"][list(nodes)] > 1e-3).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: nh.midpoint(pushed_ball(), 0.05), marks=pytest.mark.slow),
+        lambda: nh.rdp(snakeboard(), 0.1, "cay"),
+    ],
+    ids=["sphere", "snakeboard by rdp"],
+)
+def test_it_finds_the_optima_on_manifolds_from_guesses_that_are_not_feasible(make):
+    dsys = make()
+    desired, begin = (wandering(dsys, 15, np.random.default_rng(seed)) for seed in (4, 5))
+    guess = nh.Trajectory(
+        dsys.h, np.vstack([begin.states[:1], desired.states[1:]]), desired.inputs
+    )
+    cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
+    limits = {dsys.inputs[0]: (-0.2, 0.3)}
+    found = agree(dsys, cost, guess, limits=limits)
+    assert found.active
+    for k, (x, u) in enumerate(zip(found.trajectory.states, found.trajectory.inputs)):
+        there = dsys.local(found.trajectory.states[k + 1], dsys.step(x, u))
+        np.testing.assert_allclose(there, 0, atol=1e-8)
+
+
+def test_constraints_hold_hard_or_at_their_weight():
+    dsys, steps = nh.midpoint(pendulum(), 0.1), 20
+    cost = quadratic_cost(dsys, resting(dsys, steps, [1.0, 0.0]), np.eye(2), 0.01 * np.eye(1))
+    power = nh.Constraint("power", lambda x, u, w: u[0] * x[1], -np.inf, 0.5)
+    height = nh.Constraint(
+        "height", lambda x, u, w: ca.vertcat(ca.sin(x[0]) - w[0], x[1]), -0.7, [0.0, 9.0],
+        parameters=np.full((steps + 1, 1), 0.4),
+    )  # fmt: skip
+    hard = agree(dsys, cost, resting(dsys, steps), constraints=[power, height], tolerance=1e-11)
+    assert set(hard.active) == {"power <= 0.5", "height[0] <= 0"}
+    assert np.sin(hard.trajectory.states[:, 0]).max() == pytest.approx(0.4, abs=1e-7)
+    soft = nh.Constraint("height", lambda x, u, w: ca.sin(x[0]), upper=0.4, weight=0.05)
+    bent = agree(dsys, cost, resting(dsys, steps), constraints=[soft])
+    assert np.sin(bent.trajectory.states[:, 0]).max() > 0.45
+    assert bent.multipliers.inequalities["height <= 0.4"].max() == pytest.approx(0.05, rel=1e-5)
+    dear = nh.Constraint("height", lambda x, u, w: ca.sin(x[0]), upper=0.4, weight=100.0)
+    kept = agree(dsys, cost, resting(dsys, steps), constraints=[dear])
+    assert np.sin(kept.trajectory.states[:, 0]).max() == pytest.approx(0.4, abs=1e-6)
+
+
+def test_an_end_condition_holds_in_the_coordinates_that_are_fixed():
+    dsys, effort = nh.midpoint(pendulum(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
+    for fixed in (None, ["theta"]):
+        found = agree(dsys, effort, resting(dsys, 12), end=[0.4, 0.1], fixed=fixed)
+        off = found.trajectory.states[-1] - [0.4, 0.1]
+        assert abs(off[0]) < 1e-8 and (abs(off[1]) < 1e-8) == (fixed is None)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nh.midpoint(
+            random_tree([0, 1, 0], np.random.default_rng(3)).system,
+            0.02,
+        ),
+        lambda: INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1),
+    ],
+    ids=["tree", "composition"],
+)
+def test_what_has_no_native_derivatives_is_optimized_too(make):
+    """Without second derivatives by Gauss-Newton, and with those from Python."""
+    dsys, rng = make(), np.random.default_rng(1)
+    begin = wandering(dsys, 8, rng, 0.1)
+    goal = dsys.retract(begin.states[0], 0.1 * rng.normal(size=dsys.ndx))
+    cost = raising(dsys, 8, goal)
+    found = [nh.optimize(dsys, cost, begin, hessian=h) for h in ("gauss_newton", "exact")]
+    assert found[0].converged and found[1].converged
+    assert len(found[1].history) <= len(found[0].history)
+    assert found[0].cost == pytest.approx(found[1].cost, rel=1e-9)
+    states = [f.trajectory.states for f in found]
+    np.testing.assert_allclose(states[0], states[1], atol=1e-6)
+
+
+ON = [pendulum, cart_pole, snakeboard, rolling_disk, satellite]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", INTEGRATORS)
+def test_every_integrator_s_steps_are_optimized(name):
+    """On the first system that it takes, to a stationary point of the Lagrangian."""
+    systems = [s for make in ON if INTEGRATORS[name].takes(s := make())]
+    if not systems:
+        pytest.skip("takes none of these systems")
+    system = systems[0]
+    dsys, rng = INTEGRATORS[name].make(system, 0.02), np.random.default_rng(1)
+    begin = resting(dsys, 6)
+    goal = dsys.retract(begin.states[0], 0.1 * rng.normal(size=dsys.ndx))
+    found = nh.optimize(dsys, raising(dsys, 6, goal), begin)
+    assert found.converged, found.reason
+
+
+def errors_at(problem, guess, mu, count):
+    """Errors of the first iterations at a fixed barrier."""
+    native = Transcription(problem)
+    r = native.record
+    r.mu = r.mu_end = mu
+    r.tolerance, r.widest = 0.0, 10.0
+    interior_point.start(native, guess)
+    errors = []
+    for _ in range(count):
+        outcome = native.call("ocp_iterate")
+        products = native.array("s") * native.array("lam")
+        central = np.abs(products[products > 0] - mu).max()
+        errors.append(max(r.stationarity, r.violation, central))
+        if outcome != Outcome.GOES_ON:
+            break
+    return np.array(errors)
+
+
+def test_it_converges_quadratically_at_a_fixed_barrier():
+    dsys = nh.midpoint(pushed_ball(), 0.05)
+    begin = wandering(dsys, 20, np.random.default_rng(1))
+    cost = raising(dsys, 20, dsys.retract(begin.states[0], np.array([0.9, -0.5, 0.0, 0.0])))
+    limits = {"force_x": (-0.4, 0.4)}
+    exact, gauss = (
+        errors_at(Problem(dsys, cost, 20, limits, curved=curved), begin, 1e-3, 20)
+        for curved in (True, False)
+    )
+    last = int(np.flatnonzero(exact < 1e-11)[0])
+    near = exact[last - 3 : last + 1]
+    assert (near[1:] <= 50 * near[:-1] ** 1.8).all(), exact
+    assert gauss[last] > 1e-4  # whose error shrinks by a constant factor
+
+
+def test_its_errors_are_those_of_the_lagrangian():
+    """The gradient by central differences along every coordinate, on a manifold, where nothing has
+    converged yet, and complementarity and violation by their definitions.
+    """
+    dsys = nh.midpoint(pushed_ball(), 0.05)
+    begin = wandering(dsys, 6, np.random.default_rng(1))
+    far = dsys.retract(begin.states[0], np.array([0.5, -0.3, 0.1, 0.0]))
+    cost, limits = raising(dsys, 6, far), {"force_x": (-0.4, 0.4)}
+    high = nh.Constraint("high", lambda x, u, w: x[2] + 0.1 * u[1] * x[0], lower=-0.2)
+    options = dict(limits=limits, constraints=[high], end=far)
+    found = nh.optimize(dsys, cost, begin, max_iterations=4, **options)
+    assert not found.converged and found.errors.stationarity > 1e-6
+    m, total = found.multipliers, nh.control.costs.compile_cost(dsys, cost)
+    states, inputs = found.trajectory.states, found.trajectory.inputs
+
+    def lagrangian(states, inputs):
+        value = total(states, inputs) + m.end @ dsys.local(far, states[-1])
+        for k, (x, u) in enumerate(zip(states, inputs)):
+            value += m.costates[k] @ dsys.local(states[k + 1], dsys.step(x, u))
+            value -= m.inequalities["force_x >= -0.4"][k] * (u[0] + 0.4)
+            value -= m.inequalities["force_x <= 0.4"][k] * (0.4 - u[0])
+            row = x[2] + 0.1 * u[1] * x[0] + 0.2
+            value -= m.inequalities["high >= -0.2"][k] * row
+        return value
+
+    slopes = []
+    for k in range(7):
+        for i in range(dsys.ndx if k else 0):
+            d = np.eye(dsys.ndx)[i]
+
+            def moved(t, k=k, d=d):
+                changed = states.copy()
+                changed[k] = dsys.retract(states[k], t * d)
+                return lagrangian(changed, inputs)
+
+            slopes.append(differences.derivative(moved, 1e-3))
+        for j in range(dsys.nu if k < 6 else 0):
+
+            def pushed(t, k=k, j=j):
+                changed = inputs.copy()
+                changed[k, j] += t
+                return lagrangian(states, changed)
+
+            slopes.append(differences.derivative(pushed, 1e-3))
+    assert np.abs(slopes).max() == pytest.approx(found.errors.stationarity, rel=1e-6, abs=1e-9)
+    products = [(m.slacks[n] * m.inequalities[n]).max() for n in m.slacks]
+    assert max(products) == pytest.approx(found.errors.complementarity, rel=1e-12)
+
+
+def test_a_warm_start_takes_fewer_iterations_to_the_same_optimum():
+    dsys = nh.midpoint(pendulum(), 0.1)
+    cost = quadratic_cost(
+        dsys, resting(dsys, 30, [1.0, 0.0]), np.diag([100.0, 1.0]), 0.1 * np.eye(1)
+    )
+    first = nh.optimize(dsys, cost, resting(dsys, 30), limits=LIMITS)
+    again = nh.optimize(dsys, cost, first.trajectory, limits=LIMITS, warm_start=first)
+    assert again.converged and len(again.history) < len(first.history) / 2
+    assert again.cost == pytest.approx(first.cost, rel=1e-9)
+
+
+def test_what_cannot_be_met_is_named():
+    dsys = nh.midpoint(pendulum(), 0.1)
+    effort = Cost(lambda x, u, w: ca.sumsqr(u))
+    falling = dsys.simulate([0.4, 0.0], np.zeros((8, 1)))
+    for name, options in (
+        ("'theta >= 0.35' cannot", dict(limits={"theta": (0.35, 0.5), "torque": (-0.1, 0.1)})),
+        ("end condition cannot", dict(end=[np.pi, 0.0], limits={"torque": (-0.1, 0.1)})),
+        (
+            "'high >= 0.3' cannot",
+            dict(
+                limits={"torque": (-0.1, 0.1)},
+                constraints=[nh.Constraint("high", lambda x, u, w: ca.sin(x[0]), lower=0.3)],
+            ),
+        ),
+    ):
+        result = nh.optimize(dsys, effort, falling, max_iterations=100, **options)
+        assert not result.converged and name in result.reason, result.reason
+
+
+def test_an_interruption_gives_the_last_iterate():
+    dsys = nh.midpoint(pendulum(), 0.1)
+    cost = quadratic_cost(
+        dsys, resting(dsys, 30, [1.0, 0.0]), np.diag([100.0, 1.0]), 0.1 * np.eye(1)
+    )
+
+    def interrupt(iteration):
+        if iteration.number == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    found = nh.optimize(dsys, cost, resting(dsys, 30), limits=LIMITS, monitor=interrupt)
+    assert not found.converged and found.reason.startswith("interrupted")
+    assert len(found.history) == 6 and np.isfinite(found.trajectory.states).all()
+
+
+def test_errors_of_python_in_native_code_are_not_lost():
+    dsys = INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1)
+    native = Transcription(Problem(dsys, Cost(lambda x, u, w: ca.sumsqr(u)), 4))
+
+    def broken(work):
+        raise KeyboardInterrupt
+
+    native.routines._engine = type("Broken", (), {"step": staticmethod(broken)})
+    with pytest.raises(KeyboardInterrupt):
+        native.call("ocp_start", 0)
+
+
+def test_without_a_compiler_ipopt_solves_it_and_the_log_says_so(caplog):
+    caplog.set_level(logging.WARNING)
+    cost_of = lambda d: raising(d, 5, [0.3, 0.0])  # noqa: E731
+    dsys = nh.midpoint(pendulum(), 0.1)
+    native = nh.optimize(dsys, cost_of(dsys), resting(dsys, 5), limits={"torque": (-0.5, 0.5)})
+    assert "IPOPT" not in caplog.text
+    with without_compiler():
+        dsys = nh.midpoint(pendulum(), 0.1)
+        found = nh.optimize(dsys, cost_of(dsys), resting(dsys, 5), limits={"torque": (-0.5, 0.5)})
+    assert "IPOPT solves the problem" in caplog.text and found.reason.startswith("IPOPT")
+    assert found.cost == pytest.approx(native.cost, rel=1e-7)
+
+
+def test_wrong_problems_are_refused():
+    dsys, rest = nh.midpoint(pendulum(), 0.1), resting(nh.midpoint(pendulum(), 0.1), 5)
+    effort = Cost(lambda x, u, w: ca.sumsqr(u))
+    wide = nh.Constraint("wide", lambda x, u, w: ca.horzcat(x[0], x[1]), lower=0)
+    many = nh.Constraint("many", lambda x, u, w: x, lower=[0, 0, 0])
+    root = nh.Constraint("root", lambda x, u, w: ca.sqrt(x[0] - 1), lower=0)
+    long = nh.Constraint("long", lambda x, u, w: x[0] - w, 0, parameters=np.zeros((9, 1)))
+    for text, arguments, options in (
+        ("has 3 states", (effort, nh.Trajectory(0.1, np.zeros((6, 3)), np.zeros((5, 1)))), {}),
+        ("weights Q and R are for the methods", (effort, rest, np.eye(2), np.eye(1)), {}),
+        ("needs the weights Q and R", (effort, rest), {"method": "newton"}),
+        (
+            "constraints and end are for",
+            (effort, rest, np.eye(2), np.eye(1), "newton"),
+            {"end": [0, 0]},
+        ),
+        ("unknown method 'ddp'", (effort, rest), {"method": "ddp"}),
+        ("unknown hessian 'none'", (effort, rest), {"hessian": "none"}),
+        ("no state or input 'phi'", (effort, rest), {"limits": {"phi": (0, 1)}}),
+        ("end must be a finite state", (effort, rest), {"end": [0.0]}),
+        ("'wide' must be one expression or a column", (effort, rest), {"constraints": [wide]}),
+        ("'many' has 2 rows", (effort, rest), {"constraints": [many]}),
+        ("'root >= 0' is not finite at node 1", (effort, rest), {"constraints": [root]}),
+        ("two constraints have one name", (effort, rest), {"constraints": [root, root]}),
+        ("'long' is over 8 steps", (effort, rest), {"constraints": [long]}),
+        ("cost is not finite at node 0", (Cost(lambda x, u, w: ca.log(x[0])), rest), {}),
+        (
+            "'cost' is over 2 steps",
+            (Cost(lambda x, u, w: w, parameters=np.zeros((3, 1))), rest),
+            {},
+        ),
+    ):
+        with pytest.raises(ValueError, match=text):
+            nh.optimize(dsys, *arguments, **options)
+    for text, options in (
+        ("lower < upper", {"lower": 1.0, "upper": 1.0}),
+        ("give a finite lower or upper", {}),
+        ("weight must be positive", {"lower": 0.0, "weight": 0.0}),
+        ("parameters must be finite", {"lower": 0.0, "parameters": np.zeros(3)}),
+    ):
+        with pytest.raises(ValueError, match=text):
+            nh.Constraint("c", lambda x, u, w: x, **options)
+
+
+def swings(dsys, goal, steps, limits, wait=0.0):
+    """Ten guesses of random inputs, how many reach the goal, and the iterations."""
+    final = np.diag([500.0] * (dsys.ndx // 2) + [50.0] * (dsys.ndx // 2))
+    Q, R = dsys.h * np.diag(np.repeat([0.1, 0.01], dsys.ndx // 2)), dsys.h * 0.1 * np.eye(dsys.nu)
+    cost = quadratic_cost(dsys, resting(dsys, steps, goal), Q, R, final)
+    reached, iterations = 0, []
+    for seed in range(10):
+        inputs = 0.5 * np.random.default_rng(seed).normal(size=(steps, dsys.nu))
+        guess = dsys.simulate(np.zeros(dsys.nx), inputs)
+        found = nh.optimize(dsys, cost, guess, limits=limits, tolerance=1e-6)
+        end = dsys.local(goal, found.trajectory.states[-1])
+        reached += found.converged and np.abs(end).max() < 0.1
+        iterations.append(len(found.history))
+    return reached, iterations
+
+
+def test_the_pendulum_swings_up_within_limits_from_ten_guesses():
+    dsys = nh.midpoint(pendulum(), 0.05)
+    reached, iterations = swings(dsys, [np.pi, 0.0], 100, {"torque": (-5.0, 5.0)})
+    assert reached == 10 and max(iterations) < 100
+
+
+def test_the_cart_pole_swings_up_within_limits_from_ten_guesses():
+    dsys = nh.midpoint(cart_pole(), 0.03)
+    goal = [0.0, np.pi, 0.0, 0.0]
+    reached, iterations = swings(dsys, goal, 100, {dsys.inputs[0]: (-9.0, 9.0)})
+    assert reached == 10 and max(iterations) < 100
