@@ -24,6 +24,9 @@ for variable, folder in (
     ("MPLCONFIGDIR", "matplotlib"),
 ):
     os.environ[variable] = os.environ.get(variable) or str(SCRATCH / folder)
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    # the processes that tests start share bytecode, too: without it each compiles all it imports
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(SCRATCH / "bytecode"))
 settings.register_profile("nh_control", deadline=None, derandomize=True, database=None)
 settings.load_profile("nh_control")
 

@@ -80,6 +80,8 @@ def linearize_along(
     for k, (x, u) in enumerate(zip(trajectory.states, trajectory.inputs)):
         lin = dsys.linearize(x, u)
         a[k], b[k] = lin
+        if gap == np.inf or np.array_equal(lin.x1, trajectory.states[k + 1]):
+            continue
         miss = np.abs(dsys.local(lin.x1, trajectory.states[k + 1])).max()
         if miss > gap:
             raise ValueError(

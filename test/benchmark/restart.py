@@ -3,7 +3,8 @@ of the tracker.
 
 Prints percentiles of the wall time from the start of a new tracker to its first command over DDS,
 and of its processor time until then. The trackers of other checkouts alternate with this one's, so
-that all run on the same machine with the same plant.
+that all run on the same machine with the same plant. The first tracker of a checkout, which is not
+counted, compiles the functions of the model and the bytecode of the modules.
 
     python test/benchmark/restart.py [RESTARTS [CHECKOUT...]]
 """
@@ -77,6 +78,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         os.chdir(folder)  # else `python -m` takes the package from here
         nodes = Nodes(domain, Path(folder))
+        if nodes.environment.pop("PYTHONDONTWRITEBYTECODE", None):
+            nodes.environment.setdefault("PYTHONPYCACHEPREFIX", f"{folder}/bytecode")
         try:
             found = measured(nodes, restarts, checkouts)
         finally:

@@ -28,7 +28,7 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
 
 QUEUE = 10
-PATH_POSES = 300
+PATH_POSES = 500
 """Poses, at most, of the path of a leg: it is sent while the reference is tracked."""
 
 
@@ -161,7 +161,7 @@ class GoalInterface:
 
         def leg(k: int) -> ReferenceLeg:
             planned = self._sequence.leg(k).next(k, lambda guidance, step: plan(guidance, step, k))
-            self._path = self._paths.message(planned.tracker.reference, k, PATH_POSES)
+            self._path = self._paths.message(planned.tracker.reference, k)
             return planned
 
         self._replanner.request(what, leg)
@@ -204,13 +204,11 @@ class PathPublisher:
         self._codec.place(self._model.dsys.configuration(x), pose)
         return pose
 
-    def message(self, reference: Trajectory, start: int = 0, poses: int = 0) -> Path:
-        """The path of a reference that begins at step `start`, with about `poses` poses (0: one at
-        every step).
-        """
+    def message(self, reference: Trajectory, start: int = 0, poses: int = PATH_POSES) -> Path:
+        """The path of a reference that begins at step `start`, with at most `poses` + 1 poses."""
         path = Path()
         path.header.frame_id = self.body.parent
-        stride = ceil((len(reference) + 1) / poses) if poses else 1
+        stride = ceil((len(reference) + 1) / poses)
         for k in sorted({*range(0, len(reference) + 1, stride), len(reference)}):
             pose = PoseStamped(pose=self.pose(reference.states[k]))
             pose.header.frame_id = self.body.parent
