@@ -39,21 +39,29 @@ class NodeProcess:
 
     def kill(self) -> None:
         """End without warning, and remove the shared memory that Fast DDS then leaves behind."""
+        shared = self.shared_memory()
+        self.process.kill()
+        self.process.wait()
+        for file in shared:
+            file.unlink(missing_ok=True)
+
+    def shared_memory(self) -> list[Path]:
+        """Files of the shared memory that Fast DDS has for a running node."""
         links = (
             Path(f"/proc/{self.process.pid}/fd").iterdir() if self.process.poll() is None else ()
         )
         locks = [
-            target
+            Path(target)
             for link in links
             if (target := os.path.realpath(link)).startswith("/dev/shm/")
             and target.endswith("_el")
         ]
-        self.process.kill()
-        self.process.wait()
-        for lock in map(Path, locks):
-            name = lock.name.removesuffix("_el")
-            for file in (lock, lock.with_name(name), lock.with_name(f"sem.{name}_mutex")):
-                file.unlink(missing_ok=True)
+        names = [(lock, lock.name.removesuffix("_el")) for lock in locks]
+        return [
+            file
+            for lock, name in names
+            for file in (lock, lock.with_name(name), lock.with_name(f"sem.{name}_mutex"))
+        ]
 
     def wait(self, timeout_s: float = 60.0) -> int:
         """Wait for the end; returns the exit code."""
