@@ -121,12 +121,14 @@ setup(
         ],
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
+        "xacro": ["xacro"],  # load_urdf of xacro files
         "urdf-test": [
             "pin",
             "airo-models",
             "cookie-description",
             "jvrc-description",
             "upkie-description",
+            "xacro",
         ],  # robots, and Pinocchio to check them against
         "test": [*PLOT, "hypothesis", "mpmath", "pytest", "pytest-xdist"],
         "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.command.replay_run import add_recording, measured, readable, stored_run
-from nh_control.command.usage import UsageError
+from nh_control.command.usage import PROGRAM, UsageError
 
 if TYPE_CHECKING:
     from nh_control.control.identification import Identification, MotionSegment
@@ -80,14 +81,20 @@ def _of_run(args: Namespace, run: Run) -> list[MotionSegment]:
     from nh_control.control.input_history import NANOSECONDS
     from nh_control.runs import recording, stored
 
-    e = run.experiment
-    recorded = recording.read(stored.recording(Path(args.run)), e.scenario, e.model)
-    known, h = np.array(recorded.known), e.model.h
+    e, h = run.experiment, run.experiment.model.h
+    measured = recording.read_measured(stored.recording(Path(args.run)), e.scenario, e.model)
+    if run.faults:
+        print(
+            f"{PROGRAM}: {args.run} had simulated faults ({', '.join(run.faults)}): the measured "
+            f"states and the commands are used, as of a robot",
+            file=sys.stderr,
+        )
     inputs: list[Inputs] = [
-        [(u, h) for u in recorded.inputs[first:last]] for first, last in zip(known, known[1:])
+        [(u, h) for u in measured.commands[first:last]]
+        for first, last in zip(measured.steps, measured.steps[1:])
     ]
-    times = np.round(known * h * NANOSECONDS).astype(np.int64)
-    return segments(e.model, times, recorded.q[known], inputs, args.segment)
+    times = np.round(measured.steps * h * NANOSECONDS).astype(np.int64)
+    return segments(e.model, times, measured.q, inputs, args.segment)
 
 
 def of_robot(

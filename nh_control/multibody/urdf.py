@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from xml.etree.ElementTree import Element
 
 import numpy as np
-from transforms3d.euler import euler2mat
 
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointDamper, JointInput
@@ -29,6 +27,15 @@ from nh_control.multibody.frames import (
     revolute,
 )
 from nh_control.multibody.model import Multibody
+from nh_control.multibody.urdf_elements import (
+    attribute,
+    number,
+    origin_of,
+    required_child,
+    vector,
+)
+from nh_control.multibody.urdf_source import UrdfError as UrdfError
+from nh_control.multibody.urdf_source import robot_element
 from nh_control.numerics.expressions import Vector
 
 log = logging.getLogger(__name__)
@@ -46,12 +53,6 @@ SCALAR = ("revolute", "continuous", "prismatic")
 WITH_AXIS = (*SCALAR, "planar")
 
 
-class UrdfError(ValueError):
-    """A URDF that cannot be made into a model; the message names the element, what was expected
-    and what was got.
-    """
-
-
 def load_urdf(
     source: str | Path,
     base: str = "fixed",
@@ -60,29 +61,29 @@ def load_urdf(
     gravity: Vector = (0.0, 0.0, -9.81),
     space: str = "SE3",
 ) -> Multibody:
-    """Model of a URDF, given as a path or as text: the frames are named after the links, the
-    coordinates after the joints.
+    """Model of a URDF, given as a path, as `package://PACKAGE/path` or as text: the frames are
+    named after the links, the coordinates after the joints. xacro files need the package `xacro`.
 
     `base` is "fixed" (the root link is at the world's origin) or "floating" (the pose of the root
     link is a configuration, named after the link, on the `space` "SE3" or "SO3xR3"; steps of
     falling robots are more accurate on "SO3xR3"). Inputs are the efforts of the joints in
     `actuated`, within their effort limits; by default all joints with one coordinate are actuated,
     except mimics and joints with an effort limit of 0. Damping acts; friction does not (a warning
-    says so). Ranges and speeds are read into the frames' `limits`; meshes are not loaded. With
-    `strict` an inertia tensor that no body can have is an error, otherwise a warning. Raises
-    UrdfError for a text that is not a URDF and for elements that are not supported, OSError for a
-    file that cannot be read.
+    says so). A joint that carries no mass at all is fixed, and a mass without inertia is a point
+    mass (warnings say so). Ranges and speeds are read into the frames' `limits`; meshes are not
+    loaded. With `strict` an inertia tensor that no body can have is an error, otherwise a warning.
+    Raises UrdfError for a text that is not a URDF and for elements that are not supported, OSError
+    for a file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
-    text = str(source)
-    robot = _parse(
-        text if text.lstrip().startswith("<") else Path(source).read_text(encoding="utf-8")
-    )
-    name = _attribute(robot, "name", "robot")
+    robot = robot_element(source)
+    name = attribute(robot, "name", "robot")
     try:
         links = _links(robot)
+        bodies = {link: list(_bodies(link, links[link], strict)) for link in links}
         root, joints = _sorted(links, [_Joint.read(element) for element in robot.findall("joint")])
+        joints = _without_idle(joints, bodies)
         if root == WORLD and base == "floating":
             raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
         root_frame = floating(root, space=space) if base == "floating" else fixed(root)
@@ -90,7 +91,7 @@ def load_urdf(
         return Multibody(
             name=re.sub(r"\W", "_", name),
             frames=[*roots, *(joint.frame() for joint in joints)],
-            bodies=[body for link in links for body in _bodies(link, links[link], strict)],
+            bodies=[body for on_link in bodies.values() for body in on_link],
             elements=[damper for joint in joints for damper in joint.dampers()],
             inputs=_inputs(joints, actuated),
             gravity=gravity,
@@ -117,21 +118,22 @@ class _Joint:
 
     @staticmethod
     def read(element: Element) -> _Joint:
-        name = _attribute(element, "name", "a joint")
+        name = attribute(element, "name", "a joint")
         where = f"joint {name!r}"
-        kind = _attribute(element, "type", where)
+        kind = attribute(element, "type", where)
         if kind not in MAKERS:
             raise UrdfError(
                 f"{where}: unsupported type {kind!r}, supported are {', '.join(MAKERS)}"
             )
         parent, child = (
-            _attribute(_child(element, tag, where), "link", where) for tag in ("parent", "child")
+            attribute(required_child(element, tag, where), "link", where)
+            for tag in ("parent", "child")
         )
         axis = element.find("axis")
         limits, effort = _limits(element, kind, where)
         dynamics = element.find("dynamics")
         damping, friction = (
-            0.0 if dynamics is None else _number(dynamics, key, where, "0")
+            0.0 if dynamics is None else number(dynamics, key, where, "0")
             for key in ("damping", "friction")
         )
         if friction and kind in SCALAR:
@@ -141,8 +143,8 @@ class _Joint:
             kind,
             parent,
             child,
-            *_origin(element, where),
-            _vector(axis, "xyz", where, "1 0 0"),
+            *origin_of(element, where),
+            vector(axis, "xyz", where, "1 0 0"),
             limits,
             effort,
             damping,
@@ -179,32 +181,10 @@ class _Joint:
             yield JointDamper(followed, ratio**2 * self.damping)
 
 
-def _parse(text: str) -> Element:
-    """The robot element. Namespace prefixes need not be declared, because many URDFs with
-    extensions do not declare them.
-    """
-    builder, parser = TreeBuilder(), expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
-        builder.start,
-        builder.end,
-        builder.data,
-    )
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise UrdfError(f"the URDF is not well-formed XML: {error}") from error
-    robot = builder.close()
-    if robot.tag != "robot":
-        raise UrdfError(f"a URDF has the root element <robot>, got <{robot.tag}>")
-    if any(element.tag.startswith("xacro:") for element in robot.iter()):
-        raise UrdfError("the file has xacro elements: run xacro on it first and load its output")
-    return robot
-
-
 def _links(robot: Element) -> dict[str, Element]:
     links: dict[str, Element] = {}
     for element in robot.findall("link"):
-        name = _attribute(element, "name", "a link")
+        name = attribute(element, "name", "a link")
         if name in links:
             raise UrdfError(f"two links are named {name!r}")
         links[name] = element
@@ -242,18 +222,42 @@ def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, l
     return roots[0], ordered
 
 
+def _without_idle(joints: list[_Joint], bodies: dict[str, list[Body]]) -> list[_Joint]:
+    """The joints, with those fixed that carry no mass and that no other joint follows: nothing
+    says how they would move.
+    """
+    carried = {link for link, on_link in bodies.items() if on_link}
+    for joint in reversed(joints):  # children come after their parents
+        carried |= {joint.parent} if joint.child in carried else set()
+    followed = {joint.mimic.coordinate for joint in joints if joint.mimic}
+    idle = {
+        joint.name
+        for joint in joints
+        if joint.kind != "fixed" and joint.child not in carried and joint.name not in followed
+    }
+    if idle:
+        log.warning("the joints %s carry no mass and are fixed at 0", sorted(idle))
+    return [replace(j, kind="fixed", mimic=None) if j.name in idle else j for j in joints]
+
+
 def _bodies(link: str, element: Element, strict: bool) -> Iterator[Body]:
     """The body of a link; a link without mass has none."""
     inertial = element.find("inertial")
     if inertial is None or link == WORLD:
         return
-    where = f"link {link!r}"
-    mass = _number(_child(inertial, "mass", where), "value", where)
-    tensor = _child(inertial, "inertia", where)
-    inertia = np.array([[_number(tensor, key, where) for key in row] for row in INERTIA])
+    where, tensor = f"link {link!r}", inertial.find("inertia")
+    if inertial.find("mass") is None and tensor is None:
+        log.warning("%s: <inertial> without <mass> and <inertia>: the link has no mass", where)
+        return
+    mass = number(required_child(inertial, "mass", where), "value", where)
+    inertia = np.zeros((3, 3))
+    if tensor is None:
+        log.warning("%s: <inertial> without <inertia>: %g kg are a point mass", where, mass)
+    else:
+        inertia[:] = [[number(tensor, key, where) for key in row] for row in INERTIA]
     if mass == 0 and not inertia.any():
         return
-    center, rotation = _origin(inertial, where)
+    center, rotation = origin_of(inertial, where)
     body = partial(
         Body, link, mass, center, rotation @ inertia @ rotation.T if inertia.any() else None
     )
@@ -296,12 +300,12 @@ def _limits(element: Element, kind: str, where: str) -> tuple[Limits, float]:
     lower, upper = (
         (-np.inf, np.inf)
         if kind == "continuous"
-        else (_number(limit, key, where, "0") for key in ("lower", "upper"))
+        else (number(limit, key, where, "0") for key in ("lower", "upper"))
     )
-    effort = _number(limit, "effort", where, "inf")
+    effort = number(limit, "effort", where, "inf")
     if effort < 0:
         raise UrdfError(f"{where}: the effort limit must not be negative, got {effort:g}")
-    return Limits(lower, upper, _number(limit, "velocity", where, "inf")), effort
+    return Limits(lower, upper, number(limit, "velocity", where, "inf")), effort
 
 
 def _mimic(element: Element, kind: str, where: str) -> Mimic | None:
@@ -311,49 +315,7 @@ def _mimic(element: Element, kind: str, where: str) -> Mimic | None:
     if kind not in SCALAR:
         raise UrdfError(f"{where}: a {kind} joint cannot mimic another")
     return Mimic(
-        _attribute(mimic, "joint", where),
-        _number(mimic, "multiplier", where, "1"),
-        _number(mimic, "offset", where, "0"),
+        attribute(mimic, "joint", where),
+        number(mimic, "multiplier", where, "1"),
+        number(mimic, "offset", where, "0"),
     )
-
-
-def _origin(element: Element, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Position (3) and rotation matrix (3, 3) of an element's origin."""
-    origin = element.find("origin")
-    return _vector(origin, "xyz", where, "0 0 0"), euler2mat(
-        *_vector(origin, "rpy", where, "0 0 0"), axes="sxyz"
-    )
-
-
-def _child(element: Element, tag: str, where: str) -> Element:
-    child = element.find(tag)
-    if child is None:
-        raise UrdfError(f"{where}: expected an element <{tag}> in <{element.tag}>, got none")
-    return child
-
-
-def _attribute(element: Element, key: str, where: str) -> str:
-    value = element.get(key)
-    if not value:
-        raise UrdfError(f"{where}: expected an attribute {key!r} of <{element.tag}>, got none")
-    return value
-
-
-def _number(element: Element, key: str, where: str, default: str = "") -> float:
-    (value,) = _floats(element.get(key) or default, 1, f"{where}: <{element.tag} {key}>")
-    return value
-
-
-def _vector(element: Element | None, key: str, where: str, default: str) -> np.ndarray:
-    text = default if element is None else element.get(key) or default
-    return np.array(_floats(text, 3, f"{where}: {key}"))
-
-
-def _floats(text: str, n: int, where: str) -> list[float]:
-    try:
-        values = [float(part) for part in text.split()]
-    except ValueError:
-        values = []
-    if len(values) != n or np.isnan(values).any():
-        raise UrdfError(f"{where} must be {n} number{'s' * (n > 1)}, got {text!r}")
-    return values

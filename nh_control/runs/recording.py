@@ -53,19 +53,46 @@ class Recording:
     held: int
 
 
+@dataclass(frozen=True)
+class MeasuredRun:
+    """The configurations q (n, nq) that were measured, faults of sensors included, at the steps
+    (n) of a run, and its commands (N, nu).
+    """
+
+    steps: np.ndarray
+    q: np.ndarray
+    commands: np.ndarray
+
+
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
-    """Read the last run in a rosbag2 folder; raises RecordingError."""
+    """Read the last run in a rosbag2 folder, its true states where they were recorded beside the
+    measured ones; raises RecordingError.
+    """
+    return _collected(folder, scenario, model, measured=False).recording(folder)
+
+
+def read_measured(folder: Path, scenario: Scenario, model: DiscreteSystem) -> MeasuredRun:
+    """Read what was measured in the last run in a rosbag2 folder; raises RecordingError."""
+    return _collected(folder, scenario, model, measured=True).measured(folder)
+
+
+def _collected(folder: Path, scenario: Scenario, model: DiscreteSystem, measured: bool) -> _Reader:
     reader, states = _Reader(scenario, model), topics.states(scenario)
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:
-            names = chosen(_true_where_recorded(bag.connections, states), reader.topics)
+            kept = (
+                [one for one in bag.connections if topics.TRUTH not in one.topic]
+                if measured
+                else _true_where_recorded(bag.connections, states)
+            )
+            names = chosen(kept, reader.topics)
             for connection, received_ns, data in bag.messages():
                 if connection.topic in names:
                     handle = reader.topics[names[connection.topic]]
                     handle(bag.deserialize(data, connection.msgtype), received_ns)
     except (AnyReaderError, OSError) as error:
         raise RecordingError(f"{folder}: {error}") from error
-    return reader.recording(folder)
+    return reader
 
 
 def _true_where_recorded(connections: Iterable[Any], states: Collection[str]) -> list[Any]:
@@ -149,25 +176,10 @@ class _Reader:
 
     def recording(self, folder: Path) -> Recording:
         """What was collected; nodes between recorded ones are interpolated, inputs held."""
-        last = min(run for run, _ in self._runs.values())
-        nodes = {
-            k: node
-            for (run, k), node in self._nodes.items()
-            if run == last and node.topics == set(self._states)
-        }
-        known = sorted(nodes)
-        if len(known) < 2 or known[0] != 0:
-            raise RecordingError(
-                f"{folder}: no run, it has the states of {len(known)} steps, the first one "
-                f"{known[0] if known else 'none'}"
-            )
-        q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
-        if (i := self._decoder.heading) is not None:
-            q[:, i] = np.unwrap(q[:, i])
-        steps = np.arange(known[-1] + 1)
-        inputs, held = np.zeros((known[-1], self._model.nu)), [0.0] * self._model.nu
-        for k in steps[:-1]:
-            inputs[k] = held = self._commands.get(int(k), held)
+        nodes, known, q, v = self._last_run(folder)
+        if known[0] != 0:
+            raise RecordingError(f"{folder}: no run from its start, the first one is {known[0]}")
+        steps, inputs = np.arange(known[-1] + 1), self._inputs(known[-1])
         wall_s = (nodes[known[-1]].received_ns - nodes[known[1]].received_ns) / NANOSECONDS
         v = np.column_stack([np.interp(steps, known, column) for column in v.T])
         return Recording(
@@ -180,6 +192,39 @@ class _Reader:
             tuple(known),
             len([k for k in range(known[-1]) if k not in self._commands]),
         )
+
+    def measured(self, folder: Path) -> MeasuredRun:
+        """What was collected, without what was lost."""
+        _, known, q, _ = self._last_run(folder)
+        return MeasuredRun(np.array(known), q, self._inputs(known[-1]))
+
+    def _last_run(
+        self, folder: Path
+    ) -> tuple[dict[int, _Node], list[int], np.ndarray, np.ndarray]:
+        """Nodes by step, the steps of all complete states, their configurations and velocities."""
+        last = min(run for run, _ in self._runs.values())
+        nodes = {
+            k: node
+            for (run, k), node in self._nodes.items()
+            if run == last and node.topics == set(self._states)
+        }
+        known = sorted(nodes)
+        if len(known) < 2:
+            raise RecordingError(
+                f"{folder}: no run, it has the states of {len(known)} steps, the first one "
+                f"{known[0] if known else 'none'}"
+            )
+        q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
+        if (i := self._decoder.heading) is not None:
+            q[:, i] = np.unwrap(q[:, i])
+        return nodes, known, q, v
+
+    def _inputs(self, steps: int) -> np.ndarray:
+        """Commands of so many steps (steps, nu), the last one held where one is missing."""
+        inputs, held = np.zeros((steps, self._model.nu)), [0.0] * self._model.nu
+        for k in range(steps):
+            inputs[k] = held = self._commands.get(k, held)
+        return inputs
 
     def _interpolated(self, known: list[int], q: np.ndarray) -> np.ndarray:
         """Configurations at all steps from those (nodes, nq) at the known ones, along the space's

@@ -174,7 +174,7 @@ def test_a_heading_goes_on_beyond_half_a_turn():
 
 
 @pytest.mark.parametrize(
-    ("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one 2")]
+    ("steps", "text"), [([0], "states of 1 steps"), ([2, 3], "the first one is 2")]
 )
 def test_what_is_no_run_is_said(payload, tmp_path, steps, text):
     scenario, model, trajectory = payload

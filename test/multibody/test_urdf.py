@@ -1,6 +1,7 @@
 """URDF files in: what is read, what is refused, and a controlled plant in a few lines."""
 
 import logging
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -366,9 +367,9 @@ REFUSED = {
         robot(link("a", INERTIAL.replace('"2"', '"two"'))),
         ["'a'", "<mass value>", "'two'"],
     ),
-    "a mass without inertia": (
-        robot(link("a", '<inertial><mass value="2"/></inertial>')),
-        ["'a'", "<inertia>"],
+    "an inertial with inertia alone": (
+        robot(link("a", INERTIAL.replace('<mass value="2"/>', ""))),
+        ["'a'", "<mass>"],
     ),
     "an inertia without mass": (
         robot(link("a", INERTIAL.replace('"2"', '"0"'))),
@@ -409,3 +410,81 @@ def test_a_wrong_base_and_a_missing_file_are_refused():
         load_urdf(DOUBLE_PENDULUM, base="free")
     with pytest.raises(FileNotFoundError):
         load_urdf("no_such.urdf")
+
+
+def test_a_mass_without_inertia_is_a_point_mass(caplog):
+    """A pendulum of 2 kg and 0.5 m."""
+    inertial = '<inertial><origin xyz="0 0 -0.5"/><mass value="2"/></inertial>'
+    axis = '<axis xyz="0 1 0"/>'
+    text = robot(
+        link("base", ""), link("a", inertial), joint("j", "continuous", "base", "a", axis)
+    )
+    model = load_urdf(text)
+    assert model.mass_matrix([0.3])[0, 0] == pytest.approx(2 * 0.5**2)
+    assert "link 'a': <inertial> without <inertia>: 2 kg are a point mass" in caplog.text
+
+
+def test_joints_that_carry_no_mass_are_fixed(caplog):
+    """A camera on a bracket, both without mass; a joint that carries a mass further out moves."""
+    names = ["base", "arm", "bracket", "camera", "hand"]
+    text = robot(
+        link("base", ""),
+        *(link(name, "" if name != "hand" else INERTIAL) for name in names[1:]),
+        joint("shoulder", "continuous", "base", "arm"),
+        joint("pan", "continuous", "arm", "bracket"),
+        joint("tilt", "continuous", "bracket", "camera"),
+        joint("wrist", "continuous", "arm", "hand", '<axis xyz="0 0 1"/>'),
+    )
+    model = load_urdf(text)
+    assert model.space.names == ("shoulder", "wrist")
+    assert [i.coordinate for i in model.inputs] == ["shoulder", "wrist"]
+    assert "the joints ['pan', 'tilt'] carry no mass and are fixed at 0" in caplog.text
+    model.pose(model.configuration(), "camera")
+
+
+XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:property name="mass" value="${1.5 * 2}"/>
+<link name="base"/><link name="a"><inertial><origin xyz="0 0 -1"/><mass value="${mass}"/>
+</inertial></link>
+<joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+
+
+def test_a_xacro_file_is_expanded(tmp_path):
+    pytest.importorskip("xacro", reason="needs xacro, see the extra urdf-test")
+    file = tmp_path / "arm.urdf.xacro"
+    file.write_text(XACRO)
+    assert load_urdf(file).mass_matrix([0.0])[0, 0] == pytest.approx(3.0)
+    file.write_text(XACRO.replace("${mass}", "${weight}"))
+    with pytest.raises(UrdfError, match="arm.urdf.xacro: xacro: .*weight"):
+        load_urdf(file)
+
+
+def test_without_xacro_the_remedy_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    file = tmp_path / "arm.urdf.xacro"
+    file.write_text(XACRO)
+    with pytest.raises(UrdfError, match="need the package xacro: pip install xacro"):
+        load_urdf(file)
+
+
+@pytest.mark.parametrize(
+    ("variable", "inside"),
+    [("AMENT_PREFIX_PATH", "share/my_arm"), ("ROS_PACKAGE_PATH", "my_arm"), ("", "")],
+)
+def test_a_file_of_a_package_is_found(variable, inside, tmp_path, monkeypatch):
+    """By ROS 2, by ROS 1, or as a Python package."""
+    folder = tmp_path / (inside or "my_arm")
+    (folder / "urdf").mkdir(parents=True)
+    (folder / "urdf" / "arm.urdf").write_text(DOUBLE_PENDULUM.read_text())
+    for name in ("AMENT_PREFIX_PATH", "ROS_PACKAGE_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, f"/nowhere:{tmp_path}")
+    else:
+        (folder / "__init__.py").write_text("")
+        monkeypatch.syspath_prepend(tmp_path)
+    uri = "package://my_arm/urdf/arm.urdf"
+    assert load_urdf(uri).space.nq == 2
+    with pytest.raises(UrdfError, match="no such file in share/my_arm.*source the package's"):
+        load_urdf(uri.replace("arm.urdf", "leg.urdf"))

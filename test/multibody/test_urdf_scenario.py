@@ -203,14 +203,14 @@ def test_invalid_scenarios_are_refused():
 MASSLESS = """<robot name="gripper">
   <link name="arm"><inertial><mass value="1"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <link name="tool"/>
+  <link name="tool"><inertial><mass value="1"/></inertial></link>
   <joint name="wrist" type="continuous"><parent link="arm"/><child link="tool"/>
     <axis xyz="0 1 0"/></joint>
 </robot>"""
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
-def test_a_link_without_mass_is_named(base, tmp_path):
+def test_a_joint_through_its_point_mass_is_named(base, tmp_path):
     file = tmp_path / "gripper.urdf"
     file.write_text(MASSLESS)
     with pytest.raises(ValueError, match="'wrist_dot'.* of the frame 'tool' move no mass"):

@@ -1,0 +1,82 @@
+"""Parameters are identified from what the sensors of a run measured, not from its true states."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+from nh_control import scenarios
+from nh_control.cli import main
+from nh_control.runs import launcher, output, recording
+from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import PlantOptions, fault
+
+STORE = get_typestore(Stores.LATEST)
+TYPES = STORE.types
+JOINT_STATE = "sensor_msgs/msg/JointState"
+NOISE, STEPS = 1e-3, 200
+
+
+def joint_state(k, h, names, position=(), velocity=(), effort=()):
+    stamp = TYPES["builtin_interfaces/msg/Time"](*divmod(round(k * h * 1e9), 10**9))
+    columns = (np.asarray(column, dtype=float) for column in (position, velocity, effort))
+    return TYPES[JOINT_STATE](TYPES["std_msgs/msg/Header"](stamp, ""), list(names), *columns)
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """The folder of a run of a pendulum of 1.05 kg, with noise of NOISE rad in its angle, whose
+    step 7 was lost; and the measured angles (STEPS + 1).
+    """
+    scenario = scenarios.get("pendulum_swing_up")
+    options = PlantOptions(parameters={"m": 1.05}, faults=(fault.parse(f"noise={NOISE}"),))
+    experiment = Experiment.make(scenario, options=options)
+    h, joint = experiment.model.h, scenario.joints[0].name
+    u = 2.0 * np.sin(0.05 * np.arange(STEPS))[:, None]
+    run = experiment.plant.simulate(experiment.plant.state([0.3], [0.0]), u)
+    angles = run.states[:, 0] + np.random.default_rng(0).normal(scale=NOISE, size=STEPS + 1)
+    given = launcher.parameters(experiment, launcher.Options(), tmp_path)
+    text = yaml.safe_dump({"/**": {"ros__parameters": given}})
+    (tmp_path / output.PARAMETERS).write_text(text)
+    topics = ("/joint_states", "/ground_truth/joint_states", "/joint_commands")
+    with Writer(tmp_path / output.RECORDING, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        to = {t: bag.add_connection(t, JOINT_STATE, typestore=STORE) for t in topics}
+
+        def add(topic, message, time):
+            bag.write(to[topic], time, STORE.serialize_cdr(message, JOINT_STATE))
+
+        for k in range(STEPS + 1):
+            true = joint_state(k, h, [joint], run.states[k, :1], [0.0])
+            add(topics[1], true, 10 * k)
+            if k != 7:
+                add(topics[0], joint_state(k, h, [joint], angles[k : k + 1], [0.0]), 10 * k + 1)
+            if k < STEPS:
+                command = joint_state(k, h, experiment.model.inputs, effort=u[k])
+                add(topics[2], command, 10 * k + 2)
+    return tmp_path, scenario, experiment.model, angles
+
+
+def test_measured_states_are_read_with_their_faults_and_without_what_was_lost(noisy):
+    folder, scenario, model, angles = noisy
+    bag = folder / output.RECORDING
+    read = recording.read_measured(bag, scenario, model)
+    assert read.steps.tolist() == [k for k in range(STEPS + 1) if k != 7]
+    np.testing.assert_array_equal(read.q[:, 0], angles[read.steps])
+    true = recording.read(bag, scenario, model).q[:, 0]
+    assert NOISE / 2 < np.std(true - angles) < 2 * NOISE
+
+
+def test_a_noisy_fit_is_as_uncertain_as_its_measurements(noisy, capsys):
+    folder = str(noisy[0])
+    assert main(["identify", folder, "--parameter", "m", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "had simulated faults" in shown.err and "measured states" in shown.err
+    found = json.loads(shown.out)
+    mass = found["parameters"]["m"]
+    assert found["residual_rms"] == pytest.approx(NOISE, rel=0.2)
+    assert abs(mass["value"] - 1.05) < 3 * mass["deviation"] and 1e-5 < mass["deviation"] < 0.02
