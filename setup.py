@@ -38,7 +38,7 @@ EXECUTABLES = {
     "recorder": "nh_control.ros.nodes.start:recorder",
     "shadow": "nh_control.ros.nodes.start:shadow",
 }
-PLOT = ["matplotlib"]  # `control` requires it as well, so a plain install can plot too
+PLOT = ["matplotlib", "pillow"]  # `control` requires them as well: a plain install can plot too
 
 
 class Develop(develop):
@@ -89,6 +89,8 @@ setup(
             "numerics/native/*.[ch]",
             "multibody/native/*.[ch]",
             "control/optimal/native/*.[ch]",
+            "view/page/page.*",
+            "view/page/*.js",
         ]
     },
     data_files=[
@@ -119,6 +121,7 @@ setup(
                 for wheel in ROS_WHEELS
             ),
         ],
+        "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
         "xacro": ["xacro"],  # load_urdf of xacro files
@@ -130,6 +133,7 @@ setup(
             "upkie-description",
             "xacro",
         ],  # robots, and Pinocchio to check them against
+        "browser-test": ["playwright"],  # drives a Chromium that is there
         "test": [*PLOT, "hypothesis", "mpmath", "pytest", "pytest-xdist"],
         "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },

@@ -12,8 +12,8 @@ linearizations, LQR, ROS 2 nodes.
 - estimation: KalmanFilter
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
-nh.integrators, nh.systems, nh.control, nh.scenarios. A name and a subpackage are imported when
-they are first used: the import of nh_control alone takes no time.
+nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view. A name and a subpackage
+are imported when they are first used: the import of nh_control alone takes no time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control import control as control
     from nh_control import discrete as discrete
+    from nh_control import figures as figures
     from nh_control import geometry as geometry
     from nh_control import integrators as integrators
     from nh_control import mechanics as mechanics
     from nh_control import multibody as multibody
     from nh_control import scenarios as scenarios
     from nh_control import systems as systems
+    from nh_control import view as view
     from nh_control.control import lqr as lqr
     from nh_control.control.collocation import collocate as collocate
     from nh_control.control.constraints import Constraint as Constraint
@@ -104,6 +106,8 @@ _SUBPACKAGES = (
     "systems",
     "control",
     "scenarios",
+    "figures",
+    "view",
 )
 
 __all__ = [*_HOMES, *_SUBPACKAGES, "__version__"]

@@ -50,9 +50,11 @@ RVIZ = {
 
 # import name: (name on PyPI, key in package.xml); packages of ROS follow `distribution`
 THIRD_PARTY = {
+    "PIL": ("pillow", "python3-pil"),
     "casadi": ("casadi", "casadi-pip"),
     "control": ("control", ""),
     "distributed": ("distributed", ""),
+    "imageio_ffmpeg": ("imageio-ffmpeg", ""),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
     "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
     "numpy": ("numpy", "python3-numpy"),
@@ -71,8 +73,16 @@ NOT_ON_PYPI = {
     "launch",
     "launch_ros",
 }  # imported where available, or by launch files
-NO_KEY = {"simulation_interfaces", "control_msgs", "control", "distributed", "pyarrow"}
+NO_KEY = {
+    "simulation_interfaces",
+    "control_msgs",
+    "control",
+    "distributed",
+    "imageio_ffmpeg",
+    "pyarrow",
+}
 """Imported where they are available; rosdep's only key of `control` is about to be removed."""
+DATA = (".c", ".json", ".urdf", ".js", ".css", ".html")
 INTERFACES = ("_msgs", "_srvs", "_interfaces")
 
 
@@ -184,7 +194,7 @@ def test_dependencies_are_stated_once():
 
 
 def test_every_import_is_a_declared_dependency(imported):
-    extras = ("plot", "ros", "study", "dask")
+    extras = ("plot", "film", "ros", "study", "dask")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
@@ -263,6 +273,7 @@ def test_extras_contain_the_packages_that_messages_name():
     """As its messages and the README tell users to install it."""
     extras = {name: requirement_names(of) for name, of in SETUP["extras_require"].items()}
     assert "matplotlib" in extras["plot"] and "pyarrow" in extras["study"]
+    assert "imageio-ffmpeg" in extras["film"]
     assert {"rosbags", "matplotlib", "ros-kilted-rclpy"} <= extras["ros"]
     assert "distributed" in extras["dask"] and {"pytest", "hypothesis"} <= extras["test"]
     assert {"ruff", "mypy"} <= extras["lint"]
@@ -280,8 +291,8 @@ def test_the_hints_are_package_data():
 
 def test_native_sources_and_data_are_package_data():
     package = ROOT / "nh_control"
-    found = [path for path in package.rglob("*") if path.suffix in (".c", ".json", ".urdf")]
-    assert {path.parent.name for path in found} == {"native", "data"}
+    found = [path for path in package.rglob("*") if path.suffix in DATA]
+    assert {path.parent.name for path in found} == {"native", "data", "page"}
     patterns = SETUP["package_data"]["nh_control"]
     for path in found:
         assert any(path.relative_to(package).match(pattern) for pattern in patterns), path

@@ -15,6 +15,7 @@ ROOMS = (
     "command",
     "papers",
     "ros",
+    "view",
     "figures",
     "studies",
     "runs",

@@ -17,6 +17,7 @@ from nh_control.command import (
     run_paper,
     run_scenario,
     run_study,
+    view_run,
 )
 from nh_control.command.usage import PROGRAM, UsageError, find_scenario, usage_errors
 from nh_control.command.values import (
@@ -116,6 +117,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     run_study.add_to(commands)
     replay_run.add_to(commands)
     identify_parameters.add_to(commands)
+    view_run.add_to(commands)
     for name, text in ON_SCENARIO.items():
         command = commands.add_parser(
             name,

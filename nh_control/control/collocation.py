@@ -93,7 +93,7 @@ def collocate(
     stats = solver.stats()
     states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))
     return Optimum(
-        Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name),
+        Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name, dsys),
         compile_cost(dsys, cost)(states, inputs) if len(weights) else float(solution["f"]),
         bool(stats["success"]),
         f"IPOPT: {stats['return_status']}",

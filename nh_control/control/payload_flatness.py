@@ -175,7 +175,7 @@ def flat_reference(
     states = dsys.state(motion.q, motion.v)
     if start is not None:
         states[0] = start
-    desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name)
+    desired = Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, name, dsys)
     nv = dsys.system.space.nv
     Q = np.diag(np.r_[np.full(3, 100.0), np.ones(nv - 3), np.full(nv, 0.01)])
     return project_trajectory(dsys, desired, Q, 1e-4 * np.eye(dsys.nu))

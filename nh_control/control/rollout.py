@@ -80,7 +80,7 @@ class Rollouts:
         rows, d = int(self.steps[run]) // self.every, self.dsys
         states, inputs = self.states[run, : rows + 1], self.inputs[run, :rows]
         name = f"run {run}"
-        return Trajectory(self.every * d.h, states, inputs, d.state_names, d.inputs, name)
+        return Trajectory(self.every * d.h, states, inputs, d.state_names, d.inputs, name, d)
 
     def ended(self, run: int, steps: int, failure: Exception | None) -> None:
         """Note the end of a run, and drop what was kept of a row that it did not finish."""

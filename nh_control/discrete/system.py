@@ -191,7 +191,7 @@ class DiscreteSystem(StateMap):
         if failure is not None:
             raise failure
         self._warn_of_rotations(table, every)
-        return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name)
+        return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name, self)
 
     def _warn_of_rotations(self, table: np.ndarray, every: int) -> None:
         """Say when half a turn in one step is first seen, in one of some WATCHED states."""

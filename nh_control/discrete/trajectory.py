@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from nh_control.discrete.state_map import StateMap
 
 
 @dataclass(frozen=True)
@@ -12,8 +16,9 @@ class Trajectory:
     """States x_0 ... x_N (N + 1, nx) at times k h and the inputs u_0 ... u_{N-1} (N, nu) that were
     held between them.
 
-    Arrays are read-only. Raises ValueError where shapes disagree, h is not positive or a value is
-    not finite.
+    `dsys` is the discrete system whose states these are, None where it is not known: pictures
+    need it. Arrays are read-only. Raises ValueError where shapes disagree, h is not positive or a
+    value is not finite.
     """
 
     h: float
@@ -22,17 +27,18 @@ class Trajectory:
     state_names: tuple[str, ...] = ()
     input_names: tuple[str, ...] = ()
     name: str = ""
+    dsys: StateMap | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for field in ("states", "inputs"):
-            value = np.array(getattr(self, field), dtype=float, order="C")
+        for table in ("states", "inputs"):
+            value = np.array(getattr(self, table), dtype=float, order="C")
             if value.ndim != 2 or not np.isfinite(value).all():
                 raise ValueError(
-                    f"Trajectory {self.name!r}: {field} must be a finite 2-d array, got shape "
+                    f"Trajectory {self.name!r}: {table} must be a finite 2-d array, got shape "
                     f"{value.shape}"
                 )
             value.setflags(write=False)
-            object.__setattr__(self, field, value)
+            object.__setattr__(self, table, value)
         if not (np.isfinite(self.h) and self.h > 0):
             raise ValueError(f"Trajectory {self.name!r}: step h must be positive, got {self.h}")
         if len(self.states) != len(self.inputs) + 1:
@@ -60,3 +66,56 @@ class Trajectory:
     def duration(self) -> float:
         """Length in s."""
         return self.h * len(self)
+
+    # Pictures ------------------------------------------------------------------------------------
+
+    def system_of(self, purpose: str) -> StateMap:
+        """The discrete system; raises ValueError, which names the purpose, where it is not
+        known or its states have another size.
+        """
+        if self.dsys is None or self.dsys.nx != self.states.shape[1]:
+            found = "none" if self.dsys is None else f"{self.dsys} with {self.dsys.nx} states"
+            raise ValueError(
+                f"Trajectory {self.name!r}: to be {purpose}, it needs the discrete system of its "
+                f"{self.states.shape[1]} states, got {found}; "
+                "write dataclasses.replace(trajectory, dsys=...)"
+            )
+        return self.dsys
+
+    def view(self, file: str | Path = "", *, visual: Any = None, open_page: bool = True) -> Path:
+        """Write the page with scene, plots and timeline to `file` (a temporary one without it),
+        open it in the browser if `open_page`, and return its path; `visual` is a `VisualModel`,
+        without which sticks, boxes and axes are drawn.
+
+        Raises ValueError without a discrete system.
+        """
+        return _rooms_above().view.view_trajectory(self, file, visual, open_page)
+
+    def film(self, file: str | Path, *, visual: Any = None, **options: Any) -> Path:
+        """Write a film to `file`, whose suffix says how: mp4 (needs ffmpeg), webp, gif or png;
+        `options` are those of `nh_control.view.film.write`. Returns its path.
+
+        Raises ValueError without a discrete system or for another suffix.
+        """
+        return _rooms_above().view.film_trajectory(self, file, visual, **options)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw configurations, velocities, inputs, energy and constraint residual over time, in
+        matplotlib's `axes` if they are given, one for each; returns the axes.
+
+        Raises ValueError without a discrete system and for another number of axes.
+        """
+        return _rooms_above().figures.plot_trajectory(self, axes)
+
+    def _repr_html_(self) -> str | None:
+        """The page in a notebook, None without a discrete system."""
+        if self.dsys is None:
+            return None
+        return _rooms_above().view.trajectory_in_a_notebook(self)
+
+
+def _rooms_above() -> Any:
+    """The package, which hands out the rooms that draw: nothing here depends on them."""
+    import nh_control
+
+    return nh_control

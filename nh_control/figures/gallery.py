@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -83,15 +83,19 @@ def _pages(result: Result) -> dict[str, Draw]:
 
 
 def save_all(
-    result: Result, folder: Path, progress: Callable[[str], None] = lambda name: None
+    result: Result,
+    folder: Path,
+    progress: Callable[[str], None] = lambda name: None,
+    formats: Sequence[str] = ("png",),
 ) -> dict[str, str]:
-    """Draw every figure into `folder`; returns {name: file}. `progress(name)` is called before
-    each figure.
+    """Draw every figure into `folder` in every format (png, svg, pdf); returns {name: file}, of
+    the first format. `progress(name)` is called before each figure.
     """
-    files = {}
+    files: dict[str, str] = {}
     for name, draw in _pages(result).items():
         progress(name)
-        file = folder / f"{name}.png"
-        save(partial(draw, result), file)
-        files[name] = str(file)
+        for kind in formats:
+            file = folder / f"{name}.{kind}"
+            save(partial(draw, result), file)
+            files.setdefault(name, str(file))
     return files

@@ -34,6 +34,8 @@ AXES = ("#d1495b", "#2a9d6f", RUN)
 DASHED: dict[str, Any] = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
 """Line style of the reference."""
 WIDTH = 7.4
+PROGRAM_KEY = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}
+"""Formats of figures, with what each calls the program that made it."""
 PANELS = 20
 """Largest number of panels of a figure."""
 STYLE: dict[Any, Any] = {
@@ -49,6 +51,8 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.5,
     "savefig.dpi": 130,
+    "pdf.fonttype": 42,  # text stays text
+    "svg.fonttype": "none",
 }
 
 
@@ -60,7 +64,7 @@ def save(draw: Callable[[], Figure], file: Path) -> None:
         for axes in figure.axes:
             for axis in (axes.xaxis, axes.yaxis):
                 _thin_labels(axis)
-        figure.savefig(file, metadata={"Software": SOFTWARE})
+        figure.savefig(file, metadata={PROGRAM_KEY[file.suffix]: SOFTWARE})
 
 
 def _thin_labels(axis: Axis) -> None:

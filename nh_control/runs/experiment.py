@@ -4,6 +4,7 @@ it, in this process or over ROS.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -277,32 +278,60 @@ class Result:
         tracked = self.experiment.scenario.tracked(space)
         return np.linalg.norm((loop or self.loop).errors[:, : space.nv][:, tracked], axis=1)
 
-    def save(self, path: str | Path) -> None:
-        """Write the arrays, whole or not at all, as .npz: times, states, inputs, errors,
-        saturated, energy, constraint, reference and open loop, with their names.
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What `save` writes: times, states, inputs, errors, saturated, energy, constraint, what
+        is monitored, reference and open loop, with their names.
         """
         model, loop = self.experiment.model, self.loop
-        opened: dict[str, Any] = (
-            {}
-            if self.open_loop is None
-            else {
-                "open_loop_states": self.open_loop.trajectory.states,
-                "open_loop_errors": self.open_loop.errors,
-            }
-        )
-        write_npz(
-            path,
-            times=loop.trajectory.times,
-            states=loop.trajectory.states,
-            inputs=loop.trajectory.inputs,
-            errors=loop.errors,
-            saturated=loop.saturated,
-            energy=loop.energy,
-            constraint=loop.constraint,
-            reference_states=self.targets,
-            reference_inputs=self.feedforward,
-            state_names=np.array(model.state_names),
-            error_names=np.array(model.state_space.tangent_names),
-            input_names=np.array(model.inputs),
-            **opened,
-        )
+        found = {
+            "times": loop.trajectory.times,
+            "states": loop.trajectory.states,
+            "inputs": loop.trajectory.inputs,
+            "errors": loop.errors,
+            "saturated": loop.saturated,
+            "energy": loop.energy,
+            "constraint": loop.constraint,
+            "reference_states": self.targets,
+            "reference_inputs": self.feedforward,
+            "reference_energy": model.energies(self.targets),
+            "state_names": np.array(model.state_names),
+            "error_names": np.array(model.state_space.tangent_names),
+            "input_names": np.array(model.inputs),
+        }
+        if self.experiment.scenario.monitor is not None:
+            found["monitored"] = self.monitored
+        if loop.commands is not None:
+            found["commands"] = loop.commands
+        if self.open_loop is not None:
+            found["open_loop_states"] = self.open_loop.trajectory.states
+            found["open_loop_errors"] = self.open_loop.errors
+        return found
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What makes the arrays a run again, in plain values: the scenario's origin, and what
+        `Experiment.make` was asked for.
+        """
+        e, o = self.experiment, self.experiment.options
+        return {
+            "origin": e.scenario.origin,
+            "reference": e.tracker.reference.name,
+            "integrator": e.integrator,
+            "step_s": e.model.h,
+            "duration_s": e.steps * e.model.h,
+            "integral": e.integral,
+            "perturbation": {d.name: d.value for d in declarations(e.perturbation)},
+            "plant_integrator": o.integrator,
+            "plant_substeps": o.substeps,
+            "plant_parameters": dict(o.parameters),
+            "disturbances": [str(disturbance) for disturbance in o.disturbances],
+            "faults": [str(fault) for fault in o.faults],
+            "feedback": self.feedback,
+            "stopped": self.stopped,
+            "wall_s": self.wall_s,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write `arrays` and, as JSON, the `description`, whole or not at all, as .npz."""
+        write_npz(path, **self.arrays, description=np.array(json.dumps(self.description)))

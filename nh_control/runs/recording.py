@@ -249,7 +249,7 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     commands = recording.inputs
     inputs = through_actuators(experiment.faults, model.idle(states[0]), commands)
     trajectory = Trajectory(
-        model.h, states, inputs, model.state_names, model.inputs, tracker.reference.name
+        model.h, states, inputs, model.state_names, model.inputs, tracker.reference.name, model
     )
     errors = np.array([tracker.error(k, x) for k, x in enumerate(states)])
     lower, upper = tracker.limits.T

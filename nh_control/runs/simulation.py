@@ -70,6 +70,7 @@ def closed_loop(
             model.state_names,
             model.inputs,
             reference.name,
+            model,
         ),
         record.errors[: done + 1],
         record.saturated[:done],

@@ -137,7 +137,7 @@ def trajectory_with_velocity(
             missing = dsys.state(reached, velocity(t, reached))[nq:] - step.x1[nq:]
             u = u + np.linalg.solve(step.B[nv:], missing)
         inputs[k], states[k + 1] = u, dsys.step(states[k], u)
-    return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs)
+    return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, dsys=dsys)
 
 
 def trajectory_along_course(

@@ -63,4 +63,5 @@ def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Traj
         trajectory.state_names,
         trajectory.input_names,
         trajectory.name,
+        trajectory.dsys,
     )

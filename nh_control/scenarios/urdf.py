@@ -134,7 +134,12 @@ def _held(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
     x, u = equilibrium(dsys, _start(model, dsys), np.zeros(dsys.nu), hold)
     steps = round(HOLD_S / dsys.h)
     return Trajectory(
-        dsys.h, np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1)), dsys.state_names, dsys.inputs
+        dsys.h,
+        np.tile(x, (steps + 1, 1)),
+        np.tile(u, (steps, 1)),
+        dsys.state_names,
+        dsys.inputs,
+        dsys=dsys,
     )
 
 

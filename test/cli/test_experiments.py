@@ -2,6 +2,7 @@
 take no time to find, and every number is known.
 """
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -213,6 +214,7 @@ def test_arrays_are_saved_under_their_names(tmp_path):
         "constraint": loop.constraint,
         "reference_states": np.zeros((STEPS + 6, 2)),
         "reference_inputs": np.zeros((STEPS + 5, 1)),
+        "reference_energy": model.energies(np.zeros((STEPS + 6, 2))),
         "open_loop_states": found.open_loop.trajectory.states,
         "open_loop_errors": found.open_loop.errors,
     }
@@ -225,23 +227,28 @@ def test_arrays_are_saved_under_their_names(tmp_path):
         ("input_names", model.inputs),
     ):
         assert saved[name].tolist() == list(names)
-    assert set(saved.files) == {*expected, "state_names", "error_names", "input_names"}
+    names = {"state_names", "error_names", "input_names", "description"}
+    assert set(saved.files) == {*expected, *names}
+    assert json.loads(str(saved["description"])) == json.loads(json.dumps(found.description))
 
 
-def test_states_and_errors_have_distinct_names(tmp_path):
+def test_states_and_errors_have_distinct_names():
     """They differ on manifolds."""
     model = SimpleNamespace(
-        state_names=("w", "x"), state_space=SimpleNamespace(tangent_names=("turn",)), inputs=("u",)
+        state_names=("w", "x"),
+        state_space=SimpleNamespace(tangent_names=("turn",)),
+        inputs=("u",),
+        energies=lambda states: none,
     )
     run = Trajectory(0.1, np.zeros((2, 2)), np.zeros((1, 1)))
     none = np.zeros(1)
     loop = SimpleNamespace(
         trajectory=run, errors=none, saturated=none, energy=none, constraint=none
     )
-    found = Result(SimpleNamespace(model=model), loop, None, 0.0)
+    loop.commands, scenario = None, SimpleNamespace(monitor=None)
+    found = Result(SimpleNamespace(model=model, scenario=scenario), loop, None, 0.0)
     found.__dict__.update(targets=none, feedforward=none)
-    found.save(tmp_path / "run.npz")
-    saved = np.load(tmp_path / "run.npz")
+    saved = found.arrays
     assert saved["state_names"].tolist() == ["w", "x"]
     assert saved["error_names"].tolist() == ["turn"] and saved["input_names"].tolist() == ["u"]
 

@@ -81,7 +81,7 @@ def test_the_options_it_names_exist(capsys):
     for name in ("simulate", "run"):
         with pytest.raises(SystemExit):
             main([name, "snakeboard", "--help"])
-    for name in ("paper", "study", "replay", "identify"):
+    for name in ("paper", "study", "replay", "identify", "view", "film", "plot"):
         with pytest.raises(SystemExit):
             main([name, "--help"])
     known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))

@@ -130,7 +130,7 @@ def _optimum(
 ) -> Optimum:
     p, d, r = native.problem, native.problem.dsys, native.record
     states, inputs = native.array("x").copy(), native.array("u").copy()
-    trajectory = Trajectory(d.h, states, inputs, d.state_names, d.inputs, guess.name)
+    trajectory = Trajectory(d.h, states, inputs, d.state_names, d.inputs, guess.name, d)
     reason = f"the errors are below {r.tolerance:g}"
     if outcome != Outcome.OPTIMAL:
         reason = REASONS.get(outcome, stopped)

@@ -1,0 +1,153 @@
+"""`nh_control view`, `nh_control film` and `nh_control plot`: a run that has been made, as a page,
+a film or figures.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nh_control.command.usage import FAILED, PROGRAM, UsageError, usage_errors
+from nh_control.command.values import bounded_integer, bounded_number
+
+if TYPE_CHECKING:
+    from nh_control.view.animation import Animation
+
+RUN = "folder of `nh_control simulate` or `run`, its results.npz, or a recording (MCAP)"
+PAGE = "view.html"
+FORMATS = ("png", "svg", "pdf")
+
+
+def add_to(commands: Any) -> None:
+    """Add the three commands to a parser's commands."""
+    view = commands.add_parser(
+        "view", help="write a run as one page with scene, plots and timeline, and open it"
+    )
+    _add_run(view)
+    view.add_argument(
+        "--output",
+        default="",
+        metavar="FILE",
+        help=f"file of the page (default: {PAGE} in the run's folder)",
+    )
+    view.add_argument("--no-open", action="store_true", help="open no browser")
+    view.set_defaults(command=_view)
+    film = commands.add_parser("film", help="write a run as a film, without a display")
+    _add_run(film)
+    film.add_argument("file", metavar="FILE", help="film: .mp4 (needs ffmpeg), .webp, .gif, .png")
+    _add_film(film.add_argument)
+    film.set_defaults(command=_film)
+    plot = commands.add_parser("plot", help="draw the figures of a run again")
+    _add_run(plot)
+    plot.add_argument(
+        "--output", default="", metavar="DIR", help="folder of the figures (default: the run's)"
+    )
+    plot.add_argument(
+        "--format",
+        default="png",
+        metavar="NAMES",
+        help=f"formats of the figures, of {', '.join(FORMATS)}, with commas between them",
+    )
+    plot.set_defaults(command=_plot)
+
+
+def _add_run(parser: Any) -> None:
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "--scenario",
+        default="",
+        metavar="NAME",
+        help="scenario, file or module of a run that does not name its own",
+    )
+
+
+def _add_film(add: Any) -> None:
+    positive = bounded_number(0, open_=True)
+    add("--rate", type=positive, default=30.0, metavar="HZ", help="pictures per second (30)")
+    add("--speed", type=positive, default=1.0, metavar="X", help="times as fast as the run (1)")
+    add("--width", type=bounded_integer(16), default=960, metavar="PX", help="of a picture (960)")
+    add("--height", type=bounded_integer(16), default=540, metavar="PX", help="of a picture (540)")
+
+
+def _view(args: Namespace) -> int:
+    import webbrowser
+
+    from nh_control.view.page import page
+
+    text = page(_animation(args))
+    file = Path(args.output) if args.output else _beside(args.run) / PAGE
+    with usage_errors():
+        file.write_text(text, encoding="utf-8")
+    print(file)
+    if not args.no_open and not webbrowser.open(file.absolute().as_uri()):
+        print(f"{PROGRAM}: no browser found; open the file in one", file=sys.stderr)
+    return 0
+
+
+def _film(args: Namespace) -> int:
+    from nh_control.numerics.progress import Progress
+    from nh_control.view import film
+
+    animation = _animation(args, args.rate / args.speed)
+    try:
+        with usage_errors(), Progress() as progress:
+            size = (args.width, args.height)
+            progress.phase("painting")
+            film.write(animation, Path(args.file), rate_hz=args.rate, size=size, speed=args.speed)
+    except RuntimeError as failed:
+        print(f"{PROGRAM}: error: {failed}", file=sys.stderr)
+        return FAILED
+    print(args.file)
+    return 0
+
+
+def _plot(args: Namespace) -> int:
+    from nh_control import figures
+    from nh_control.numerics.progress import Progress
+    from nh_control.runs.results_file import stored
+
+    formats = args.format.split(",")
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise UsageError(f"--format: unknown {', '.join(unknown)}; choose of {', '.join(FORMATS)}")
+    with _readable(), Progress() as progress:
+        result = stored(Path(args.run), args.scenario).result
+        folder = Path(args.output) if args.output else _beside(args.run)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = figures.save_all(
+            result, folder, lambda name: progress.phase(f"drawing {name}"), formats
+        )
+    print(f"{folder}: {', '.join(Path(file).stem for file in files.values())}")
+    return 0
+
+
+def _animation(args: Namespace, rate_hz: float = 0.0) -> Animation:
+    from nh_control.view.animation import RATE_HZ
+    from nh_control.view.sources import load
+
+    with _readable():
+        return load(args.run, args.scenario, rate_hz or RATE_HZ)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise UsageError for a run that cannot be read."""
+    from nh_control.runs.decoding import RecordingError
+
+    with usage_errors():
+        try:
+            yield
+        except RecordingError as unreadable:
+            raise UsageError(str(unreadable)) from unreadable
+        except ImportError as missing:
+            raise UsageError(f"{missing}: `pip install rosbags` reads recordings, `pip install "
+                             f"nh_control[plot]` draws") from missing  # fmt: skip
+
+
+def _beside(run: str) -> Path:
+    """The run's folder."""
+    path = Path(run)
+    return path if path.is_dir() else path.parent

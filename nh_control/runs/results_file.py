@@ -1,0 +1,166 @@
+"""The results of a run in files: read again with their scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from nh_control import scenarios
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.runs import stored as stored_runs
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.output import RESULTS
+from nh_control.runs.simulation import ClosedLoop
+from nh_control.scenarios import PlantOptions, Scenario, disturbance, fault
+
+REMEDY = "expected a folder of `nh_control simulate` or `nh_control run`, its results.npz, or a \
+recording (MCAP)"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run of a scenario by the arrays and the description that `Result.save` writes; without a
+    description only what the arrays say is known.
+    """
+
+    scenario: Scenario
+    arrays: dict[str, np.ndarray]
+    description: dict[str, Any]
+
+    @staticmethod
+    def of(result: Result) -> Stored:
+        """A run that has just been made."""
+        return Stored(result.experiment.scenario, result.arrays, result.description)
+
+    @property
+    def reference(self) -> str:
+        """The reference's name, "" where it is not known."""
+        return self.description.get("reference", "")
+
+    @property
+    def options(self) -> PlantOptions:
+        """How the plant differs from the model."""
+        told = self.description
+        return PlantOptions(
+            told.get("plant_integrator", ""),
+            told.get("plant_substeps", 1),
+            _tuples(told.get("plant_parameters", {})),
+            tuple(disturbance.parse(text) for text in told.get("disturbances", ())),
+            tuple(fault.parse(text) for text in told.get("faults", ())),
+        )
+
+    @property
+    def parameters(self) -> Any:
+        """Physical parameters of the plant."""
+        return self.scenario.plant_parameters(self.options)
+
+    @property
+    def result(self) -> Result:
+        """The run as it was made; raises ValueError without a description."""
+        told, arrays = self.description, self.arrays
+        if "perturbation" not in told:
+            raise ValueError(
+                f"the results of {self.scenario.name} do not say how they were made: make the run "
+                "again with this version"
+            )
+        experiment = Experiment.make(
+            self.scenario,
+            told["reference"],
+            told["integrator"],
+            told["step_s"],
+            self.options,
+            type(self.scenario.perturbation)(**_tuples(told["perturbation"])),
+            told["integral"],
+            told["duration_s"],
+        )
+        opened = arrays.get("open_loop_states")
+        return Result(
+            experiment,
+            self._loop(experiment, arrays["states"], arrays["errors"]),
+            None if opened is None else self._loop(experiment, opened, arrays["open_loop_errors"]),
+            told["wall_s"],
+            told["feedback"],
+            told["stopped"],
+        )
+
+    def _loop(self, e: Experiment, states: np.ndarray, errors: np.ndarray) -> ClosedLoop:
+        """The run, or its open loop, which may have ended earlier."""
+        steps, a, model = len(states) - 1, self.arrays, e.model
+        name = e.tracker.reference.name
+        return ClosedLoop(
+            Trajectory(
+                model.h, states, a["inputs"][:steps], model.state_names, model.inputs, name, model
+            ),
+            errors,
+            a["saturated"][:steps],
+            a["energy"][: steps + 1],
+            a["constraint"][:steps],
+            commands=a.get("commands"),
+        )
+
+
+def stored(path: Path, scenario: str = "") -> Stored:
+    """The run in a folder, a results.npz, or a recording, the latter of the run's folder, or of
+    `scenario` and its first reference.
+
+    Raises FileNotFoundError, ValueError for files that hold no run, RecordingError, UnknownName.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; {REMEDY}")
+    if path.suffix == ".npz":
+        return _of_npz(path, scenario)
+    folder = path if path.is_dir() else path.parent
+    if (folder / RESULTS).is_file() and path.suffix != ".mcap":
+        return _of_npz(folder / RESULTS, scenario)
+    home = next((f for f in (folder, folder.parent) if stored_runs.is_run(f)), None)
+    recorded = stored_runs.recording(folder)
+    if not recorded.is_dir() or not any(recorded.glob("*.mcap")):
+        raise ValueError(f"{path} holds no run; {REMEDY}")
+    if home is not None:
+        experiment = stored_runs.load(home).experiment
+    elif scenario:
+        experiment = Experiment.make(scenarios.get(scenario))
+    else:
+        raise ValueError(f"{path} does not say of which scenario it is: add --scenario NAME")
+    return _of_recording(recorded, experiment)
+
+
+def _of_recording(folder: Path, experiment: Experiment) -> Stored:
+    from nh_control.runs import recording  # needs rosbags
+
+    read = recording.read(folder, experiment.scenario, experiment.model)
+    loop = recording.closed_loop(read, experiment)
+    return Stored.of(Result(experiment, loop, None, read.wall_s))
+
+
+def _of_npz(file: Path, name: str) -> Stored:
+    try:
+        with np.load(file, allow_pickle=False) as saved:
+            arrays = {key: saved[key] for key in saved.files}
+    except (ValueError, OSError, BadZipFile) as error:
+        raise ValueError(f"{file} cannot be read ({error}); {REMEDY}") from error
+    if missing := sorted({"times", "states", "inputs", "reference_states"} - arrays.keys()):
+        raise ValueError(f"{file} has no {', '.join(missing)}; {REMEDY}")
+    text = arrays.pop("description", None)
+    if text is None and not name:
+        raise ValueError(f"{file} does not say of which scenario it is: add --scenario NAME")
+    told = {} if text is None else json.loads(str(text))
+    origin = {"scenario": name} if name else told["origin"]
+    scenario = scenarios.get(
+        origin["scenario"], origin.get("urdf", ""), origin.get("base", "fixed")
+    )
+    arrays.setdefault("reference_energy", np.full(len(arrays["times"]), np.nan))
+    return Stored(scenario, arrays, told)
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON's lists as the tuples of the dataclasses."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }

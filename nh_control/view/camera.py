@@ -1,0 +1,119 @@
+"""The camera from which an animation is first seen, the ground below it, and the light: the same
+for pages and films.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from nh_control.scenarios.visual_model import Shape, VisualModel
+from nh_control.view.animation import Animation, Poses
+
+FIELD, MARGIN = 0.7, 0.88
+"""Angle of the view from bottom to top (rad), and the part of it that the motion fills."""
+ASPECTS = (0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 16 / 9, 2.2, 3.0)
+"""Widths of pictures over their heights."""
+SUN = np.array([0.35, -0.45, 1.0]) / np.linalg.norm([0.35, -0.45, 1.0])
+"""Direction towards the light."""
+FROM_THE_SIDE, FROM_ABOVE = (-np.pi / 2 - 0.25, 0.16), (-2.2, 0.42)
+"""Yaw and pitch (rad) of the eye as seen from the center."""
+FLAT = 1e-6
+LOOKED_AT = 60
+"""Number of times at which the extent is measured."""
+SMALL = 0.1
+"""A body whose size is a smaller part of the motion's is followed."""
+CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
+
+
+@dataclass(frozen=True)
+class View:
+    """The eye looks at `center` (3) at `yaw` and `pitch` (rad), for pictures with the ratios
+    `aspects` of width to height from `distances` (m); the motion fills a sphere of radius `size`
+    (m); `ground` is the height of the floor (m); `follow` says whether the camera goes along.
+    """
+
+    center: tuple[float, float, float]
+    size: float
+    ground: float
+    yaw: float
+    pitch: float
+    aspects: tuple[float, ...]
+    distances: tuple[float, ...]
+    follow: bool
+
+    def eye(self, aspect: float) -> np.ndarray:
+        """Where the eye is, (3), for a picture of this ratio of width to height."""
+        distance = np.interp(aspect, self.aspects, self.distances)
+        return np.array(self.center) + distance * _toward(self.yaw, self.pitch)
+
+
+def first_view(animation: Animation) -> View:
+    """The view that shows all of the motion, in a vertical plane from its side."""
+    visual, run = animation.visual, animation.run
+    rows = np.unique(np.linspace(0, len(animation.times) - 1, LOOKED_AT).round().astype(int))
+    points = _corners(visual, run, rows)
+    if animation.reference is not None:
+        points = np.concatenate([points, _corners(visual, animation.reference, rows)])
+    points = points if points.size else np.zeros((1, 1, 3))
+    low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
+    center, size = (low + high) / 2, max(0.05, float(np.linalg.norm(high - low)) / 2)
+    moves = run.position - run.position[:1]
+    upright = np.abs(moves[..., 1]).max(initial=0.0) < FLAT and np.ptp(moves[..., 2]) > FLAT
+    yaw, pitch = FROM_THE_SIDE if upright else FROM_ABOVE
+    body = float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
+    return View(
+        (float(center[0]), float(center[1]), float(center[2])),
+        size,
+        _ground(float(low[2]), size),
+        yaw,
+        pitch,
+        ASPECTS,
+        tuple(_distance(points.reshape(-1, 3) - center, yaw, pitch, ratio) for ratio in ASPECTS),
+        bool(visual.trail) and body < SMALL * 2 * size,
+    )
+
+
+def placement(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (3, 3) and offset (3) of a shape in its frame."""
+    return Rotation.from_rotvec([shape.roll, 0.0, 0.0]).as_matrix(), np.array(shape.offset)
+
+
+def _corners(visual: VisualModel, poses: Poses, rows: np.ndarray) -> np.ndarray:
+    """Corners (rows, n, 3) of the boxes around all shapes, and the frames of cables and trail."""
+    found = [np.zeros((len(rows), 0, 3))]
+    rotations = Rotation.from_quat(np.roll(poses.wxyz[rows].reshape(-1, 4), -1, axis=1))
+    matrices = rotations.as_matrix().reshape(len(rows), len(poses.names), 3, 3)
+    for shape in visual.shapes:
+        i = poses.names.index(shape.frame)
+        turn, offset = placement(shape)
+        corners = offset + CORNERS * shape.extents @ turn.T
+        placed = np.einsum("nij,cj->nci", matrices[:, i], corners)
+        found.append(poses.position[rows, i][:, None] + placed)
+    ends = {end for cable in visual.cables for end in (cable.start, cable.end)}
+    for name in sorted(ends | ({visual.trail} if visual.trail else set())):
+        found.append(poses.track(name)[rows][:, None])
+    return np.concatenate(found, axis=1)
+
+
+def _ground(low: float, size: float) -> float:
+    """The plane z = 0 where the motion is on it or not far above it, else one below the motion."""
+    return 0.0 if -1e-3 * size < low < size else low - 0.05 * size
+
+
+def _toward(yaw: float, pitch: float) -> np.ndarray:
+    return np.array([np.cos(pitch) * np.cos(yaw), np.cos(pitch) * np.sin(yaw), np.sin(pitch)])
+
+
+def _distance(points: np.ndarray, yaw: float, pitch: float, aspect: float) -> float:
+    """The distance from which points (n, 3) about the center are all within the margin."""
+    back = _toward(yaw, pitch)
+    right = np.array([-np.sin(yaw), np.cos(yaw), 0.0])
+    up = np.cross(back, right)
+    tangent = MARGIN * np.tan(FIELD / 2)
+    across = np.abs(points @ right) / (tangent * aspect) + points @ back
+    high = np.abs(points @ up) / tangent + points @ back
+    return float(max(across.max(), high.max(), 0.3))

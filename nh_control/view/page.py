@@ -1,0 +1,120 @@
+"""The page: one self-contained HTML file with the scene, the plots and the timeline of an
+animation, drawn by the modules in page/ (WebGL 2, no request to any host).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import zlib
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nh_control.view.animation import Animation, Poses
+from nh_control.view.camera import FIELD, SUN, first_view
+
+PAGE = Path(__file__).parent / "page"
+MODULES = ("vectors", "solids", "renderer", "curves", "scene", "timeline", "app")
+"""The JavaScript in the order in which its modules import one another."""
+HEIGHT_PX = 520
+"""Height of a page in a notebook."""
+
+
+def page(animation: Animation) -> str:
+    """The page as HTML."""
+    data = json.dumps(payload(animation), separators=(",", ":"), allow_nan=False)
+    text = (PAGE / "page.html").read_text(encoding="utf-8")
+    inside = {
+        "title": html.escape(animation.title),
+        "style": (PAGE / "page.css").read_text(encoding="utf-8"),
+        "data": data.replace("<", "\\u003c"),
+        "script": script(),
+    }
+    return re.sub(r"<!--(\w+)-->", lambda found: inside[found[1]], text)
+
+
+def in_a_notebook(animation: Animation) -> str:
+    """The page as a part of a notebook: an inline frame with nothing from elsewhere."""
+    source = html.escape(page(animation), quote=True)
+    style = f"width: 100%; height: {HEIGHT_PX}px; border: 1px solid #dde1e6"
+    return f'<iframe srcdoc="{source}" style="{style}" title="nh_control"></iframe>'
+
+
+def payload(animation: Animation) -> dict[str, Any]:
+    """What the page draws, as JSON; numbers are packed."""
+    visual, loads = animation.visual, animation.load_range
+    frames = {name: i for i, name in enumerate(animation.run.names)}
+    reference = animation.reference if animation.differs else None
+    return {
+        "title": animation.title,
+        "frames": animation.run.names,
+        "shapes": [
+            {
+                "kind": s.kind,
+                "extents": s.extents,
+                "color": s.color,
+                "frame": frames[s.frame],
+                "offset": s.offset,
+                "roll": s.roll,
+                "opacity": s.opacity,
+            }
+            for s in visual.shapes
+        ],
+        "cables": [
+            {"start": frames[c.start], "end": frames[c.end], "diameter": c.diameter}
+            for c in visual.cables
+        ],
+        "arrows": [{"frame": frames[a.frame], "offset": a.offset} for a in visual.arrows],
+        "outline": [frames[name] for name in visual.outline if name in frames],
+        "trail": frames.get(visual.trail),
+        "loadRange": loads,
+        "view": {**asdict(first_view(animation)), "field": FIELD, "sun": SUN.tolist()},
+        "intervals": [asdict(interval) for interval in animation.intervals],
+        "curves": [
+            {
+                "label": c.label,
+                "names": c.names,
+                "logarithmic": c.logarithmic,
+                "values": packed(c.values),
+            }
+            for c in animation.curves
+        ],
+        "times": packed(animation.times),
+        "run": packed(_numbers(animation.run)),
+        "reference": None if reference is None else packed(_numbers(reference)),
+        "loads": packed(animation.loads),
+        "arrowLengths": packed(animation.arrows),
+    }
+
+
+def packed(values: np.ndarray) -> str:
+    """Numbers as little-endian 32-bit floats, the bytes of equal significance together, deflated,
+    in base64: what changes little packs well.
+    """
+    flat = np.ascontiguousarray(values, dtype="<f4").ravel()
+    planes = flat.view("u1").reshape(-1, 4).T.tobytes()
+    return base64.b64encode(zlib.compress(planes, 9)).decode()
+
+
+def unpacked(text: str) -> np.ndarray:
+    """The numbers of `packed`, as the page reads them."""
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="u1")
+    return np.ascontiguousarray(planes.reshape(4, -1).T).view("<f4").ravel()
+
+
+@cache
+def script() -> str:
+    """The modules as one, so that the page opens from disk."""
+    parts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in MODULES]
+    plain = [re.sub(r"^import .*\n", "", part, flags=re.M) for part in parts]
+    return re.sub(r"^export ", "", "\n".join(plain), flags=re.M)
+
+
+def _numbers(poses: Poses) -> np.ndarray:
+    return np.concatenate([poses.position, poses.wxyz], axis=2)

@@ -1,0 +1,251 @@
+"""Pictures of an animation without display, GPU or browser: faces are painted from far to near,
+twice as large as the picture, with their shadows, under the page's camera and light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw
+from scipy.spatial.transform import Rotation
+
+from nh_control.scenarios.visual_model import Color
+from nh_control.view.animation import Animation, Poses
+from nh_control.view.camera import FIELD, SUN, View, first_view, placement
+
+SKY, FLOOR, LINE = (249, 250, 252), (238, 240, 244), (205, 210, 218)
+SHADOW, PATH, TRAIL = (196, 200, 207), (115, 128, 153, 180), (242, 115, 13)
+SLACK, ARROW, OUTLINE = (0.45, 0.47, 0.5), (0.1, 0.6, 0.25), (0.55, 0.57, 0.6)
+OVER = 2
+"""Size of what is painted over that of the picture."""
+GHOST, TRAIL_S, NEAR = 0.28, 5.0, 0.003
+"""Opacity of the reference, length of the trail (s), and the distance, as a part of the motion's
+size, from which on the reference is drawn: as in the page.
+"""
+
+
+class Face(NamedTuple):
+    """Quadrilaterals (n, 4, 3) in m with their colors (n, 4) from 0 to 255."""
+
+    corners: np.ndarray
+    fill: np.ndarray
+
+
+@cache
+def mesh(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Quadrilaterals (n, 4, 3) of a solid of unit size and their normals (n, 3)."""
+    if kind == "box":
+        square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
+        faces = [
+            np.insert(square, axis, side / 2, axis=1) for axis in range(3) for side in (-1, 1)
+        ]
+    else:
+        ring = np.linspace(0, 2 * np.pi, 21 if kind == "sphere" else 25)
+        profiles = {
+            "sphere": [
+                (np.cos(t) / 2, np.sin(t) / 2) for t in np.linspace(-np.pi / 2, np.pi / 2, 13)
+            ],
+            "cylinder": [(0, -0.5), (0.5, -0.5), (0.5, 0.5), (0, 0.5)],
+            "cone": [(0, -0.5), (0.5, -0.5), (0, 0.5)],
+        }
+        rows = [
+            np.column_stack([r * np.cos(ring), r * np.sin(ring), np.full(len(ring), z)])
+            for r, z in profiles[kind]
+        ]
+        faces = [
+            np.array([p[j], p[j + 1], q[j + 1], q[j]])
+            for p, q in zip(rows, rows[1:])
+            for j in range(len(ring) - 1)
+        ]
+    quads = np.array(faces)
+    normals = np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 1])
+    normals *= np.sign((normals * quads.mean(axis=1)).sum(axis=1, keepdims=True))
+    return quads, normals / np.linalg.norm(normals, axis=1, keepdims=True)
+
+
+class Camera:
+    """From `eye` to `at`; pixels of a picture of (width, height)."""
+
+    def __init__(self, eye: np.ndarray, at: np.ndarray, size: tuple[int, int]):
+        forward = (at - eye) / np.linalg.norm(at - eye)
+        right = np.cross(forward, [0.0, 0.0, 1.0])
+        right /= np.linalg.norm(right)
+        self.eye, self._axes = eye, np.array([right, np.cross(right, forward), forward])
+        self._size, self._scale = np.array(size), size[1] / 2 / np.tan(FIELD / 2)
+
+    def see(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels (..., 2) and depths (...) in m of points (..., 3)."""
+        local = (points - self.eye) @ self._axes.T
+        depth = np.maximum(local[..., 2], 1e-3)
+        pixels = self._scale * local[..., :2] / depth[..., None] * [1, -1] + self._size / 2
+        return pixels, local[..., 2]
+
+
+class Painter:
+    """Pictures of an animation, `size` (width, height) in pixels."""
+
+    def __init__(self, animation: Animation, size: tuple[int, int]):
+        self._animation, self._size = animation, (OVER * size[0], OVER * size[1])
+        self._view: View = first_view(animation)
+        self._eye = self._view.eye(size[0] / size[1])
+        self._camera = Camera(self._eye, np.array(self._view.center), self._size)
+        self._floor = self._painted_floor(np.array(self._view.center))
+        self._heat = animation.load_range
+        self._local = [placement(shape) for shape in animation.visual.shapes]
+
+    def picture(self, k: int) -> Image.Image:
+        """The picture of frame k."""
+        a = self._animation
+        if self._view.follow:
+            at = a.run.track(a.visual.trail)[k]
+            eye = at + 0.3 * (self._eye - np.array(self._view.center))
+            self._camera = Camera(eye, at, self._size)
+            image = self._painted_floor(at)
+        else:
+            image = self._floor.copy()
+        draw = ImageDraw.Draw(image, "RGBA")
+        faces = list(self._faces(a.run, k))
+        for face in faces:
+            down = face.corners - SUN * ((face.corners[:, :, 2:] - self._view.ground) / SUN[2])
+            for shape in self._camera.see(down)[0]:
+                draw.polygon(shape.ravel().tolist(), SHADOW)
+        self._lines(draw, k)
+        if a.reference is not None:
+            faces += self._ghosts(faces, list(self._faces(a.reference, k)))
+        self._paint(draw, faces)
+        size = self._size[0] // OVER, self._size[1] // OVER
+        return image.resize(size, Image.Resampling.LANCZOS)
+
+    def _lines(self, draw: ImageDraw.ImageDraw, k: int) -> None:
+        """The reference's path and the run's trail."""
+        a = self._animation
+        if not a.visual.trail:
+            return
+        path = (a.reference or a.run).track(a.visual.trail)
+        self._line(draw, path, [PATH] * len(path))
+        first = int(np.searchsorted(a.times, a.times[k] - TRAIL_S))
+        recent = a.run.track(a.visual.trail)[first : k + 1]
+        fade = 255 * np.arange(len(recent)) // max(1, len(recent))
+        self._line(draw, recent, [(*TRAIL, int(alpha)) for alpha in fade])
+
+    def _line(self, draw: ImageDraw.ImageDraw, points: np.ndarray, colors: list) -> None:
+        pixels, depth = self._camera.see(points)
+        for i in range(1, len(pixels)):
+            if depth[i - 1 : i + 1].min() > 0.05 * self._view.size:
+                draw.line([tuple(pixels[i - 1]), tuple(pixels[i])], colors[i], width=2 * OVER)
+
+    def _ghosts(self, run: list[Face], reference: list[Face]) -> list[Face]:
+        """Those of the reference that are elsewhere, transparent."""
+        found = []
+        for here, there in zip(run, reference):
+            both = here.corners.mean(axis=(0, 1)), there.corners.mean(axis=(0, 1))
+            same = here.corners.shape == there.corners.shape
+            apart = np.abs(here.corners - there.corners).max() if same else np.inf
+            if max(apart, np.abs(both[0] - both[1]).max()) > NEAR * self._view.size:
+                fill = there.fill * np.array([1, 1, 1, GHOST])
+                found.append(Face(there.corners, fill.astype(int)))
+        return found
+
+    def _faces(self, poses: Poses, k: int) -> Iterator[Face]:
+        visual = self._animation.visual
+        turns = Rotation.from_quat(np.roll(poses.wxyz[k], -1, axis=1)).as_matrix()
+        index = {name: i for i, name in enumerate(poses.names)}
+        for shape, (roll, offset) in zip(visual.shapes, self._local):
+            i = index[shape.frame]
+            center = poses.position[k, i] + turns[i] @ offset
+            turn = turns[i] @ roll
+            yield self._placed(shape.kind, shape.extents, turn, center, shape.color, shape.opacity)
+        at = {name: poses.position[k, i] for name, i in index.items()}
+        for i, cable in enumerate(visual.cables):
+            color = self._color(i, k)
+            yield self._rod("box", at[cable.start], at[cable.end], cable.diameter, color)
+        for name, following in zip(visual.outline, (*visual.outline[1:], *visual.outline[:1])):
+            thick = 0.004 * self._view.size
+            yield self._rod("box", at[name], at[following], thick, OUTLINE)
+        thick = 0.012 * self._view.size + 0.008
+        for arrow, length in zip(visual.arrows, self._animation.arrows[k]):
+            if poses is self._animation.run and abs(length) > thick / 4:
+                z = turns[index[arrow.frame]][:, 2]
+                start = at[arrow.frame] + arrow.offset * z
+                neck = start + z * np.sign(length) * max(abs(length) - 4 * thick, 0.0)
+                yield self._rod("cylinder", start, neck, thick, ARROW)
+                yield self._rod("cone", neck, start + length * z, 2.5 * thick, ARROW)
+
+    def _color(self, cable: int, k: int) -> Color:
+        load = self._animation.loads[k, cable]
+        if self._heat is None or not load > 0:
+            return SLACK
+        low, high = self._heat
+        part = float(np.clip((load - low) / ((high - low) or 1.0), 0, 1))
+        return (0.16 + 0.69 * part, 0.35 - 0.2 * part, 0.8 - 0.7 * part)
+
+    def _rod(self, kind: str, a: np.ndarray, b: np.ndarray, thick: float, color: Color) -> Face:
+        length = float(np.linalg.norm(b - a))
+        z = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
+        x = np.cross([0.0, 0.0, 1.0] if abs(z[2]) < 0.9 else [1.0, 0.0, 0.0], z)
+        x /= np.linalg.norm(x)
+        turn = np.column_stack([x, np.cross(z, x), z])
+        return self._placed(kind, (thick, thick, max(length, 1e-9)), turn, (a + b) / 2, color, 1.0)
+
+    def _placed(
+        self,
+        kind: str,
+        extents: tuple[float, float, float],
+        turn: np.ndarray,
+        center: np.ndarray,
+        color: Color,
+        opacity: float,
+    ) -> Face:
+        """The lit faces of a solid that look towards the eye."""
+        quads, normals = mesh(kind)
+        corners = center + (quads * extents) @ turn.T
+        facing = (normals / extents) @ turn.T
+        facing /= np.linalg.norm(facing, axis=1, keepdims=True)
+        toward = self._camera.eye - corners.mean(axis=1)
+        toward /= np.linalg.norm(toward, axis=1, keepdims=True)
+        seen = (facing * toward).sum(axis=1) > 0
+        corners, facing, toward = corners[seen], facing[seen], toward[seen]
+        half = SUN + toward
+        half /= np.linalg.norm(half, axis=1, keepdims=True)
+        lit = np.clip(facing @ SUN, 0, 1)[:, None]
+        light = 0.24 + 0.33 * (0.5 + 0.5 * facing[:, 2:]) + 0.6 * lit
+        shine = 0.15 * np.clip((facing * half).sum(axis=1), 0, 1)[:, None] ** 40
+        rgb = np.clip(np.array(color) ** 2.2 * light + shine, 0, 1) ** (1 / 2.2)
+        fill = np.column_stack([255 * rgb, np.full(len(rgb), 255 * opacity)]).astype(int)
+        return Face(corners, fill)
+
+    def _paint(self, draw: ImageDraw.ImageDraw, faces: list[Face]) -> None:
+        """Paint the faces from far to near; those that reach behind the eye are left out."""
+        corners = np.concatenate([np.empty((0, 4, 3)), *(face.corners for face in faces)])
+        fill = np.concatenate([np.empty((0, 4), dtype=int), *(face.fill for face in faces)])
+        pixels, depth = self._camera.see(corners)
+        order = np.argsort(-depth.mean(axis=1))
+        order = order[depth[order].min(axis=1) > 1e-2 * self._view.size]
+        shapes = pixels[order].reshape(len(order), 8).tolist()
+        for shape, color in zip(shapes, fill[order].tolist()):
+            draw.polygon(shape, tuple(color))
+
+    def _painted_floor(self, middle: np.ndarray) -> Image.Image:
+        """The ground with the page's lines, which fade into the background."""
+        image = Image.new("RGB", self._size, SKY)
+        draw, distance = ImageDraw.Draw(image), float(np.linalg.norm(self._camera.eye - middle))
+        reach, cell = 3.5 * max(self._view.size, distance / 2), 2.0 ** round(np.log2(distance / 6))
+        cells = np.arange(-int(reach / cell) - 1, int(reach / cell) + 1)
+        i, j = (cell * (np.floor(middle[axis] / cell) + cells) for axis in (0, 1))
+        for x in i:
+            for y in j:
+                far = np.hypot(x + cell / 2 - middle[0], y + cell / 2 - middle[1]) / reach
+                corners = np.array([[x, y], [x + cell, y], [x + cell, y + cell], [x, y + cell]])
+                ground = np.column_stack([corners, np.full(4, self._view.ground)])
+                pixels, depth = self._camera.see(ground)
+                if far > 1 or depth.min() < 0.02 * distance:
+                    continue
+                floor, line = (
+                    tuple(int(a * far + b * (1 - far)) for a, b in zip(SKY, color))
+                    for color in (FLOOR, LINE)
+                )
+                draw.polygon(pixels.ravel().tolist(), floor, outline=line, width=OVER)
+        return image

@@ -1,0 +1,42 @@
+"""Pages and films of trajectories: what their methods `view` and `film` do."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
+
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.visual_model import VisualModel
+from nh_control.view import film as films
+from nh_control.view import page as pages
+from nh_control.view.sources import of_trajectory
+
+
+def view_trajectory(
+    trajectory: Trajectory, file: str | Path, visual: VisualModel | None, open_page: bool
+) -> Path:
+    """See `Trajectory.view`."""
+    text = pages.page(of_trajectory(trajectory, visual))
+    if not file:
+        handle, file = mkstemp(".html", "nh_control_")
+        open(handle).close()
+    path = Path(file)
+    path.write_text(text, encoding="utf-8")
+    if open_page:
+        webbrowser.open(path.absolute().as_uri())
+    return path
+
+
+def film_trajectory(
+    trajectory: Trajectory, file: str | Path, visual: VisualModel | None, **options: Any
+) -> Path:
+    """See `Trajectory.film`."""
+    rate_hz = options.get("rate_hz", films.RATE_HZ)
+    return films.write(of_trajectory(trajectory, visual, rate_hz), Path(file), **options)
+
+
+def trajectory_in_a_notebook(trajectory: Trajectory) -> str:
+    """The page of a trajectory as a part of a notebook."""
+    return pages.in_a_notebook(of_trajectory(trajectory))

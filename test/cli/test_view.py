@@ -1,0 +1,169 @@
+"""`nh_control view`, `film` and `plot`: runs in files as pages, films and figures."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nh_control import cli, scenarios
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.output import RESULTS
+from nh_control.runs.results_file import Stored, stored
+from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.view.sources import _arrows, _loads, _tracked_only, load, of_result
+
+
+@pytest.fixture(scope="module")
+def result(module_interpreted):
+    """A short run with everything that a description has to say."""
+    gust = disturbance.parse("shoulder:gust:0.1,start=0.1,duration=0.1")
+    e = Experiment.make(
+        scenarios.get("urdf"),
+        options=PlantOptions(parameters={"mass_scale": 1.1}, disturbances=(gust,)),
+        duration_s=0.4,
+    )
+    return Result(e, e.run(), e.run(feedback=False), 0.5)
+
+
+@pytest.fixture
+def folder(result, tmp_path):
+    result.save(tmp_path / RESULTS)
+    return tmp_path
+
+
+def test_results_in_a_file_are_the_same_run(result, folder):
+    again = stored(folder).result
+    one, other = result.loop, again.loop
+    np.testing.assert_array_equal(one.trajectory.states, other.trajectory.states)
+    np.testing.assert_array_equal(one.energy, other.energy)
+    np.testing.assert_array_equal(again.open_loop.errors, result.open_loop.errors)
+    assert again.experiment.options == result.experiment.options
+    assert again.experiment.perturbation == result.experiment.perturbation
+    assert again.experiment.steps == result.experiment.steps
+    assert again.experiment.plant_parameters.mass_scale == 1.1
+    assert Stored.of(result).description == stored(folder / RESULTS).description
+
+
+def test_an_animation_of_results_shows_the_run(result, folder):
+    shown, made = load(folder), of_result(result)
+    np.testing.assert_array_equal(shown.run.position, made.run.position)
+    assert shown.times[-1] == pytest.approx(0.4) and shown.title == "urdf, hold"
+    assert [c.label for c in shown.curves] == [
+        "error (rad)",
+        "input (N m)",
+        "energy (J)",
+        "configuration (rad)",
+    ]
+    (interval,) = shown.intervals
+    assert (interval.start, interval.label) == (0.1, "gust on shoulder")
+    k = 7
+    row = round(shown.times[k] / result.experiment.model.h)
+    q = result.loop.trajectory.states[row, :2]
+    visual = scenarios.get("urdf").visual_model()
+    pose = visual.poses(result.experiment.plant_parameters, q)[visual.trail]
+    np.testing.assert_allclose(shown.run.track(visual.trail)[k], pose.position, atol=1e-12)
+
+
+def test_arrows_are_as_long_as_inputs_say():
+    visual = scenarios.get("cart_pole").visual_model()
+    force = np.array([0.0, 2.0, -1.0])
+    np.testing.assert_allclose(_arrows(visual, {"force": force}, 3)[:, 0], 0.05 * force)
+    assert not _arrows(visual, {}, 3).any() and _arrows(visual, {}, 3).shape == (3, 1)
+
+
+def test_cables_have_the_monitor_s_values():
+    scenario = scenarios.get("quadrotor_payload")
+    visual, watched = scenario.visual_model(), np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(_loads(visual, scenario.monitor, watched, 2), watched)
+    assert np.isnan(_loads(visual, None, None, 2)).all()
+
+
+def test_turns_of_wheels_are_no_errors():
+    scenario = scenarios.get("satellite")
+    space = scenario.make_system(scenario.parameters).space
+    q = np.tile(space.origin, (3, 1))
+    turned = q + np.r_[np.zeros(4), np.ones(4)]
+    np.testing.assert_array_equal(_tracked_only(scenario, space, turned, q), q)
+
+
+def test_view_writes_the_page_beside_the_run(folder, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
+    assert cli.main(["view", str(folder)]) == 0
+    page = folder / "view.html"
+    assert capsys.readouterr().out.strip() == str(page) and opened == [page.as_uri()]
+    assert "urdf, hold" in page.read_text()
+    assert (
+        cli.main(["view", str(folder / RESULTS), "--no-open", "--output", f"{folder}/a.html"]) == 0
+    )
+    assert (folder / "a.html").read_text() == page.read_text() and len(opened) == 1
+
+
+def test_film_writes_a_film(folder, capsys):
+    file = folder / "film.gif"
+    size = ["--width", "64", "--height", "36", "--rate", "10", "--speed", "0.5"]
+    assert cli.main(["film", str(folder), str(file), *size]) == 0
+    with Image.open(file) as film:
+        assert film.n_frames == 9 and film.size == (64, 36)
+    assert cli.main(["film", str(folder), f"{folder}/film.avi"]) == 2
+    assert ".avi" in capsys.readouterr().err
+
+
+def test_plot_draws_the_figures_again(folder, sketched, capsys):
+    assert cli.main(["plot", str(folder), "--format", "svg,png", "--output", f"{folder}/f"]) == 0
+    drawn = {file.name for file in (folder / "f").iterdir()}
+    names = ("path", "states", "inputs", "energy", "error")
+    assert drawn == {f"{name}.{kind}" for name in names for kind in ("svg", "png")}
+    assert "path, states" in capsys.readouterr().out
+    assert cli.main(["plot", str(folder), "--format", "jpg"]) == 2
+    assert "--format: unknown jpg; choose of png, svg, pdf" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path / "nothing", "does not exist"),
+        (lambda path: path, "holds no run"),
+        (lambda path: broken(path / RESULTS), "cannot be read"),
+        (lambda path: other(path / RESULTS), "has no inputs, reference_states, states, times"),
+        (lambda path: unnamed(path / RESULTS), "add --scenario NAME"),
+    ],
+)
+def test_what_is_no_run_is_refused(make, message, tmp_path, capsys):
+    assert cli.main(["view", str(make(tmp_path)), "--no-open"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def broken(file):
+    file.write_bytes(b"PK no archive")
+    return file
+
+
+def other(file):
+    np.savez(file, a=np.zeros(3))
+    return file
+
+
+def unnamed(file):
+    numbers = np.zeros((2, 4))
+    np.savez(file, times=np.arange(2), states=numbers, inputs=numbers, reference_states=numbers)
+    return file
+
+
+def test_results_without_a_description_need_a_scenario(result, tmp_path, capsys):
+    arrays = {k: v for k, v in result.arrays.items() if k != "reference_energy"}
+    np.savez(tmp_path / RESULTS, **arrays)
+    found = stored(tmp_path, "urdf")
+    assert np.isnan(found.arrays["reference_energy"]).all()
+    assert cli.main(["view", str(tmp_path), "--no-open", "--scenario", "urdf"]) == 0
+    assert cli.main(["plot", str(tmp_path), "--scenario", "urdf"]) == 2
+    assert "do not say how they were made" in capsys.readouterr().err
+
+
+def test_descriptions_are_json(result):
+    told = json.loads(json.dumps(result.description))
+    assert told["origin"] == {"scenario": "urdf", "base": "fixed"} and told["plant_substeps"] == 1
+    faulty = replace(result, stopped="at step 3")
+    assert faulty.description["stopped"] == "at step 3"

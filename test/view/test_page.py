@@ -1,0 +1,234 @@
+"""What pages contain: the visual model's numbers, and nothing from elsewhere. What modules draw
+is checked by Node.js where it is there, and in a browser by test_page_in_browser.py.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+from motions import animation, pendulum
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import quat2mat
+
+import nh_control as nh
+from nh_control.view import page as pages
+from nh_control.view.animation import Curves, chosen_rows
+from nh_control.view.camera import first_view
+
+NAMES = nh.scenarios.built_in()
+LARGEST = {"quadrotor_payload": 500_000}
+NODE = shutil.which("node")
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Animations of scenarios with their configurations, by name."""
+    kept = {}
+
+    def make(name, frames=101):
+        if (name, frames) not in kept:
+            kept[name, frames] = animation(name, frames)
+        return kept[name, frames]
+
+    return make
+
+
+def drawn(visual, parameters, q):
+    """Placements (n, 4, 4) of unit solids that the visual model's shapes are, at q (nq)."""
+    poses, found = visual.poses(parameters, q), []
+    for shape in visual.shapes:
+        pose, matrix = poses[shape.frame], np.eye(4)
+        turn = pose.rotation @ axangle2mat([1, 0, 0], shape.roll)
+        matrix[:3, :3] = turn * shape.extents
+        matrix[:3, 3] = pose.position + pose.rotation @ shape.offset
+        found.append(matrix)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_of_a_page_are_the_visual_model_s(made, name):
+    shown, q = made(name)
+    data = pages.payload(shown)
+    run = pages.unpacked(data["run"]).reshape(len(q), -1, 7).astype(float)
+    scenario, size = nh.scenarios.get(name), first_view(shown).size
+    for k in (0, 33, len(q) - 1):
+        poses = shown.visual.poses(scenario.parameters, q[k])
+        for frame, numbers in zip(data["frames"], run[k]):
+            apart = np.abs(numbers[:3] - poses[frame].position).max()
+            turned = np.abs(quat2mat(numbers[3:]) - poses[frame].rotation).max()
+            assert max(apart, size * turned) < 1e-6 * size
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "quadrotor_payload" else pytest.param(n, marks=pytest.mark.slow) for n in NAMES],
+)
+def test_twenty_seconds_are_a_small_page(made, name):
+    assert len(pages.page(made(name, 1001)[0])) < LARGEST.get(name, 2_000_000)
+
+
+def test_packed_numbers_are_floats_again():
+    values = np.array([[0.0, -1.5], [np.nan, 1e30]])
+    np.testing.assert_array_equal(
+        pages.unpacked(pages.packed(values)), values.astype("f4").ravel()
+    )
+
+
+def test_quaternions_do_not_jump(made):
+    wxyz = made("quadrotor_payload", 1001)[0].run.wxyz
+    assert (np.einsum("kfi,kfi->kf", wxyz[1:], wxyz[:-1]) > 0.9).all()
+
+
+def test_a_page_asks_for_nothing_from_elsewhere(made):
+    text = pages.page(made("cart_pole")[0])
+    assert "<title>cart_pole &lt;swings&gt;</title>" in text and "<swings>" not in text
+    text = re.sub(r'(?s)<script type="application/json".*?</script>', "", text)
+    assert not re.search(r"https?:|//\w+\.\w|@import|url\(|\bimport\b\s*[\"'{(*]", text)
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon)\b", text)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy.startswith("default-src 'none'") and "http" not in policy and "*" not in policy
+    sources = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert sources == ["data:,"]
+
+
+def test_modules_are_short_and_all_there():
+    lines = {file.stem: file.read_text().splitlines() for file in pages.PAGE.glob("*.js")}
+    assert set(lines) == set(pages.MODULES)
+    assert sum(map(len, lines.values())) <= 1000
+    assert all(len(line) <= 99 for own in lines.values() for line in own)
+    script = pages.script()
+    assert "import " not in script and "\nexport " not in script
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node.js")
+def test_the_script_is_javascript(tmp_path):
+    file = tmp_path / "page.mjs"
+    file.write_text(pages.script())
+    done = subprocess.run([NODE, "--check", file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+DRAW = """
+const data = JSON.parse(INPUT), pictures = [];
+for (const name of ["times", "run", "reference", "loads", "arrowLengths"]) {
+  if (data[name] === null) continue;
+  const bytes = Uint8Array.from(atob(data[name]), (c) => c.charCodeAt(0));
+  const zip = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const planes = new Uint8Array(await new Response(zip).arrayBuffer()), n = planes.length / 4;
+  const out = new Uint8Array(4 * n);
+  for (let i = 0; i < n; i++) for (let j = 0; j < 4; j++) out[4 * i + j] = planes[j * n + i];
+  data[name] = new Float32Array(out.buffer);
+}
+const mesh = Object.fromEntries(Object.keys(solids()).map((kind) => [kind, kind]));
+const renderer = { mesh, canvas: { clientWidth: 900, clientHeight: 600 },
+  draw: (camera, view, solid, ghost) => pictures.push({ camera, solid, ghost }) };
+const scene = new Scene(renderer, data);
+for (const k of ROWS) scene.draw(data.times[k]);
+console.log(JSON.stringify(pictures));
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node.js")
+@pytest.mark.parametrize("name", NAMES)
+def test_solids_that_are_drawn_are_the_visual_model_s(made, name, tmp_path):
+    """The scene's module gives these matrices to the renderer."""
+    shown, q = made(name)
+    rows, size = (0, 40, len(q) - 1), first_view(shown).size
+    parts = [
+        re.sub(r"^(import .*\n|export )", "", (pages.PAGE / f"{m}.js").read_text(), flags=re.M)
+        for m in ("vectors", "solids", "scene")
+    ]
+    file = tmp_path / "draw.mjs"
+    text = json.dumps(json.dumps(pages.payload(shown)))
+    file.write_text(
+        "\n".join(parts) + DRAW.replace("INPUT", text).replace("ROWS", str(list(rows)))
+    )
+    done = subprocess.run([NODE, file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    scenario = nh.scenarios.get(name)
+    for k, picture in zip(rows, json.loads(done.stdout)):
+        matrices = np.array([s["model"] for s in picture["solid"]]).reshape(-1, 4, 4)
+        expected = drawn(shown.visual, scenario.parameters, q[k])
+        found = np.swapaxes(matrices[: len(expected)], 1, 2)
+        assert np.abs(found - expected).max() < 1e-6 * size
+        poses = shown.visual.poses(scenario.parameters, q[k])
+        for cable, rope in zip(shown.visual.cables, matrices[len(expected) :]):
+            ends = [rope[3, :3] + side * rope[2, :3] / 2 for side in (-1, 1)]
+            for end, frame in zip(ends, (cable.start, cable.end)):
+                assert np.abs(end - poses[frame].position).max() < 1e-6 * size
+        assert picture["ghost"]
+        assert np.linalg.norm(picture["camera"]["at"] - np.array(first_view(shown).center)) < (
+            2 * size
+        )
+
+
+def test_a_reference_that_is_where_the_run_is_is_left_out(made):
+    shown, _ = made("cart_pole")
+    assert pages.payload(shown)["reference"] is not None
+    assert pages.payload(replace(shown, reference=shown.run))["reference"] is None
+
+
+def test_the_camera_sees_the_whole_motion(made):
+    shown, _ = made("quadrotor_payload")
+    view = first_view(shown)
+    for aspect in (0.5, 1.0, 16 / 9):
+        eye = view.eye(aspect)
+        back = (eye - view.center) / np.linalg.norm(eye - view.center)
+        right = np.cross([0, 0, 1], back) / np.linalg.norm(np.cross([0, 0, 1], back))
+        up, seen = np.cross(back, right), shown.run.position.reshape(-1, 3) - eye
+        depth = -seen @ back
+        assert depth.min() > 0
+        assert np.abs(seen @ up / depth).max() < np.tan(0.35)
+        assert np.abs(seen @ right / depth).max() < aspect * np.tan(0.35)
+
+
+def test_motion_in_a_vertical_plane_is_seen_from_its_side(made):
+    assert first_view(made("cart_pole")[0]).pitch < 0.2 < first_view(made("car")[0]).pitch
+
+
+def test_rows_of_a_page_keep_both_ends():
+    times = np.arange(0, 1001) * 0.005
+    rows = chosen_rows(times, 50.0)
+    assert (rows[0], rows[-1]) == (0, 1000) and set(np.diff(rows)) == {4}
+    assert list(chosen_rows(times[:1], 50.0)) == [0]
+
+
+def test_curves_with_the_largest_range_come_first():
+    from nh_control.view.animation import largest_first
+
+    values = np.array([[0.0, 0.0, np.nan], [1.0, 3.0, 2.0]])
+    sorted_ = largest_first(Curves("all", "m", ("a", "b", "c"), values))
+    assert sorted_.names == ("b", "c", "a") and sorted_.label == "all (m)"
+
+
+def test_a_trajectory_is_a_page_in_a_notebook(tmp_path, interpreted):
+    run = pendulum()
+    file = run.view(tmp_path / "own.html", open_page=False)
+    text = file.read_text()
+    assert "own motion" in text and '"label":"energy (J)"' in text
+    frame = run._repr_html_()
+    assert frame.startswith("<iframe") and unescape(frame.split('"')[1]) == text
+    assert frame.count("<script") == 0
+
+
+def test_opening_a_page_asks_the_browser(monkeypatch, interpreted):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    file = pendulum().view()
+    assert opened == [file.as_uri()]
+    file.unlink()
+
+
+def test_a_trajectory_without_its_system_says_what_it_needs(interpreted):
+    run = replace(pendulum(), dsys=None)
+    for draw in (run.view, run.plot, lambda: run.film("x.webp")):
+        with pytest.raises(
+            ValueError, match="needs the discrete system of its 4 states, got none"
+        ):
+            draw()
+    assert run._repr_html_() is None
