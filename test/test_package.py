@@ -63,6 +63,7 @@ THIRD_PARTY = {
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
+    "xacro": ("xacro", ""),
     "yaml": ("pyyaml", "python3-yaml"),
 }
 NOT_ON_PYPI = {
@@ -80,6 +81,7 @@ NO_KEY = {
     "distributed",
     "imageio_ffmpeg",
     "pyarrow",
+    "xacro",
 }
 """Imported where they are available; rosdep's only key of `control` is about to be removed."""
 DATA = (".c", ".json", ".urdf", ".js", ".css", ".html")
@@ -194,7 +196,7 @@ def test_dependencies_are_stated_once():
 
 
 def test_every_import_is_a_declared_dependency(imported):
-    extras = ("plot", "film", "ros", "study", "dask")
+    extras = ("plot", "film", "xacro", "ros", "study", "dask")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
