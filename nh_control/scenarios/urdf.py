@@ -5,9 +5,10 @@ moving freely.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from transforms3d.quaternions import quat2mat
@@ -19,7 +20,7 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.multibody import WORLD, Multibody, load_urdf
+from nh_control.multibody import WORLD, JointDamper, Multibody, load_urdf
 from nh_control.multibody.kinematics import Tree
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.joints import JointPerturbation
@@ -30,6 +31,12 @@ from nh_control.scenarios.urdf_visual import visual_model
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The robot where no file is given."""
 HOLD_S, FREE_S = 10.0, 2.0
+FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
+    "mass": ("kg", "of the link", {}),
+    "inertia": ("kg m^2", "xx, yy, zz, xy, xz, yz about the center", {"above": -np.inf}),
+    "damping": ("N m s or N s/m", "viscous friction of the joint", {"at_least": 0.0}),
+}
+"""Unit, meaning and bounds of the constants of a robot that are parameters."""
 LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
 """Bryson's rule: a joint's error (rad or m), its rate, and an effort without limit that count 1 in
 the cost.
@@ -53,7 +60,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     shown. Raises UrdfError, OSError, and ValueError for a robot with further floating or planar
     joints.
     """
-    model = load_urdf(file or DEFAULT, base)
+    model = _with_dampers(load_urdf(file or DEFAULT, base))
     poses = model.space.nq - len(model.tree.scalars)
     if poses != (7 if base == "floating" else 0):
         raise ValueError(
@@ -65,7 +72,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     return Scenario(
         name="urdf",
         title=f"The robot {model.name}",
-        parameters=UrdfParameters(),
+        parameters=urdf_parameters(model),
         make_system=partial(_system, model),
         integrators={"midpoint": midpoint},
         references={"hold": partial(_held, model)} if held else {"free": partial(_free, model)},
@@ -105,18 +112,43 @@ def _perturbed(
     return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
+def urdf_parameters(model: Multibody) -> UrdfParameters:
+    """The parameters of a robot: `mass_scale`, then by the names of its links and joints
+    `<link>_mass`, `<link>_inertia` (xx, yy, zz, xy, xz, yz) and `<joint>_damping`.
+    """
+    constants, entries = model.constants, list[tuple[str, type, Any]]()
+    for name, location in constants.locations.items():
+        if location.field in FIELDS:
+            unit, text, options = FIELDS[location.field]
+            value = constants.value(name)
+            entries.append((name, type(value), parameter(value, unit, text, **options)))
+    made = make_dataclass("UrdfParameters", entries, bases=(UrdfParameters,), frozen=True)
+    return made()
+
+
+def _with_dampers(model: Multibody) -> Multibody:
+    """The robot with a damper on every joint with one coordinate, of 0 where the file has none;
+    its inertias are taken as they are.
+    """
+    damped = {e.coordinate for e in model.elements if isinstance(e, JointDamper)}
+    dampers = [JointDamper(c, 0.0) for c in model.tree.scalars if c not in damped]
+    bodies = [replace(body, accept_any_inertia=True) for body in model.bodies]
+    return replace(model, bodies=bodies, elements=[*model.elements, *dampers])
+
+
 def _system(model: Multibody, parameters: UrdfParameters) -> System:
-    scale = parameters.mass_scale
-    bodies = [
-        replace(
-            body,
-            mass=scale * body.mass,
-            inertia=scale * np.array(body.inertia),
-            accept_any_inertia=True,
-        )
-        for body in model.bodies
-    ]
-    return replace(model, bodies=bodies).system
+    values = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
+    if (scale := values.pop("mass_scale")) != 1.0:
+        for name in values:
+            if not name.endswith("_damping"):
+                values[name] = _scaled(scale, values[name])
+    names = tuple(values)
+    changed = replace(model, parameters=names).constants.model_with(values)
+    return replace(changed, parameters=names).system
+
+
+def _scaled(scale: float, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
+    return tuple(scale * one for one in value) if isinstance(value, tuple) else scale * value
 
 
 def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:

@@ -8,6 +8,7 @@ from transforms3d.quaternions import quat2mat
 from urdf_robots import robot_file
 
 from nh_control import scenarios
+from nh_control.control.identification import identify, segments
 from nh_control.multibody import UrdfError
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions
@@ -215,3 +216,31 @@ def test_a_joint_through_its_point_mass_is_named(base, tmp_path):
     file.write_text(MASSLESS)
     with pytest.raises(ValueError, match="'wrist_dot'.* of the frame 'tool' move no mass"):
         scenarios.get("urdf", str(file), base)
+
+
+def test_masses_inertias_and_damping_of_a_robot_are_parameters_by_name():
+    scenario = scenarios.get("urdf")
+    model = scenario.model()
+    tensor = scenario.parameters.lower_link_inertia
+    changes = {"upper_link_mass": 2.5, "lower_link_inertia": tuple(2 * i for i in tensor)}
+    plant = scenario.plant(model, PlantOptions(parameters=changes | {"elbow_damping": 0.3}))
+    direct = model.with_parameters(**changes, elbow_damping=0.3)
+    x = plant.state([0.3, -0.2], [0.5, 0.1])
+    np.testing.assert_allclose(plant.step(x, [0.1, 0.2]), direct.step(x, [0.1, 0.2]), rtol=1e-12)
+    other = model.with_parameters(**changes).step(x, [0.1, 0.2])
+    assert np.abs(other - direct.step(x, [0.1, 0.2])).max() > 1e-5
+    with pytest.raises(ValueError, match="elbow_damping must be >= 0"):
+        scenario.plant_parameters(PlantOptions(parameters={"elbow_damping": -1.0}))
+
+
+def test_the_mass_of_a_link_and_the_damping_of_a_joint_are_identified():
+    """From exact measurements of a swing."""
+    scenario = scenarios.get("urdf")
+    model = scenario.model()
+    true = model.with_parameters(lower_link_mass=0.8, elbow_damping=0.2)
+    u = np.column_stack([np.sin(0.05 * np.arange(100)), np.cos(0.08 * np.arange(100))])
+    run = true.simulate(true.state([0.4, -0.3], [0.0, 0.0]), u)
+    times = np.round(np.arange(101) * model.h * 1e9).astype(np.int64)
+    pieces = segments(model, times, run.states[:, :2], [[(row, model.h)] for row in u])
+    found = identify(model, ["lower_link_mass", "elbow_damping"], pieces)
+    np.testing.assert_allclose(found.values, [0.8, 0.2], rtol=1e-6)
