@@ -8,7 +8,8 @@ linearizations, LQR, ROS 2 nodes.
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
-- optimal control: optimize, collocate, quadratic_cost, Limits, Constraint
+- optimal control: optimize, collocate, quadratic_cost, MpcTracker
+- limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
@@ -39,7 +40,11 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.costs import quadratic_cost as quadratic_cost
     from nh_control.control.equilibrium import equilibrium as equilibrium
     from nh_control.control.estimation import KalmanFilter as KalmanFilter
+    from nh_control.control.optimal.mpc import MpcTracker as MpcTracker
     from nh_control.control.optimize import optimize as optimize
+    from nh_control.control.path_constraints import keep_out as keep_out
+    from nh_control.control.path_constraints import tension_limit as tension_limit
+    from nh_control.control.path_constraints import tilt_limit as tilt_limit
     from nh_control.control.projection import project_trajectory as project_trajectory
     from nh_control.control.rollout import rollout as rollout
     from nh_control.control.tracking import LqrTracker as LqrTracker
@@ -91,6 +96,10 @@ _HOMES = {
     "quadratic_cost": "control.costs",
     "Limits": "control.costs",
     "Constraint": "control.constraints",
+    "keep_out": "control.path_constraints",
+    "tilt_limit": "control.path_constraints",
+    "tension_limit": "control.path_constraints",
+    "MpcTracker": "control.optimal.mpc",
     "optimize": "control.optimize",
     "collocate": "control.collocation",
     "KalmanFilter": "control.estimation",

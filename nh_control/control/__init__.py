@@ -2,7 +2,8 @@
 
 - LQR: `lqr` (time-varying, stationary, periodic), `stationary`, `linear_quadratic`
 - tracking: `LqrTracker`, `Controller`, `damping`, `equilibrium`, `feedback_law`
-- optimal control: `costs`, `optimize` (projection operator), `collocation` (DMOC), `projection`
+- optimal control: `costs`, `constraints`, `path_constraints`, `optimize`, `optimal` (native
+  interior point, MPC), `projected_descent`, `collocation` (DMOC), `projection`
 - estimation: `estimation` (Kalman filter), `identification` (of parameters), `input_history`
 - runs: `closed_loop`, `rollout`, `run_data`
 - references: `paths`, `payload_flatness`, `guidance`, `reference_sequence`; `geometric` control

@@ -6,6 +6,11 @@
 int ocp_prepare(struct horizon *o)
 {
     memset(o->start, 0, sizeof(double) * N_DX);
+    for (long k = 0; k < o->steps && o->reuses; ++k) {
+        if (solve_step(o, k, o->x + N_X * k, o->u + N_U * k)) return STEP_FAILED;
+        memcpy(o->z + o->nz * k, o->arrays[Z], sizeof(double) * o->nz);
+        memcpy(o->y + N_X * k, o->arrays[X1], sizeof(double) * N_X);
+    }
     return expand(o) ? STEP_FAILED : GOES_ON;
 }
 

@@ -1,0 +1,130 @@
+"""Constraints of motions that robots have: keep-out spheres, limits of tilt, taut cables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control.constraints import Constraint
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import SE3, SO3
+from nh_control.geometry.spaces import Product
+from nh_control.multibody.model import MultibodySystem
+from nh_control.systems.quadrotor_payload import (
+    QuadrotorPayloadParameters,
+    split_configuration,
+    split_velocity,
+)
+
+
+def keep_out(
+    model: DiscreteSystem,
+    point: str | Callable[[ca.SX], ca.SX],
+    center: ArrayLike,
+    radius: float,
+    weight: float = np.inf,
+    name: str = "keep_out",
+) -> Constraint:
+    """A point stays out of a ball, `(|p(q) - c|^2 / r^2 - 1) r / 2 >= 0`, near its surface the
+    distance to it in m: `point` is an expression p (d) of the configuration q (nq), or the name of
+    a frame of a `Multibody`, `center` (d) in m, `radius` in m.
+
+    Constraints of several balls need different names. Raises ValueError for a radius that is not
+    positive, a center of another dimension, and a name without a `Multibody`.
+    """
+    c = np.array(center, dtype=float)
+    if not (np.isfinite(radius) and radius > 0 and c.ndim == 1 and np.isfinite(c).all()):
+        raise ValueError(
+            f"{model}: keep_out needs a finite center (d) and a radius > 0, got {c.tolist()} and "
+            f"{radius}"
+        )
+    position = _position(model, point) if isinstance(point, str) else point
+
+    def distance(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+        p = ca.SX(position(x[: model.system.space.nq]))
+        if p.shape != (len(c), 1):
+            raise ValueError(
+                f"{model}: the point of {name!r} has shape {p.shape}, its center {c.shape}"
+            )
+        return (ca.sumsqr(p - c) / radius**2 - 1) * radius / 2
+
+    return Constraint(name, distance, lower=0.0, weight=weight)
+
+
+def _position(model: DiscreteSystem, frame: str) -> Callable[[ca.SX], ca.SX]:
+    """The position of a frame of a model's tree."""
+    system = model.system
+    tree = system.model if isinstance(system, MultibodySystem) else None
+    if tree is None:
+        raise ValueError(
+            f"{model}: only a Multibody has frames, such as {frame!r}; give the point as an "
+            f"expression of the configuration"
+        )
+    tree.tree.checked_frame(frame)
+    rest = ca.SX.zeros(system.space.nw)
+    return lambda q: tree.kinematics(q, rest).position(frame)
+
+
+def tilt_limit(
+    model: DiscreteSystem, angle: float, weight: float = np.inf, name: str = "tilt"
+) -> Constraint:
+    """The z axis of every rotation and pose of the configuration stays within `angle` (rad) of the
+    vertical, `R_zz >= cos(angle)`.
+
+    Raises ValueError for a system without rotations, and an angle that is not in (0, pi).
+    """
+    at, space = 0, model.system.space
+    places = []
+    for factor in space.factors if isinstance(space, Product) else (space,):
+        if isinstance(factor, (SO3, SE3)):
+            places.append(at)
+        at += factor.nq
+    if not places:
+        raise ValueError(f"{model}: tilt_limit needs a rotation or a pose in {space}")
+    if not 0 < angle < np.pi:
+        raise ValueError(f"{model}: tilt_limit needs an angle in (0, pi), got {angle} rad")
+
+    def upright(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+        return ca.vertcat(*(1 - 2 * (x[i + 1] ** 2 + x[i + 2] ** 2) for i in places))
+
+    return Constraint(name, upright, lower=np.cos(angle), weight=weight)
+
+
+def tension_limit(
+    model: DiscreteSystem, least: float, weight: float = np.inf, name: str = "tension"
+) -> Constraint:
+    """The links of a `quadrotor_payload` pull with at least `least` (N): `tension_i = q_i . f_i +
+    m_i l_i |q_i'|^2 - m_i q_i . a`, a the payload's acceleration less gravity, by Newton's law
+    along the links.
+
+    Raises ValueError for another system.
+    """
+    p, s = model.system.parameters, model.system
+    if not isinstance(p, QuadrotorPayloadParameters):
+        raise ValueError(f"{model}: tension_limit is for links of quadrotor_payload")
+    nq, n = s.space.nq, p.n
+
+    def tension(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+        mass, momentum, basis, prescribed = s.numeric.mechanics.inertia(x[:nq], x[nq:])
+        v = basis @ ca.solve(ca.densify(mass), ca.densify(momentum)) + prescribed
+        _, attitudes, links = split_configuration(x[:nq], n)
+        rates = split_velocity(v, n)[2]
+        m = p.quadrotor_mass
+        thrusts = [
+            quaternion.rotate(R, ca.vertcat(0, 0, u[4 * i])) for i, R in enumerate(attitudes)
+        ]
+        # along the links: forces, and what keeps the quadrotors on their circles
+        along = [
+            ca.dot(q, f) + m * l * ca.sumsqr(rate)
+            for q, f, l, rate in zip(links, thrusts, p.lengths, rates)
+        ]
+        # (m_y + sum m q q^T) a = sum q along
+        heavy = p.payload_mass * ca.SX.eye(3) + sum(m * q @ q.T for q in links)
+        a = ca.solve(heavy, sum(q * f for q, f in zip(links, along)))
+        return ca.vertcat(*(f - m * ca.dot(q, a) for q, f in zip(links, along)))
+
+    return Constraint(name, tension, lower=least, weight=weight)

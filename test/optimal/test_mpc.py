@@ -1,0 +1,156 @@
+"""Model predictive tracking: LQR's commands without limits, within limits and constraints where
+LQR leaves them, pure, with LQR's command where no plan is found.
+"""
+
+import logging
+from functools import cache
+
+import numpy as np
+import pytest
+from optimal_cases import springs_system
+
+import nh_control as nh
+from nh_control.control.optimal.mpc import MpcTracker
+from nh_control.numerics import compiled
+from nh_control.runs.simulation import closed_loop
+from nh_control.systems import cart_pole, pendulum
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+UP = np.array([0.0, np.pi, 0.0, 0.0])
+WEIGHTS = np.diag([10.0, 10.0, 1.0, 1.0]), 0.01 * np.eye(1)
+
+
+@cache
+def upright(steps=150):
+    """The cart-pole and its rest on top."""
+    dsys = nh.midpoint(cart_pole(), 0.02)
+    states, inputs = np.tile(UP, (steps + 1, 1)), np.zeros((steps, 1))
+    return dsys, nh.Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs)
+
+
+def tracker(**options):
+    dsys, rest = upright()
+    given = dict(horizon_s=1.0, hold=True, limits={"force": (-8.0, 8.0)}) | options
+    return nh.MpcTracker(dsys, rest, *WEIGHTS, **given)
+
+
+def test_without_limits_its_commands_are_those_of_lqr():
+    """On a linear system, whose terminal cost is that of the stationary problem, at once and by
+    real-time iterations.
+    """
+    dsys = nh.midpoint(springs_system(), 0.1)
+    rest = nh.Trajectory(0.1, np.zeros((31, 4)), np.zeros((30, 1)), dsys.state_names, dsys.inputs)
+    Q, R = np.diag([3.0, 1.0, 2.0, 1.0]), 0.5 * np.eye(1)
+    lqr = nh.LqrTracker(dsys, rest, Q, R, hold=True)
+    mpc = nh.MpcTracker(dsys, rest, Q, R, horizon_s=0.5, hold=True)
+    x, memory = np.array([0.4, -0.2, 0.5, 0.1]), None
+    for k in range(5):
+        command = mpc.command(k, x, memory)
+        np.testing.assert_allclose(command.u, lqr.command(k, x).u, atol=1e-8)
+        np.testing.assert_array_equal(command.error, lqr.command(k, x).error)
+        x, memory = dsys.step(x, command.u + 0.1), command.memory
+
+
+def test_it_keeps_limits_and_constraints_and_is_pure():
+    """Real-time iterations stay near whole solutions, and repeat to the bit."""
+    dsys, rest = upright()
+    off = UP + np.array([0.0, 0.25, 0.0, 0.0])
+    track = nh.Constraint("track", lambda x, u, w: x[0], -0.32, 0.32, weight=1e3)
+    free, kept = tracker(), tracker(constraints=[track])
+    runs = [nh.rollout(dsys, off, controller, steps=150) for controller in (free, kept)]
+    assert all(not run.failures for run in runs)
+    assert np.abs(runs[0].states[0, :, 0]).max() > 0.329
+    assert np.abs(runs[1].states[0, :, 0]).max() < 0.321
+    for run in runs:
+        assert 7.99 < np.abs(run.inputs).max() < 8 and run.saturated.any()
+        np.testing.assert_allclose(run.states[0, -1], UP, atol=0.02)
+    again = nh.rollout(dsys, np.array([off, off]), kept, steps=150)
+    looped = closed_loop(dsys, kept, off, 150)
+    for states in (*again.states, looped.trajectory.states):
+        np.testing.assert_array_equal(states, runs[1].states[0])
+    x, memory = off, None
+    for k in range(40):
+        command = kept.command(k, x, memory)
+        assert abs(command.u - kept.command(k, x).u)[0] < 0.2
+        x, memory = dsys.step(x, command.u), command.memory
+    assert memory.k == 39 and memory.states.shape == (51, 4) and memory.gains.shape == (50, 1, 4)
+
+
+def test_where_no_plan_is_found_lqr_commands_and_a_warning_says_so(caplog):
+    caplog.set_level(logging.WARNING)
+    dsys, rest = upright()
+    lqr = nh.LqrTracker(dsys, rest, *WEIGHTS, hold=True)
+    fast = nh.Constraint("fast", lambda x, u, w: x[0], lower=5.0)
+    broken, x = tracker(constraints=[fast], limits={"force": (-0.1, 0.1)}), UP + 0.01
+    memory = None
+    for k in range(2):
+        command = broken.command(k, x, memory)
+        memory = command.memory
+        assert memory.failures == k + 1 and f"no plan for step {k}" in caplog.text
+        np.testing.assert_array_equal(command.u, lqr.command(k, x).u.clip(-0.1, 0.1))
+
+
+def test_an_estimated_disturbance_is_compensated_as_by_lqr():
+    """A constant push in the plant alone; what error remains comes from the estimate, which acts
+    at the nodes, and is LqrTracker's.
+    """
+    dsys, rest = upright()
+    estimating = nh.LqrTracker(dsys, rest, *WEIGHTS, hold=True, disturbance_gain=0.3)
+    mpc = tracker(disturbance_gain=0.3, horizon_s=2.0)
+    ends = []
+    for controller in (estimating, mpc, tracker()):
+        x, memory = UP, None
+        for k in range(200):
+            command = controller.command(k, x, memory)
+            x, memory = dsys.step(x, command.u + 1.0), command.memory
+        ends.append(x[0])
+        if controller is mpc:
+            assert memory.disturbance[0] == pytest.approx(dsys.h, rel=1e-3)
+    assert ends[1] == pytest.approx(ends[0], rel=0.1) and abs(ends[2]) > 4 * abs(ends[1])
+
+
+def test_past_an_end_in_motion_it_damps_and_another_reference_can_be_had():
+    dsys = nh.midpoint(pendulum(), 0.1)
+    swing = dsys.simulate([0.5, 0.0], np.zeros((10, 1)))
+    mpc = nh.MpcTracker(dsys, swing, np.eye(2), np.eye(1), horizon_s=0.5)
+    lqr = nh.LqrTracker(dsys, swing, np.eye(2), np.eye(1))
+    assert not mpc.is_following(10) and mpc.is_following(9)
+    np.testing.assert_array_equal(mpc.command(10, [0.3, 1.0]).u, lqr.command(10, [0.3, 1.0]).u)
+    np.testing.assert_array_equal(mpc.target(12), swing.states[-1])
+    other = mpc.with_reference(dsys.simulate([0.2, 0.0], np.zeros((6, 1))))
+    assert len(other.reference) == 6 and other.horizon == mpc.horizon
+    with pytest.raises(ValueError, match="ends in motion"):
+        mpc.steps(5.0)
+
+
+def test_wrong_options_are_refused(monkeypatch):
+    dsys, rest = upright()
+    moving = nh.Constraint("moving", lambda x, u, w: x[0] - w, 0, parameters=np.zeros((9, 1)))
+    for text, options in (
+        ("horizon of at least 2 steps", {"horizon_s": 0.02}),
+        ("at least 1 iteration", {"iterations": 0}),
+        ("unknown hessian 'newton'", {"hessian": "newton"}),
+        ("'moving' has parameters of 9 nodes", {"constraints": [moving]}),
+        ("no state or input 'torque'", {"limits": {"torque": (0, 1)}}),
+    ):
+        with pytest.raises(ValueError, match=text):
+            tracker(**options)
+    monkeypatch.setattr("nh_control.control.optimal.mpc.compiled", _NoCompiler)
+    with pytest.raises(OSError, match="needs a C compiler"):
+        MpcTracker(dsys, rest, *WEIGHTS, horizon_s=1.0)
+
+
+class _NoCompiler:
+    @staticmethod
+    def compiler():
+        """None is there."""
+
+
+def test_parameters_of_constraints_move_along_the_reference():
+    """A wall that comes closer pushes the cart back."""
+    dsys, rest = upright()
+    walls = np.linspace(0.5, -0.3, 151)[:, None]
+    wall = nh.Constraint("wall", lambda x, u, w: w - x[0], 0, weight=1e3, parameters=walls)
+    run = nh.rollout(dsys, UP, tracker(constraints=[wall]), steps=150)
+    assert (run.states[0, :, 0] < walls[:, 0] + 5e-3).all() and run.states[0, -1, 0] < -0.25

@@ -1,0 +1,130 @@
+"""Keep-out balls, limits of tilt, taut links: their values, and optimization with them."""
+
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import nh_control as nh
+from nh_control.control.costs import Cost
+from nh_control.geometry import quaternion
+from nh_control.numerics import compiled
+from nh_control.systems import QuadrotorPayloadParameters, pendulum, quadrotor_payload
+from nh_control.systems.quadrotor_payload_continuous import link_tensions
+
+NEEDS_COMPILER = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+
+def values(constraint, dsys, x, u):
+    """The constraint's rows at a state and an input."""
+    x_, u_ = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu)
+    f = ca.Function("f", [x_, u_], [constraint.f(x_, u_, ca.SX(0, 1))])
+    return np.asarray(f(x, u))[:, 0]
+
+
+def arm():
+    """Two links of a URDF."""
+    urdf = Path(nh.__file__).parent / "data" / "double_pendulum.urdf"
+    return nh.midpoint(nh.load_urdf(urdf).system, 0.05)
+
+
+def drone():
+    """A rigid body in space with a thrust and torques."""
+
+    def force(q, v, u):
+        return ca.vertcat(quaternion.rotate(q[3:], ca.vertcat(0, 0, u[0])), u[1:])
+
+    return nh.System(
+        name="drone",
+        space=nh.Product(nh.Rn("x", "y", "z"), nh.SO3("")),
+        lagrangian=lambda q, v: (
+            ca.sumsqr(v[:3]) / 2 + ca.dot(ca.DM([0.01, 0.01, 0.02]), v[3:] ** 2) / 2 - 9.81 * q[2]
+        ),
+        inputs=("thrust", "tau_x", "tau_y", "tau_z"),
+        force=force,
+    )
+
+
+def test_tensions_are_those_of_newton_s_law():
+    for n in (2, 3):
+        p = QuadrotorPayloadParameters(lengths=(0.6, 0.8, 0.7)[:n])
+        dsys, rng = nh.midpoint(quadrotor_payload(p), 0.01), np.random.default_rng(n)
+        constraint = nh.tension_limit(dsys, 2.0, weight=9.0)
+        assert (constraint.lower, constraint.weight) == (2.0, 9.0)
+        for _ in range(3):
+            x = dsys.retract(dsys.state_space.origin, rng.normal(size=dsys.ndx))
+            u = rng.normal(size=dsys.nu) + 5
+            wanted = link_tensions(p, dsys.configuration(x), dsys.velocity(x), u)
+            np.testing.assert_allclose(values(constraint, dsys, x, u), wanted, rtol=1e-9)
+
+
+def test_a_tilt_is_the_angle_of_the_body_s_z_axis():
+    dsys = nh.midpoint(drone(), 0.02)
+    for angle in (0.3, 1.2):
+        q = np.concatenate(
+            [[1, 2, 3], [np.cos(angle / 2), 0.6 * np.sin(angle / 2), 0.8 * np.sin(angle / 2), 0]]
+        )
+        x = np.concatenate([q, np.zeros(6)])
+        limit = nh.tilt_limit(dsys, angle)
+        assert values(limit, dsys, x, np.zeros(4))[0] == pytest.approx(limit.lower, abs=1e-15)
+
+
+def test_near_a_ball_its_value_is_the_distance():
+    dsys = arm()
+    tip = list(dsys.system.model.tree.frames)[-1]
+    for x in dsys.state_space.origin + 0.3 * np.random.default_rng(0).normal(size=(3, dsys.nx)):
+        p = dsys.system.model.pose(dsys.configuration(x), tip).position
+        away = np.array([0.6, 0.0, 0.8])
+        ball = nh.keep_out(dsys, tip, p - 0.201 * away, 0.2)
+        assert values(ball, dsys, x, np.zeros(dsys.nu))[0] == pytest.approx(0.001, rel=0.01)
+    own = nh.keep_out(dsys, lambda q: q[:2], [0.0, 0.0], 0.5)
+    assert values(own, dsys, np.array([0.5, 0, 0, 0]), np.zeros(dsys.nu))[0] == 0
+
+
+@NEEDS_COMPILER
+def test_a_drone_flies_around_a_ball_without_leaning_too_far():
+    dsys, steps = nh.midpoint(drone(), 0.05), 40
+    still = np.zeros(6)
+    x0, goal = (dsys.state(np.r_[p, 1, 0, 0, 0], still) for p in ([0, 0, 0], [2.0, 0.0, 0.0]))
+    states = np.array(
+        [dsys.retract(x0, k / steps * dsys.local(x0, goal)) for k in range(steps + 1)]
+    )
+    guess = nh.Trajectory(dsys.h, states, np.tile([9.81, 0, 0, 0], (steps, 1)))
+    effort = Cost(lambda x, u, w: ca.sumsqr(u - ca.DM([9.81, 0, 0, 0])))
+    limits = nh.Limits(thrust=(0.0, 20.0))
+    center, radius, tilt = np.array([1.0, 0.1, -0.05]), 0.4, np.radians(15)
+    ball = nh.keep_out(dsys, lambda q: q[:3], center, radius)
+    free = nh.optimize(dsys, effort, guess, limits=limits, end=goal)
+    kept = nh.optimize(
+        dsys, effort, guess, limits=limits, end=goal, constraints=[ball, nh.tilt_limit(dsys, tilt)]
+    )
+    assert free.converged and kept.converged and kept.cost > free.cost
+    found = [
+        (
+            np.linalg.norm(r.trajectory.states[:, :3] - center, axis=1).min(),
+            np.arccos(1 - 2 * np.sum(r.trajectory.states[:, 4:6] ** 2, axis=1)).max(),
+        )
+        for r in (free, kept)
+    ]
+    assert found[0][0] < 0.2 and found[0][1] > tilt + 0.01
+    assert found[1][0] == pytest.approx(radius, abs=1e-6)
+    assert found[1][1] == pytest.approx(tilt, abs=1e-6)
+    assert {"keep_out >= 0", "tilt >= 0.965926"} <= set(kept.active)
+
+
+def test_what_does_not_fit_is_said():
+    swing, body = nh.midpoint(pendulum(), 0.1), nh.midpoint(drone(), 0.1)
+    for text, make in (
+        ("only a Multibody has frames", lambda: nh.keep_out(swing, "tip", [0, 0, 0], 1.0)),
+        ("center .d. and a radius > 0", lambda: nh.keep_out(swing, lambda q: q, [0.0], -1.0)),
+        ("unknown frame 'hand'|'hand'", lambda: nh.keep_out(arm(), "hand", [0, 0, 0], 1.0)),
+        ("needs a rotation or a pose", lambda: nh.tilt_limit(swing, 0.1)),
+        ("needs an angle in", lambda: nh.tilt_limit(body, 4.0)),
+        ("links of quadrotor_payload", lambda: nh.tension_limit(body, 1.0)),
+    ):
+        with pytest.raises((ValueError, KeyError), match=text):
+            make()
+    wrong = nh.keep_out(swing, lambda q: q, [0.0, 0.0], 1.0)
+    with pytest.raises(ValueError, match="the point of 'keep_out' has shape"):
+        values(wrong, swing, np.zeros(2), np.zeros(1))
