@@ -11,6 +11,7 @@ linearizations, LQR, ROS 2 nodes.
 - optimal control: optimize, collocate, quadratic_cost, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter
+- systems of python-control: to_control, to_iosys
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
 nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view. A name and a subpackage
@@ -46,6 +47,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.path_constraints import tension_limit as tension_limit
     from nh_control.control.path_constraints import tilt_limit as tilt_limit
     from nh_control.control.projection import project_trajectory as project_trajectory
+    from nh_control.control.python_control import to_control as to_control
+    from nh_control.control.python_control import to_iosys as to_iosys
     from nh_control.control.rollout import rollout as rollout
     from nh_control.control.tracking import LqrTracker as LqrTracker
     from nh_control.discrete.results import StepFailed as StepFailed
@@ -103,6 +106,8 @@ _HOMES = {
     "optimize": "control.optimize",
     "collocate": "control.collocation",
     "KalmanFilter": "control.estimation",
+    "to_control": "control.python_control",
+    "to_iosys": "control.python_control",
 }
 """Everyday names and the modules that they come from."""
 

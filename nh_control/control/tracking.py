@@ -4,6 +4,7 @@ optional disturbance estimate.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag
 
 from nh_control.control import lqr
 from nh_control.control.damping import damping_or_idle
+from nh_control.control.disturbance_gains import disturbance_gains, momenta
 from nh_control.control.equilibrium import NoEquilibrium, equilibrium
 from nh_control.control.feedback_law import FeedbackLaw, matrix_vector_product
-from nh_control.control.stationary import decoupling_transform, stationary
+from nh_control.control.run_length import rests_at_end as rests_at_end
+from nh_control.control.run_length import run_steps as run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -78,27 +80,6 @@ def input_limits(dsys: DiscreteSystem, limits: ArrayLike | None = None) -> np.nd
     return limits
 
 
-def rests_at_end(dsys: DiscreteSystem, reference: Trajectory) -> bool:
-    """Whether the last state of a reference is an equilibrium under zero forces."""
-    x = reference.states[-1]
-    return bool(np.abs(dsys.local(x, dsys.step(x, dsys.idle(x)))).max() <= lqr.FEASIBLE)
-
-
-def run_steps(
-    dsys: DiscreteSystem, reference: Trajectory, duration_s: float = 0.0, hold: bool = False
-) -> int:
-    """Number of steps of a run of `duration_s` (0: the reference's length). Raises ValueError for
-    a run longer than a reference that ends in motion, unless the tracker will `hold` its end.
-    """
-    steps = max(1, round(duration_s / dsys.h)) if duration_s else len(reference)
-    if steps > len(reference) and not (hold or rests_at_end(dsys, reference)):
-        raise ValueError(
-            f"{dsys}: reference {reference.name!r} ends in motion after {reference.duration:g} s, "
-            f"whose last state nothing can hold: a run may last that long, not {duration_s:g} s"
-        )
-    return steps
-
-
 class LqrTracker:
     """LQR tracker of a reference, `u = clip(u_d - K local(x_d, x), limits)`.
 
@@ -154,11 +135,12 @@ class LqrTracker:
             if hold
             else None
         )
+        self._given_gain: np.ndarray | None = None
         self._disturbance_gains: np.ndarray | None = None
         if disturbance_gain == 0:
             self.gains = lqr.finite_horizon(dsys, reference, Q, R, Qf if end is None else end.P)
         else:
-            self.gains, self._disturbance_gains = _disturbance_gains(
+            self.gains, self._disturbance_gains = disturbance_gains(
                 dsys, reference, Q, R, Qf, kept if hold else None
             )
 
@@ -176,8 +158,37 @@ class LqrTracker:
             self.disturbance_gain,
         )
 
+    def with_gains(self, K: ArrayLike) -> LqrTracker:
+        """The same tracker with a gain K (nu, ndx) of another design, or (N, nu, ndx) with one for
+        every step, `u = u_d - K local(x_d, x)`, such as `control.dlqr` of `to_control` gives.
+
+        Raises ValueError for another shape, and for a tracker with a disturbance estimate, whose
+        gains belong together.
+        """
+        if self.disturbance_gain:
+            raise ValueError("gains of another design need a tracker without disturbance_gain")
+        steps, shape = len(self.reference), (self.dsys.nu, self.dsys.ndx)
+        given = np.array(K, dtype=float)
+        if given.shape not in (shape, (steps, *shape)) or not np.isfinite(given).all():
+            raise ValueError(
+                f"{self.dsys}: gains must be finite and have shape {shape} or {(steps, *shape)}, "
+                f"got {given.shape}"
+            )
+        tracker = copy.copy(self)
+        tracker.__dict__.pop("law", None)
+        tracker._given_gain = given
+        each = np.ascontiguousarray(np.broadcast_to(given, (steps, *shape)))
+        tracker.gains = replace(self.gains, K=each)
+        return tracker
+
     def with_reference(self, reference: Trajectory) -> LqrTracker:
-        """The same tracker on another reference."""
+        """The same tracker on another reference, with the given gain if it has one for all steps;
+        raises ValueError for one with given gains of every step.
+        """
+        tracker = self._on(reference)
+        return tracker if self._given_gain is None else tracker.with_gains(self._given_gain)
+
+    def _on(self, reference: Trajectory) -> LqrTracker:
         return LqrTracker(
             self.dsys,
             reference,
@@ -262,7 +273,7 @@ class LqrTracker:
             return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
         if memory.predicted is None:
             return memory
-        innovation = self.dsys.local(self._comparable(k, memory.predicted), x)[_momenta(self.dsys)]
+        innovation = self.dsys.local(self._comparable(k, memory.predicted), x)[momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * innovation)
 
     def _predict(
@@ -274,7 +285,7 @@ class LqrTracker:
         except StepFailed:
             return DisturbanceEstimate(memory.disturbance)
         d = np.zeros(self.dsys.ndx)
-        d[_momenta(self.dsys)] = memory.disturbance
+        d[momenta(self.dsys)] = memory.disturbance
         return DisturbanceEstimate(memory.disturbance, self.dsys.retract(expected, d))
 
 
@@ -314,42 +325,3 @@ def _scaled(weight: ArrayLike, of: ArrayLike, new: Mapping[int, float]) -> np.nd
         else:
             out[i, i] += value
     return out
-
-
-def _momenta(dsys: DiscreteSystem) -> slice:
-    """The slice of the momenta in local coordinates: after the configuration, before the
-    velocities of prescribed coordinates.
-    """
-    nv = dsys.system.space.nv
-    return slice(nv, nv + dsys.system.n_rho)
-
-
-def _disturbance_gains(
-    dsys: DiscreteSystem,
-    reference: Trajectory,
-    Q: ArrayLike,
-    R: ArrayLike,
-    Qf: ArrayLike | None,
-    kept: list[int] | None,
-) -> tuple[lqr.Gains, np.ndarray]:
-    """LQR gains with the disturbance as additional constant states: K (N, nu, ndx) and K_d (N, nu,
-    n_rho).
-
-    If `kept` lists coordinates, the terminal cost is the cost of the stationary problem that
-    stabilizes them; the disturbance and the other coordinates are autonomous there.
-    """
-    n, d = dsys.ndx, dsys.system.n_rho
-    Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
-    A, B = lqr.linearize_along(dsys, reference)
-    steps = len(A)
-    # augmented system (dx, d): dx' = A dx + B du + (0, d), d' = d
-    A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
-    A_d[:, :n, :n], A_d[:, _momenta(dsys), n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
-    B_d[:, :n] = B
-    pad = ((0, d), (0, d))
-    Q_d, terminal = np.pad(Q, pad), np.pad(Qf, pad)
-    if kept is not None:
-        T = block_diag(decoupling_transform(A[-1], B[-1], kept), np.eye(d))
-        terminal = stationary(A_d[-1], B_d[-1], Q_d, R, kept, T).P
-    gains = lqr.riccati(A_d, B_d, Q_d, R, terminal)
-    return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -1,0 +1,51 @@
+"""LQR gains with a constant disturbance of the momenta as a state, for integral action."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
+
+from nh_control.control import lqr
+from nh_control.control.stationary import decoupling_transform, stationary
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+
+
+def momenta(dsys: DiscreteSystem) -> slice:
+    """The slice of the momenta in local coordinates: after the configuration, before the
+    velocities of prescribed coordinates.
+    """
+    nv = dsys.system.space.nv
+    return slice(nv, nv + dsys.system.n_rho)
+
+
+def disturbance_gains(
+    dsys: DiscreteSystem,
+    reference: Trajectory,
+    Q: ArrayLike,
+    R: ArrayLike,
+    Qf: ArrayLike | None,
+    kept: list[int] | None,
+) -> tuple[lqr.Gains, np.ndarray]:
+    """LQR gains with the disturbance as additional constant states: K (N, nu, ndx) and K_d (N, nu,
+    n_rho).
+
+    If `kept` lists coordinates, the terminal cost is the cost of the stationary problem that
+    stabilizes them; the disturbance and the other coordinates are autonomous there.
+    """
+    n, d = dsys.ndx, dsys.system.n_rho
+    Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
+    A, B = lqr.linearize_along(dsys, reference)
+    steps = len(A)
+    # augmented system (dx, d): dx' = A dx + B du + (0, d), d' = d
+    A_d, B_d = np.zeros((steps, n + d, n + d)), np.zeros((steps, n + d, dsys.nu))
+    A_d[:, :n, :n], A_d[:, momenta(dsys), n:], A_d[:, n:, n:] = A, np.eye(d), np.eye(d)
+    B_d[:, :n] = B
+    pad = ((0, d), (0, d))
+    Q_d, terminal = np.pad(Q, pad), np.pad(Qf, pad)
+    if kept is not None:
+        T = block_diag(decoupling_transform(A[-1], B[-1], kept), np.eye(d))
+        terminal = stationary(A_d[-1], B_d[-1], Q_d, R, kept, T).P
+    gains = lqr.riccati(A_d, B_d, Q_d, R, terminal)
+    return lqr.Gains(gains.K[:, :, :n], gains.P[:, :n, :n]), gains.K[:, :, n:]

@@ -1,0 +1,30 @@
+"""How long a run may last: as long as the reference, or longer where its end can be held."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.control import lqr
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+
+
+def rests_at_end(dsys: DiscreteSystem, reference: Trajectory) -> bool:
+    """Whether the last state of a reference is an equilibrium under zero forces."""
+    x = reference.states[-1]
+    return bool(np.abs(dsys.local(x, dsys.step(x, dsys.idle(x)))).max() <= lqr.FEASIBLE)
+
+
+def run_steps(
+    dsys: DiscreteSystem, reference: Trajectory, duration_s: float = 0.0, hold: bool = False
+) -> int:
+    """Number of steps of a run of `duration_s` (0: the reference's length). Raises ValueError for
+    a run longer than a reference that ends in motion, unless the tracker will `hold` its end.
+    """
+    steps = max(1, round(duration_s / dsys.h)) if duration_s else len(reference)
+    if steps > len(reference) and not (hold or rests_at_end(dsys, reference)):
+        raise ValueError(
+            f"{dsys}: reference {reference.name!r} ends in motion after {reference.duration:g} s, "
+            f"whose last state nothing can hold: a run may last that long, not {duration_s:g} s"
+        )
+    return steps
