@@ -124,6 +124,7 @@ setup(
         "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
+        "pandas": ["pandas"],  # Trajectory.to_pandas
         "xacro": ["xacro"],  # load_urdf of xacro files
         "urdf-test": [
             "pin",
@@ -134,7 +135,7 @@ setup(
             "xacro",
         ],  # robots, and Pinocchio to check them against
         "browser-test": ["playwright"],  # drives a Chromium that is there
-        "test": [*PLOT, "hypothesis", "mpmath", "pytest", "pytest-xdist"],
+        "test": [*PLOT, "hypothesis", "mpmath", "pandas", "pytest", "pytest-xdist"],
         "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },
     entry_points={

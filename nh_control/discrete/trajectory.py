@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nh_control.discrete import trajectory_files
 from nh_control.discrete.state_map import StateMap
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NAMES = ("state_names", "input_names")
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,68 @@ class Trajectory:
     def duration(self) -> float:
         """Length in s."""
         return self.h * len(self)
+
+    def __getitem__(self, steps: slice) -> Trajectory:
+        """The steps of a slice, `trajectory[10:20]`, with the states at both their ends; time
+        begins at 0 again. Raises TypeError for anything but a slice, ValueError for a stride.
+        """
+        if not isinstance(steps, slice):
+            raise TypeError(
+                f"Trajectory {self.name!r}: expected a slice of its steps, such as "
+                f"trajectory[10:20], got {steps!r}; states and inputs are tables"
+            )
+        first, last, stride = steps.indices(len(self))
+        if stride != 1:
+            raise ValueError(
+                f"Trajectory {self.name!r}: steps follow each other, a slice has no stride, got "
+                f"{stride}"
+            )
+        last = max(first, last)
+        states, inputs = self.states[first : last + 1], self.inputs[first:last]
+        return replace(self, states=states, inputs=inputs)
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """Velocities (N + 1, nw) at the nodes; raises ValueError without a discrete system."""
+        return self.system_of("asked for velocities").velocity(self.states)
+
+    @property
+    def energies(self) -> np.ndarray:
+        """Energies (N + 1) at the nodes in J; raises ValueError without a discrete system."""
+        return self.system_of("asked for energies").energies(self.states)
+
+    # Files and tables ----------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the trajectory as .npz, whole or not at all, without its discrete system; raises
+        OSError.
+        """
+        tables = {"states": self.states, "inputs": self.inputs}
+        names = {key: np.array(getattr(self, key), dtype=str) for key in NAMES}
+        trajectory_files.write(path, self.h, self.name, **tables, **names)
+
+    @classmethod
+    def load(cls, path: str | Path, dsys: StateMap | None = None) -> Trajectory:
+        """The trajectory that `save` has written, or the run in a `results.npz` of `nh_control`,
+        with its discrete system if it is given. Raises OSError, and ValueError for another file.
+        """
+        return cls(**trajectory_files.read(path), dsys=dsys)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write time, states and inputs as .csv with a header, a row for every node; the last row
+        has no inputs. Raises OSError.
+        """
+        trajectory_files.write_csv(path, self._columns())
+
+    def to_pandas(self) -> DataFrame:
+        """Time, states and inputs as a `pandas.DataFrame` over `time_s`, a row for every node,
+        without inputs (NaN) in the last; raises ImportError without pandas (extra `pandas`).
+        """
+        return trajectory_files.data_frame(self._columns())
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        tables = self.times, self.states, self.inputs
+        return trajectory_files.columns(*tables, self.state_names, self.input_names)
 
     # Pictures ------------------------------------------------------------------------------------
 
