@@ -129,7 +129,7 @@ def _animation(args: Namespace, rate_hz: float = 0.0) -> Animation:
     from nh_control.view.sources import load
 
     with _readable():
-        return load(args.run, args.scenario, rate_hz or RATE_HZ)
+        return load(args.run, args.scenario, max(rate_hz, RATE_HZ))
 
 
 @contextmanager

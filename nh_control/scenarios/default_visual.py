@@ -237,7 +237,7 @@ class _Skeleton:
         )
 
     def _box(self, name: str) -> None:
-        self._shape(Shape("box", (0.5, 0.3, 0.2), BLUE, name, opacity=0.9), *axes(name, 0.4))
+        self._shape(Shape("box", (0.5, 0.3, 0.2), BLUE, name), *axes(name, 0.45))
         self._boxes.add(name)
         self._on = name
 

@@ -101,7 +101,7 @@ def _corners(visual: VisualModel, poses: Poses, rows: np.ndarray) -> np.ndarray:
 
 def _ground(low: float, size: float) -> float:
     """The plane z = 0 where the motion is on it or not far above it, else one below the motion."""
-    return 0.0 if -1e-3 * size < low < size else low - 0.05 * size
+    return 0.0 if -0.02 * size < low < size else low - 0.05 * size
 
 
 def _toward(yaw: float, pitch: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.visual_model import VisualModel
 from nh_control.view import film as films
 from nh_control.view import page as pages
+from nh_control.view.animation import RATE_HZ
 from nh_control.view.sources import of_trajectory
 
 
@@ -33,7 +34,7 @@ def film_trajectory(
     trajectory: Trajectory, file: str | Path, visual: VisualModel | None, **options: Any
 ) -> Path:
     """See `Trajectory.film`."""
-    rate_hz = options.get("rate_hz", films.RATE_HZ)
+    rate_hz = max(RATE_HZ, options.get("rate_hz", films.RATE_HZ) / options.get("speed", 1.0))
     return films.write(of_trajectory(trajectory, visual, rate_hz), Path(file), **options)
 
 

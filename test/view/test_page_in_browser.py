@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from motions import animation, written
+from motions import animation, pendulum, written
 
 import nh_control as nh
 from nh_control.view import page as pages
+from nh_control.view.sources import of_trajectory
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip(
@@ -179,7 +180,17 @@ def test_without_webgl_there_is_a_message_and_plots(chromium, file):
     page = chromium(file, "#t=3", drawing=False)
     assert "WebGL 2" in page.locator("#message").inner_text()
     page.keyboard.press("ArrowRight")
-    assert now(page) > 3
+    assert now(page) > 3 and page.locator("#picture").is_disabled()
+    page.close()
+
+
+def test_the_webm_button_saves_the_whole_motion(chromium, tmp_path):
+    file = written(pages.page(of_trajectory(pendulum())), tmp_path)
+    page = chromium(file, "#t=1")
+    with page.expect_download() as saved:
+        page.locator("#film").click()
+    assert saved.value.suggested_filename == "scene.webm"
+    assert Path(saved.value.path()).read_bytes()[:4] == b"\x1a\x45\xdf\xa3"
     page.close()
 
 

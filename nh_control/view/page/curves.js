@@ -147,9 +147,10 @@ class Plot {
     g.strokeStyle = "#e6e9ed"; g.fillStyle = "#667"; g.lineWidth = 1;
     g.textAlign = "right"; g.textBaseline = "middle";
     const whole = (v) => !this.logarithmic || Math.abs(v - Math.round(v)) < 1e-9;
-    for (const v of ticks(low, high, Math.max(2, h / 40)).filter(whole)) {
+    const heights = ticks(low, high, Math.max(2, h / 40)), step = heights[1] - heights[0];
+    for (const v of heights.filter(whole)) {
       g.beginPath(); g.moveTo(LEFT, Y(v)); g.lineTo(w - RIGHT, Y(v)); g.stroke();
-      g.fillText(this.logarithmic ? `1e${Math.round(v)}` : short(v), LEFT - 5, Y(v));
+      g.fillText(this.logarithmic ? `1e${Math.round(v)}` : rounded(v, step), LEFT - 5, Y(v));
     }
     g.textAlign = "center"; g.textBaseline = "top";
     const [a, b] = this.plots.range;
@@ -174,7 +175,14 @@ function ticks(low, high, count) {
   return out;
 }
 
-export function short(v) {
+// A number of an axis, with as many digits as tell it from the next one.
+function rounded(v, step) {
+  const digits = Math.ceil(-Math.log10(step) - 1e-9);
+  if (!Number.isFinite(digits) || digits > 7 || Math.abs(v) >= 1e6) return short(v);
+  return v.toFixed(Math.max(0, digits));
+}
+
+function short(v) {
   if (v === undefined || Number.isNaN(v)) return "–";
   if (v === 0) return "0";
   const size = Math.abs(v);

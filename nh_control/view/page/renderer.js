@@ -102,11 +102,11 @@ export class Renderer {
     gl.depthMask(false); // what is seen through hides nothing
     this._ribbons(camera, ribbons);
     gl.uniform1i(u.kind, SOLID);
-    for (const s of solid) if (s.color[3] < 1) this._solid(s);
     gl.depthMask(true);
+    const clear = [...solid.filter((s) => s.color[3] < 1), ...ghost];
     for (const mask of [false, true]) { // depth first: nothing shines through itself
       gl.colorMask(mask, mask, mask, mask); gl.depthFunc(mask ? gl.LEQUAL : gl.LESS);
-      for (const s of ghost) this._solid(s);
+      for (const s of clear) this._solid(s);
     }
     gl.depthFunc(gl.LESS); gl.disable(gl.BLEND);
   }

@@ -102,10 +102,10 @@ export class Scene {
   }
 
   _trails(ribbons, time) {
-    const { trail, times, run, reference, view } = this.data;
+    const { trail, times, run, reference } = this.data;
     if (trail === null || !this.shown.trail) return;
     const k = below(times, time), from = below(times, times[k] - TRAIL_S);
-    const path = reference ?? run, thick = 0.006 * view.size + 0.004;
+    const path = reference ?? run, thick = 0.004 * this.camera.distance;
     this.path ??= this._track(path, 0, times.length - 1);
     ribbons.push({ points: this.path, width: 0.6 * thick, color: PATH, fade: false });
     const points = [...this._track(run, from, k), ...this.pose(run, trail, time).slice(0, 3)];
