@@ -82,6 +82,7 @@ def test_near_a_ball_its_value_is_the_distance():
     assert values(own, dsys, np.array([0.5, 0, 0, 0]), np.zeros(dsys.nu))[0] == 0
 
 
+@pytest.mark.slow
 @NEEDS_COMPILER
 def test_a_drone_flies_around_a_ball_without_leaning_too_far():
     dsys, steps = nh.midpoint(drone(), 0.05), 40

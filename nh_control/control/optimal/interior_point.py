@@ -14,8 +14,10 @@ from nh_control.control.optimum import Iteration, KktErrors, Monitor, Multiplier
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 
-WIDEST = 10.0
-"""Times the guess's violation (at least 1) that a trial may have."""
+WIDEST = 3.0
+"""Times the guess's violation (at least 1) that a trial may have: from 15 perturbed guesses an
+acrobot swings up 15 times with 3, 11 times with 10, 13 times with 1.5.
+"""
 INSIDE = 1e-2
 """Part of the distance between limits that inputs of a guess keep from them."""
 WARM_BARRIER = 1e-5

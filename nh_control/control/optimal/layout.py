@@ -104,7 +104,6 @@ NUMBERS = {
     "tolerance": "of the errors at the optimum",
     "damping": "added to the Hessian",
     "last_damping": "that made it convex",
-    "regularization": "of the gaps' multipliers",
     "widest": "violation that a trial may have",
     "narrow": "violation below which the merit must decrease",
     "violation": "1-norm of gaps and residuals",

@@ -94,7 +94,6 @@ struct horizon {
     double tolerance; /* of the errors at the optimum */
     double damping; /* added to the Hessian */
     double last_damping; /* that made it convex */
-    double regularization; /* of the gaps' multipliers */
     double widest; /* violation that a trial may have */
     double narrow; /* violation below which the merit must decrease */
     double violation; /* 1-norm of gaps and residuals */

@@ -59,25 +59,6 @@ static void last_value(const struct horizon *o, double damping, double *value, d
     }
 }
 
-/* P, p behind a step of costate pi whose gap has the multiplier's regularization delta:
- * dx' = y - delta (pi_next - pi) makes P (I + delta P)^-1 of P; 1 where that is not positive. */
-static int regularize(double delta, const double *pi, double *value, double *p)
-{
-    double factor[N_DX * N_DX], change[N_DX];
-    for (int i = 0; i < N_DX * N_DX; ++i) factor[i] = delta * value[i];
-    for (int i = 0; i < N_DX; ++i) factor[(N_DX + 1) * i] += 1.0;
-    if (cholesky(N_DX, factor)) return 1;
-    forward(N_DX, N_DX, factor, value);
-    backward(N_DX, N_DX, factor, value);
-    for (int i = 0; i < N_DX; ++i)
-        for (int j = 0; j < i; ++j)
-            value[N_DX * i + j] = value[N_DX * j + i] =
-                (value[N_DX * i + j] + value[N_DX * j + i]) / 2;
-    for (int i = 0; i < N_DX; ++i) change[i] = delta * (pi[i] - p[i]);
-    times_add(N_DX, N_DX, value, change, p);
-    return 0;
-}
-
 /* One step of the recursion from P, p behind step k, which become those before it; 1 where the
  * problem is not convex in its inputs. */
 WIDE static int eliminate(struct horizon *o, long k, double damping, double *value, double *p)
@@ -87,8 +68,6 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, double *val
     const double *ab = o->ab + (long)N_DX * N_Y * k;
     double *K = o->K + (long)N_U * N_DX * k, *feed = o->feed + N_U * k;
     double *kept = o->value + (long)(N_DX * N_DX + N_DX) * k;
-    if (o->regularization > 0.0 && regularize(o->regularization, o->pi + N_DX * k, value, p))
-        return 1;
     memcpy(kept, value, sizeof(double) * N_DX * N_DX);
     memcpy(kept + N_DX * N_DX, p, sizeof(double) * N_DX);
     /* G = H + [A B]^T P [A B],  g + [A B]^T (P gap + p) */
@@ -140,7 +119,7 @@ INTERNAL int riccati(struct horizon *o, double damping)
         double y[N_Y], *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);
         const double *kept = o->value + (long)(N_DX * N_DX + N_DX) * k;
         double *pi = o->pi_next + N_DX * k;
-        /* du = -K dx - feed;  dx' = A dx + B du + gap - delta (pi' - pi);  pi' = P dx' + p */
+        /* du = -K dx - feed;  dx' = A dx + B du + gap;  pi' = P dx' + p */
         memcpy(y, o->dx + N_DX * k, sizeof(double) * N_DX);
         memcpy(y + N_DX, o->feed + N_U * k, sizeof(double) * N_U);
         times_add(N_U, N_DX, o->K + (long)N_U * N_DX * k, y, y + N_DX);
@@ -149,8 +128,6 @@ INTERNAL int riccati(struct horizon *o, double damping)
         times_add(N_DX, N_Y, o->ab + (long)N_DX * N_Y * k, y, next);
         memcpy(pi, kept + N_DX * N_DX, sizeof(double) * N_DX);
         times_add(N_DX, N_DX, kept, next, pi);
-        for (int i = 0; i < N_DX && o->regularization > 0.0; ++i)
-            next[i] -= o->regularization * (pi[i] - o->pi[N_DX * k + i]);
     }
     for (int r = 0; r < N_END; ++r)
         o->nu_next[r] = o->nu[r] + (o->e[r] + dot(N_DX, o->e_slope + N_DX * r,
