@@ -29,6 +29,13 @@ def add_to(commands: Any) -> None:
     )
     _add_run(view)
     view.add_argument(
+        "other",
+        nargs="?",
+        default="",
+        metavar="OTHER",
+        help="another run of the scenario, shown in the reference's place, with differences",
+    )
+    view.add_argument(
         "--output",
         default="",
         metavar="FILE",
@@ -77,8 +84,14 @@ def _view(args: Namespace) -> int:
     import webbrowser
 
     from nh_control.view.page import page
+    from nh_control.view.sources import load
+    from nh_control.view.two_runs import together
 
-    text = page(_animation(args))
+    animation = _animation(args)
+    if args.other:
+        with _readable():
+            animation = together(animation, load(args.other, args.scenario))
+    text = page(animation)
     file = Path(args.output) if args.output else _beside(args.run) / PAGE
     with usage_errors():
         file.write_text(text, encoding="utf-8")

@@ -101,6 +101,14 @@ def test_view_writes_the_page_beside_the_run(folder, capsys, monkeypatch):
     assert (folder / "a.html").read_text() == page.read_text() and len(opened) == 1
 
 
+def test_view_shows_two_runs(folder, capsys):
+    assert cli.main(["view", str(folder), str(folder / RESULTS), "--no-open"]) == 0
+    text = (folder / "view.html").read_text()
+    assert "urdf, hold | other: urdf, hold" in text and "energy, difference (J)" in text
+    assert cli.main(["view", str(folder), "nothing", "--no-open"]) == 2
+    assert "nothing does not exist" in capsys.readouterr().err
+
+
 def test_film_writes_a_film(folder, capsys):
     file = folder / "film.gif"
     size = ["--width", "64", "--height", "36", "--rate", "10", "--speed", "0.5"]

@@ -1,0 +1,68 @@
+"""Two runs of a scenario in one page: the other one in the reference's place, and differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nh_control.view.animation import Animation, Curves, Poses
+
+
+def together(one: Animation, other: Animation) -> Animation:
+    """The animation of `one` with the other run as its ghost: in every plot the other's curves
+    too, then plots of the differences; between its frames the other run is interpolated, and
+    after its end it is not drawn in plots.
+
+    Raises ValueError for runs that show other frames.
+    """
+    if one.run.names != other.run.names:
+        raise ValueError(
+            f"two runs in one page show the same frames, got {', '.join(one.run.names)} of "
+            f"{one.title} and {', '.join(other.run.names)} of {other.title}"
+        )
+    pairs = [(mine, found) for mine in one.curves if (found := _like(mine, other)) is not None]
+    both, differences = [], []
+    for mine, found in pairs:
+        columns = [found.names.index(name) for name in mine.names]
+        values = _at(one.times, other.times, found.values[:, columns])
+        beside = tuple(f"{name}, other" for name in mine.names)
+        order = np.arange(2 * len(mine.names)).reshape(2, -1).T.ravel()  # each by its other
+        stacked = np.hstack([mine.values, values])[:, order]
+        names = (*mine.names, *beside)
+        both.append(replace(mine, names=tuple(names[i] for i in order), values=stacked))
+        title, difference = f"{mine.title}, difference", mine.values - values
+        differences.append(Curves(title, mine.unit, mine.names, difference))
+    return replace(
+        one,
+        title=f"{one.title} | other: {other.title}",
+        reference=_poses_at(one.times, other),
+        curves=(*both, *differences),
+    )
+
+
+def _like(mine: Curves, other: Animation) -> Curves | None:
+    """The other run's curves of this label and these names, None where there are none."""
+    for found in other.curves:
+        if found.label == mine.label and set(found.names) == set(mine.names):
+            return found
+    return None
+
+
+def _at(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values (N, n) at times (N), NaN after the last known time."""
+    columns = [np.interp(times, known, column, right=np.nan) for column in values.T]
+    return np.column_stack(columns)
+
+
+def _poses_at(times: np.ndarray, other: Animation) -> Poses:
+    """The other run's poses at times (N); at its end it stays."""
+    after = np.searchsorted(other.times, times).clip(1, max(1, len(other.times) - 1))
+    before = after - 1
+    after = after.clip(max=len(other.times) - 1)
+    span = np.maximum(other.times[after] - other.times[before], 1e-12)
+    part = ((times - other.times[before]) / span).clip(0, 1)[:, None, None]
+    run = other.run
+    position = (1 - part) * run.position[before] + part * run.position[after]
+    wxyz = (1 - part) * run.wxyz[before] + part * run.wxyz[after]
+    return Poses(run.names, position, wxyz / np.linalg.norm(wxyz, axis=2, keepdims=True))
