@@ -1,8 +1,7 @@
-"""What the files in launch/ share: a scenario's launch arguments, and the nodes, recording and
-rviz that they ask for.
+"""Launch descriptions for the files in launch/: arguments of a scenario, nodes, recording, rviz.
 
-Every argument that becomes a node parameter is empty by default and then keeps the value of
-`params_file`; given, it wins.
+An argument that is a node parameter is empty by default; then the value in `params_file` applies.
+A value that is given wins.
 """
 
 from __future__ import annotations
@@ -41,18 +40,19 @@ from nh_control.scenarios import Scenario
 from nh_control.scenarios.urdf import DEFAULT
 
 PLANT = "plant"
-"""The argument that hardware does without."""
+"""The argument that does not exist with hardware."""
 BY_SCENARIO = ("perturb_", "plant_")
-"""How arguments begin that follow from the scenario."""
+"""Prefixes of the arguments that depend on the scenario."""
 SIGNALLED = (-signal.SIGINT, -signal.SIGTERM, 255)
-"""Exit codes of a process that `launch` ended: before it was up, or, 255, when it had just ended
-by itself. Popen.send_signal then takes its exit code, and asyncio reports 255; no node has it.
+"""Exit codes of a process that `launch` ended: the signals for a process that was still starting;
+255 for a process that had just ended by itself, because then Popen.send_signal takes its exit code
+and asyncio reports 255. No node ends with 255.
 """
 RESPAWN_S = 0.5
-"""How long after its death a tracker is started again."""
+"""Time from the death of a tracker to its restart."""
 GLOBAL_TOPICS = ("/clock", "/diagnostics", "/tf", "/tf_static")
 BY_ROBOT = ("namespace", "frame_prefix", "clock", "state_file")
-"""Arguments that are for one robot alone."""
+"""Arguments that exist only for a single robot."""
 
 
 def description(
@@ -91,7 +91,7 @@ def description(
 def _start(
     arguments: list[Argument], name: str, config: Path, declared: Sequence[Argument] = ()
 ) -> list:
-    """Declarations of the arguments, then what they and those `declared` before ask for."""
+    """Return the declarations of the arguments, and the actions for these and `declared` ones."""
 
     def start(context: LaunchContext) -> list:
         every = [*declared, *arguments]
@@ -103,7 +103,7 @@ def _start(
 
 
 def find(context: LaunchContext, name: str) -> Scenario:
-    """The scenario of that name, file or module, with the robot of the arguments urdf and base."""
+    """Return the scenario of a name, file or module, with the robot of arguments urdf and base."""
     given = context.launch_configurations
     return scenarios.get(name, given.get("urdf", ""), given.get("base") or "fixed")
 
@@ -113,7 +113,7 @@ def _text(context: LaunchContext, argument: Argument) -> str:
 
 
 def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
-    """Raise ValueError for arguments of another scenario, which `launch` would pass over."""
+    """Raise ValueError for arguments of another scenario; `launch` itself would ignore them."""
     names = [argument.name for argument in own]
     for given in context.launch_configurations:
         if given.startswith(BY_SCENARIO) and given not in names:
@@ -125,7 +125,7 @@ def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
 
 
 def _robot_model(scenario: Scenario, config: Path) -> Path | None:
-    """The URDF file that robot_state_publisher shows, if the scenario has one."""
+    """Return the URDF file for robot_state_publisher, or None."""
     if scenario.origin["scenario"] == "urdf":
         return Path(scenario.source.get("urdf") or DEFAULT)
     file = config / "urdf" / f"{scenario.origin['scenario']}.urdf"
@@ -144,8 +144,8 @@ def relative_topics(scenario: Scenario) -> list[str]:
 def actions(
     scenario: Scenario, config: Path, arguments: Sequence[Argument], text: dict[str, str]
 ) -> list:
-    """The actions that the arguments' texts ask for, a warning for each package that is missing;
-    raises ValueError for what cannot be done without one."""
+    """Return the actions for the arguments' texts, and warnings for missing packages that are
+    optional; raises ValueError if a necessary package is missing."""
     _leave_interrupts_to_launch()
     file = text["params_file"] or str(_of_scenario(scenario, config, "yaml"))
     wanted = {PLANT: False} | {
@@ -190,17 +190,17 @@ def actions(
 
 
 def _leave_interrupts_to_launch() -> None:
-    """Have SIGINT interrupt nothing: `launch` hears of it by a file. The KeyboardInterrupt that
-    Python raises besides may come between the start of a process and the word that it has started,
-    after which `launch` neither ends it nor itself.
+    """Replace Python's handler of SIGINT, which raises KeyboardInterrupt; `launch` gets the signal
+    through a file descriptor. A KeyboardInterrupt between the start of a process and its
+    registration would leave a process that `launch` never ends, and `launch` would never end.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def _known(inline: dict[str, Any], simulated: bool) -> dict[str, Any]:
-    """The parameters that a shadow is told: of a simulated plant it does not know by what this
-    differs from the model, and would not show it otherwise.
+    """Return the parameters of a shadow. It must not know how a simulated plant differs from the
+    model, because it shows this difference.
     """
     if not simulated:
         return inline
@@ -214,8 +214,8 @@ def _viewers(
     clock: str,
     wanted: dict[str, bool],
 ) -> list:
-    """Robot models, places and rviz, or warnings where their packages are missing; `clock` is
-    where the plants' time goes.
+    """Return robot models, places and rviz, or warnings if their packages are missing; `clock` is
+    the argument of this name.
     """
     urdf, parent = _robot_model(scenario, config), scenario.visual_model().parent
     sim_time = {"use_sim_time": wanted[PLANT] and clock != "none"}
@@ -232,12 +232,12 @@ def _viewers(
 
 
 class _Exits:
-    """Keeps the failures of this package's nodes: the launch ends with the first of those that it
-    cannot do without, or when all those of one name have ended, and its exit code is not 0 if one
-    has failed. One that may come back does so after a signal has killed it.
+    """Watches the ends of this package's nodes. The launch ends after the first failure of a
+    required node, or after all required nodes of one name have ended; its exit code is not 0 if a
+    node has failed. A node with `comes_back` is started again after a signal has killed it.
 
-    Raised from the handler of a process's end, where `launch` ends everything in order; from that
-    of its own shutdown it would leave processes behind.
+    The handler of a process's end raises the failures, because `launch` then ends everything in
+    order; the handler of its shutdown would leave processes behind.
     """
 
     def __init__(self) -> None:
@@ -245,7 +245,7 @@ class _Exits:
         self._running: Counter[str] = Counter()
 
     def of(self, name: str, required: bool = True, comes_back: bool = False) -> dict[str, Any]:
-        """Options of a node, which does not outlive the launch, however that ends."""
+        """Return options of a node; the node ends with the launch, however the launch ends."""
         again = {"respawn": True, "respawn_delay": RESPAWN_S} if comes_back else {}
         self._running[name] += 1
 
@@ -266,7 +266,7 @@ class _Exits:
 
 
 def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
-    """The scenario's own file in the folder `config`, or that for all scenarios."""
+    """Return the scenario's file in the folder `config`, or the file for all scenarios."""
     own = config / f"{scenario.origin['scenario']}.{ending}"
     return own if own.is_file() else config / f"{SCENARIO.name}.{ending}"
 
@@ -274,8 +274,8 @@ def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
 def _recording(
     scenario: Scenario, namespaces: Sequence[str], folder: str, exits: _Exits
 ) -> ExecuteProcess:
-    """The process that records the topics of the nodes in the namespaces, for which the plants
-    wait; raises ValueError where it is not installed.
+    """Return the process that records the nodes' topics in the namespaces; the plants wait for it.
+    Raises ValueError if ros2bag is not installed.
     """
     output = ["--output", folder] if folder else []
     relative = relative_topics(scenario)

@@ -1,4 +1,4 @@
-"""What a launch shows of its robots: their models and one rviz, with topics and frames of each."""
+"""Viewers of a launch: the robots' models, their places and one rviz for all robots."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from launch_ros.parameter_descriptions import ParameterValue
 from nh_control.ros.arguments import Argument
 
 WORLD = "world"
-"""The frame in which several robots stand side by side."""
+"""The common frame of several robots, which stand side by side."""
 CLOCK = ("/clock", "clock")
-"""The time of a robot for those who take it from /clock."""
+"""The remapping from /clock to the clock in the robot's namespace."""
 ROBOTS = (
     Argument("robots", "how many robots, or their names, with spaces between them", "2"),
     Argument("spacing", "distance between the robots along y in rviz [m]", "3.0"),
@@ -30,8 +30,8 @@ ROBOTS = (
 
 @dataclass(frozen=True)
 class Robot:
-    """A robot's namespace, what its frames begin with, and where it stands in WORLD along y, None
-    if it is alone.
+    """A robot's namespace, the prefix of its frames, and its place in WORLD along y in m (None for
+    a single robot).
     """
 
     namespace: str
@@ -40,9 +40,7 @@ class Robot:
 
 
 def robots(text: dict[str, str]) -> list[Robot]:
-    """The robots that the texts of the arguments ask for; raises ValueError for names that are
-    none or the same.
-    """
+    """Return the robots of the arguments' texts; raises ValueError for invalid or equal names."""
     if "robots" not in text:
         namespace, prefix = text["namespace"].strip("/"), text["frame_prefix"] or "auto"
         own = f"{namespace}/" if namespace else ""
@@ -66,7 +64,7 @@ def robots(text: dict[str, str]) -> list[Robot]:
 
 
 def node(package: str, executable: str, namespace: str, given: list, **more: Any) -> Node:
-    """A node that says on the screen what it has to say."""
+    """Return a node that logs to the screen."""
     return Node(
         package=package,
         executable=executable,
@@ -78,7 +76,7 @@ def node(package: str, executable: str, namespace: str, given: list, **more: Any
 
 
 def model(robot: Robot, urdf: Path, sim_time: dict[str, bool], own_clock: bool) -> Node | LogInfo:
-    """The robot's model and its frames, or a warning."""
+    """Return the robot_state_publisher of a robot, or a warning."""
     given = {
         "robot_description": ParameterValue(urdf.read_text(encoding="utf-8"), value_type=str),
         "publish_frequency": 50.0,
@@ -95,7 +93,7 @@ def model(robot: Robot, urdf: Path, sim_time: dict[str, bool], own_clock: bool) 
 
 
 def place(robot: Robot, parent: str) -> Node | LogInfo:
-    """The robot's place in WORLD, or a warning."""
+    """Return the publisher of a robot's place in WORLD, or a warning."""
     arguments = ["--y", f"{robot.y:g}", "--frame-id", WORLD]
     arguments += ["--child-frame-id", robot.prefix + parent]
     return _warning("tf2_ros", "the robots have no common frame") or node(
@@ -110,8 +108,8 @@ def rviz(
     topics: Sequence[str],
     sim_time: dict[str, bool],
 ) -> Node | LogInfo:
-    """One rviz for all robots, with the displays that the file `config` has for one, whose
-    `topics` are relative to its namespace; or a warning.
+    """Return one rviz for all robots, or a warning. The file `config` has the displays of one
+    robot; `topics` are relative to its namespace.
     """
     missing = _warning("rviz2", "there is no picture")
     if missing:
@@ -134,8 +132,9 @@ def rviz(
 
 
 def view(configuration: dict, shown: Sequence[Robot]) -> dict:
-    """The configuration of rviz for one robot without a prefix, for these: frames with their
-    prefix, and for several robots what is shown of each in a group, its topics in its namespace.
+    """Adapt the configuration of rviz for one robot without a prefix to the robots `shown`: frames
+    get their prefixes; each of several robots gets a group of displays with topics in its
+    namespace.
     """
     configuration = copy.deepcopy(configuration)
     manager = configuration["Visualization Manager"]
@@ -162,7 +161,7 @@ def view(configuration: dict, shown: Sequence[Robot]) -> dict:
 
 
 def _of_robot(display: dict, robot: Robot, namespace: str = "") -> dict:
-    """A display of this robot, its topics after `namespace`."""
+    """Return a copy of a display for this robot, with topics in `namespace`."""
     display = copy.deepcopy(display)
     if "TF Prefix" in display:
         display["TF Prefix"] = robot.prefix.rstrip("/")
@@ -172,12 +171,12 @@ def _of_robot(display: dict, robot: Robot, namespace: str = "") -> dict:
 
 
 def _topics(display: dict) -> list[str]:
-    """Keys of a display under which there is a topic."""
+    """Return the keys of a display that contain topics."""
     return [key for key, value in display.items() if key.endswith("Topic") and "Value" in value]
 
 
 def _warning(package: str, consequence: str) -> LogInfo | None:
-    """What to say, and no more, where an optional package is not installed."""
+    """Return a warning if an optional package is not installed, else None."""
     if package in get_packages_with_prefixes():
         return None
     return LogInfo(msg=f"WARNING: {package} is not installed: {consequence}")

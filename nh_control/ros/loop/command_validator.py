@@ -188,7 +188,7 @@ class CommandValidator:
 
     def _within(self, values: Vector) -> tuple[float, ...]:
         """Values clipped to the limits."""
-        return tuple(min(max(v, lo), hi) for v, lo, hi in zip(values, self._lower, self._upper))
+        return tuple(map(min, map(max, values, self._lower), self._upper))
 
     def answers(self, step: int) -> bool:
         """Whether a command that answers exactly this step's state was accepted."""

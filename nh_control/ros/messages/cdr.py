@@ -101,12 +101,14 @@ class _Scalars:
 
     def __init__(self, start: int):
         self.start, self._letters = start, ""
-        self._fields: list[tuple[Any, str]] = []
+        self._owners: list[Any] = []
+        self._names: list[str] = []
 
     def add(self, letter: str, owner: Any, name: str) -> None:
         """The next field is that of `owner` with a name."""
         self._letters += letter
-        self._fields.append((owner, name))
+        self._owners.append(owner)
+        self._names.append(name)
 
     @property
     def end(self) -> int:
@@ -120,11 +122,11 @@ class _Scalars:
 
     def get(self) -> Sequence[float]:
         """Their values."""
-        return [getattr(owner, name) for owner, name in self._fields]
+        return list(map(getattr, self._owners, self._names))
 
     def set(self, values: Sequence[float]) -> None:
         """Other values."""
-        for (owner, name), value in zip(self._fields, values):
+        for owner, name, value in zip(self._owners, self._names, values):
             setattr(owner, name, value)
 
 

@@ -1,4 +1,4 @@
-"""Goals and trajectories as actions, with feedback and a result, beside the topics."""
+"""Action servers for goals and trajectories, with feedback and a result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEEDBACK_S = 0.1
 
 
 class NavigateToPose:
-    """Goals of nav2_msgs: the position counts, the behavior tree does not."""
+    """The action of nav2_msgs: its position is used, its behavior tree is ignored."""
 
     name, package, type_name = "navigate_to_pose", "nav2_msgs", "NavigateToPose"
 
@@ -35,7 +35,7 @@ class NavigateToPose:
     def fill_feedback(
         self, feedback: Any, action_request: ActionRequest, progress: Progress
     ) -> None:
-        """Pose, times, and the straight way that is left."""
+        """Fill in the pose, the times and the straight distance to the goal."""
         feedback.current_pose = PoseStamped(pose=progress.pose)
         feedback.current_pose.header.frame_id = progress.frame
         conversions.set_time(feedback.current_pose.header.stamp, progress.time_ns)
@@ -52,13 +52,13 @@ class NavigateToPose:
         feedback.distance_remaining = float(np.linalg.norm(way))
 
     def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
-        """Nav2 before Jazzy has no place for it."""
+        """Fill in the reason; results of Nav2 before Jazzy have no field for it."""
         if hasattr(result, "error_msg"):
             result.error_code, result.error_msg = (result.UNKNOWN if reason else 0), reason
 
 
 class FollowJointTrajectory:
-    """Trajectories of control_msgs: `multi_dof_trajectory`, without tolerances of its own."""
+    """The action of control_msgs: it follows `multi_dof_trajectory`, without tolerances."""
 
     name, package, type_name = "follow_joint_trajectory", "control_msgs", "FollowJointTrajectory"
 
@@ -71,7 +71,7 @@ class FollowJointTrajectory:
             reason = "only multi_dof_trajectory is followed, not trajectory"
             goals.refuse("trajectory", reason, Refusal.NAMES, action_request)
         elif given:
-            reason = f"{', '.join(given)}: tolerances are not watched here"
+            reason = f"{', '.join(given)}: tolerances are not supported, leave them empty"
             goals.refuse("trajectory", reason, Refusal.MODEL, action_request)
         else:
             goals.trajectory(request.multi_dof_trajectory, action_request)
@@ -79,7 +79,7 @@ class FollowJointTrajectory:
     def fill_feedback(
         self, feedback: Any, action_request: ActionRequest, progress: Progress
     ) -> None:
-        """Desired and actual place, and their difference."""
+        """Fill in the desired and the actual position, and their difference."""
         feedback.header.frame_id = progress.frame
         conversions.set_time(feedback.header.stamp, progress.time_ns)
         feedback.multi_dof_joint_names = [progress.body]
@@ -95,7 +95,7 @@ class FollowJointTrajectory:
             setattr(feedback, f"multi_dof_{name}", point)
 
     def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
-        """The codes of control_msgs."""
+        """Fill in the reason and its code in control_msgs."""
         codes = {Refusal.NAMES: result.INVALID_JOINTS, Refusal.STAMP: result.OLD_HEADER_TIMESTAMP}
         if reason:
             result.error_code = result.INVALID_GOAL
@@ -109,8 +109,8 @@ ActionType: TypeAlias = NavigateToPose | FollowJointTrajectory
 
 
 class ActionRequest:
-    """One request of an action, from its acceptance to its result; what it hears of `goals`
-    becomes the result.
+    """One request of an action, from its acceptance to its result. `GoalInterface` calls it as a
+    `GoalObserver`.
     """
 
     def __init__(
@@ -123,19 +123,19 @@ class ActionRequest:
         self.over = False
 
     def time_ns(self, begin: int, end: int) -> int:
-        """Time between two steps, 0 at least."""
+        """Return the time between two steps in ns, at least 0."""
         return round(max(0, end - begin) * self._step_s * NANOSECONDS)
 
     def accepted(self, leg: ReferenceLeg) -> None:
-        """It is followed from now on."""
+        """The tracker follows the request from now on."""
         self.begin, self.end = leg.start, leg.end
 
     def ended(self, refusal: Refusal | None, reason: str) -> None:
-        """It is not followed, or not any more."""
+        """The tracker does not follow the request, or has stopped following it."""
         self._finish(refusal, reason, "abort")
 
     def tick(self, goals: GoalInterface) -> None:
-        """Tell how far it is, and whether it has arrived or is to end."""
+        """Publish the feedback; end the request at the goal or when it is canceled."""
         if self._handle.is_cancel_requested:
             self._finish(None, "canceled, to rest where it was", "canceled")
             goals.stop()
@@ -163,9 +163,9 @@ class ActionRequest:
 
 
 class GoalActions:
-    """Action servers of those kinds whose packages are installed; the others are named in the log,
-    once. A request is refused by its result, with the reason; a new one, or one on a topic,
-    replaces it.
+    """Serves the actions whose packages are installed; the log names the other actions once. A
+    refused request ends with a result that contains the reason. A new request, or a goal on a
+    topic, replaces the present request.
     """
 
     def __init__(self, node: Node, inbox: Inbox, goals: GoalInterface, step_s: float):
@@ -184,7 +184,7 @@ class GoalActions:
             node.create_timer(FEEDBACK_S, lambda: inbox.post(self._tick))
 
     def close(self) -> None:
-        """Serve no more."""
+        """Destroy the servers."""
         for server in self._servers:
             server.destroy()
 
@@ -196,7 +196,7 @@ class GoalActions:
             self._requests.append(action_request)
             try:
                 kind.ask(self._goals, handle.request, action_request)
-            except Exception as error:  # who asked hears of it, and then the node
+            except Exception as error:  # the client gets the reason, then the node logs it
                 action_request.ended(None, f"{type(error).__name__}: {error}")
                 raise
 
@@ -207,7 +207,7 @@ class GoalActions:
             node,
             action,
             kind.name,
-            execute_callback=lambda _: action.Result(),  # each request brings its own
+            execute_callback=lambda _: action.Result(),  # `_finish` passes its own callback
             goal_callback=lambda _: (
                 GoalResponse.REJECT if self._inbox.closed else GoalResponse.ACCEPT
             ),

@@ -1,6 +1,4 @@
-"""Goals and trajectories on topics, which the tracker follows, and the reference that comes of
-them.
-"""
+"""Takes goals and trajectories from topics, and publishes the path of the planned reference."""
 
 from __future__ import annotations
 
@@ -29,23 +27,23 @@ from nh_control.ros.runtime.model import Model
 
 QUEUE = 10
 PATH_POSES = 500
-"""Poses, at most, of the path of a leg: it is sent while the reference is tracked."""
+"""Largest number of poses in a path: the tracker publishes paths while it answers states."""
 
 
 class GoalObserver(Protocol):
-    """Who wants to know what becomes of a goal."""
+    """Callbacks of the client of a goal."""
 
     def accepted(self, leg: ReferenceLeg) -> None:
-        """It is followed."""
+        """The tracker follows the goal with this leg."""
 
     def ended(self, refusal: Refusal | None, reason: str) -> None:
-        """It is not followed, or not any more."""
+        """The tracker does not follow the goal, or has stopped following it."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the `body` is, and should be, in a frame, at a step of the sequence and a time of the
-    states (ns).
+    """The present pose and target of the `body` in a frame, at a step of the sequence and a time
+    of the states (ns).
     """
 
     step: int
@@ -57,10 +55,10 @@ class Progress:
 
 
 class GoalInterface:
-    """Takes goals for the motion of the body that `paths` shows, of a scenario with a guidance,
-    and keeps its path up to date; `now()` is the present time of the states in ns.
+    """Plans motions of the body of `paths` to goals, and publishes their paths; the scenario must
+    have a guidance. `now()` is the present time of the states in ns.
 
-    A goal is replaced by the next one, and by a new start of the run; whoever pursues it is told.
+    A new goal, or a new start of the run, replaces a goal; its observer is called.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class GoalInterface:
         inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
 
     def forget(self, why: str) -> None:
-        """Drop what is being planned or followed, because another reference has begun."""
+        """Drop the planned and the followed goal, because another reference has begun."""
         self._replanner.forget()
         for observer in (self._planned, self._followed):
             if observer is not None:
@@ -96,7 +94,7 @@ class GoalInterface:
         self._replanner.close()
 
     def progress(self) -> Progress:
-        """How far the present motion is."""
+        """Return the progress of the present motion."""
         target = self._sequence.target(self._sequence.step)
         actual = self._report.state
         return Progress(
@@ -109,13 +107,13 @@ class GoalInterface:
         )
 
     def stop(self) -> None:
-        """Come to rest where the reference is now."""
+        """Plan to rest at the present position of the reference."""
         present = self._paths.pose(self._sequence.target(self._sequence.step)).position
         place = conversions.xyz(present)
         self._request("stop", lambda guidance, k, _: guidance.to_goal(k, place), None)
 
     def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
-        """Go there."""
+        """Plan a motion to the pose of the message."""
         present = self._paths.pose(self._sequence.target(self._sequence.step))
         try:
             position = goals.goal(message, self._body, self._now(), height=present.position.z)
@@ -132,7 +130,7 @@ class GoalInterface:
     def trajectory(
         self, message: MultiDOFJointTrajectory, observer: GoalObserver | None = None
     ) -> None:
-        """Go along it."""
+        """Plan a motion along the trajectory of the message."""
         try:
             plan = goals.trajectory(message, self._body, self._now(), self._h)
         except conversions.ConversionError as reason:

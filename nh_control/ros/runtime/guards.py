@@ -23,11 +23,12 @@ Work = Callable[[], Any]
 
 
 class GuardedExecutor(SingleThreadedExecutor):
-    """Tells `errors` what callbacks of services, actions, timers and subscriptions raise, and
-    what of a message or request could not be read. Errors of its own end it.
+    """An executor that reports errors of callbacks, and unreadable messages and requests, to
+    `errors`. Its own errors end it.
 
-    rclpy's raises all of it in the thread that spins. What could not be read would, moreover,
-    block all of its callback group for ever: hence `_make_handler`, which rclpy does not document.
+    The executors of rclpy raise all these errors in the thread that spins. An unreadable message
+    would also block its callback group forever; therefore this class overrides `_make_handler`,
+    which rclpy does not document.
     """
 
     def __init__(self, errors: CallbackErrors, context: Context | None = None):
@@ -35,7 +36,7 @@ class GuardedExecutor(SingleThreadedExecutor):
         self._errors = errors
 
     def create_task(self, callback: Any, *args: Any, **kwargs: Any) -> Task[Any]:
-        """A task, such as the execution of an action's goal."""
+        """Return a task whose errors are reported, such as the execution of an action's goal."""
         name = getattr(callback, "__qualname__", "a task")
         work = self._guarded(name, partial(callback, *args, **kwargs), self._errors.raised)
         return super().create_task(work)
@@ -70,7 +71,7 @@ class GuardedExecutor(SingleThreadedExecutor):
 
 
 def _name(entity: Any) -> str:
-    """Service, topic, or kind of what is waited for."""
+    """Return the name of a service or topic, or the kind of another entity."""
     for name in ("srv_name", "topic_name"):
         if hasattr(entity, name):
             return str(getattr(entity, name))
@@ -78,10 +79,9 @@ def _name(entity: Any) -> str:
 
 
 def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> None:
-    """Have a service of the node answer a request whose callback raises, and tell `errors`.
+    """Have a service of the node answer also if its callback raises, and report to `errors`.
 
-    Parameters are set one by one, or at once, as by rclpy, whose services raise at a type that
-    there is not.
+    Services of parameters are replaced, because those of rclpy raise at an unknown type.
     """
     callback, what = service.callback, service.srv_name
     report = errors.malformed if of_rclpy(callback) else errors.raised
@@ -126,7 +126,7 @@ def _set(
 
 
 def _refusal(response: Any, error: Exception) -> Any:
-    """A response that says, as far as its type can, that the request failed, and why."""
+    """Fill in the failure and its reason, as far as the type of the response has fields."""
     for name, value in (("success", False), ("message", _error_text(error))):
         if hasattr(response, name):
             setattr(response, name, value)

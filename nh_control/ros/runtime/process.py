@@ -1,10 +1,10 @@
-"""The life of a node's process: start, work until a signal or the node's own request, leave
-everything closed, exit code 0.
+"""The process of a node: it starts, works until a signal or a request of the node, closes
+everything, and ends with exit code 0.
 
-Ctrl-C reaches a whole process group and `ros2 launch` then sends SIGINT again, so a second signal
-must not interrupt the cleaning up: rclpy's handlers are off, ours write to a pipe on which the
-main thread waits. One thread runs rclpy's executor (services, timers, parameters, changes of the
-node's state), one the component's work.
+Ctrl-C reaches a whole process group, and then `ros2 launch` sends SIGINT again. The second signal
+must not interrupt the cleanup. Therefore rclpy's handlers are off; the handlers here write to a
+pipe, on which the main thread waits. One thread runs rclpy's executor (services, timers,
+parameters, changes of the node's state), another thread runs the component.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from nh_control.ros.runtime.spec import UsageError as UsageError
 from nh_control.runs.node_process import WRONG_USE
 
 LEAVE_S = 20.0
-"""How long a node may take to leave the network. Fast DDS, as the wheels on PyPI have it, never
-returns if another node is discovered in that moment, and keeps the interpreter (its issue 6513).
+"""How long a node may take to leave the network. Fast DDS of the wheels on PyPI never returns if
+it discovers another node in that moment, and keeps the interpreter's lock (its issue 6513).
 """
 
 
 class Exit:
-    """The request to end the process, from a signal or from any thread; the first error that came
-    with it is raised in the main thread, and the first `code` is the exit code.
+    """The request to end the process, from a signal or from any thread. The main thread raises the
+    first error of the requests; the first `code` is the exit code.
     """
 
     def __init__(self) -> None:
@@ -54,8 +54,8 @@ class Exit:
         self.code = 0
 
     def install(self) -> None:
-        """Take over SIGINT and SIGTERM: they end a start with SystemExit(0), which is raised again
-        and again where it gets lost, and later only wake `wait`.
+        """Take over SIGINT and SIGTERM. During the start they raise SystemExit(0), again and again
+        if something swallows it; later they only wake `wait`.
         """
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -68,20 +68,20 @@ class Exit:
             raise SystemExit(0)
 
     def started(self) -> None:
-        """From now on signals interrupt nothing."""
+        """Have signals interrupt nothing from now on."""
         self._interrupts = False
         self._again.stop()
 
     def ignore(self) -> None:
-        """From now on there are no signals: the interpreter gives up its handlers before it has
-        ended, and a late signal would be an exit code.
+        """Ignore signals from now on: the interpreter removes its handlers before it ends, and
+        then a late signal would change the exit code.
         """
         self.started()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
     def request(self, error: BaseException | None = None, code: int = 0) -> None:
-        """End the process; from any thread."""
+        """Have the process end; any thread may call this."""
         self.error, self.code = self.error or error, self.code or code
         try:
             os.write(self._write, b"\0")
@@ -94,19 +94,19 @@ class Exit:
 
 
 class Component(Protocol):
-    """What lives in a node: made with the node, its inbox and the process's Exit."""
+    """The work of a node; it is made with the node, its inbox and the process's Exit."""
 
     def work(self) -> None:
-        """Run in the working thread until the inbox is closed; again, when it is opened again."""
+        """Run in the working thread until the inbox is closed; called again if it is reopened."""
 
     def close(self) -> None:
-        """Called at the end, when it does not work any more: close files, send last messages."""
+        """Close files and send the last messages; called after `work` has returned."""
 
 
 class ManagedNode(LifecycleNode):
-    """A managed node around a component: configured, it has parameters, topics and services;
-    active, the component works, in a thread of its own; inactive, it is silent and can go on;
-    cleaned up, it is as before, with the parameters that it had.
+    """A managed node around a component. Its configuration makes the component, with parameters,
+    topics and services; its activation starts the component's thread, and its deactivation ends
+    the thread. Its cleanup removes the component and keeps the given parameters.
     """
 
     def __init__(self, name: str, make: Callable[[Node, Inbox, Exit], Component], exit_: Exit):
@@ -122,9 +122,9 @@ class ManagedNode(LifecycleNode):
         self._guard_services()
 
     def start(self) -> None:
-        """Configure and activate it, unless the parameter `autostart` is false; raises what making
-        the component raised. From the activation on, a signal interrupts nothing: what works must
-        be stopped before the process ends.
+        """Configure and activate the node, unless the parameter `autostart` is false; raises the
+        error of a component that cannot be made. From the activation on, signals interrupt
+        nothing, because the component must be stopped before the process ends.
         """
         autostart = self.get_parameter_or("autostart", Parameter("autostart", value=True)).value
         if autostart:
@@ -137,8 +137,8 @@ class ManagedNode(LifecycleNode):
             self.trigger_activate()
 
     def end(self) -> None:
-        """Stop working, close and destroy it; where that does not end in LEAVE_S, the process ends
-        with exit code 1 and the stack in its log.
+        """Stop and close the component, and destroy the node. If this takes longer than LEAVE_S,
+        the process ends with exit code 1 and logs its stack.
         """
         self._stop()
         self._close()
@@ -147,8 +147,8 @@ class ManagedNode(LifecycleNode):
         faulthandler.cancel_dump_traceback_later()
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Make the component; where it cannot be made, `start` raises why, and later it is told in
-        the log.
+        """Make the component. If this fails, `start` raises the error; after the start the log
+        reports it.
         """
         self._before = {id(entity) for entities, _ in self._entities() for entity in entities}
         self._failure, given = None, self.get_parameters_by_prefix("")
@@ -158,7 +158,8 @@ class ManagedNode(LifecycleNode):
         except Exception as error:
             self._failure = error
             self._clear()
-            for name, parameter in given.items():  # it was given, so it is refused again
+            # parameters that were given stay declared, for the next configuration
+            for name, parameter in given.items():
                 if not self.has_parameter(name):
                     self.declare_parameter(name, parameter.value)
             if self._started:
@@ -166,12 +167,12 @@ class ManagedNode(LifecycleNode):
             return TransitionCallbackReturn.FAILURE
         self._guard_services()
         inbox.close()
-        # collections in the control loop need not look at what exists: imports, models, gains
+        # objects of the start are permanent: garbage collection in the control loop skips them
         gc.freeze()
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Have the component work."""
+        """Start the component's thread."""
         if self._inbox is None or self._component is None:
             return TransitionCallbackReturn.ERROR
         self._inbox.open()
@@ -179,12 +180,12 @@ class ManagedNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Have it stop."""
+        """Stop the component's thread."""
         self._stop()
         return TransitionCallbackReturn.SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close the component, and leave nothing of it."""
+        """Close the component, and destroy its topics, services and timers."""
         self._close()
         self._clear()
         return TransitionCallbackReturn.SUCCESS
@@ -195,7 +196,7 @@ class ManagedNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _guard_services(self) -> None:
-        """Have those answer that were made since the configuration began."""
+        """Have the services of the component answer also when their callbacks raise."""
         for service in self.services:
             if id(service) not in self._before:
                 guard(self, service, self.errors)
@@ -218,7 +219,7 @@ class ManagedNode(LifecycleNode):
             self._component = None
 
     def _clear(self) -> None:
-        """Destroy what was made since the configuration began."""
+        """Destroy all entities that were made since the configuration began."""
         for entities, destroy in self._entities():
             for entity in list(entities):
                 if id(entity) not in self._before:
@@ -226,7 +227,7 @@ class ManagedNode(LifecycleNode):
         self._inbox = None
 
     def _entities(self) -> list[tuple[Iterable[Any], Callable[[Any], object]]]:
-        """What a component makes, by kind, and what destroys it."""
+        """Return the entities of the node by kind, each with the function that destroys them."""
         return [
             (self.publishers, self.destroy_publisher),
             (self.subscriptions, self.destroy_subscription),
@@ -242,8 +243,8 @@ def run(
 ) -> int:
     """Run a component in a managed node of this name until SIGINT, SIGTERM or `Exit.request`.
 
-    Returns the exit code: 0 or that of the request, or WRONG_USE with a log line for a UsageError.
-    Raises what a thread raised. What a start makes of its interruption is no error.
+    Returns the exit code: 0, the code of the request, or WRONG_USE with a log line for a
+    UsageError. Raises the errors of the threads. Errors of an interrupted start are ignored.
     """
     exit_ = Exit()
     exit_.install()
@@ -263,7 +264,7 @@ def run(
         return WRONG_USE
     finally:
         exit_.ignore()
-        # rclpy.try_shutdown would put signal handlers of its own
+        # rclpy.try_shutdown would install its own signal handlers
         rclpy.utilities.get_default_context().try_shutdown()
     if exit_.error is not None:
         raise exit_.error
@@ -295,7 +296,7 @@ def _serve(node: ManagedNode, exit_: Exit) -> None:
 
 
 def _thread(name: str, target: Callable[[], None], exit_: Exit) -> threading.Thread:
-    """A started thread; what its target raises ends the process."""
+    """Start a thread and return it; an error of its target ends the process."""
 
     def guarded() -> None:
         try:
