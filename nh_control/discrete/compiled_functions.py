@@ -84,8 +84,6 @@ class CompiledFunctions:
             "retract": ([x, dx], states.retract(x, dx)),
             "constraint": ([x, x1, h], residual),
         }
-        if s.n_holonomic:
-            outputs["holonomic"] = ([q], s.holonomic(q))
         functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
         return Functions(f"{s.name}_state", functions)
 

@@ -29,6 +29,7 @@ def failure(
     except ValueError as problem:
         return problem
     iterations, error, residual = work.info
-    conditioning = Conditioning.of(engine.last_jacobian(work), dsys.method.multipliers)
+    r_z = engine.last_jacobian(work)
+    conditioning = Conditioning.of(r_z, dsys.method.multipliers, dsys.nominal_masses)
     reason = newton.REASONS[status]
     return StepFailed(str(dsys), dsys.h, reason, residual, error, int(iterations), conditioning)

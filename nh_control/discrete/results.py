@@ -20,8 +20,11 @@ class Conditioning:
     without constraints and multipliers (`mass`); of Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1
     without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
 
-    A step that turns a constraint by a right angle makes a single one singular, too: the last
-    counts from the lengths of Dh in the metric of M, if these are larger.
+    None depends on units. That of M is in units in which every momentum has unit mass at the
+    system's nominal configuration. Constraints have unit length in the metric of M: a single one
+    is singular where a step turns it by a right angle. That of r_z, and of M where a method solves
+    for other unknowns, is the least in any units of equations and unknowns, the spectral radius of
+    `|a^{-1}| |a|` [bauer1963].
     """
 
     jacobian: float
@@ -29,22 +32,28 @@ class Conditioning:
     constraint: float
 
     @classmethod
-    def of(cls, r_z: np.ndarray, multipliers: range) -> Conditioning:
-        """From r_z (n_z, n_z) and the places of the multipliers."""
+    def of(
+        cls, r_z: np.ndarray, multipliers: range, masses: np.ndarray | None = None
+    ) -> Conditioning:
+        """From r_z (n_z, n_z), the places of the multipliers, and the nominal masses (n_rho), see
+        `StateMap.nominal_masses`.
+        """
         m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
         mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
-        inner = _condition(mass)
+        if masses is not None and len(masses) == len(n):
+            unit = 1 / np.sqrt(masses)
+            inner = _condition(unit[:, None] * mass * unit)
+        else:
+            inner = _least_condition(mass)
         if not m or inner == np.inf:
-            return cls(_condition(r_z), inner, inner if m else 1.0)
+            return cls(_least_condition(r_z), inner, inner if m else 1.0)
         after, before = (
             np.sqrt(np.abs(np.sum(end * np.linalg.solve(mass, end), axis=0)))
             for end in (toward.T, impulse)
         )
-        return cls(
-            _condition(r_z),
-            inner,
-            _condition(toward @ np.linalg.solve(mass, impulse), (after * before).max()),
-        )
+        with np.errstate(all="ignore"):  # a constraint without a length is no number
+            turned = toward @ np.linalg.solve(mass, impulse) / np.outer(after, before)
+        return cls(_least_condition(r_z), inner, _condition(turned, 1.0))
 
 
 def _condition(a: np.ndarray, size: float = 0.0) -> float:
@@ -55,6 +64,23 @@ def _condition(a: np.ndarray, size: float = 0.0) -> float:
     if not len(values):
         return 1.0
     return float(max(size, values[0]) / values[-1] if values[-1] > 0 else np.inf)
+
+
+def _least_condition(a: np.ndarray) -> float:
+    """The least condition number, in the maximum norm, of `diag(x) a diag(y)` for all x, y > 0:
+    the spectral radius of `|a^{-1}| |a|` [bauer1963].
+    """
+    if not np.isfinite(a).all():
+        return np.inf
+    if not len(a):
+        return 1.0
+    try:
+        product = np.abs(np.linalg.inv(a)) @ np.abs(a)
+    except np.linalg.LinAlgError:
+        return np.inf
+    return (
+        float(np.abs(np.linalg.eigvals(product)).max()) if np.isfinite(product).all() else np.inf
+    )
 
 
 class StepFailed(RuntimeError):

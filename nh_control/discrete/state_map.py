@@ -84,6 +84,18 @@ class StateMap:
         """Their values, (n)."""
         return np.append(self.system.parameter_values, self.h)
 
+    @cached_property
+    def nominal_masses(self) -> np.ndarray:
+        """The masses `(X^T M X)_ii` of the momenta rho at the system's nominal configuration,
+        (n_rho): what momenta and velocities are measured by where units must not matter.
+        """
+        q, n = self.system.nominal_configuration, self.system.space.nq
+        symbol = self.system.symbols[0]
+        basis = self.system.value(self.system.mechanics.admissible_basis(symbol), q)
+        rest = self.measured_state(q, np.zeros(self.system.space.nw))
+        moving = [self.measured_state(q, v) - rest for v in basis.T]
+        return np.array([x[n + i] for i, x in enumerate(moving)])
+
     def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw), or (N, nx) of tables of them;
         the part of v outside the velocity constraints is dropped, orthogonally in the mass metric.
@@ -112,7 +124,7 @@ class StateMap:
     def _consistent_state(self, q: np.ndarray, v: np.ndarray, u: ArrayLike | None) -> np.ndarray:
         """The state of a configuration that must satisfy the holonomic constraints."""
         if self.system.n_holonomic:
-            require_consistent(self.system.name, q, self._evaluate("holonomic", q))
+            require_consistent(self.system, q)
         return self.measured_state(q, v, u)
 
     def measured_state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:

@@ -154,7 +154,8 @@ class DiscreteSystem(StateMap):
         composition those of the worst substep; a step that fails has them in its StepFailed.
         """
         jacobians = self._engine.jacobians(self._run(self._engine.linearize, x, u))
-        substeps = (Conditioning.of(r_z, self.method.multipliers) for r_z in jacobians)
+        equations = self.method.multipliers, self.nominal_masses
+        substeps = [Conditioning.of(r_z, *equations) for r_z in jacobians]
         return max(substeps, key=lambda substep: substep.jacobian)
 
     def prepare(self) -> DiscreteSystem:

@@ -27,9 +27,9 @@ SETTLED = 1e-8
 SINGULAR = 1e12
 """Condition number above which constraints count as dependent."""
 
-CONSISTENT = 1e-8
-"""Largest constraint residual, relative to the configuration, of a configuration that is taken to
-satisfy the constraints.
+CONSISTENT, CLOSE = 1e-8, 1e-10
+"""Largest constraint residual, relative to the sizes of its terms, and largest distance, relative
+to the way from the origin, of a configuration that is taken to satisfy the constraints.
 """
 
 FLAT, NUDGE, MAX_ROUNDS = 1e-9, 1e-2, 10
@@ -107,7 +107,7 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
     values = inertia(fixed)(x, [])
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.n_rho
-    require_consistent(system.name, q, h)
+    require_consistent(system, q)
     condition = _condition(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
     if not condition <= SINGULAR:
         raise NotConsistent(
@@ -131,15 +131,42 @@ def _condition(s: np.ndarray) -> float:
     return float(np.linalg.cond(s / np.outer(lengths, lengths)))
 
 
-def require_consistent(owner: str, q: np.ndarray, h: np.ndarray) -> None:
-    """Raise NotConsistent unless the residual h of the constraints at q (nq) counts as zero."""
-    if not np.abs(h).max(initial=0.0) <= CONSISTENT * max(1.0, np.abs(q).max()):
-        raise NotConsistent(
-            f"{owner}: q does not satisfy the constraints, h = {h.tolist()}; start from "
-            f"satisfy_constraints(system, q)",
-            h,
-            q,
-        )
+def require_consistent(system: System, q: np.ndarray) -> None:
+    """Raise NotConsistent unless the constraints count as kept at q (nq): where no residual is
+    larger than CONSISTENT times the sizes of its terms, with `|q_i|` and 1 rad; or where keeping
+    them takes a motion that is shorter, in the metric of M, than CLOSE times that from the origin.
+    """
+    values = system.mechanics.consistency(q, system.parameter_values)
+    h, sizes = (np.asarray(value)[:, 0] for value in values)
+    if np.isfinite(h).all() and (np.abs(h) <= CONSISTENT * sizes).all():
+        return
+    distance, largest = _lengths(system, q, h)
+    if distance <= CLOSE * largest:
+        return
+    raise NotConsistent(
+        f"{system.name}: q does not satisfy the constraints, h = {h.tolist()}; start from "
+        f"satisfy_constraints(system, q)",
+        h,
+        q,
+    )
+
+
+def _lengths(system: System, q: np.ndarray, h: np.ndarray) -> tuple[float, float]:
+    """Lengths in the metric of M of the least motion from q that keeps h to first order,
+    `h^T (Dh M^{-1} Dh^T)^{-1} h` squared, and of the motion from the origin to q.
+    """
+    fixed, n = system.numeric, system.n_rho
+    rest = np.zeros(system.mechanics.state_space.nq - len(q))
+    matrix, _, basis, _ = map(np.asarray, inertia(fixed)(np.concatenate([q, rest]), []))
+    toward, mass = matrix[n:, :n], matrix[:n, :n]
+    space = fixed.space
+    way = space.frame(ca.SX(q)) @ space.local(ca.SX(space.origin), ca.SX(q))
+    along = np.linalg.lstsq(basis[:, :n], np.asarray(ca.evalf(way)), rcond=None)[0][:, 0]
+    try:
+        squared = h @ np.linalg.solve(toward @ np.linalg.solve(mass, matrix[:n, n:]), h)
+    except np.linalg.LinAlgError:
+        return np.inf, 0.0
+    return float(np.sqrt(np.abs(squared))), float(np.sqrt(np.abs(along @ mass @ along)))
 
 
 def _configuration(system: System, q: ArrayLike) -> np.ndarray:

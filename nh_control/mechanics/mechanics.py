@@ -9,6 +9,8 @@ import casadi as ca
 from nh_control.geometry.spaces import PhaseSpace, Product, Rn, Space
 from nh_control.mechanics.elimination import Elimination
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.mechanics.states import own_sizes
+from nh_control.numerics.rounding import rounding_sizes
 
 
 class Mechanics:
@@ -64,6 +66,18 @@ class Mechanics:
             return ca.SX(0, self.system.space.nv)
         jacobian = ca.jacobian(self.system.holonomic(self.system.space.retract(q, e)), e)
         return ca.substitute(jacobian, e, ca.SX.zeros(self.system.space.nv))
+
+    @cached_property
+    def consistency(self) -> ca.Function:
+        """`consistency(q, p) -> h, s`: holonomic constraints (n_holonomic) and the sizes of their
+        terms, `rounding_sizes` where a rotation's numbers are 1 and no angle is below 1 rad.
+        """
+        system, q = self.system, self.system.symbols[0]
+        arguments = [q, system.parameter_symbols]
+        h = ca.Function("h", arguments, [ca.densify(system.holonomic(q))])
+        own = [own_sizes(system.space, q)]
+        sizes = rounding_sizes(h, arguments, own, angle=1.0)
+        return ca.Function("consistency", arguments, [h(*arguments), sizes])
 
     def holonomic_matrix(self, q: ca.SX) -> ca.SX:
         """Dh(q) along the admissible tangent vectors, (n_holonomic, n_rho)."""

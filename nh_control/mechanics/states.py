@@ -115,6 +115,14 @@ def on_manifold(space: Space, q: ca.SX) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *rows)
 
 
+def own_sizes(space: Space, q: ca.SX) -> ca.SX:
+    """Sizes of the numbers of q (nq): 1 for those of rotations and directions, else `|q_i|`."""
+    sizes = ca.fabs(q)
+    for at, n, _ in _rotations(space):
+        sizes[at : at + n] = 1.0
+    return sizes
+
+
 def below_half_a_turn(space: Space, v: ca.SX, h: ca.SX) -> ca.SX:
     """One number for every rotation, pose and direction, positive where a velocity (nw) rotates it
     by less than half a turn in a step h (s): `pi^2 - h^2 |omega|^2`.

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from nh_control.mechanics.checks import check_declaration
 from nh_control.mechanics.system import System
 from nh_control.multibody.checks import check_masses, check_parts
+from nh_control.multibody.generic_configuration import generic_configuration
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, three_numbers
@@ -187,9 +188,7 @@ class Multibody(MultibodyParts):
 
     @cached_property
     def _generic_configuration(self) -> np.ndarray:
-        """A configuration where no axes are aligned."""
-        change = np.random.default_rng(0).uniform(-1, 1, self.space.nv)
-        return self.space.retract(self.space.origin, change)
+        return generic_configuration(self)
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX]:

@@ -38,6 +38,7 @@ def condition(dsys, x, x1):
     return Conditioning.of(
         np.asarray(ca.Function("r_z", [z], [ca.densify(ca.jacobian(r, z))])(mean)),
         dsys.method.multipliers,
+        dsys.nominal_masses,
     )
 
 
@@ -200,14 +201,40 @@ def test_condition_numbers_by_hand():
     """Of M = diag(2, 8) with one constraint, of M = 1 with two, and of none."""
     one = np.array([[2.0, 0.0, 3.0], [0.0, 8.0, 1.0], [1.0, 2.0, 0.0]])
     found, lengths = Conditioning.of(one, range(2, 3)), np.sqrt(1.0 * (9 / 2 + 1 / 8))
-    assert found.mass == pytest.approx(4.0) and found.jacobian == pytest.approx(
-        np.linalg.cond(one)
-    )
+    assert found.mass == 1.0
+    assert Conditioning.of(one, range(2, 3), np.ones(2)).mass == pytest.approx(4.0)
+    assert Conditioning.of(one, range(2, 3), np.array([2.0, 8.0])).mass == pytest.approx(1.0)
     assert found.constraint == pytest.approx(lengths / (3 / 2 + 2 / 8))
-    two = np.block([[np.eye(2), np.diag([2.0, 1.0])], [np.diag([1.0, 4.0]), np.zeros((2, 2))]])
-    assert Conditioning.of(two, range(2, 4)).constraint == pytest.approx(2.0)
-    assert Conditioning.of(np.diag([1.0, 3.0]), range(0)) == Conditioning(3.0, 3.0, 1.0)
+    rows = np.array([[1.0, 1.0], [0.0, 4.0]])
+    two = np.block([[np.eye(2), 3 * rows.T], [rows, np.zeros((2, 2))]])
+    cosine = np.sqrt(0.5)  # between the rows, whatever their lengths
+    expected = (1 + cosine) / (1 - cosine)
+    assert Conditioning.of(two, range(2, 4)).constraint == pytest.approx(expected)
+    assert Conditioning.of(np.diag([1.0, 3.0]), range(0)) == Conditioning(1.0, 1.0, 1.0)
     assert Conditioning.of(np.zeros((0, 0)), range(0)) == Conditioning(1.0, 1.0, 1.0)
     lost = np.array([[0.0, 1.0], [1.0, 0.0]])
     assert Conditioning.of(lost, range(1, 2)) == Conditioning(1.0, np.inf, np.inf)
     assert Conditioning.of(np.full((2, 2), np.nan), range(0)).jacobian == np.inf
+    bare = np.array([[1.0, 0.0], [0.0, 0.0]])  # a constraint that no velocity changes
+    assert Conditioning.of(bare, range(1, 2)) == Conditioning(np.inf, 1.0, np.inf)
+
+
+def test_the_least_condition_number_is_that_of_the_best_scales():
+    """In the maximum norm; of positive diagonal scales none gives less [bauer1963]."""
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(4, 4))
+    least = Conditioning.of(a, range(0)).jacobian
+    scaled = []
+    for _ in range(200):
+        left, right = 10.0 ** rng.uniform(-2, 2, (2, 4))
+        other = left[:, None] * a * right
+        scaled.append(np.linalg.cond(other, np.inf))
+        assert Conditioning.of(other, range(0)).jacobian == pytest.approx(least, rel=1e-9)
+    assert min(scaled) >= least
+    # reached by the eigenvectors of |a^-1| |a| and of |a| |a^-1|
+    inverse, size = np.abs(np.linalg.inv(a)), np.abs(a)
+    x, y = (
+        np.abs(v[:, np.argmax(np.abs(w))])
+        for w, v in map(np.linalg.eig, (inverse @ size, size @ inverse))
+    )
+    assert np.linalg.cond(a * x / y[:, None], np.inf) == pytest.approx(least)

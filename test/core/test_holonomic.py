@@ -238,15 +238,18 @@ def doubled(distance: float) -> System:
 
 
 def test_condition_numbers_tell_mass_matrix_and_constraints_apart(interpreted):
-    """M = diag(1, 1, 4); Dh M^{-1} Dh^T = [[1, 1], [1, 1 + d^2]]."""
+    """M = diag(1, 1, 4), of unit masses as told; between constraints of unit length is an angle of
+    the cosine `1 / sqrt(1 + d^2)`.
+    """
     for d in (1.0, 1e-3):
         found = midpoint(doubled(d), H).conditioning(np.zeros(6))
-        assert found.mass == pytest.approx(4.0, rel=1e-9)
-        assert found.constraint == pytest.approx(np.linalg.cond([[1, 1], [1, 1 + d**2]]), rel=1e-6)
+        assert found.mass == pytest.approx(1.0, rel=1e-9)
+        cosine = 1 / np.sqrt(1 + d**2)
+        assert found.constraint == pytest.approx((1 + cosine) / (1 - cosine), rel=1e-6)
     with pytest.raises(StepFailed) as caught:
         midpoint(doubled(0.0), H).step([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
     assert (
-        caught.value.conditioning.mass == pytest.approx(4.0)
+        caught.value.conditioning.mass == pytest.approx(1.0)
         and caught.value.conditioning.constraint > 1e15
     )
     assert "Dh M^-1 Dh^T" in str(caught.value)

@@ -10,7 +10,7 @@ from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics import states
-from nh_control.mechanics.constraints import NotConsistent, require_consistent
+from nh_control.mechanics.constraints import NotConsistent
 from nh_control.mechanics.system import System
 from nh_control.multibody import Body, Multibody, spherical
 
@@ -209,18 +209,3 @@ def test_of_every_rotation_pose_and_direction_the_length_is_told_to_be_one(row, 
         expected = [True] * 3
         expected[row] = abs(length - 1) < 1e-3
         assert inside.tolist() == expected
-
-
-@pytest.mark.parametrize(
-    "q, limit", [([0.3, -0.2], 1e-8), ([100.0, 3.0], 1e-6), ([2.0, -50.0], 5e-7)]
-)
-def test_a_constraint_is_kept_to_1e_8_of_the_largest_number_of_the_configuration(q, limit):
-    q = np.array(q)
-    for sign in (1, -1):
-        require_consistent("me", q, np.array([0.0, sign * 0.99 * limit]))
-        with pytest.raises(NotConsistent, match="me: q does not satisfy") as error:
-            require_consistent("me", q, np.array([0.0, sign * 1.01 * limit]))
-        assert error.value.residual[1] == sign * 1.01 * limit and error.value.q is q
-    require_consistent("me", q, np.zeros(0))
-    with pytest.raises(NotConsistent):
-        require_consistent("me", q, np.array([np.nan]))
