@@ -19,6 +19,7 @@ from nh_control.control.stationary import (
     decoupling_transform,
     stationary,
 )
+from nh_control.control.velocity_weights import velocity_weights as velocity_weights
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
@@ -53,6 +54,9 @@ class Gains:
 
     K: np.ndarray
     P: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Gains({len(self.K)} steps, K {self.K.shape}, P {self.P.shape})"
 
 
 def linearize_along(

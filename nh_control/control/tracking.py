@@ -144,6 +144,9 @@ class LqrTracker:
                 dsys, reference, Q, R, Qf, kept if hold else None
             )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dsys}, {self.reference})"
+
     @cached_property
     def law(self) -> FeedbackLaw:
         """The feedback as arrays, for native loops."""

@@ -162,6 +162,10 @@ class Linearization:
             multipliers_p=multipliers_p,
         )
 
+    def __repr__(self) -> str:
+        more = f", P {self.P.shape}" if self.P.size else ""
+        return f"Linearization(A {self.A.shape}, B {self.B.shape}{more}, h = {self.h:g} s)"
+
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.A, self.B))
 

@@ -61,6 +61,11 @@ class Multibody(MultibodyParts):
             raise ValueError(f"{self.name}: input names must differ, got {names}")
         check_parts(self, self.kinematics(*self._symbols))
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.frames)} frames, {len(self.bodies)} bodies"
+        loops = f", {len(self.constraints)} constraints" if self.constraints else ""
+        return f"{type(self).__name__}({self.name!r}, {counts}{loops}, {self.space})"
+
     @cached_property
     def system(self) -> MultibodySystem:
         """The `System` of this model; its `model` refers back to it."""

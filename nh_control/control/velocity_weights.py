@@ -1,0 +1,34 @@
+"""LQR weights of velocities as weights of the momenta of a state."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.discrete.system import DiscreteSystem
+
+
+def velocity_weights(dsys: DiscreteSystem, q: ArrayLike, Q: ArrayLike) -> np.ndarray:
+    """The weight (ndx, ndx) in local coordinates (dq, drho) of a weight Q (nv + nw, nv + nw) on
+    (dq, v), or of its diagonal (nv + nw), about rest at the configuration q (nq):
+    `T^T Q T,  T = diag(1, X (X^T M X)^{-1})`, as `v = X (X^T M X)^{-1} rho`.
+
+    At rest v does not depend on dq, so this is exact. What a method keeps beside (q, rho) has no
+    weight. Raises ValueError for another shape of Q or q.
+    """
+    space, n = dsys.system.space, dsys.system.space.nv
+    size, Q = n + space.nw, np.asarray(Q, dtype=float)
+    if Q.shape == (size,):
+        Q = np.diag(Q)
+    if Q.shape != (size, size):
+        raise ValueError(
+            f"{dsys}: the weight of {n} local coordinates and {space.nw} velocities must have "
+            f"shape ({size}, {size}) or ({size},), got {Q.shape}"
+        )
+    rest = dsys.state(q, np.zeros(space.nw))
+    T = np.zeros((size, dsys.ndx))
+    T[:n, :n] = np.eye(n)
+    for column in range(n, dsys.ndx):  # v is linear in the momenta: a unit gives its column
+        T[n:, column] = dsys.velocity(dsys.retract(rest, np.eye(dsys.ndx)[column]))
+    weight = T.T @ Q @ T
+    return (weight + weight.T) / 2
