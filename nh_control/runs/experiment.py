@@ -278,6 +278,12 @@ class Result:
         tracked = self.experiment.scenario.tracked(space)
         return np.linalg.norm((loop or self.loop).errors[:, : space.nv][:, tracked], axis=1)
 
+    def _repr_html_(self) -> str:
+        """The page of the run in a notebook."""
+        import nh_control  # hands out the room above, which draws
+
+        return str(nh_control.view.result_in_a_notebook(self))
+
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """What `save` writes: times, states, inputs, errors, saturated, energy, constraint, what

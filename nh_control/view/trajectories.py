@@ -1,4 +1,4 @@
-"""Pages and films of trajectories: what their methods `view` and `film` do."""
+"""Pages and films of trajectories and of runs: what their methods do."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from tempfile import mkstemp
 from typing import Any
 
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.runs.experiment import Result
 from nh_control.scenarios.visual_model import VisualModel
 from nh_control.view import film as films
 from nh_control.view import page as pages
 from nh_control.view.animation import RATE_HZ
-from nh_control.view.sources import of_trajectory
+from nh_control.view.sources import of_result, of_trajectory
 
 
 def view_trajectory(
@@ -41,3 +42,8 @@ def film_trajectory(
 def trajectory_in_a_notebook(trajectory: Trajectory) -> str:
     """The page of a trajectory as a part of a notebook."""
     return pages.in_a_notebook(of_trajectory(trajectory))
+
+
+def result_in_a_notebook(result: Result) -> str:
+    """The page of a run as a part of a notebook."""
+    return pages.in_a_notebook(of_result(result))
