@@ -166,13 +166,8 @@ def _rows(
     x, u, steps = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), U.shape[1]
     values, weights = [ca.MX(0, 1)], [np.zeros(0)]
     for c in constraints:
-        w = ca.SX.sym("w", c.n_w)
-        W = np.zeros((0, steps + 1)) if c.parameters is None else np.asarray(c.parameters).T
-        if W.shape[1] != steps + 1:
-            raise ValueError(
-                f"{dsys}: constraint {c.name!r} is over {W.shape[1] - 1} steps, the guess has "
-                f"{steps}"
-            )
+        W = c.table(steps + 1, dsys.system.n_rho).T
+        w = ca.SX.sym("w", len(W))
         for row in rows_of(dsys, {}, [c], x, u, [w]):
             f = ca.Function("row", [x, u, w], [row.value])
             at = slice(0, steps) if row.mixed else slice(1, steps + 1)

@@ -21,9 +21,11 @@ class Constraint:
     Rows in which u occurs hold at all nodes but the last, the others at all but the first, whose
     state is given. Without a `weight` the constraint is hard; with one it is soft: its violation t
     costs `weight t`, and stays 0 where a weight above the multiplier can make it so. `parameters`
-    (N + 1, n_w) are the w_k; a constraint without them fits trajectories of any length. Bounds and
-    weight are numbers or have shape (n). Raises ValueError for bounds that are not lower < upper
-    or both infinite, weights that are not positive, and parameters of another shape.
+    (N + 1, n_w) are the w_k; a constraint without them fits trajectories of any length. Where the
+    constraint is `disturbed`, w ends with the forces (n_rho) that an `MpcTracker` estimates, zero
+    elsewhere. Bounds and weight are numbers or have shape (n). Raises ValueError for bounds that
+    are not lower < upper or both infinite, weights that are not positive, and parameters of
+    another shape.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Constraint:
     upper: ArrayLike = np.inf
     weight: ArrayLike = np.inf
     parameters: np.ndarray | None = None
+    disturbed: bool = False
 
     def __post_init__(self) -> None:
         lower, upper = np.broadcast_arrays(self.lower, self.upper)
@@ -54,10 +57,17 @@ class Constraint:
                 f"got {np.shape(self.parameters)}"
             )
 
-    @property
-    def n_w(self) -> int:
-        """Number of parameters of a node."""
-        return 0 if self.parameters is None else np.shape(self.parameters)[1]
+    def table(self, nodes: int, n_rho: int) -> np.ndarray:
+        """The parameters w of some nodes (nodes, n) where nothing disturbs the n_rho momenta.
+        Raises ValueError for parameters of another number of nodes.
+        """
+        given = np.zeros((nodes, 0)) if self.parameters is None else self.parameters
+        if len(given) != nodes:
+            raise ValueError(
+                f"constraint {self.name!r} is over {len(given) - 1} steps, the trajectory has "
+                f"{nodes - 1}"
+            )
+        return np.hstack([given, np.zeros((nodes, n_rho if self.disturbed else 0))])
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def tension_limit(
 ) -> Constraint:
     """The links of a `quadrotor_payload` pull with at least `least` (N): `tension_i = q_i . f_i +
     m_i l_i |q_i'|^2 - m_i q_i . a`, a the payload's acceleration less gravity, by Newton's law
-    along the links.
+    along the links. The payload carries the force that a tracker estimates.
 
     Raises ValueError for another system.
     """
@@ -122,9 +122,9 @@ def tension_limit(
             ca.dot(q, f) + m * l * ca.sumsqr(rate)
             for q, f, l, rate in zip(links, thrusts, p.lengths, rates)
         ]
-        # (m_y + sum m q q^T) a = sum q along
+        # (m_y + sum m q q^T) a = sum q along + force on the payload
         heavy = p.payload_mass * ca.SX.eye(3) + sum(m * q @ q.T for q in links)
-        a = ca.solve(heavy, sum(q * f for q, f in zip(links, along)))
+        a = ca.solve(heavy, sum(q * f for q, f in zip(links, along)) + w[:3])
         return ca.vertcat(*(f - m * ca.dot(q, a) for q, f in zip(links, along)))
 
-    return Constraint(name, tension, lower=least, weight=weight)
+    return Constraint(name, tension, lower=least, weight=weight, disturbed=True)

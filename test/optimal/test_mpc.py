@@ -11,9 +11,14 @@ from optimal_cases import springs_system
 
 import nh_control as nh
 from nh_control.control.optimal.mpc import MpcTracker
+from nh_control.control.payload_flatness import flat_reference
+from nh_control.discrete.plant import convert
 from nh_control.numerics import compiled
 from nh_control.runs.simulation import closed_loop
-from nh_control.systems import cart_pole, pendulum
+from nh_control.scenarios import get
+from nh_control.scenarios.quadrotor_payload import PATHS
+from nh_control.systems import Formation, cart_pole, pendulum, quadrotor_payload
+from nh_control.systems.quadrotor_payload_continuous import link_tensions
 
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
@@ -154,3 +159,39 @@ def test_parameters_of_constraints_move_along_the_reference():
     wall = nh.Constraint("wall", lambda x, u, w: w - x[0], 0, weight=1e3, parameters=walls)
     run = nh.rollout(dsys, UP, tracker(constraints=[wall]), steps=150)
     assert (run.states[0, :, 0] < walls[:, 0] + 5e-3).all() and run.states[0, -1, 0] < -0.25
+
+
+@pytest.mark.slow
+def test_cables_stay_taut_in_a_gust_in_which_lqr_lets_them_go_slack():
+    """Two quadrotors with their links at 30 degrees, 4 N on the payload for a second; the error is
+    smaller than LQR's with its estimate, too.
+    """
+    scenario = get("quadrotor_payload")
+    Q, R, _ = scenario.weights
+    p = scenario.parameters
+    plant = nh.midpoint(quadrotor_payload(p, wind=True), 0.005)
+    least, error = {}, {}
+    for name, h in (("lqr", 0.01), ("mpc", 0.02)):
+        model = scenario.model(step_s=h)
+        rest = flat_reference(model, PATHS["hover"](), Formation(np.radians(30)), name="hover")
+        if name == "lqr":
+            controller = nh.LqrTracker(model, rest, Q, R, hold=True, disturbance_gain=0.5)
+        else:
+            taut = nh.tension_limit(model, 1.0, weight=100.0)
+            options = dict(constraints=[taut], hold=True, disturbance_gain=0.5)
+            controller = nh.MpcTracker(model, rest, Q, R, horizon_s=0.8, **options)
+        steps = round(3 / h)
+        gust = np.zeros((steps, plant.nu - model.nu))
+        gust[round(1 / h) : round(2 / h), 0] = 4.0
+        substeps = round(h / plant.h)
+        x0 = convert(rest.states[0], model, plant)
+        run = nh.rollout(plant, x0, controller, steps=steps, disturbances=gust, substeps=substeps)
+        assert not run.failures
+        tensions = [
+            link_tensions(p, model.configuration(x), model.velocity(x), np.append(u, w)).min()
+            for x, u, w in zip(run.states[0], run.inputs[0], gust)
+        ]
+        least[name] = min(tensions)
+        error[name] = np.abs(run.states[0, :, 0] - rest.states[0, 0]).max()
+    assert least["lqr"] < 0 < 0.5 < least["mpc"], least
+    assert error["mpc"] < 0.8 * error["lqr"], error

@@ -16,10 +16,10 @@ from nh_control.systems.quadrotor_payload_continuous import link_tensions
 NEEDS_COMPILER = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
-def values(constraint, dsys, x, u):
-    """The constraint's rows at a state and an input."""
+def values(constraint, dsys, x, u, w=()):
+    """The constraint's rows at a state, an input and parameters."""
     x_, u_ = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu)
-    f = ca.Function("f", [x_, u_], [constraint.f(x_, u_, ca.SX(0, 1))])
+    f = ca.Function("f", [x_, u_], [constraint.f(x_, u_, ca.SX(ca.DM(w)))])
     return np.asarray(f(x, u))[:, 0]
 
 
@@ -55,8 +55,11 @@ def test_tensions_are_those_of_newton_s_law():
         for _ in range(3):
             x = dsys.retract(dsys.state_space.origin, rng.normal(size=dsys.ndx))
             u = rng.normal(size=dsys.nu) + 5
-            wanted = link_tensions(p, dsys.configuration(x), dsys.velocity(x), u)
-            np.testing.assert_allclose(values(constraint, dsys, x, u), wanted, rtol=1e-9)
+            wind = np.concatenate([rng.normal(size=3), np.zeros(3 * n)])
+            motion = dsys.configuration(x), dsys.velocity(x)
+            wanted = link_tensions(p, *motion, np.concatenate([u, wind]))
+            pushed = np.concatenate([wind[:3], rng.normal(size=dsys.system.n_rho - 3)])
+            np.testing.assert_allclose(values(constraint, dsys, x, u, pushed), wanted, rtol=1e-9)
 
 
 def test_a_tilt_is_the_angle_of_the_body_s_z_axis():

@@ -68,8 +68,8 @@ class MpcTracker:
     a failure, is solved from the reference. A solve that fails gives the command of the
     `LqrTracker` of the same weights, which a warning says, and `Plan.failures` counts. Give
     constraints a weight: hard ones that cannot be met fail. Their parameters are rows along the
-    reference. With `hold` and `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or
-    "exact".
+    reference, and, if they are `disturbed`, the estimated forces. With `hold`
+    and `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or "exact".
 
     `command` is a pure function of its arguments. Raises ValueError for wrong shapes, a horizon
     shorter than two steps and fewer than one iteration, OSError without a C compiler.
@@ -121,6 +121,7 @@ class MpcTracker:
         )
         bounds = dsys.system.input_bounds.tolist()
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
+        self._disturbed: list[slice] = []
         self._table = self._parameters(constraints)
         windows = [
             c if c.parameters is None else replace(c, parameters=c.parameters[[0] * (steps + 1)])
@@ -185,6 +186,8 @@ class MpcTracker:
         native.array("w")[...] = self._table[
             np.arange(k, k + self.horizon + 1).clip(max=self._end)
         ]
+        for columns in self._disturbed:
+            native.array("w")[:, columns] = d / self.dsys.h
         if memory is None or memory.k != k - 1:
             outcome = self._from_reference(k, x)
         else:
@@ -233,15 +236,18 @@ class MpcTracker:
         inputs = np.vstack([r.inputs, r.inputs[-1:]])
         table = [np.hstack([r.states, inputs])]
         for c in constraints:
-            if c.parameters is None:
-                continue
-            if len(c.parameters) not in (len(r), len(r) + 1):
+            if c.parameters is not None and len(c.parameters) not in (len(r), len(r) + 1):
                 raise ValueError(
                     f"{self.dsys}: constraint {c.name!r} has parameters of {len(c.parameters)} "
                     f"nodes, the reference has {len(r) + 1}"
                 )
-            nodes = np.arange(len(r) + 1).clip(max=len(c.parameters) - 1)
-            table.append(c.parameters[nodes])
+            if c.parameters is not None:
+                nodes = np.arange(len(r) + 1).clip(max=len(c.parameters) - 1)
+                table.append(c.parameters[nodes])
+            if c.disturbed:
+                at = sum(part.shape[1] for part in table)
+                table.append(np.zeros((len(r) + 1, self.dsys.system.n_rho)))
+                self._disturbed.append(slice(at, at + self.dsys.system.n_rho))
         return np.hstack(table)
 
     def _estimate(self, x: np.ndarray, memory: Plan | None) -> np.ndarray:

@@ -46,24 +46,24 @@ class Problem:
     def __post_init__(self) -> None:
         if not self.dsys.nu:
             raise ValueError(f"{self.dsys}: a system without inputs has nothing to optimize")
-        for what, given in self._given:
-            if given is not None and len(given) != self.steps + 1:
-                raise ValueError(
-                    f"{self.dsys}: {what!r} is over {len(given) - 1} steps, the trajectory has "
-                    f"{self.steps}"
-                )
+        given = self.cost.parameters
+        if given is not None and len(given) != self.steps + 1:
+            raise ValueError(
+                f"{self.dsys}: 'cost' is over {len(given) - 1} steps, the trajectory has "
+                f"{self.steps}"
+            )
 
-    @property
-    def _given(self) -> list[tuple[str, np.ndarray | None]]:
-        """Parameters of cost and constraints, with their names."""
-        of_rows = [(c.name, c.parameters) for c in self.constraints]
-        return [("cost", self.cost.parameters), *of_rows]
+    @cached_property
+    def tables(self) -> list[np.ndarray]:
+        """Parameters of all nodes (N + 1, n) of cost and constraints."""
+        nodes, n_rho, of_cost = self.steps + 1, self.dsys.system.n_rho, self.cost.parameters
+        first = np.zeros((nodes, 0)) if of_cost is None else of_cost
+        return [first, *(c.table(nodes, n_rho) for c in self.constraints)]
 
     @cached_property
     def symbols(self) -> tuple[ca.SX, ca.SX, list[ca.SX]]:
         """State, input, and the parameters of a node for cost and constraints."""
-        sizes = (self.cost.n_w, *(c.n_w for c in self.constraints))
-        w = [ca.SX.sym(f"w{i}", n) for i, n in enumerate(sizes)]
+        w = [ca.SX.sym(f"w{i}", table.shape[1]) for i, table in enumerate(self.tables)]
         return ca.SX.sym("x", self.dsys.nx), ca.SX.sym("u", self.dsys.nu), w
 
     @cached_property
@@ -88,8 +88,7 @@ class Problem:
     @cached_property
     def parameters(self) -> np.ndarray:
         """Parameters of all nodes, (N + 1, n)."""
-        given = [values for _, values in self._given if values is not None]
-        return np.hstack([np.zeros((self.steps + 1, 0)), *given])
+        return np.hstack(self.tables)
 
     @cached_property
     def compiled_cost(self) -> CompiledCost:
