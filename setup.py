@@ -99,7 +99,10 @@ setup(
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
         (f"share/{NAME}/config", CONFIG),
         (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
-        (f"share/{NAME}/doc", sorted(glob("doc/*.md"))),
+        *(
+            (f"share/{NAME}/{folder}", sorted(glob(f"{folder}/*.md")))
+            for folder in ("doc", "doc/tutorials", "doc/theory")
+        ),
         (f"share/{NAME}/examples", sorted(glob("resource/examples/*.py"))),
     ],
     install_requires=[
@@ -126,6 +129,7 @@ setup(
         "dask": ["distributed"],  # studies on a cluster
         "pandas": ["pandas"],  # Trajectory.to_pandas
         "xacro": ["xacro"],  # load_urdf of xacro files
+        "doc": ["furo", "latex2mathml", "myst-parser", "sphinx"],
         "urdf-test": [
             "pin",
             "airo-models",

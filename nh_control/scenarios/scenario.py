@@ -112,28 +112,30 @@ class PlantOptions:
 @dataclass(frozen=True)
 class Scenario:
     """A system with everything needed to run it; the first of `integrators` and `references` is
-    the default. Any registered integrator that takes the system will do, too.
+    the default. Any registered integrator that takes the system can replace the default.
 
-    parameters              a frozen dataclass of numbers; `parameter` gives them units and meaning
-    weights                 (Q, R, Qf) in local coordinates; Qf is None with `hold`
-    perturbation            what `nh_control` starts with: an instance of the frozen dataclass of
-                            the initial errors that there are, whose defaults are none
-    perturb                 `perturb(model, x, perturbation)` is the state x (nx) with that initial
-                            error; the default one takes a `Displacement`
-    joints, body            what is seen: one-dof joints and a planar body, either or both, or else
-    to_bodies, from_bodies  bodies in space: `to_bodies(parameters, q, v)` and its inverse
-                            `from_bodies(bodies) -> (q, v)`, without the joints that follow
-    external                `external(system)` is what disturbances may push besides the planar
-                            body and every coordinate, see `targets`
-    monitor                 what else is worth watching
-    visual                  `visual(parameters)` is what is drawn; else balls for bodies, or sticks
-    guidance                `guidance(model, reference)` replans one of the `references` in flight
-    disturbance_gain        that of the tracker when its integral action is on
-    hold                    whether references end at rest and are held there
-    excluded                 the tangent coordinates that are not held, see `lqr.infinite_horizon`
-    limits                  beyond which a robot is not under control any more
-    source                  the nodes' parameters that make it again, where its name does not do
-    file                    where it is declared, "" for those of this package
+    - `parameters`: a frozen dataclass of numbers; `parameter` gives them units and meanings.
+    - `weights`: (Q, R, Qf) in local coordinates; Qf is None with `hold`.
+    - `perturbation`: the default initial error, an instance of a frozen dataclass whose fields
+      are the options of `nh_control`; its class has zero errors as defaults.
+    - `perturb`: `perturb(model, x, perturbation)` is the state x (nx) with that initial error; the
+      default function takes a `Displacement`.
+    - `joints`, `body`: the joints with one coordinate and the planar body that messages have,
+      either or both; or else bodies in space, by
+    - `to_bodies`, `from_bodies`: `to_bodies(parameters, q, v)` and its inverse
+      `from_bodies(bodies) -> (q, v)`, without the joints that follow.
+    - `external`: `external(system)` are the targets of disturbances besides the planar body and
+      every coordinate, see `targets`.
+    - `monitor`: a further output to watch, with its unit.
+    - `visual`: `visual(parameters)` is the visual model; without it bodies are drawn as boxes and
+      coordinates as sticks.
+    - `guidance`: `guidance(model, reference)` replans one of the `references` in flight.
+    - `disturbance_gain`: the gain of the tracker's integral action where it is on.
+    - `hold`: whether references end at rest and are held there.
+    - `excluded`: tangent coordinates that are not held, see `lqr.infinite_horizon`.
+    - `limits`: safety limits; beyond them a robot counts as out of control.
+    - `source`: the parameters by which nodes make the scenario again if its name is not enough.
+    - `file`: the file that declares it, "" for the package's own scenarios.
     """
 
     name: str

@@ -86,6 +86,7 @@ def test_the_options_it_names_exist(capsys):
             main([name, "--help"])
     known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
     section = README[README.index("## The command") : README.index("## A system of your own")]
+    section += (ROOT / "doc" / "tutorials" / "study.md").read_text()
     assert set(re.findall(r"--[a-z][a-z-]+", section)) <= known | {"--help"}
 
 

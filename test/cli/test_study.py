@@ -94,9 +94,9 @@ def test_options_and_files_define_the_same_study(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_study_of_the_readme_is_valid():
-    (text,) = re.findall(r"^```yaml\n(scenario: .*?)^```$", (ROOT / "README.md").read_text(),
-                         re.MULTILINE | re.DOTALL)  # fmt: skip
+def test_the_study_of_the_documentation_is_valid():
+    page = (ROOT / "doc" / "tutorials" / "study.md").read_text()
+    (text,) = re.findall(r"^```yaml\n(scenario: .*?)^```$", page, re.MULTILINE | re.DOTALL)
     import yaml
 
     study = make_study(yaml.load(text, yaml.BaseLoader))

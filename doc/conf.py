@@ -1,0 +1,64 @@
+"""Sphinx's configuration: `python -m sphinx -W -b html doc doc/_build` makes the pages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from latex2mathml.converter import convert
+
+import nh_control
+
+sys.path.insert(0, str(Path(__file__).parent))
+import tables
+
+project = "nh_control"
+author = "nh_control maintainers"
+copyright = "nh_control maintainers"
+version = release = nh_control.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "fieldlist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+default_role = "code"
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+
+html_theme = "furo"
+html_title = "nh_control"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
+
+
+def _inline(self, node):
+    self.body.append(convert(node.astext()))
+    raise _skip()
+
+
+def _block(self, node):
+    number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
+    formula = convert(node.astext(), display="block")
+    self.body.append(f'<div class="math">{number}{formula}</div>')
+    raise _skip()
+
+
+def _skip():
+    from docutils.nodes import SkipNode
+
+    return SkipNode()
+
+
+def _write_tables(app):
+    for name, text in tables.pages().items():
+        page = Path(app.srcdir) / "reference" / name
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    """Formulas as MathML, which browsers draw without a script; tables from the registries."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("builder-inited", _write_tables)
