@@ -346,7 +346,7 @@ def test_executables_are_the_nodes_of_their_names():
 
 def test_lines_in_c_are_as_short_as_in_python():
     """`ruff` looks after those of Python."""
-    files = sorted((ROOT / "nh_control").glob("*/native/*.[ch]"))
+    files = sorted((ROOT / "nh_control").rglob("native/*.[ch]"))
     long = [
         f"{file.name}:{number}"
         for file in files

@@ -31,8 +31,8 @@ INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const 
     return failed;
 }
 
-/* Cost, violation, the 1-norm of gaps and residuals, and merit, the barrier function, of a trial with
- * slacks s, t; 1 where a step fails. z, y: unknowns and ends of its steps. */
+/* Cost, violation, the 1-norm of gaps and residuals, and merit, the barrier function, of a trial
+ * with slacks s, t; 1 where a step fails. z, y: unknowns and ends of its steps. */
 INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
                       const double *t, double *z, double *y, double *violation, double *merit,
                       double *cost)

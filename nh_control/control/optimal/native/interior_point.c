@@ -59,8 +59,7 @@ static double errors(struct horizon *o, double mu)
         memcpy(r, k < o->steps ? o->g + N_Y * k : o->g_end, sizeof(double) * n);
         if (k < o->steps)
             transposed_times_add(N_DX, N_Y, o->ab + (long)N_DX * N_Y * k, o->pi + N_DX * k, r);
-        else if (N_END)
-            transposed_times_add(N_END, N_DX, o->e_slope, o->nu, r);
+        else if (N_END) transposed_times_add(N_END, N_DX, o->e_slope, o->nu, r);
         for (int i = 0; i < N_DX && k; ++i) {
             r[i] -= o->pi[N_DX * (k - 1) + i];
             sum += fabs(o->pi[N_DX * (k - 1) + i]);
@@ -71,8 +70,8 @@ static double errors(struct horizon *o, double mu)
             sum += lam;
             complementarity = fmax(complementarity, fabs(o->s[N_I * k + i] * lam - mu));
             if (is_soft(o, i))
-                complementarity = fmax(complementarity,
-                                       fabs(o->t[N_I * k + i] * (o->weight[i] - lam) - mu));
+                complementarity =
+                    fmax(complementarity, fabs(o->t[N_I * k + i] * (o->weight[i] - lam) - mu));
             if (i < 2 * N_U) r[N_DX + i % N_U] -= i < N_U ? lam : -lam;
             const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
             for (int j = 0; j < n && i >= 2 * N_U; ++j) r[j] -= row[j] * lam;

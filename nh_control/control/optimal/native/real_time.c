@@ -1,6 +1,6 @@
-/* Real-time iterations: Diehl, Bock and Schloeder (2005). `ocp_prepare` linearizes at the predicted
- * trajectory; `ocp_feedback` takes some interior-point steps on that model from the state that
- * arrived; `ocp_shift` moves to the next step. */
+/* Real-time iterations: Diehl, Bock and Schloeder (2005). `ocp_prepare` linearizes at the
+ * predicted trajectory; `ocp_feedback` takes some interior-point steps on that model from the
+ * state that arrived; `ocp_shift` moves to the next step. */
 #include "horizon.h"
 
 int ocp_prepare(struct horizon *o)
@@ -28,12 +28,10 @@ static void move_model(struct horizon *o, double length)
         for (int i = 0; i < n; ++i) {
             total[i] += length * y[i];
             g[i] += length * dot(n, h + n * i, y);
-            if (o->curved && k < o->steps)
-                g[i] += length * dot(n, o->bend + square + N_Y * i, y);
+            if (o->curved && k < o->steps) g[i] += length * dot(n, o->bend + square + N_Y * i, y);
         }
         for (int i = 0; i < N_I; ++i)
-            if (holds_at(o, k, i))
-                o->c[N_I * k + i] += length * along(o, k, i, y, y + N_DX);
+            if (holds_at(o, k, i)) o->c[N_I * k + i] += length * along(o, k, i, y, y + N_DX);
         for (int i = 0; i < N_DX && k < o->steps; ++i) o->gap[N_DX * k + i] *= 1 - length;
     }
     for (int r = 0; r < N_END; ++r)
@@ -61,8 +59,7 @@ int ocp_feedback(struct horizon *o, int most)
     }
     for (long k = 0; k <= o->steps; ++k) {
         memcpy(o->dx + N_DX * k, o->total + N_Y * k, sizeof(double) * N_DX);
-        if (k < o->steps)
-            memcpy(o->du + N_U * k, o->total + N_Y * k + N_DX, sizeof(double) * N_U);
+        if (k < o->steps) memcpy(o->du + N_U * k, o->total + N_Y * k + N_DX, sizeof(double) * N_U);
     }
     move(o, 1.0, o->x_trial, o->u_trial);
     memcpy(o->x, o->x_trial, sizeof(double) * N_X * (o->steps + 1));

@@ -130,9 +130,9 @@ INTERNAL int riccati(struct horizon *o, double damping)
         times_add(N_DX, N_DX, kept, next, pi);
     }
     for (int r = 0; r < N_END; ++r)
-        o->nu_next[r] = o->nu[r] + (o->e[r] + dot(N_DX, o->e_slope + N_DX * r,
-                                                  o->dx + N_DX * o->steps)) /
-                                       END_REGULARIZATION;
+        o->nu_next[r] =
+            o->nu[r] + (o->e[r] + dot(N_DX, o->e_slope + N_DX * r, o->dx + N_DX * o->steps)) /
+                           END_REGULARIZATION;
     return 0;
 }
 
