@@ -224,20 +224,20 @@ MODEL = SimpleNamespace(
 
 
 def test_segments_contain_the_inputs_of_all_steps_between_known_states(monkeypatch):
-    known = (0, 1, 3, 4, 5)
-    run = SimpleNamespace(
-        q=np.arange(6.0)[:, None], inputs=10 + np.arange(5.0)[:, None], known=known
+    known = np.array([0, 1, 3, 4, 5])
+    states = SimpleNamespace(
+        steps=known, q=known[:, None].astype(float), commands=10 + np.arange(5.0)[:, None]
     )
-    monkeypatch.setattr(recording, "read", lambda *_: run)
-    e = SimpleNamespace(scenario=None, model=MODEL)
+    monkeypatch.setattr(recording, "read_measured", lambda *_: states)
+    run = SimpleNamespace(experiment=SimpleNamespace(scenario=None, model=MODEL), faults=())
     args = SimpleNamespace(run="folder", segment=10.0)
-    (piece,) = identify_parameters._of_run(args, SimpleNamespace(experiment=e))
+    (piece,) = identify_parameters._of_run(args, run)
     assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
     assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
         [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
     ]  # fmt: skip
     short = SimpleNamespace(run="folder", segment=0.3)
-    assert len(identify_parameters._of_run(short, SimpleNamespace(experiment=e))) == 1
+    assert len(identify_parameters._of_run(short, run)) == 1
 
 
 def robot(sent):
@@ -345,11 +345,11 @@ def test_a_comparison_is_printed_in_numbers_and_words(capsys, monkeypatch):
 def test_options_of_compare_reach_the_comparison(monkeypatch):
     from nh_control.runs import comparison, motion
 
-    asked = []
+    asked, motion_known = [], SimpleNamespace(duration=3.0)
 
     def motion_of(scenario, *given):
         asked.append(given)
-        return "motion"
+        return motion_known
 
     def made(*given, **_):
         raise Made(*given)
@@ -363,10 +363,10 @@ def test_options_of_compare_reach_the_comparison(monkeypatch):
               "0.07", "--methods", "midpoint", "--output", "out", "--overwrite"])  # fmt: skip
     assert asked == [(3.0, "forward"), ("snakeboard-comparison", "out", True)]
     moved, chosen, step = compared.value.args
-    assert (moved, list(chosen), step) == ("motion", ["midpoint"], 0.07)
+    assert (moved, list(chosen), step) == (motion_known, ["midpoint"], 0.07)
     with pytest.raises(Made) as table:
         main(["integrators", "snakeboard", "--step", "0.07"])
-    assert table.value.args[1:] == ("motion", 0.07)
+    assert table.value.args[1:] == (motion_known, 0.07)
 
 
 def test_a_comparison_writes_numbers_and_two_figures(monkeypatch, capsys, tmp_path):
@@ -375,7 +375,7 @@ def test_a_comparison_writes_numbers_and_two_figures(monkeypatch, capsys, tmp_pa
     from nh_control.runs import comparison, motion
 
     drawn = []
-    monkeypatch.setattr(motion, "motion_of", lambda *_: None)
+    monkeypatch.setattr(motion, "motion_of", lambda *_: SimpleNamespace(duration=1.0))
     monkeypatch.setattr(comparison, "compare", lambda *_, **__: COMPARED)
     monkeypatch.setattr(figures, "work_precision", lambda found: ("work", found))
     monkeypatch.setattr(figures, "energy", lambda found: ("energy", found))

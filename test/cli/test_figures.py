@@ -239,6 +239,7 @@ ARM = """<robot name="arm"><link name="base"/>
 <axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
 
 
+@pytest.mark.slow
 def test_an_arm_that_leaves_its_plane_is_drawn_as_stick_figures(tmp_path, interpreted, sketched):
     arm = scenarios.from_urdf(ARM)
 

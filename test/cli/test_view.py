@@ -126,6 +126,7 @@ def test_film_writes_a_film(folder, capsys):
     assert ".avi" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_plot_draws_the_figures_again(folder, sketched, capsys):
     assert cli.main(["plot", str(folder), "--format", "svg", "--output", f"{folder}/f"]) == 0
     drawn = {file.name for file in (folder / "f").iterdir()}
