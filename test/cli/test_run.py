@@ -286,7 +286,7 @@ def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(sce
     """
     rng = random.Random()
     reference = {"snakeboard": ("--reference", "parking_optimal")}.get(scenario, ())
-    for i in range(10):
+    for i in range(6):
         wait_s = rng.uniform(0.0, 8.0)
         before = (
             "import _thread, threading; "
