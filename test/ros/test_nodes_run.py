@@ -145,7 +145,8 @@ def test_topics_are_complete_and_valid(nodes, probe):
     assert np.hypot(body.pose.pose.orientation.z, body.pose.pose.orientation.w) == pytest.approx(1)
     assert list(command.name) == ["rotor_torque", "steer_torque"] and len(command.effort) == 2
     assert {time_ns(m) for m in probe.commands} <= set(stamps)
-    assert len(paths[0].poses) == len(SCENARIO.reference(SCENARIO.model())) + 1
+    # every third of 1481 states, and the last one: a path has about 500 poses
+    assert len(paths[0].poses) == len({*range(0, 1481, 3), 1480})
     assert all(
         np.isfinite([m.pose.position.x, m.pose.position.y, m.pose.orientation.w]).all()
         for m in markers[-1].markers
@@ -243,5 +244,5 @@ def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes,
         < 1e-9
     )
     probe.wait(lambda: markers, "markers")
-    assert markers[-1].markers == [] and not probe.odometry and not probe.bodies
+    assert markers[-1].markers and not probe.odometry and not probe.bodies  # a stick, by default
     assert [node.end() for node in (plant, *started)] == [0, 0, 0]
