@@ -199,6 +199,7 @@ def test_it_converges_quadratically_at_a_fixed_barrier():
     assert gauss[last] > 1e-4  # whose error shrinks by a constant factor
 
 
+@pytest.mark.slow
 def test_its_errors_are_those_of_the_lagrangian():
     """The gradient by central differences along every coordinate, on a manifold, where nothing has
     converged yet, and complementarity and violation by their definitions.
@@ -248,6 +249,7 @@ def test_its_errors_are_those_of_the_lagrangian():
     assert max(products) == pytest.approx(found.errors.complementarity, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_warm_start_takes_fewer_iterations_to_the_same_optimum():
     dsys = nh.midpoint(pendulum(), 0.1)
     cost = quadratic_cost(

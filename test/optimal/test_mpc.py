@@ -96,6 +96,7 @@ def test_where_no_plan_is_found_lqr_commands_and_a_warning_says_so(caplog):
         np.testing.assert_array_equal(command.u, lqr.command(k, x).u.clip(-0.1, 0.1))
 
 
+@pytest.mark.slow
 def test_an_estimated_disturbance_is_compensated_as_by_lqr():
     """A constant push in the plant alone; what error remains comes from the estimate, which acts
     at the nodes, and is LqrTracker's.

@@ -44,6 +44,7 @@ def compared():
     return chaotic.compare((250, 500, 1000, 2000), sample_steps=500, starts=20, walk_steps=500)
 
 
+@pytest.mark.slow
 def test_five_methods_are_of_second_order(compared):
     slopes = compared.numbers()["order"]["slopes"]
     assert set(slopes) == set(chaotic.METHODS)
@@ -51,6 +52,7 @@ def test_five_methods_are_of_second_order(compared):
         np.testing.assert_allclose(slopes[name], 2, atol=0.05)
 
 
+@pytest.mark.slow
 def test_all_methods_satisfy_the_constraint_and_discrete_gradients_conserve_energy(compared):
     numbers = compared.numbers()
     assert set(compared.constraint) == set(chaotic.METHODS)
@@ -61,6 +63,7 @@ def test_all_methods_satisfy_the_constraint_and_discrete_gradients_conserve_ener
     assert min(energy[k] for k in chaotic.VARIATIONAL) > 1e-4
 
 
+@pytest.mark.slow
 def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
     """500 steps of 0.1; some of them are stored."""
     for times, values in (
