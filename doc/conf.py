@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 import nh_control
@@ -35,20 +36,14 @@ html_css_files = ["tables.css"]
 
 def _inline(self, node):
     self.body.append(convert(node.astext()))
-    raise _skip()
+    raise SkipNode
 
 
 def _block(self, node):
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
     formula = convert(node.astext(), display="block")
     self.body.append(f'<div class="math">{number}{formula}</div>')
-    raise _skip()
-
-
-def _skip():
-    from docutils.nodes import SkipNode
-
-    return SkipNode()
+    raise SkipNode
 
 
 def _write_tables(app):

@@ -188,14 +188,17 @@ class LqrTracker:
         """The same tracker on another reference, with the given gain if it has one for all steps;
         raises ValueError for one with given gains of every step.
         """
-        tracker = self._on(reference)
+        tracker = self._on(reference, *self._weights)
         return tracker if self._given_gain is None else tracker.with_gains(self._given_gain)
 
-    def _on(self, reference: Trajectory) -> LqrTracker:
+    def _on(
+        self, reference: Trajectory, Q: ArrayLike, R: ArrayLike, Qf: ArrayLike | None
+    ) -> LqrTracker:
+        """A tracker with the options of this one."""
         return LqrTracker(
             self.dsys,
             reference,
-            *self._weights,
+            *(Q, R, Qf),
             self.limits,
             self.disturbance_gain,
             self.hold,
@@ -208,16 +211,7 @@ class LqrTracker:
         """
         Q, R, Qf = self._weights
         Qf = None if Qf is None else _scaled(Qf, Q, state)
-        weights = _scaled(Q, Q, state), _scaled(R, R, inputs), Qf
-        return LqrTracker(
-            self.dsys,
-            self.reference,
-            *weights,
-            self.limits,
-            self.disturbance_gain,
-            self.hold,
-            self._excluded,
-        )
+        return self._on(self.reference, _scaled(Q, Q, state), _scaled(R, R, inputs), Qf)
 
     @property
     def diagonal_weights(self) -> tuple[np.ndarray, np.ndarray]:
