@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,13 +100,18 @@ def _quadrotor() -> nh.System:
         turn = 0.2 * (u[1] - u[3]), 0.2 * (u[2] - u[0]), 0.05 * (u[0] - u[1] + u[2] - u[3])
         return ca.vertcat(lift, *turn)
 
+    return rigid_body("quadrotor", ("f1", "f2", "f3", "f4"), force)
+
+
+def rigid_body(name: str, inputs: tuple[str, ...], force: Callable[..., ca.SX]) -> nh.System:
+    """A rigid body of 1 kg that falls on R^3 x SO(3)."""
     return nh.System(
-        name="quadrotor",
+        name=name,
         space=nh.Product(nh.Rn("x", "y", "z"), nh.SO3("")),
         lagrangian=lambda q, v: (
             ca.sumsqr(v[:3]) / 2 + ca.dot(ca.DM([0.01, 0.01, 0.02]), v[3:] ** 2) / 2 - 9.81 * q[2]
         ),
-        inputs=("f1", "f2", "f3", "f4"),
+        inputs=inputs,
         force=force,
     )
 

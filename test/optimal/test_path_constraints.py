@@ -5,6 +5,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from swing_ups import rigid_body
 
 import nh_control as nh
 from nh_control.control.costs import Cost
@@ -35,15 +36,7 @@ def drone():
     def force(q, v, u):
         return ca.vertcat(quaternion.rotate(q[3:], ca.vertcat(0, 0, u[0])), u[1:])
 
-    return nh.System(
-        name="drone",
-        space=nh.Product(nh.Rn("x", "y", "z"), nh.SO3("")),
-        lagrangian=lambda q, v: (
-            ca.sumsqr(v[:3]) / 2 + ca.dot(ca.DM([0.01, 0.01, 0.02]), v[3:] ** 2) / 2 - 9.81 * q[2]
-        ),
-        inputs=("thrust", "tau_x", "tau_y", "tau_z"),
-        force=force,
-    )
+    return rigid_body("drone", ("thrust", "tau_x", "tau_y", "tau_z"), force)
 
 
 def test_tensions_are_those_of_newton_s_law():
