@@ -6,6 +6,7 @@ from collections import Counter
 from importlib import import_module
 
 from lifecycle_msgs.srv import ChangeState, GetState
+from probe import ASK_AGAIN_S
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import (
     DescribeParameters,
@@ -121,11 +122,11 @@ class Attack:
 
     def answers(self) -> None:
         """Wait until all that was thrown is handled: every service answers a right request, and
-        the working thread reports.
+        the working thread reports. A request may be lost in the flood, and is made again.
         """
         known = self._probe.diagnostics[self.name]
         self._probe.wait(lambda: self._probe.diagnostics[self.name] is not known, "report")
-        self._probe.ask(self._clients[f"/{self.name}/get_state"], GetState.Request())
+        self._probe.ask(self._clients[f"/{self.name}/get_state"], GetState.Request(), ASK_AGAIN_S)
         for topic, kind in self._kinds.items():
             if kind is not ChangeState:
-                self._probe.ask(self._clients[topic], kind.Request())
+                self._probe.ask(self._clients[topic], kind.Request(), ASK_AGAIN_S)

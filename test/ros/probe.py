@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from nav_msgs.msg import Odometry
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
-from rclpy.task import Future
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_srvs.srv import SetBool, Trigger
@@ -198,29 +198,35 @@ class Probe:
         request = Trigger.Request() if data is None else SetBool.Request(data=data)
         return self.ask(self._clients[service], request)
 
-    def ask(self, client, request):
-        """Call a service of a node; returns the response."""
+    def ask(self, client, request, again_s=math.inf):
+        """Call a service of a node, again every `again_s` for requests that may be made twice;
+        returns the first response.
+        """
         self.wait(client.service_is_ready, f"service {client.srv_name}")
         self.meet(client.srv_name.rpartition("/")[0])
-        future = client.call_async(request)
-        self.wait(future.done, f"answer of {client.srv_name}")
-        return future.result()
+        return self._answer(client, request, again_s)
+
+    def _answer(self, client, request, again_s: float):
+        """The first response of a service that is asked until it has answered."""
+        asked_at, answers = -math.inf, []
+
+        def answered() -> bool:
+            nonlocal asked_at
+            due = not answers or time.monotonic() > asked_at + again_s
+            if due and client.service_is_ready():
+                asked_at = time.monotonic()
+                answers.append(client.call_async(request))
+            return any(answer.done() for answer in answers)
+
+        self.wait(answered, f"answer of {client.srv_name}")
+        return next(answer for answer in answers if answer.done()).result()
 
     def meet(self, node: str) -> None:
         """Wait until a node has found all clients that were made here: a request that comes before
         that is served, but its answer is lost.
         """
         newcomer = self.node.create_client(GetState, f"{node}/get_state")
-        answers: list[Future] = []
-
-        def answered() -> bool:
-            if newcomer.service_is_ready() and time.monotonic() > asked[-1] + ASK_AGAIN_S:
-                asked.append(time.monotonic())
-                answers.append(newcomer.call_async(GetState.Request()))
-            return any(answer.done() for answer in answers)
-
-        asked = [0.0]
-        self.wait(answered, f"answer of {node}")
+        self._answer(newcomer, GetState.Request(), ASK_AGAIN_S)
         self.node.destroy_client(newcomer)
 
 

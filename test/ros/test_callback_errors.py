@@ -96,6 +96,17 @@ def test_an_error_of_the_node_itself_is_one_with_a_traceback_whatever_else_there
     assert len(logged) < 2 * LONGEST + 20
 
 
+def test_an_error_of_the_middleware_is_none_of_the_callback(errors):
+    from rclpy.impl.implementation_singleton import rclpy_implementation
+
+    errors.raised("joint_states", rclpy_implementation.RCLError("cannot publish data"))
+    told = errors.with_counts(FINE)
+    assert told.level == "error" and told.message.endswith("RCLError: cannot publish data")
+    assert told.values["middleware_errors"] == told.values["middleware error: joint_states"] == 1
+    assert told.values["callback_errors"] == 0
+    assert len(errors.log.errors) == 1
+
+
 def test_a_traceback_says_where(errors):
     try:
         raise KeyError("nowhere")

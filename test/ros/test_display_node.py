@@ -226,7 +226,7 @@ def test_its_report_says_what_it_draws_and_what_it_refuses(shown):
     ((period, report, _),) = seen.node.timed
     assert period == 1.0
     report()
-    fine = {"malformed": "0", "callback_errors": "0"}
+    fine = {"malformed": "0", "callback_errors": "0", "middleware_errors": "0"}
     assert seen.node.told == (1, "waiting for states", {
         "frames": "0", "time_s": "-1e-09", "refused": "0", **fine
     })  # fmt: skip

@@ -62,7 +62,7 @@ def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, nam
     for attack in thrown:
         attack.forget()
         attack.answers()
-    for attack in thrown:
+    for attack, node in zip(thrown, started):
         probe.wait(lambda name=attack.name: int(probe.values(name)["malformed"]), "counts")
-        assert probe.values(attack.name)["callback_errors"] == "0", probe.message(attack.name)
+        assert probe.values(attack.name)["callback_errors"] == "0", node.log[-20_000:]
     assert [node.end() for node in started] == [0] * len(started)

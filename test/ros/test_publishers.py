@@ -70,6 +70,7 @@ def test_a_status_has_the_node_s_name_and_the_time_and_every_second_another_one(
         ("mode", "running"),
         ("malformed", "0"),
         ("callback_errors", "0"),
+        ("middleware_errors", "0"),
     ]
     assert conversions.nanoseconds(bench.sent("/diagnostics")[-1].header.stamp) == 3 * 10**9 + 5
     assert bench.made["/diagnostics"].topic_name == "/diagnostics"

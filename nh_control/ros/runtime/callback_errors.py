@@ -9,10 +9,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from nh_control.ros.loop.reports import Report
 
+MIDDLEWARE = (rclpy_implementation.RCLError, rclpy_implementation.RMWError)
+"""Errors of the middleware, such as a publication that finds its lock taken for 100 ms: a busy
+machine, not a mistake of the callback.
+"""
 LONGEST = 2000
 """Characters, at most, of a reason: it may repeat a message of any size."""
 
@@ -26,13 +31,14 @@ def of_rclpy(callback: object) -> bool:
 
 class CallbackErrors:
     """Counts, logs sparsely and reports what could not be handled: malformed messages and
-    requests, which never reached the node, and errors of the node's own callbacks. From any
-    thread.
+    requests, which never reached the node, errors of the node's own callbacks, and errors of the
+    middleware that they use. From any thread.
     """
 
     def __init__(self, logger: RcutilsLogger):
         self._lock = threading.Lock()
         self._malformed, self._raised = Counter[str](), Counter[str]()
+        self._middleware = Counter[str]()
         self._trouble: tuple[str, str] | None = None
         self._warn = ThrottledLog(lambda text: logger.warning(text))
         self._error = ThrottledLog(lambda text: logger.error(text))
@@ -42,11 +48,14 @@ class CallbackErrors:
         self._count(self._malformed, "warn", what, f"{what} is malformed: {reason}", self._warn)
 
     def raised(self, what: str, error: Exception) -> None:
-        """A callback of `what` raised an error that it should have handled."""
+        """A callback of `what` raised an error: one of the middleware, or one that it should have
+        handled.
+        """
+        counts = self._middleware if isinstance(error, MIDDLEWARE) else self._raised
         lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         text = f"error in {what}, the node goes on: {type(error).__name__}: {error}"
         self._count(
-            self._raised,
+            counts,
             "error",
             what,
             text,
@@ -72,6 +81,8 @@ class CallbackErrors:
                 **{f"malformed: {what}": count for what, count in self._malformed.items()},
                 "callback_errors": self._raised.total(),
                 **{f"callback error: {what}": count for what, count in self._raised.items()},
+                "middleware_errors": self._middleware.total(),
+                **{f"middleware error: {what}": n for what, n in self._middleware.items()},
             }
 
     def with_counts(self, report: Report) -> Report:
