@@ -127,6 +127,7 @@ setup(
         "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
+        "gym": ["gymnasium"],  # scenarios as environments of Gymnasium
         "pandas": ["pandas"],  # Trajectory.to_pandas
         "xacro": ["xacro"],  # load_urdf of xacro files
         "doc": ["furo", "latex2mathml", "myst-parser", "sphinx"],
@@ -139,8 +140,8 @@ setup(
             "xacro",
         ],  # robots, and Pinocchio to check them against
         "browser-test": ["playwright"],  # drives a Chromium that is there
-        "test": [*PLOT, "hypothesis", "mpmath", "pandas", "pytest", "pytest-xdist"],
-        "lint": ["casadi>=3.8", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
+        "test": [*PLOT, "gymnasium", "hypothesis", "mpmath", "pandas", "pytest", "pytest-xdist"],
+        "lint": ["casadi>=3.8", "gymnasium", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
     },
     entry_points={
         "console_scripts": [f"{name} = {target}" for name, target in EXECUTABLES.items()],

@@ -14,8 +14,8 @@ linearizations, LQR, ROS 2 nodes.
 - systems of python-control: to_control, to_iosys
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
-nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view. A name and a subpackage
-are imported when they are first used: the import of nh_control alone takes no time.
+nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view, nh.gym. A name and a
+subpackage are imported when they are first used: the import of nh_control alone takes no time.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control import discrete as discrete
     from nh_control import figures as figures
     from nh_control import geometry as geometry
+    from nh_control import gym as gym
     from nh_control import integrators as integrators
     from nh_control import mechanics as mechanics
     from nh_control import multibody as multibody
@@ -122,6 +123,7 @@ _SUBPACKAGES = (
     "scenarios",
     "figures",
     "view",
+    "gym",
 )
 
 __all__ = [*_HOMES, *_SUBPACKAGES, "__version__"]

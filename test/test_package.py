@@ -59,6 +59,7 @@ THIRD_PARTY = {
     "casadi": ("casadi", "casadi-pip"),
     "control": ("control", ""),
     "distributed": ("distributed", ""),
+    "gymnasium": ("gymnasium", ""),
     "imageio_ffmpeg": ("imageio-ffmpeg", ""),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
     "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
@@ -85,6 +86,7 @@ NO_KEY = {
     "control_msgs",
     "control",
     "distributed",
+    "gymnasium",
     "imageio_ffmpeg",
     "pandas",
     "pyarrow",
@@ -203,7 +205,7 @@ def test_dependencies_are_stated_once():
 
 
 def test_every_import_is_a_declared_dependency(imported):
-    extras = ("plot", "film", "pandas", "xacro", "ros", "study", "dask")
+    extras = ("plot", "film", "gym", "pandas", "xacro", "ros", "study", "dask")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}

@@ -19,6 +19,7 @@ ROOMS = (
     "figures",
     "studies",
     "runs",
+    "gym",
     "scenarios",
     "control",
     "systems",

@@ -14,6 +14,8 @@ PLANT = {
 ALL = ("plant", "tracker", "display", "recorder", "shadow")
 ROUNDS = 20
 LONG_ROUNDS = 150
+LOG = 20_000
+"""Characters of a node's log that a failure shows."""
 
 
 def attacks(nodes, probe, names, folder):
@@ -59,10 +61,15 @@ def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, nam
             attack.throw()
         probe.spin(0.02)
         assert [node.process.poll() for node in started] == [None] * len(started)
-    for attack in thrown:
+    for attack, node in zip(thrown, started):
         attack.forget()
-        attack.answers()
+        try:
+            attack.answers()
+        except AssertionError as reason:
+            raise AssertionError(
+                f"{reason}; log of the {attack.name}: {node.log[-LOG:]}"
+            ) from reason
     for attack, node in zip(thrown, started):
         probe.wait(lambda name=attack.name: int(probe.values(name)["malformed"]), "counts")
-        assert probe.values(attack.name)["callback_errors"] == "0", node.log[-20_000:]
+        assert probe.values(attack.name)["callback_errors"] == "0", node.log[-LOG:]
     assert [node.end() for node in started] == [0] * len(started)
