@@ -25,9 +25,11 @@ class Right:
         self._codecs, self._set = codecs(scenario, self.dsys), conversions.set_time
         self._command = conversions.command_message(self.dsys.inputs)
 
-    def states(self, k):
-        """The state of step k, by topic, and as that of the reference."""
-        x = self.reference.states[k % len(self.reference)]
+    def states(self, k, at=None):
+        """The state of step k, by topic, and as that of the reference; or one that stays at the
+        reference's step `at`.
+        """
+        x = self.reference.states[(k if at is None else at) % len(self.reference)]
         found = {}
         for codec in self._codecs:
             codec.write(self.dsys.configuration(x).tolist(), self.dsys.velocity(x).tolist())

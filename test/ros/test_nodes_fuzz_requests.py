@@ -55,9 +55,9 @@ class Thrower:
             self._publishers[topic].publish(self.fuzzer.wrong(message) if wrong else message)
 
 
-def measured(right, k):
+def measured(right, k, at=None):
     """The messages of a measurement."""
-    return {name: m for name, m in right.states(k).items() if "reference" not in name}
+    return {name: m for name, m in right.states(k, at).items() if "reference" not in name}
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_no_measurement_harms_a_tracker_of_hardware(nodes, probe):
     undisturbed, steps = Thrower(probe, 0.0), itertools.count()
 
     def answers():  # the first states are of a time long ago, which disarms
-        undisturbed.throw(measured(right, next(steps)))
+        undisturbed.throw(measured(right, next(steps), at=0))  # where the reference is held
         arm.call_async(SetBool.Request(data=True))
         probe.spin(0.01)
         return len(probe.commands) > 20
