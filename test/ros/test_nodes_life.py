@@ -87,6 +87,8 @@ REFUSED = [
 
 @pytest.mark.slow
 def test_refusals_say_what_is_valid(nodes):
+    # a node that is discovered while it ends may be kept by Fast DDS (its issue 6513)
+    nodes.environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "OFF"
     batch = 4  # at a time
     for begin in range(0, len(REFUSED), batch):
         started = [
@@ -195,11 +197,15 @@ def test_an_error_in_a_thread_ends_the_process_with_a_traceback():
     assert done.returncode == 1 and "RuntimeError: broken work" in done.stderr
 
 
-def test_a_node_that_cannot_leave_the_network_ends_nevertheless():
-    """What keeps the interpreter in destroy_node does not let a thread or a signal end it."""
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_node_that_cannot_leave_the_network_ends_nevertheless(refused):
+    """A call that keeps the interpreter in destroy_node lets no thread or signal end it; a node
+    that refuses its parameters leaves the network, too.
+    """
     code = (
         "import ctypes, os, signal, sys\nfrom nh_control.ros.runtime import process\n"
-        "class Done:\n    def __init__(self, _, inbox, __): self.inbox = inbox\n"
+        "class Done:\n    def __init__(self, _, inbox, __):\n        self.inbox = inbox\n"
+        f"        if {refused}: raise process.UsageError('not so')\n"
         "    def work(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
         "        self.inbox.run()\n"
         "    def close(self): print('closed', flush=True)\n"
@@ -208,8 +214,9 @@ def test_a_node_that_cannot_leave_the_network_ends_nevertheless():
         "sys.exit(process.run('stuck', Done, []))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and done.stdout.split() == ["closed"]
-    assert "Timeout" in done.stderr and "in end" in done.stderr
+    assert done.returncode == 1 and done.stdout.split() == ([] if refused else ["closed"])
+    assert "Timeout" in done.stderr and ("in _cleanup" if refused else "in end") in done.stderr
+    assert ("not so" in done.stderr) == refused
 
 
 @pytest.mark.slow

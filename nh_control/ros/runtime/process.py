@@ -16,7 +16,8 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import rclpy
@@ -137,14 +138,11 @@ class ManagedNode(LifecycleNode):
             self.trigger_activate()
 
     def end(self) -> None:
-        """Stop and close the component, and destroy the node. If this takes longer than LEAVE_S,
-        the process ends with exit code 1 and logs its stack.
-        """
+        """Stop and close the component, and destroy the node."""
         self._stop()
         self._close()
-        faulthandler.dump_traceback_later(LEAVE_S, exit=True)
-        self.destroy_node()
-        faulthandler.cancel_dump_traceback_later()
+        with _time_to_leave():
+            self.destroy_node()
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Make the component. If this fails, `start` raises the error; after the start the log
@@ -264,11 +262,25 @@ def run(
         return WRONG_USE
     finally:
         exit_.ignore()
-        # rclpy.try_shutdown would install its own signal handlers
-        rclpy.utilities.get_default_context().try_shutdown()
+        # rclpy.try_shutdown would install its own signal handlers; the context destroys a node
+        # whose start failed
+        with _time_to_leave():
+            rclpy.utilities.get_default_context().try_shutdown()
     if exit_.error is not None:
         raise exit_.error
     return exit_.code
+
+
+@contextmanager
+def _time_to_leave() -> Iterator[None]:
+    """End the process with exit code 1 and its stack in the log if the block takes longer than
+    LEAVE_S. faulthandler needs no lock of the interpreter.
+    """
+    faulthandler.dump_traceback_later(LEAVE_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _create_node(
