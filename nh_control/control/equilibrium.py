@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.constraints import typical_sizes
 
 MAX_ITERATIONS = 50
 MAX_HALVINGS = 12
 TARGET, ACCEPT = 1e-13, 1e-10
-"""The search ends at a motion per step of TARGET, in local coordinates; a result is an equilibrium
-if its motion is not larger than ACCEPT.
+"""The search ends at a motion per step of TARGET, in local coordinates over their scales; a result
+is an equilibrium if its motion is not larger than ACCEPT.
 """
 
 
@@ -29,30 +30,40 @@ class NoEquilibrium(ValueError):
 
 
 def equilibrium(
-    dsys: DiscreteSystem, x_guess: ArrayLike, u_guess: ArrayLike, fixed: Sequence[str] = ()
+    dsys: DiscreteSystem,
+    x_guess: ArrayLike,
+    u_guess: ArrayLike,
+    fixed: Sequence[str] = (),
+    *,
+    scale: Mapping[str, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0` near a guess, by Gauss-Newton
     with exact derivatives; a change is halved until the motion decreases.
 
     Each change (dx, du) is the least-norm solution of `[A - I, B] (dx, du) = -local(x, x1)` in
-    local coordinates. Coordinates and inputs named in `fixed` keep their guess. Input limits are
-    not considered. Raises NoEquilibrium, StepFailed if no step is possible from the guess, and
-    ValueError for a name that is no coordinate and no input.
+    local coordinates over their scales. `scale` has typical sizes of coordinates, momenta and
+    inputs by name, 1 in SI units where it has none: a motion of 1e-10 of them counts as none, so
+    a system of 1 um or 1 mg needs it. Coordinates and inputs named in `fixed` keep their guess.
+    Input limits are not considered. Raises NoEquilibrium, StepFailed if no step is possible from
+    the guess, and ValueError for a name that is no coordinate and no input, or for a scale of 0
+    or less.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in fixed if name not in names]
     if unknown:
         raise ValueError(f"{dsys}: cannot fix {unknown}, choose of {list(names)}")
+    sizes = typical_sizes(str(dsys), names, scale)
     free = [i for i, name in enumerate(names) if name not in fixed]
     x, u = np.array(x_guess, dtype=float), np.array(u_guess, dtype=float)
-    motion = dsys.local(x, dsys.step(x, u))
+    motion = _motion(dsys, x, u, sizes)
     for _ in range(MAX_ITERATIONS):
-        # Jacobian of the motion local(x, f(x, u)) by (dx, du): [A - I, B]
+        # Jacobian of the motion local(x, f(x, u)) by (dx, du), [A - I, B], over their scales
         lin = dsys.linearize(x, u)
-        jacobian = np.hstack([lin.A - np.eye(dsys.ndx), lin.B])[:, free]
+        jacobian = np.hstack([lin.A - np.eye(dsys.ndx), lin.B])
+        jacobian = (jacobian * sizes / sizes[: dsys.ndx, None])[:, free]
         change = np.zeros(len(names))
         change[free] = np.linalg.lstsq(jacobian, -motion, rcond=1e-9)[0]
-        better = _shorten(dsys, x, u, change, float(np.linalg.norm(motion)))
+        better = _shorten(dsys, x, u, change, sizes, float(np.linalg.norm(motion)))
         if better is None:
             break
         x, u, motion = better
@@ -60,28 +71,38 @@ def equilibrium(
             break
     if np.linalg.norm(motion) <= ACCEPT:
         return x, u
-    worst = int(np.argmax(np.abs(motion)))
+    worst, moved = int(np.argmax(np.abs(motion))), motion * sizes[: dsys.ndx]
     raise NoEquilibrium(
         f"{dsys}: no equilibrium found near the guess: a step still moves {names[worst]} by "
-        f"{motion[worst]:.1e}; "
+        f"{moved[worst]:.1e}; "
         f"fix less{f' than {list(fixed)}' if fixed else ''}, or start closer",
         x,
         u,
-        motion,
+        moved,
     )
 
 
+def _motion(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Motion (ndx) of one step in local coordinates over their scales."""
+    return dsys.local(x, dsys.step(x, u)) / sizes[: dsys.ndx]
+
+
 def _shorten(
-    dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, change: np.ndarray, size: float
+    dsys: DiscreteSystem,
+    x: np.ndarray,
+    u: np.ndarray,
+    change: np.ndarray,
+    sizes: np.ndarray,
+    size: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """State, input and motion after the longest of the halved changes that makes the motion
-    smaller than `size`, None if none does.
+    smaller than `size`, None if none does; changes and motions over their scales.
     """
     for halvings in range(MAX_HALVINGS + 1):
-        part = 0.5**halvings * change
+        part = 0.5**halvings * change * sizes
         x1, u1 = dsys.retract(x, part[: dsys.ndx]), u + part[dsys.ndx :]
         try:
-            motion = dsys.local(x1, dsys.step(x1, u1))
+            motion = _motion(dsys, x1, u1, sizes)
         except StepFailed:  # too far: a shorter change may stay where the model holds
             continue
         if np.linalg.norm(motion) < size:

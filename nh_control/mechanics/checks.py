@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics.elimination import dependent_rows
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.numerics.expressions import contains_nan
@@ -228,19 +229,13 @@ def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
             f"{system.name}: velocity_constraint is not finite at q = {at.tolist()}: "
             f"{a.tolist()}; give another configuration, `nominal`, where it is"
         )
-    if dependent := _dependent_rows(a):
+    if dependent := dependent_rows(a):
         raise ValueError(
             f"{system.name}: of the {system.m} rows of velocity_constraint, counted from 0, "
             f"{dependent} depend on those before them at q = {at.tolist()}: {a.tolist()}; drop "
             "dependent rows, write them so that they stay independent there, or give another "
             "configuration, `nominal`, where they are"
         )
-
-
-def _dependent_rows(a: np.ndarray) -> list[int]:
-    """Rows that follow from those before them."""
-    ranks = [np.linalg.matrix_rank(a[:k]) for k in range(1, len(a) + 1)]
-    return [k for k, rank in enumerate(ranks) if rank == (ranks[k - 1] if k else 0)]
 
 
 def _require_solution(system: LagrangianSystem, q: ca.SX, x: ca.SX) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -49,39 +49,49 @@ class NotConsistent(ValueError):
 
 
 def satisfy_constraints(
-    system: System, q: ArrayLike, fixed: Sequence[str] | None = None
+    system: System,
+    q: ArrayLike,
+    fixed: Sequence[str] | None = None,
+    scale: Mapping[str, float] | None = None,
 ) -> np.ndarray:
     """Configuration closest to q (nq) that satisfies the constraints,
-    `min |local(q, q1)|^2 / 2  subject to  h(q1) = 0` (lengths in m, angles in rad).
+    `min |local(q, q1) / scale|^2 / 2  subject to  h(q1) = 0`.
 
-    Coordinates named in `fixed` (None: the prescribed ones) keep their values. Raises
-    NotConsistent with the residuals, ValueError for an unknown name.
+    Coordinates named in `fixed` (None: the prescribed ones) keep their values; `scale` has their
+    typical changes by name, 1 m or 1 rad where it has none: a system of 1 um or 1 km needs it.
+    Raises NotConsistent with the residuals, ValueError for an unknown name or a scale of 0 or
+    less.
     """
-    start = ca.SX(_configuration(system, q))
+    start, sizes = ca.SX(_configuration(system, q)), _sizes(system, scale)
     return _minimum(
         system,
         q,
         fixed,
+        scale,
         "no configuration satisfies the constraints",
-        lambda q1: ca.sumsqr(system.space.local(start, q1)) / 2,
+        lambda q1: ca.sumsqr(system.space.local(start, q1) / sizes) / 2,
     )
 
 
 def minimize_potential_energy(
-    system: System, q: ArrayLike, fixed: Sequence[str] | None = None
+    system: System,
+    q: ArrayLike,
+    fixed: Sequence[str] | None = None,
+    scale: Mapping[str, float] | None = None,
 ) -> np.ndarray:
     """Configuration of least potential energy near q (nq),
     `min V(q1) = -L(q1, 0)  subject to  h(q1) = 0`: a stable equilibrium without forces.
 
-    Coordinates named in `fixed` (None: the prescribed ones) keep their values; q need not satisfy
-    the constraints. Raises NotConsistent with the residuals where there is no minimum, ValueError
-    for an unknown name.
+    Coordinates named in `fixed` (None: the prescribed ones) keep their values; `scale` is as for
+    `satisfy_constraints`; q need not satisfy the constraints. Raises NotConsistent with the
+    residuals where there is no minimum, ValueError for an unknown name or a scale of 0 or less.
     """
     rest = ca.SX.zeros(system.space.nw)
     return _minimum(
         system,
         q,
         fixed,
+        scale,
         "no equilibrium found",
         lambda q1: -system.numeric.lagrangian_at(q1, rest),
     )
@@ -183,11 +193,12 @@ def _minimum(
     system: System,
     q: ArrayLike,
     fixed: Sequence[str] | None,
+    scale: Mapping[str, float] | None,
     failure: str,
     objective: Callable[[ca.SX], ca.SX],
 ) -> np.ndarray:
     """Minimum of the objective over h = 0 by IPOPT with exact derivatives, in local coordinates
-    that are centered anew until nothing moves.
+    over their scales, centered anew until nothing moves.
     """
     q, names = _configuration(system, q), system.space.tangent_names
     fixed = system.prescribed if fixed is None else tuple(fixed)
@@ -196,10 +207,12 @@ def _minimum(
     free = [i for i, name in enumerate(names) if name not in fixed]
     base, e = ca.SX.sym("base", len(q)), ca.SX.sym("e", len(free))
     mu = ca.SX.sym("mu", system.n_holonomic)
-    d = ca.SX(system.space.nv, 1)
-    d[free] = e
+    d, sizes = ca.SX(system.space.nv, 1), _sizes(system, scale)[free]
+    d[free] = sizes * e
     moved = system.space.retract(base, d)
     f, h = objective(moved), system.numeric.holonomic(moved)
+    if scale is not None:
+        f, h = _without_units(f, h, e, base, q)
     solver = ca.nlpsol("minimum", "ipopt", {"x": e, "p": base, "f": f, "g": h}, OPTIONS)
     curvature = ca.Function(
         "curvature", [e, base, mu], [ca.hessian(f + ca.dot(mu, h), e)[0], ca.jacobian(h, e)]
@@ -216,7 +229,7 @@ def _minimum(
                 return q
             step = descent
         change = np.zeros(system.space.nv)
-        change[free] = step
+        change[free] = sizes * step
         q = system.space.retract(q, change)
         if not stats["success"]:
             break
@@ -227,6 +240,43 @@ def _minimum(
         residual,
         q,
     )
+
+
+def _sizes(system: System, scale: Mapping[str, float] | None) -> np.ndarray:
+    """Typical changes (nv) of the coordinates, 1 where `scale` has none."""
+    return typical_sizes(system.name, system.space.tangent_names, scale)
+
+
+def typical_sizes(
+    name: str, coordinates: Sequence[str], scale: Mapping[str, float] | None
+) -> np.ndarray:
+    """Typical sizes of the coordinates, 1 where `scale` has none.
+
+    Raises ValueError, which begins with `name`, for an unknown coordinate and for a size that is
+    not positive.
+    """
+    scale = {} if scale is None else scale
+    if unknown := [c for c in scale if c not in coordinates]:
+        raise ValueError(f"{name}: cannot scale {unknown}, choose of {list(coordinates)}")
+    sizes = np.array([float(scale.get(c, 1.0)) for c in coordinates])
+    if wrong := [c for c, size in zip(coordinates, sizes) if not 0 < size < np.inf]:
+        raise ValueError(
+            f"{name}: scales must be positive and finite, got { {c: scale[c] for c in wrong} }"
+        )
+    return sizes
+
+
+def _without_units(
+    f: ca.SX, h: ca.SX, e: ca.SX, base: ca.SX, q: np.ndarray
+) -> tuple[ca.SX, ca.SX]:
+    """Objective over its largest second derivative at q, constraints over the lengths of their
+    gradients there; with e over its scales, IPOPT's absolute tolerances do not know units.
+    """
+    derivatives = ca.Function("d", [e, base], [ca.hessian(f, e)[0], ca.jacobian(h, e)])
+    hessian, jacobian = (np.asarray(value) for value in derivatives(0, q))
+    curvature = np.abs(hessian).max(initial=0.0)
+    lengths = np.linalg.norm(jacobian, axis=1)
+    return f / (curvature or 1.0), h / np.where(lengths > 0, lengths, 1.0)
 
 
 def _descent(hessian: np.ndarray, jacobian: np.ndarray) -> np.ndarray | None:

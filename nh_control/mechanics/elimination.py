@@ -41,7 +41,7 @@ class Elimination:
         choice = [i for i in self._flat if i < self._free]
         at = system.nominal_configuration
         matrix = system.value(self._matrix(system.symbols[0])[:, choice], at)
-        if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < system.m:
+        if not np.isfinite(matrix).all() or dependent_rows(matrix):
             raise ValueError(
                 f"{system.name}: the {system.m} velocity constraints do not fix {system.m} of "
                 f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
@@ -104,3 +104,14 @@ class Elimination:
                 flat |= {local + i: stored + i for i in range(factor.nv)}
             local, stored = local + factor.nv, stored + factor.nw
         return flat
+
+
+def dependent_rows(a: np.ndarray) -> list[int]:
+    """Rows of a matrix that follow from those before them. Columns and rows are divided by their
+    largest number, so that their units do not matter.
+    """
+    for axis in (0, 1):
+        largest = np.abs(a).max(axis=axis, keepdims=True)
+        a = a / np.where(largest > 0, largest, 1.0)
+    ranks = [np.linalg.matrix_rank(a[:k]) for k in range(1, len(a) + 1)]
+    return [k for k, rank in enumerate(ranks) if rank == (ranks[k - 1] if k else 0)]

@@ -2,15 +2,23 @@
 hold, equilibria.
 """
 
+import casadi as ca
 import numpy as np
 import pytest
 from interpreting import NATIVELY
 from test_tree_units import TREES, H
 from test_units import MOTIONS, OTHERS, SI, Units, by
 
+from nh_control.control import equilibrium
 from nh_control.discrete.results import Conditioning
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.mechanics.constraints import NotConsistent
+from nh_control.mechanics.constraints import (
+    NotConsistent,
+    minimize_potential_energy,
+    satisfy_constraints,
+)
+from nh_control.mechanics.system import System
 from nh_control.systems import SnakeboardParameters, snakeboard
 from nh_control.systems.chaplygin_sleigh import ChaplyginSleighParameters, chaplygin_sleigh
 
@@ -94,3 +102,61 @@ def test_a_closed_tree_keeps_its_constraints_in_all_units(interpreted):
         dsys.state(it.q * of_q, np.zeros(3))
         with pytest.raises(NotConsistent):
             dsys.state((np.array(it.q) + [0.0, 1e-6, 0.0]) * of_q, np.zeros(3))
+
+
+MICRO = {"pg, um, s": Units(1e-12, 1e-6, 1.0), "t, km, h": Units(1e3, 1e3, 3600.0)}
+"""Systems of these sizes, in SI units."""
+
+
+@pytest.mark.parametrize("name", MICRO)
+def test_an_equilibrium_is_found_to_all_digits_in_the_scale_of_its_system(name, interpreted):
+    """A slider on a spring that hangs from a pendulum; without the scale a motion of 1e-10 m or
+    1e-10 kg m/s counts as none.
+    """
+    n = MICRO[name]
+    g, energy = 9.81 * n.m / n.s**2, n.newton * n.m
+
+    def lagrangian(q, v):
+        kinetic = n.kg * (v[0] ** 2 + (n.m * v[1]) ** 2) / 2
+        spring = 3 * n.newton / n.m * (q[0] - 0.4 * n.m * q[1]) ** 2 / 2
+        return kinetic - spring - energy * (q[1] ** 2 - q[1]) - n.kg * g * 0.1 * q[0]
+
+    dsys = midpoint(System("slider", Rn("x", "angle"), lagrangian), H * n.s)
+    scale = {"x": n.m, "p_x": n.kg * n.m / n.s, "p_angle": energy * n.s}
+    x, _ = equilibrium(dsys, [n.m, 0.3, 0, 0], [], scale=scale)
+    # 3 (x - 0.4 a) = -0.981,  1.2 (x - 0.4 a) = 2 a - 1
+    a = (1 - 0.4 * 0.981) / 2
+    np.testing.assert_allclose(x[:2] / [n.m, 1], [0.4 * a - 0.327, a], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", MICRO)
+def test_constraints_are_met_to_all_digits_in_the_scale_of_their_system(name):
+    n = MICRO[name]
+    motion = MOTIONS["rod"](n)
+    scale = {"x": n.m, "y": n.m}
+    q = satisfy_constraints(motion.system, motion.q * [1.3, 1.3, 1.0], scale=scale)
+    np.testing.assert_allclose(q / motion.of_q, motion.q / motion.of_q, atol=1e-9)
+    rest = minimize_potential_energy(motion.system, q, scale=scale)
+    np.testing.assert_allclose(rest / motion.of_q, [0, -0.8, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 1e20])
+def test_rows_of_constraints_may_have_any_units(size):
+    rows = ca.DM([[1.0, 0.5, 0.0], [0.0, size, -2 * size]])
+    space = Rn("x", "y", "z")
+    system = System("rows", space, lambda q, v: ca.sumsqr(v), velocity_constraint=lambda q: rows)
+    assert len(system.numeric.mechanics.elimination.dependent) == 2
+    with pytest.raises(ValueError, match=r"\[1\] depend on those before"):
+        System(
+            "rows",
+            space,
+            lambda q, v: ca.sumsqr(v),
+            velocity_constraint=lambda q: ca.vertcat(rows[0, :], size * rows[0, :]),
+        )
+
+
+@pytest.mark.parametrize("scale, words", [({"w": 1.0}, "choose of"), ({"x": 0.0}, "positive")])
+def test_a_scale_that_is_none_is_refused(scale, words):
+    motion = MOTIONS["rod"](SI)
+    with pytest.raises(ValueError, match=words):
+        satisfy_constraints(motion.system, motion.q, scale=scale)
