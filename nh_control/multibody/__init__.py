@@ -69,6 +69,7 @@ from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, maximal_state
 from nh_control.multibody.model import Multibody, Pose
+from nh_control.multibody.robot import NoSolution, Robot
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
 __all__ = [
@@ -85,9 +86,11 @@ __all__ = [
     "Limits",
     "Mimic",
     "Multibody",
+    "NoSolution",
     "Point",
     "PointOnPlane",
     "Pose",
+    "Robot",
     "Spring",
     "UrdfError",
     "WORLD",

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PEERS = ("diffrax", "distributed", "jax", "launch", "mujoco", "pinocchio", "rclpy")
+PEERS = (
+    "airo_models",
+    "diffrax",
+    "distributed",
+    "jax",
+    "launch",
+    "mujoco",
+    "pinocchio",
+    "rclpy",
+)
 """What some need beyond the package: optional, skipped where it is missing."""
 NO_SCRIPTS = ("conftest", "measured_speed", "sizes")
 ARGUMENTS = {

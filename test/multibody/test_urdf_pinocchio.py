@@ -9,7 +9,7 @@ import pytest
 from urdf_robots import EVERY_JOINT, ROBOTS, robot_file
 
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody import load_urdf
+from nh_control.multibody import Robot, load_urdf
 
 pinocchio = pytest.importorskip(
     "pinocchio", reason="needs the package pin, see the extra urdf-test"
@@ -104,6 +104,45 @@ def test_every_type_of_joint_is_that_of_pinocchio(base, tmp_path):
     path = tmp_path / "every_joint.urdf"
     path.write_text(EVERY_JOINT)
     compare(path, base)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_robot_s_kinematics_and_inverse_dynamics_are_those_of_pinocchio(name, base):
+    path = robot_file(name)
+    robot = Robot(model := load_urdf(path, base))
+    reference, space, rng = Reference(path, base, model), model.space, np.random.default_rng(4)
+    pin, data, b = reference.model, reference.data, reference.basis
+    damping = np.zeros(space.nw)
+    for damper in model.elements:
+        damping[model.tree.scalar_indices(damper.coordinate)[1]] += damper.damping
+    for _ in range(3):
+        q = np.asarray(space.retract(space.origin, rng.uniform(-1.5, 1.5, space.nv)))
+        v, a = rng.normal(size=(2, space.nw))
+        at = reference.configuration(q)
+        pinocchio.computeJointJacobians(pin, data, at)
+        pinocchio.updateFramePlacements(pin, data)
+        for frame in robot.frame_names[1:]:
+            number = pin.getFrameId(frame)
+            rotation, position = robot.frame_pose(q, frame)
+            np.testing.assert_allclose(rotation, data.oMf[number].rotation, atol=1e-12)
+            np.testing.assert_allclose(position, data.oMf[number].translation, atol=1e-12)
+            for axes, kind in (("world", "LOCAL_WORLD_ALIGNED"), ("body", "LOCAL")):
+                jacobian = pinocchio.getFrameJacobian(
+                    pin, data, number, getattr(pinocchio.ReferenceFrame, kind)
+                )
+                expected = np.roll(jacobian, 3, axis=0) @ b  # (linear, angular) there
+                found = robot.frame_jacobian(q, frame, axes)
+                np.testing.assert_allclose(found, expected, atol=1e-12)
+        mass, gravity, _ = reference.terms(q, v)
+        force = b.T @ pinocchio.rnea(pin, data, at, b @ v, b @ a) + damping * v
+        for found, expected in (
+            (robot.mass_matrix(q), mass),
+            (robot.gravity(q), gravity),
+            (robot.inverse_dynamics(q, v, a), force),
+        ):
+            size = np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, atol=1e-12 * size)
 
 
 def compare(path: Path, base: str) -> None:
