@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 STEP_S, MOST_STEPS = 0.02, 1_000_000
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
 """Errors at which processor times are printed."""
+KINDS = {True: "explicit", False: "implicit"}
 WORDS = ("preserves", "refused", "source")
 """Text columns of the table of integrators."""
 
@@ -49,8 +50,8 @@ def add_to(commands: Any) -> None:
         nargs="+",
         default=(),
         metavar="NAME",
-        help="integrators to compare; `nh_control integrators` lists all (default: all of "
-        "order 4 and more, and nonholonomic_midpoint)",
+        help="integrators to compare; `nh_control integrators SCENARIO` lists all, with the "
+        "scenario's own (default: these, all of order 4 and more, and nonholonomic_midpoint)",
     )
     compare.add_argument(
         "--duration",
@@ -91,9 +92,10 @@ def _integrators(args: Namespace) -> int:
     rows: list[MethodRow] = [MethodRow(one) for one in INTEGRATORS.values()]
     if args.scenario:
         scenario = find_scenario(args.scenario)
-        with usage_errors(scenario.file):
+        listed = INTEGRATORS.with_own(scenario.integrators)
+        with usage_errors(scenario.file, files=False):
             motion = motion_of(scenario)
-        rows = list(_with_progress(method_table(INTEGRATORS, motion, args.step), len(rows)))
+            rows = list(_with_progress(method_table(listed, motion, args.step), len(listed)))
     values = [_values(row, bool(args.scenario)) for row in rows]
     if args.json:
         print(json.dumps(values, indent=2))
@@ -114,7 +116,7 @@ def _values(row: MethodRow, measured: bool) -> dict[str, Any]:
     values: dict[str, Any] = {
         "name": one.name,
         "order": one.order,
-        "kind": "explicit" if one.explicit else "implicit",
+        "kind": one.explicit if one.explicit is None else KINDS[one.explicit],
         "symmetric": one.symmetric,
         "preserves": ", ".join(one.preserves),
     }
@@ -167,11 +169,12 @@ def _compare(args: Namespace) -> int:
                 f"--step {args.step:g} makes more than {MOST_STEPS:_} steps in "
                 f"{motion.duration:g} s; choose {motion.duration / MOST_STEPS:g} or more"
             )
-        chosen = _chosen(args.methods, INTEGRATORS)
+        chosen = _chosen(args.methods, INTEGRATORS.with_own(scenario.integrators))
         out = folder(f"{scenario.name}-comparison", args.output, args.overwrite)
-    result = compare(
-        motion, chosen, args.step, progress=lambda name: print(f"{name} ...", file=sys.stderr)
-    )
+    with usage_errors(scenario.file, files=False):
+        result = compare(
+            motion, chosen, args.step, progress=lambda name: print(f"{name} ...", file=sys.stderr)
+        )
     save(lambda: figures.work_precision(result), out / "work_precision.png")
     save(lambda: figures.energy(result), out / "energy.png")
     numbers = _numbers(result)
@@ -185,6 +188,9 @@ def _compare(args: Namespace) -> int:
 
 
 def _chosen(names: Sequence[str], integrators: Mapping[str, Integrator]) -> dict[str, Integrator]:
+    """The named integrators, or a scenario's own and the accurate ones."""
+    from nh_control.integrators import INTEGRATORS
+
     if unknown := [name for name in names if name not in integrators]:
         raise ValueError(f"unknown integrators {unknown}, choose of: {', '.join(integrators)}")
     if names:
@@ -192,7 +198,7 @@ def _chosen(names: Sequence[str], integrators: Mapping[str, Integrator]) -> dict
     return {
         name: one
         for name, one in integrators.items()
-        if one.order >= 4 or name == "nonholonomic_midpoint"
+        if name not in INTEGRATORS or (one.order or 0) >= 4 or name == "nonholonomic_midpoint"
     }
 
 

@@ -22,7 +22,7 @@ def work_precision(comparison: Comparison) -> Figure:
             [1e3 * p.seconds for p in points],
             style.positive(np.array([p.error for p in points])),
             label=name,
-            **_line_style(name, i, markers=True),
+            **line_style(name, i, markers=True),
         )
     panel.axhline(comparison.uncertainty, color=style.LIMIT, linewidth=1.0)
     panel.annotate(
@@ -52,7 +52,7 @@ def energy(comparison: Comparison) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 2.2 + 2.4 * rows), layout="constrained")
     panels = figure.subplots(rows, 1, sharex=True, squeeze=False).ravel()
     for i, (name, drift) in enumerate(comparison.drifts.items()):
-        line = _line_style(name, i, markers=False)
+        line = line_style(name, i, markers=False)
         panels[0].semilogy(drift.times, style.positive(np.abs(drift.energy)), label=name, **line)
         if constrained:
             panels[1].semilogy(drift.times, style.positive(drift.constraint), **line)
@@ -69,7 +69,7 @@ def _finish(figure: Figure, comparison: Comparison, how: str) -> None:
     style.legend_below(figure, 3, 7)
 
 
-def _line_style(name: str, i: int, markers: bool) -> dict[str, Any]:
+def line_style(name: str, i: int, markers: bool) -> dict[str, Any]:
     """Return the style of a method's curve; SciPy's solvers are gray and dashed."""
     if name in SCIPY:
         place = SCIPY.index(name)

@@ -85,15 +85,16 @@ def composition(base: Integrator, order: int, substeps: int | None = None) -> In
     It keeps the invariants that the base keeps at every step size, but not the constraints at a
     step's middle. Inputs are constant over the whole step. Negative substeps run damping
     backwards: for very stiff damping take another method. Raises ValueError for a base that is
-    not symmetric and for an unknown order; the integrator refuses systems that cannot be
-    composed, see
-    `DiscreteSystem.composed`.
+    not symmetric or declares no order, and for an unknown order; the integrator refuses systems
+    that cannot be composed, see `DiscreteSystem.composed`.
     """
     if not base.symmetric:
         raise ValueError(
             f"{base.name} is not symmetric: its composition would gain one order at most; choose "
             "a symmetric method"
         )
+    if base.order is None:
+        raise ValueError(f"{base.name} declares no order, from which its composition follows")
     wanted = substeps or (SUBSTEPS.get(order, 5) if base.order == 2 else 5)
     parts = fractions(order, wanted, base.order)
     name = f"{base.name}_order{order}" + (f"_{substeps}" if substeps else "")

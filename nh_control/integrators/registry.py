@@ -5,7 +5,7 @@ tests read this list.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.system import System
@@ -19,18 +19,25 @@ class Integrator:
     """One integrator: `make(system, h)` is the discrete system; `order` in q and rho.
 
     `preserves` names the invariants that it keeps exactly, `symmetric` says whether a step back
-    undoes a step, `explicit` whether it solves for nothing. `refuses(system)` says why it cannot
-    take a system, "" if it can. `source` is the paper's key and number.
+    undoes a step, `explicit` whether it solves for nothing; None stands for a property that is not
+    declared. `refuses(system)` says why it cannot take a system, "" if it can. `source` is the
+    paper's key and number. Called with a system and h it makes the discrete system.
     """
 
     name: str
     make: Make
-    order: int
-    symmetric: bool
-    explicit: bool
-    preserves: tuple[str, ...]
-    refuses: Refusal
-    source: str
+    order: int | None = None
+    symmetric: bool | None = None
+    explicit: bool | None = None
+    preserves: tuple[str, ...] = ()
+    refuses: Refusal = lambda system: ""
+    source: str = ""
+
+    def __call__(self, system: System, h: float) -> DiscreteSystem:
+        """The discrete system with step h (s); raises ValueError for a system that it refuses."""
+        if reason := self.refuses(system):
+            raise ValueError(f"{self.name} cannot take {system.name}, which {reason}")
+        return self.make(system, h)
 
     def takes(self, system: System) -> bool:
         """Whether it can integrate the system."""
@@ -53,6 +60,18 @@ class Registry(Mapping[str, Integrator]):
     def fitting(self, system: System) -> dict[str, Integrator]:
         """Those that can take a system."""
         return {name: one for name, one in self._entries.items() if one.takes(system)}
+
+    def with_own(self, own: Mapping[str, Make]) -> dict[str, Integrator]:
+        """All of them, and a user's `own` under names that are not registered: with the properties
+        of an Integrator, without any for a function `make(system, h)`.
+        """
+        added = {name: make for name, make in own.items() if name not in self._entries}
+        return self._entries | {
+            name: replace(make, name=name)
+            if isinstance(make, Integrator)
+            else Integrator(name, make)
+            for name, make in added.items()
+        }
 
     def __getitem__(self, name: str) -> Integrator:
         if name not in self._entries:

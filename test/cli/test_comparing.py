@@ -8,13 +8,22 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.command import compare_integrators
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS
+from nh_control.integrators import INTEGRATORS, midpoint
+from nh_control.integrators.composition import composition
 from nh_control.mechanics.system import System
 from nh_control.runs import comparison
-from nh_control.runs.comparison import Drifts, Reference, compare, method_table, seconds_at
+from nh_control.runs.comparison import (
+    Drifts,
+    MethodRow,
+    Reference,
+    compare,
+    method_table,
+    seconds_at,
+)
 from nh_control.runs.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
 
@@ -260,3 +269,90 @@ def test_the_commands(tmp_path, capsys):
     assert main(["compare", "snakeboard", "--methods", "euler"]) == 2
     assert "['euler'], choose of: " in capsys.readouterr().err
     assert main(["compare", "marionette"]) == 2 and "prescribed" in capsys.readouterr().err
+
+
+OWN = """
+from dataclasses import replace
+import nh_control as nh
+
+def mine(system, h):
+    return nh.midpoint(system, h)
+
+def broken(system, h):
+    raise ZeroDivisionError("no step")
+
+DECLARED = nh.integrators.Integrator(
+    "declared", nh.midpoint, order=2, explicit=False, symmetric=True
+)
+CART = replace(nh.scenarios.get("cart_pole"), integrators={"mine": mine, "declared": DECLARED})
+BROKEN = replace(CART, integrators={"mine": mine, "broken": broken})
+WRONG = replace(
+    CART,
+    integrators={
+        "mine": mine,
+        "refusing": replace(DECLARED, refuses=lambda system: "has a cart"),
+    },
+)
+"""
+
+
+@pytest.fixture
+def own_file(tmp_path):
+    file = tmp_path / "cart.py"
+    file.write_text(OWN)
+    return file
+
+
+@pytest.mark.slow
+def test_a_scenario_s_own_integrators_are_listed(own_file, capsys):
+    """Functions without properties, an Integrator with them."""
+    assert main(["integrators", str(own_file), "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(INTEGRATORS) | {"mine", "declared"} == set(rows)
+    assert [rows["mine"][key] for key in ("order", "kind", "symmetric")] == [None] * 3
+    assert [rows["declared"][k] for k in ("order", "kind", "symmetric")] == [2, "implicit", True]
+    assert rows["mine"]["unknowns"] == rows["midpoint"]["unknowns"] > 0
+
+
+@pytest.mark.slow
+def test_a_scenario_s_own_integrators_are_compared(own_file, tmp_path, capsys):
+    out = ["--output", str(tmp_path / "out"), "--duration", "0.2", "--json"]
+    methods = ["--methods", "mine", "midpoint"]
+    assert main(["compare", str(own_file), *methods, *out]) == 0
+    work = json.loads(capsys.readouterr().out)["work"]
+    assert {"mine", "midpoint"} < set(work)
+    assert work["mine"][0]["error"] == work["midpoint"][0]["error"]
+
+
+def test_rows_of_integrators_without_properties_have_none(capsys):
+    row = MethodRow(INTEGRATORS.with_own({"mine": midpoint})["mine"])
+    values = compare_integrators._values(row, measured=False)
+    assert [values[key] for key in ("order", "kind", "symmetric")] == [None] * 3
+    compare_integrators._print_methods([values])
+    assert capsys.readouterr().out.splitlines()[1].split() == ["mine", "-", "-", "-"]
+    with pytest.raises(ValueError, match="declares no order"):
+        composition(replace(row.integrator, symmetric=True), 4)
+
+
+def test_the_defaults_of_a_comparison_contain_a_scenario_s_own_integrators():
+    own = INTEGRATORS.with_own({"mine": midpoint, "midpoint": midpoint})
+    assert list(own) == [*INTEGRATORS, "mine"] and own["midpoint"] is INTEGRATORS["midpoint"]
+    chosen = compare_integrators._chosen([], own)
+    assert "mine" in chosen and "midpoint" not in chosen
+
+
+def test_a_scenario_runs_on_its_own_integrator_and_says_what_it_refuses(own_file):
+    found = scenarios.get(f"{own_file}:CART")
+    model = found.model()
+    assert found.plant(model).method.name == model.method.name
+    assert found.model("declared").nx == model.nx
+    with pytest.raises(ValueError, match="declared cannot take cart_pole, which has a cart"):
+        scenarios.get(f"{own_file}:WRONG").model("refusing")
+
+
+@pytest.mark.parametrize("command", ["compare", "integrators"])
+def test_an_error_in_an_own_integrator_names_its_line(command, own_file, tmp_path, capsys):
+    options = ["--methods", "broken", "--output", str(tmp_path / "out")]
+    call = [command, f"{own_file}:BROKEN", *(options if command == "compare" else ())]
+    assert main(call) == 2
+    assert "line 9" in (said := capsys.readouterr().err) and "no step" in said

@@ -511,10 +511,10 @@ def test_a_stick_has_the_width_and_length_of_its_shape():
 
 def test_styles_of_methods_differ_for_more_methods_than_colors():
     names = [f"method {i}" for i in range(2 * len(style.SERIES))]
-    styles = [comparison._line_style(name, i, markers=False) for i, name in enumerate(names)]
+    styles = [comparison.line_style(name, i, markers=False) for i, name in enumerate(names)]
     assert len({(one["color"], one["linestyle"]) for one in styles}) == len(names)
-    assert "marker" not in styles[0] and "marker" in comparison._line_style("a", 0, markers=True)
-    solvers = [comparison._line_style(name, 0, markers=False) for name in comparison.SCIPY]
+    assert "marker" not in styles[0] and "marker" in comparison.line_style("a", 0, markers=True)
+    solvers = [comparison.line_style(name, 0, markers=False) for name in comparison.SCIPY]
     assert len({one["color"] for one in solvers}) == len(solvers)
     assert {one["linestyle"] for one in solvers} == {"--"}
 

@@ -1,7 +1,5 @@
 """The claims of [celledoni2016]: at reduced length, and the whole paper."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -135,16 +133,3 @@ def test_a_residual_of_either_sign_is_one(sign):
 def test_the_claims_about_sleigh_and_suslov_hold(number, interpreted):
     outcome = PAPERS["celledoni2016"].experiment(number).compute(Progress())
     assert outcome.statements and all(s.holds for s in outcome.statements)
-
-
-@pytest.mark.slow
-def test_the_whole_paper(tmp_path):
-    from nh_control.cli import main
-
-    assert main(["paper", "celledoni2016", "--output", str(tmp_path / "out")]) == 0
-    table = (tmp_path / "out" / "table.md").read_text()
-    assert "| NO |" not in table and table.count("| yes |") == 22
-    numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
-    growth = numbers["figure_2"]["growth_of_variance_over_h4_per_s"]
-    assert all(0.5e-4 < growth[k] < 2e-4 for k in chaotic.VARIATIONAL)
-    assert numbers["figure_4"]["largest_relative_energy_error"]["SI-DLA"] > 100

@@ -1,7 +1,5 @@
 """The claims of [mueller2013]: at reduced length, and the whole paper."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -115,22 +113,3 @@ def test_the_models_are_drawn_in_equal_scales_with_numbered_joints(number, joint
 def test_a_step_takes_more_operations_on_se3():
     counts = [operations("top", space) for space in ("SE3", "SO3xR3")]
     assert 1.2 < counts[0] / counts[1] < 2
-
-
-@pytest.mark.slow
-def test_the_whole_paper(tmp_path):
-    from nh_control.cli import main
-
-    assert main(["paper", "mueller2013", "--output", str(tmp_path / "out")]) == 0
-    table = (tmp_path / "out" / "table.md").read_text()
-    missed = [line for line in table.splitlines() if "| NO |" in line]
-    assert len(missed) == 1 and "if its method is the classical one of fourth order" in missed[0]
-    assert table.count("| yes |") == 19
-    numbers = json.loads((tmp_path / "out" / "numbers.json").read_text())
-    formulations = numbers["formulations"]
-    assert all(
-        formulations[name]["SO(3) × R³, projected"]["violation"] < 1e-14 for name in formulations
-    )
-    assert all(
-        formulations[name]["SE(3), variational"]["violation"] < 1e-14 for name in formulations
-    )

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from nh_control.cli import main
 from nh_control.numerics import compiled
 from nh_control.papers import PAPERS, report
+from nh_control.papers.celledoni2016_chaotic import VARIATIONAL
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 
 
@@ -156,6 +157,25 @@ def test_a_figure_is_written_completely_or_not_at_all(written):
     assert code == 1 and files == {"figure_1.png", "numbers.json", "table.md"}
 
 
+def output_of_celledoni2016(table, numbers):
+    assert "| NO |" not in table and table.count("| yes |") == 22
+    growth = numbers["figure_2"]["growth_of_variance_over_h4_per_s"]
+    assert all(0.5e-4 < growth[k] < 2e-4 for k in VARIATIONAL)
+    assert numbers["figure_4"]["largest_relative_energy_error"]["SI-DLA"] > 100
+
+
+def output_of_mueller2013(table, numbers):
+    missed = [line for line in table.splitlines() if "| NO |" in line]
+    assert len(missed) == 1 and "if its method is the classical one of fourth order" in missed[0]
+    assert table.count("| yes |") == 19
+    violations = numbers["formulations"].values()
+    assert all(found["SO(3) × R³, projected"]["violation"] < 1e-14 for found in violations)
+    assert all(found["SE(3), variational"]["violation"] < 1e-14 for found in violations)
+
+
+OUTPUTS = {"celledoni2016": output_of_celledoni2016, "mueller2013": output_of_mueller2013}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("key", PAPERS)
 def test_a_complete_paper_uses_compiled_code(key, tmp_path):
@@ -172,3 +192,5 @@ def test_a_complete_paper_uses_compiled_code(key, tmp_path):
     numbers = json.loads((out / "numbers.json").read_text())
     assert len(numbers) == len(pictures)
     assert not [name for name, found in numbers.items() if "failed" in found]
+    if key in OUTPUTS:
+        OUTPUTS[key]((out / "table.md").read_text(), numbers)
