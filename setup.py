@@ -35,6 +35,7 @@ EXECUTABLES = {
     "plant": "nh_control.ros.nodes.start:plant",
     "tracker": "nh_control.ros.nodes.start:tracker",
     "display": "nh_control.ros.nodes.start:display",
+    "view": "nh_control.ros.nodes.start:view",
     "recorder": "nh_control.ros.nodes.start:recorder",
     "shadow": "nh_control.ros.nodes.start:shadow",
 }
@@ -124,6 +125,7 @@ setup(
                 for wheel in ROS_WHEELS
             ),
         ],
+        "view": ["aiohttp>=3.11"],  # live pages
         "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
@@ -140,8 +142,24 @@ setup(
             "xacro",
         ],  # robots, and Pinocchio to check them against
         "browser-test": ["playwright"],  # drives a Chromium that is there
-        "test": [*PLOT, "gymnasium", "hypothesis", "mpmath", "pandas", "pytest", "pytest-xdist"],
-        "lint": ["casadi>=3.8", "gymnasium", "mypy==2.4.*", "ruff==0.17.*", "types-pyyaml"],
+        "test": [
+            *PLOT,
+            "aiohttp>=3.11",
+            "gymnasium",
+            "hypothesis",
+            "mpmath",
+            "pandas",
+            "pytest",
+            "pytest-xdist",
+        ],
+        "lint": [
+            "aiohttp>=3.11",
+            "casadi>=3.8",
+            "gymnasium",
+            "mypy==2.4.*",
+            "ruff==0.17.*",
+            "types-pyyaml",
+        ],
     },
     entry_points={
         "console_scripts": [f"{name} = {target}" for name, target in EXECUTABLES.items()],

@@ -4,8 +4,8 @@ linearizations, LQR, ROS 2 nodes.
 `import nh_control as nh` gives the everyday names by theme:
 
 - a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
-- a mechanism of rigid bodies: Multibody, load_urdf
-- integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp
+- a mechanism of rigid bodies: Multibody, load_urdf, Robot
+- integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp, convergence
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
 - optimal control: optimize, collocate, quadratic_cost, MpcTracker
@@ -69,7 +69,9 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
     from nh_control.multibody.model import Multibody as Multibody
+    from nh_control.multibody.robot import Robot as Robot
     from nh_control.multibody.urdf import load_urdf as load_urdf
+    from nh_control.runs.convergence import convergence as convergence
 
     __version__: str
 
@@ -85,10 +87,12 @@ _HOMES = {
     "SE3": "geometry.rotations",
     "Multibody": "multibody.model",
     "load_urdf": "multibody.urdf",
+    "Robot": "multibody.robot",
     "midpoint": "integrators",
     "nonholonomic_midpoint": "integrators",
     "rdp": "integrators",
     "solve_ivp": "integrators.adaptive",
+    "convergence": "runs.convergence",
     "DiscreteSystem": "discrete.system",
     "StepFailed": "discrete.results",
     "Trajectory": "discrete.trajectory",

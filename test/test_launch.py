@@ -84,7 +84,7 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
 def test_launch_starts_executables_that_exist():
     setup = (ROOT / "setup.py").read_text()
     started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
-    assert set(started) == {"plant", "tracker", "display", "shadow"}
+    assert set(started) == {"plant", "tracker", "display", "shadow", "view"}
     for executable in started:
         assert f'"{executable}": "nh_control.ros.nodes.start:{executable}"' in setup
 
@@ -207,6 +207,7 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
         ({"headless": "true", "tracker": "false"}, {"plant"}),
         ({"headless": "true", "plant": "false"}, {"tracker"}),
         ({"headless": "true", "shadow": "true"}, {"plant", "tracker", "shadow"}),
+        ({"headless": "true", "view": "true"}, {"plant", "tracker", "view"}),
     ],
 )
 def test_switches(launched, arguments, executables):
@@ -769,6 +770,7 @@ def test_defaults_start_a_simulation_and_rviz_and_no_recording():
         "shadow": "false",
         "headless": "false",
         "rviz": "true",
+        "view": "false",
         "use_robot_state_publisher": "true",
         "record": "false",
         "bag": "",

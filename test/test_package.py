@@ -56,6 +56,7 @@ OF_ROBOT = {entry.name for entry in declarations(scenarios.get("urdf").parameter
 # import name: (name on PyPI, key in package.xml); packages of ROS follow `distribution`
 THIRD_PARTY = {
     "PIL": ("pillow", "python3-pil"),
+    "aiohttp": ("aiohttp", ""),
     "casadi": ("casadi", "casadi-pip"),
     "control": ("control", ""),
     "distributed": ("distributed", ""),
@@ -84,6 +85,7 @@ NOT_ON_PYPI = {
 NO_KEY = {
     "simulation_interfaces",
     "control_msgs",
+    "aiohttp",
     "control",
     "distributed",
     "gymnasium",
@@ -205,7 +207,7 @@ def test_dependencies_are_stated_once():
 
 
 def test_every_import_is_a_declared_dependency(imported):
-    extras = ("plot", "film", "gym", "pandas", "xacro", "ros", "study", "dask")
+    extras = ("plot", "film", "gym", "pandas", "xacro", "ros", "study", "dask", "view")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
@@ -288,7 +290,8 @@ def test_extras_contain_the_packages_that_messages_name():
     """As its messages and the README tell users to install it."""
     extras = {name: requirement_names(of) for name, of in SETUP["extras_require"].items()}
     assert "matplotlib" in extras["plot"] and "pyarrow" in extras["study"]
-    assert "imageio-ffmpeg" in extras["film"] and "pandas" in extras["pandas"]
+    assert "imageio-ffmpeg" in extras["film"] and "aiohttp" in extras["view"]
+    assert "pandas" in extras["pandas"]
     assert {"rosbags", "matplotlib", "ros-kilted-rclpy"} <= extras["ros"]
     assert "distributed" in extras["dask"] and {"pytest", "hypothesis"} <= extras["test"]
     assert {"ruff", "mypy"} <= extras["lint"]
@@ -341,7 +344,7 @@ def test_executables_are_the_nodes_of_their_names():
     nodes = {n: t for n, t in ENTRY_POINTS.items() if t.startswith("nh_control.ros.nodes.")}
     assert nodes == {
         name: f"nh_control.ros.nodes.start:{name}"
-        for name in ("plant", "tracker", "display", "recorder", "shadow")
+        for name in ("plant", "tracker", "display", "view", "recorder", "shadow")
     }
     assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 

@@ -271,6 +271,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="also run the display node: markers for rviz and Foxglove",
     )
     add(
+        "--view",
+        action="store_true",
+        help="also serve a page with scene and plots for browsers, and print its address",
+    )
+    add(
         "--no-record",
         action="store_true",
         help="run the nodes only: without a recording there are no figures and no table",

@@ -77,6 +77,13 @@ def run(args: Namespace) -> int:
         launcher.require_ros(record=not args.no_record)
     except launcher.RosMissing as missing:
         raise UsageError(str(missing)) from missing
+    if args.view:
+        from nh_control.view import live_server
+
+        try:
+            live_server.require_aiohttp()
+        except live_server.ViewMissing as missing:
+            raise UsageError(str(missing)) from missing
     if args.no_record and args.json:
         raise UsageError("--json prints results of the recording: leave --no-record out")
     error, stopped, finished = "", "", True
@@ -86,8 +93,15 @@ def run(args: Namespace) -> int:
         experiment = _experiment(args, progress)
         folder = _folder(args, experiment)
         options = launcher.Options(
-            args.speed_factor, args.lockstep, args.display, not args.no_record
+            args.speed_factor, args.lockstep, args.display, not args.no_record, args.view
         )
+        running = progress.clock(
+            "running", experiment.steps * experiment.model.h, options.speed_factor
+        )
+        if options.view:
+            running = launcher.telling(
+                lambda line: print(line, file=sys.stderr, flush=True), folder, running
+            )
         progress.phase("starting nodes")
         start = time.perf_counter()
         try:
@@ -95,9 +109,7 @@ def run(args: Namespace) -> int:
                 experiment,
                 options,
                 folder,
-                progress.clock(
-                    "running", experiment.steps * experiment.model.h, options.speed_factor
-                ),
+                running,
             )
             stopped = "" if finished else "interrupted"
         except launcher.NodeFailed as failure:

@@ -97,6 +97,7 @@ def options(config: Path, name: str, has_model: object) -> list[Argument]:
         ("shadow", "compare the plant, or the hardware, with the model: shadow/residual"),
         ("headless", "plant and tracker only; the run ends with the reference, see on_finish"),
         ("rviz", "start rviz2"),
+        ("view", "serve a page with scene and plots for browsers; its address is printed"),
         *([("use_robot_state_publisher", model)] if has_model else []),
         ("record", "record with `ros2 bag record` as MCAP; the plant starts when it listens"),
     )

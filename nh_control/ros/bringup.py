@@ -183,6 +183,8 @@ def actions(
             started.append(own("shadow", one, required=False))
         if not wanted["headless"]:
             started.append(own("display", one, required=False))
+        if wanted["view"]:
+            started.append(own("view", one, required=False))
     if not wanted["headless"]:
         clock = text.get("clock") or "namespace"
         started += _viewers(scenario, config, robots, clock, wanted)

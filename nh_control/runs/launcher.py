@@ -76,6 +76,7 @@ class Options:
     lockstep: bool = False
     display: bool = False
     record: bool = True
+    view: bool = False
 
 
 def require_ros(record: bool = True) -> None:
@@ -106,6 +107,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
     }
     disturbances = [str(disturbance) for disturbance in plant.disturbances]
     faults = [str(fault) for fault in plant.faults]
+    waited_for = ["recorder"] * options.record + ["view"] * options.view
     perturb = {declared.name: declared.value for declared in declarations(perturbation)}
     return {
         **experiment.scenario.origin,
@@ -128,14 +130,9 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
             {"fallback": "hold"} if experiment.scenario.hold else {}
         ),  # what must be held would fall under no command
         "integral": experiment.integral,
+        **({"wait_for": waited_for} if waited_for else {}),
         **(
-            {
-                "output": str(folder / RECORDING),
-                "wait_for": ["recorder"],
-                "heard_by": ["recorder"],
-            }
-            if options.record
-            else {}
+            {"output": str(folder / RECORDING), "heard_by": ["recorder"]} if options.record else {}
         ),
         **({"topics": _with_truth(experiment.scenario)} if options.record and faults else {}),
     }
@@ -165,6 +162,7 @@ def run(
     given = {"/**": {"ros__parameters": parameters(experiment, options, folder)}}
     file.write_text(yaml.safe_dump(given, sort_keys=False))
     names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display
+    names += ["view"] * options.view
     nodes: dict[str, _Node] = {}
     with _signals_noticed() as interrupted:
         try:
@@ -174,6 +172,25 @@ def run(
             return _monitor(nodes, running, interrupted)
         finally:
             _end(nodes)
+
+
+def telling(
+    address: Callable[[str], None], folder: Path, running: Callable[[], None]
+) -> Callable[[], None]:
+    """A function for `run` in place of `running`, which calls that, and `address` once, with the
+    line that the view in this folder has printed.
+    """
+    left = [folder / LOGS / "view.log"]
+
+    def tell() -> None:
+        for log in left:
+            line = next((one for one in log.read_text().splitlines() if "?token=" in one), "")
+            if line:
+                left.clear()
+                address(line)
+        running()
+
+    return tell
 
 
 def _monitor(

@@ -9,9 +9,11 @@ import html
 import json
 import re
 import zlib
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,21 +24,57 @@ from nh_control.view.camera import FIELD, SUN, first_view
 PAGE = Path(__file__).parent / "page"
 MODULES = ("vectors", "solids", "renderer", "curves", "scene", "timeline", "app")
 """The JavaScript in the order in which its modules import one another."""
+LIVE = "live"
+"""The module that a page has besides if it follows a plant that is running."""
 HEIGHT_PX = 520
 """Height of a page in a notebook."""
 
 
 def page(animation: Animation) -> str:
     """The page as HTML."""
-    data = json.dumps(payload(animation), separators=(",", ":"), allow_nan=False)
+    return _html(payload(animation), MODULES, "")
+
+
+def live_page(
+    animation: Animation, offered: Mapping[str, Any] = MappingProxyType({}), goals: bool = False
+) -> str:
+    """The page for a server of the states of a plant that is running: it has the animation's view,
+    begins with its first frame, and shows what comes from where the page comes from. It has
+    buttons of the requests `offered` by their names, and, if asked for, a field for goals.
+    """
+    whole, first = payload(animation), payload(_first_frame(animation))
+    kept = {name: whole[name] for name in ("view", "loadRange")}
+    asks = {"requests": dict(offered), "goals": goals}
+    data = {**first, **kept, **asks, "reference": first["run"]}
+    return _html(data, (*MODULES, LIVE), "connect-src 'self'; ")
+
+
+def _html(data: dict[str, Any], modules: tuple[str, ...], sources: str) -> str:
+    """The page of these data and modules, which may ask `sources` besides."""
+    numbers = json.dumps(data, separators=(",", ":"), allow_nan=False)
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     inside = {
-        "title": html.escape(animation.title),
+        "title": html.escape(data["title"]),
+        "sources": sources,
         "style": (PAGE / "page.css").read_text(encoding="utf-8"),
-        "data": data.replace("<", "\\u003c"),
-        "script": script(),
+        "data": numbers.replace("<", "\\u003c"),
+        "script": script(modules),
     }
     return re.sub(r"<!--(\w+)-->", lambda found: inside[found[1]], text)
+
+
+def _first_frame(animation: Animation) -> Animation:
+    run = animation.run
+    return replace(
+        animation,
+        times=animation.times[:1],
+        run=Poses(run.names, run.position[:1], run.wxyz[:1]),
+        reference=None,
+        curves=tuple(replace(curve, values=curve.values[:1]) for curve in animation.curves),
+        loads=animation.loads[:1],
+        arrows=animation.arrows[:1],
+        intervals=(),
+    )
 
 
 def in_a_notebook(animation: Animation) -> str:
@@ -109,9 +147,9 @@ def unpacked(text: str) -> np.ndarray:
 
 
 @cache
-def script() -> str:
+def script(modules: tuple[str, ...] = MODULES) -> str:
     """The modules as one, so that the page opens from disk."""
-    parts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in MODULES]
+    parts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in modules]
     plain = [re.sub(r"^import .*\n", "", part, flags=re.M) for part in parts]
     return re.sub(r"^export ", "", "\n".join(plain), flags=re.M)
 

@@ -54,15 +54,7 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
     held = {name: _at_nodes(arrays[name])[rows] for name in ("inputs", "reference_inputs")}
     names = [str(name) for name in arrays["input_names"]]
     monitor, watched = scenario.monitor, arrays.get("monitored")
-    curves: list[Curves] = []
-    parts: dict[str, list[error_metrics.Part]] = {}
-    tracked = _tracked_only(scenario, system.space, q, target)
-    for part in error_metrics.error_parts(scenario, system.space, tracked, target):
-        parts.setdefault(part.unit, []).append(part)
-    for unit, found in parts.items():
-        same = [part for part in found if part.values.any()] or found
-        values = np.column_stack([part.values for part in same])
-        curves.append(Curves("error", unit, tuple(p.name for p in same), values, True))
+    curves = error_curves(scenario, system.space, q, target)
     curves += by_unit("input", names, error_metrics.input_units(scenario, system), held["inputs"])
     if monitor is not None and watched is not None:
         watched = _at_nodes(watched)[rows]
@@ -70,7 +62,7 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
     energy = np.column_stack([arrays[name][rows] for name in ("energy", "reference_energy")])
     curves.append(Curves("energy", "J", ("run", "reference"), energy))
     curves += _residuals(arrays["constraint"], rows)
-    curves += _coordinates(scenario, system.space, q)
+    curves += coordinate_curves(scenario, system.space, q)
     return Animation(
         f"{scenario.name}, {run.reference}",
         visual,
@@ -78,8 +70,8 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
         Poses.of(visual, parameters, q),
         Poses.of(visual, parameters, target),
         tuple(curves),
-        _loads(visual, monitor, watched, len(rows)),
-        _arrows(visual, dict(zip(names, held["inputs"].T)), len(rows)),
+        cable_loads(visual, monitor, watched, len(rows)),
+        arrow_lengths(visual, dict(zip(names, held["inputs"].T)), len(rows)),
         _gusts(run, float(arrays["times"][-1])),
     )
 
@@ -115,8 +107,26 @@ def of_trajectory(
         None,
         tuple(curves),
         np.full((len(rows), len(visual.cables)), np.nan),
-        _arrows(visual, dict(zip(dsys.inputs, inputs.T)), len(rows)),
+        arrow_lengths(visual, dict(zip(dsys.inputs, inputs.T)), len(rows)),
     )
+
+
+def error_curves(
+    scenario: Scenario, space: Space, q: np.ndarray, target: np.ndarray, whole: bool = False
+) -> list[Curves]:
+    """Parts of the tracking error of configurations (N, nq) in a plot for every unit; those that
+    are always 0 are left out unless all of them are, or all are asked for.
+    """
+    parts: dict[str, list[error_metrics.Part]] = {}
+    tracked = _tracked_only(scenario, space, q, target)
+    for part in error_metrics.error_parts(scenario, space, tracked, target):
+        parts.setdefault(part.unit, []).append(part)
+    curves = []
+    for unit, found in parts.items():
+        same = found if whole else [part for part in found if part.values.any()] or found
+        values = np.column_stack([part.values for part in same])
+        curves.append(Curves("error", unit, tuple(p.name for p in same), values, True))
+    return curves
 
 
 def _tracked_only(
@@ -147,13 +157,15 @@ def _residuals(constraint: np.ndarray, rows: np.ndarray) -> list[Curves]:
     return [Curves("constraint residual", "m", ("largest",), values, True)]
 
 
-def _coordinates(scenario: Scenario, space: Space, q: np.ndarray) -> list[Curves]:
+def coordinate_curves(scenario: Scenario, space: Space, q: np.ndarray) -> list[Curves]:
     """The coordinates in a plot for every unit; numbers of rotations and directions have none."""
     units = error_metrics.coordinate_units(scenario, space)
     return by_unit("configuration", space.names, [units.get(n, "") for n in space.names], q)
 
 
-def _loads(visual: VisualModel, monitor: Any, watched: np.ndarray | None, n: int) -> np.ndarray:
+def cable_loads(
+    visual: VisualModel, monitor: Any, watched: np.ndarray | None, n: int
+) -> np.ndarray:
     """What the monitor says of the cables, (n, cables)."""
     loads = np.full((n, len(visual.cables)), np.nan)
     for i, cable in enumerate(visual.cables):
@@ -162,7 +174,7 @@ def _loads(visual: VisualModel, monitor: Any, watched: np.ndarray | None, n: int
     return loads
 
 
-def _arrows(visual: VisualModel, inputs: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+def arrow_lengths(visual: VisualModel, inputs: Mapping[str, np.ndarray], n: int) -> np.ndarray:
     """Lengths (n, arrows) in m of the arrows under the inputs by name; 0 without the input."""
     columns = [a.scale * inputs.get(a.input, np.zeros(n)) for a in visual.arrows]
     return np.column_stack(columns) if columns else np.zeros((n, 0))

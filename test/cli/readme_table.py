@@ -11,6 +11,7 @@ from nh_control.ros.runtime.declared import (
     SHADOW,
     SHARED,
     TRACKER,
+    VIEW,
     WEIGHTS,
 )
 from nh_control.ros.runtime.spec import Spec
@@ -24,6 +25,7 @@ def rows() -> list[str]:
         "plant": PLANT,
         "tracker": TRACKER,
         "display": DISPLAY,
+        "view": VIEW,
         "recorder": RECORDER,
         "shadow": SHADOW,
     }

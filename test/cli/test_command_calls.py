@@ -126,6 +126,7 @@ def test_an_initial_error_may_stand_before_the_scenario(before):
             launcher.Options(0.0, True, False, False),
         ),
         (("--speed-factor", "2.5"), launcher.Options(2.5, False, True, True)),
+        (("--view",), launcher.Options(1.0, False, True, True, True)),
     ],
 )
 def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
@@ -144,7 +145,14 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
     with pytest.raises(Made) as made:
         main(["run", "snakeboard", *options])
     assert made.value.args == (expected,) and required == [expected.record]
-    assert launcher.Options() == launcher.Options(1.0, False, False, True)
+    assert launcher.Options() == launcher.Options(1.0, False, False, True, False)
+
+
+def test_a_view_without_aiohttp_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(launcher, "require_ros", lambda record: None)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    assert main(["run", "snakeboard", "--view"]) == 2
+    assert "needs aiohttp: pip install 'nh_control[view]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["list", "simulate", "run", "replay", "identify"])

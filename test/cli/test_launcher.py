@@ -122,6 +122,7 @@ def test_who_does_not_end_is_told_more_loudly(tmp_path):
         (Options(), ["recorder", "plant", "tracker"]),
         (Options(display=True), ["recorder", "plant", "tracker", "display"]),
         (Options(record=False), ["plant", "tracker"]),
+        (Options(record=False, view=True), ["plant", "tracker", "view"]),
     ],
 )
 @pytest.mark.parametrize("ended", [True, False])
@@ -146,6 +147,19 @@ def test_the_nodes_of_a_run_are_started_watched_and_ended(
     assert started == [(name, file, tmp_path / "logs") for name in names] and over == [names]
     assert yaml.safe_load(file.read_text()) == {"/**": {"ros__parameters": {"scenario": "arm"}}}
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_where_the_view_is_is_told_once(tmp_path):
+    (tmp_path / "logs").mkdir()
+    log, told, ticks = tmp_path / "logs" / "view.log", [], []
+    tell = launcher.telling(told.append, tmp_path, lambda: ticks.append(1))
+    log.write_text("a warning\n")
+    tell()
+    assert told == []
+    log.write_text("a warning\nit is shown at http://127.0.0.1:1/?token=a\nmore\n")
+    for _ in range(3):
+        tell()
+    assert told == ["it is shown at http://127.0.0.1:1/?token=a"] and len(ticks) == 4
 
 
 def test_a_node_is_a_separate_process_with_a_log(monkeypatch, tmp_path):

@@ -279,6 +279,8 @@ def test_nodes_are_given_all_that_was_asked_for(tmp_path):
     assert not {"output", "wait_for", "heard_by", "topics", "disturb", "fault"} & plain.keys()
     assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
     assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
+    seen = launcher.parameters(whole(), Options(view=True), tmp_path)
+    assert (seen["wait_for"], seen["heard_by"]) == (["recorder", "view"], ["recorder"])
     assert "topics" not in launcher.parameters(whole(), Options(record=False), tmp_path)
     assert "topics" not in launcher.parameters(whole(options=PlantOptions()), Options(), tmp_path)
 

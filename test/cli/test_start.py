@@ -28,7 +28,7 @@ sys.exit(start.{node}())
 """
 
 
-@pytest.mark.parametrize("node", ["plant", "tracker", "display", "recorder", "shadow"])
+@pytest.mark.parametrize("node", ["plant", "tracker", "display", "view", "recorder", "shadow"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_early_signals_end_a_node_quietly(node, number, count, tmp_path):

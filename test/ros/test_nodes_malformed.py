@@ -49,7 +49,11 @@ def assert_refused(probe, name):
 
 @pytest.mark.parametrize(
     ("names", "rounds"),
-    [(("shadow",), ROUNDS), pytest.param(ALL, LONG_ROUNDS, marks=pytest.mark.slow)],
+    [
+        (("shadow",), ROUNDS),
+        pytest.param(("view",), LONG_ROUNDS, marks=pytest.mark.slow),
+        pytest.param(ALL, LONG_ROUNDS, marks=pytest.mark.slow),
+    ],
 )
 def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, names, rounds):
     started, thrown = attacks(nodes, probe, names, tmp_path)

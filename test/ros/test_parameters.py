@@ -23,6 +23,7 @@ from nh_control.ros.runtime.declared import (  # noqa: E402  # noqa: E402
     RECORDER,
     SHADOW,
     TRACKER,
+    VIEW,
 )
 from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters  # noqa: E402
 from nh_control.ros.runtime.inbox import answer  # noqa: E402
@@ -36,7 +37,9 @@ from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 
 @pytest.mark.parametrize(
     "spec",
-    {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}.values(),
+    {
+        spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, VIEW, RECORDER) for spec in specs
+    }.values(),
     ids=lambda s: s.name,
 )
 def test_every_parameter_has_a_valid_default_and_a_description(spec):

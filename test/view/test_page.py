@@ -98,17 +98,18 @@ def test_a_page_asks_for_nothing_from_elsewhere(made):
 
 def test_modules_are_short_and_all_there():
     lines = {file.stem: file.read_text().splitlines() for file in pages.PAGE.glob("*.js")}
-    assert set(lines) == set(pages.MODULES)
+    assert set(lines) == {*pages.MODULES, pages.LIVE}
     assert sum(map(len, lines.values())) <= 1000
     assert all(len(line) <= 99 for own in lines.values() for line in own)
-    script = pages.script()
-    assert "import " not in script and "\nexport " not in script
+    for modules in (pages.MODULES, (*pages.MODULES, pages.LIVE)):
+        script = pages.script(modules)
+        assert "import " not in script and "\nexport " not in script
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node.js")
 def test_the_script_is_javascript(tmp_path):
     file = tmp_path / "page.mjs"
-    file.write_text(pages.script())
+    file.write_text(pages.script((*pages.MODULES, pages.LIVE)))
     done = subprocess.run([NODE, "--check", file], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -50,5 +50,6 @@ def _runs(number: int) -> bool:
 plant = partial(_run, "plant")
 tracker = partial(_run, "tracker")
 display = partial(_run, "display")
+view = partial(_run, "view")
 recorder = partial(_run, "recorder")
 shadow = partial(_run, "shadow")

@@ -287,6 +287,18 @@ DISPLAY = SHARED + (
     Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),
 )
 
+VIEW = SHARED + (
+    *SOURCE,
+    Spec("view.rate_hz", 30.0, "Highest rate of states in the page, Hz.", minimum=0.1),
+    Spec(
+        "view.host",
+        "127.0.0.1",
+        "Address on which the page is served; 0.0.0.0 is every one of this machine: then all who "
+        "know the token can look on from elsewhere, and nothing is encrypted.",
+    ),
+    Spec("view.port", 0, "Port of the page; 0 is a free one.", minimum=0),
+)
+
 RECORDER = SCENARIO + (
     AUTOSTART,
     *SOURCE,
@@ -314,4 +326,4 @@ _OF_SHADOW = (
 )
 SHADOW = (*SCENARIO, AUTOSTART) + tuple(spec for spec in TRACKER if spec.name in _OF_SHADOW)
 
-ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, RECORDER) for spec in specs}
+ALL = {spec.name: spec for specs in (PLANT, TRACKER, DISPLAY, VIEW, RECORDER) for spec in specs}

@@ -161,7 +161,7 @@ class Plot {
   }
 }
 
-function button(parent, text, kind, title) {
+export function button(parent, text, kind, title) {
   const out = parent.appendChild(document.createElement("button"));
   out.type = "button"; out.textContent = text; out.className = kind; out.title = title;
   return out;

@@ -6,7 +6,7 @@ const LINK_MS = 300;
 export class Timeline {
   constructor(times, draw) {
     this.times = times; this.draw = draw; this.now = times[0]; this.speed = 1;
-    this.playing = false; this.dirty = true;
+    this.playing = false; this.dirty = this.loops = true;
   }
 
   get last() { return this.times[this.times.length - 1]; }
@@ -29,7 +29,7 @@ export class Timeline {
   }
 
   toggle() {
-    if (!this.playing && this.now >= this.last) this.now = this.times[0];
+    if (!this.playing && this.loops && this.now >= this.last) this.now = this.times[0];
     this.playing = !this.playing;
     this.dirty = true;
   }
@@ -38,7 +38,7 @@ export class Timeline {
     const tick = (before) => (at) => {
       if (this.playing) {
         const next = this.now + (at - before) / 1000 * this.speed;
-        this.show(next > this.last ? this.times[0] : next);
+        this.show(this.loops && next > this.last ? this.times[0] : next);
       }
       if (this.dirty) { this.dirty = false; this.draw(this.now); }
       requestAnimationFrame(tick(at));

@@ -1,0 +1,219 @@
+"""The view node: a page with scene and plots of what the plant does, for browsers."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from nh_control.ros.loop.reports import Refusal, Report
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_reader import StateListener, StateReader, reader
+from nh_control.ros.messages.tracker_output import PREFIX
+from nh_control.ros.messages.view_requests import ViewRequests
+from nh_control.ros.runtime import process
+from nh_control.ros.runtime.callback_errors import ThrottledLog
+from nh_control.ros.runtime.declared import VIEW
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.model import Model, frame_prefix
+from nh_control.ros.runtime.parameters import Parameters
+from nh_control.view.live import LiveMotion
+from nh_control.view.live_server import LiveServer, ViewMissing
+from nh_control.view.page import live_page
+
+HARDWARE_QUEUE = 10
+"""Messages kept of hardware, whose states come in several on one topic."""
+STALE_S = 1.0
+"""Time without a state after which the plant is said to stand still."""
+STATUS_S = 0.5
+"""How often the page is told how the plant is while no states come."""
+TARGET_S = 0.005
+"""How long a state waits for its target, which the tracker sends after it."""
+FACTOR_S = 2.0
+"""Time over which the real-time factor is measured."""
+
+
+class View:
+    """Sends the newest state at most `view.rate_hz` times per second of wall time to the browsers
+    that have opened the page; states of a simulation in between are not even read.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
+        parameters = Parameters(node, VIEW)
+        self._inbox, model = inbox, Model.of(parameters)
+        self._period_s = 1 / parameters["view.rate_hz"]
+        scenario, dsys = model.scenario, model.dsys
+        shown = codecs(scenario, dsys, prefix=frame_prefix(node, parameters))
+        self._motion = LiveMotion(scenario, dsys, model.reference)
+        self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
+        self._target: list[float] | None = None
+        self._target_ns = -1
+        self._time_ns, self._first_ns, self._fresh, self._moving = -1, 0, False, True
+        self._inputs: dict[str, float] = {}
+        self._pace = Pace()
+        log = node.get_logger()
+        self._warn = ThrottledLog(lambda text: log.warning(text))
+        self._simulated = parameters["source"] == "simulation"
+        self._queue = 1 if self._simulated else HARDWARE_QUEUE
+        states = StateListener(self._on_state, self._refuse, lambda _: self._begin_anew())
+        self._states = reader(parameters["source"], inbox, shown, states, self._queue, dsys.h)
+        targets = StateListener(self._on_target, self._refuse)
+        self._targets = StateReader(inbox, shown, targets, 1, PREFIX)
+        inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
+        asked = ViewRequests(node, inbox, scenario, shown, parameters["source"])
+        self._sent, self._refused, self._trouble = 0, 0, ""
+        self._diagnostics = Diagnostics(node, inbox, "showing", scenario.name, self._make_report)
+        try:
+            self._server = LiveServer(
+                live_page(self._motion.animation, asked.offered, asked.goals),
+                asked.answer,
+                host=parameters["view.host"],
+                port=parameters["view.port"],
+            )
+        except (ViewMissing, OSError) as error:
+            raise process.UsageError(str(error)) from error
+        # not by the log, which other machines can read
+        print(f"{scenario.name} is shown at {self._server.address}", flush=True)
+
+    def work(self) -> None:
+        """Send a state, sleep a frame, and so on."""
+        due = told = time.monotonic()
+        while not self._inbox.closed:
+            self._inbox.serve(STATUS_S)
+            for _ in range(self._queue - 1):  # what came during the last frame
+                if not self._inbox.serve(0.0):
+                    break
+            if self._fresh and not self._of_one_time:
+                self._inbox.serve(TARGET_S)
+            now = time.monotonic()
+            if self._fresh or now - told >= STATUS_S:
+                self._send()
+                told = now
+            if self._fresh:
+                self._fresh = False
+                due = max(due + self._period_s, now)
+                time.sleep(due - now)
+
+    def close(self) -> None:
+        """End all connections."""
+        self._server.close()
+
+    def _make_report(self) -> Report:
+        level, text = ("ok", "showing") if self._sent else ("warn", "waiting for states")
+        if self._trouble:
+            level, text, self._trouble = "warn", self._trouble, ""
+        values = {
+            "frames": self._sent,
+            "browsers": self._server.browsers,
+            "time_s": self._time_ns * 1e-9,
+            "refused": self._refused,
+        }
+        return Report(level, text, values)
+
+    def _refuse(self, _: Refusal, reason: str) -> None:
+        self._refused, self._trouble = self._refused + 1, reason
+        self._warn(reason)
+
+    def _on_state(self, time_ns: int) -> None:
+        try:
+            self._moving = self._states.read(self._q, self._v)
+        except conversions.ConversionError as error:
+            self._refuse(error.kind, str(error))
+            return
+        if self._time_ns < 0 and not self._simulated:
+            self._first_ns = time_ns
+        self._time_ns, self._fresh = time_ns, True
+        self._pace.add(time.monotonic(), time_ns * 1e-9)
+
+    def _begin_anew(self) -> None:
+        """The clock of the states has jumped."""
+        self._time_ns = -1
+
+    @property
+    def _of_one_time(self) -> bool:
+        """Whether the target, if there is one, is that of the state."""
+        return self._target is None or self._target_ns == self._time_ns
+
+    def _on_target(self, time_ns: int) -> None:
+        target = list(self._target or self._q)
+        try:
+            self._targets.read(target, self._v[:])
+        except conversions.ConversionError as error:
+            self._refuse(error.kind, str(error))
+            return
+        self._target_ns = time_ns
+        if target != self._target:  # it may come after the last state
+            self._target, self._fresh = target, self._time_ns >= 0
+
+    def _on_command(self, message: JointState) -> None:
+        names, values, _ = conversions.read_command(message)
+        if len(names) == len(values) and np.isfinite(values).all():
+            self._inputs = dict(zip(names, values))
+
+    def _send(self) -> None:
+        message: dict[str, Any] = {"status": self._pace.status(time.monotonic())}
+        if self._fresh:
+            try:
+                message["frame"] = self._frame()
+                self._sent += 1
+            except ValueError as error:  # numbers that the model cannot take
+                self._refuse(Refusal.MODEL, f"a state cannot be shown: {error}")
+        self._server.send(json.dumps(message, separators=(",", ":"), allow_nan=False))
+
+    def _frame(self) -> dict[str, Any]:
+        """Numbers of the present state."""
+        time_s = (self._time_ns - self._first_ns) * 1e-9
+        expected_s = time_s if self._simulated else 0.0  # hardware has a clock of its own
+        target = self._target
+        return self._motion.frame(
+            time_s,
+            np.array(self._q),
+            np.array(self._v) if self._moving else None,
+            self._motion.expected(expected_s) if target is None else np.array(target),
+            self._inputs,
+            self._of_one_time,
+        )
+
+
+class Pace:
+    """How the plant is by its states, of wall time and time in s."""
+
+    def __init__(self) -> None:
+        self._states: deque[tuple[float, float]] = deque()
+
+    def add(self, wall_s: float, time_s: float) -> None:
+        """A state has come."""
+        if self._states and time_s < self._states[-1][1]:
+            self._states.clear()  # a reset
+        self._states.append((wall_s, time_s))
+        while wall_s - self._states[0][0] > FACTOR_S and len(self._states) > 2:
+            self._states.popleft()
+
+    def status(self, wall_s: float) -> dict[str, Any]:
+        """What the page says: the state in words, for how long no state has come, in s, and the
+        real-time factor, None where it is not known.
+        """
+        if not self._states:
+            return {"state": "waiting for states", "silent": 0.0, "factor": None}
+        (start, first), (end, last) = self._states[0], self._states[-1]
+        silent = wall_s - end
+        if silent > STALE_S:
+            return {"state": "no new states", "silent": silent, "factor": None}
+        factor = (last - first) / (end - start) if end > start else None
+        return {"state": "running", "silent": silent, "factor": factor}
+
+
+main = partial(process.run, "view", View)
+"""Run the node, `main(args)`; returns the exit code."""
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""What a page shows of a plant that is running: its view, and the numbers of every state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.runs import error_metrics
+from nh_control.scenarios import Scenario
+from nh_control.view.animation import Animation, Curves, Poses, by_unit, chosen_rows
+from nh_control.view.sources import arrow_lengths, cable_loads, coordinate_curves, error_curves
+
+VIEWED_HZ = 10.0
+"""Frames per second of the reference from which the view follows."""
+
+
+class LiveMotion:
+    """A scenario's states one by one, as a page's module live.js takes them. Quaternions do not
+    jump from one frame to the next.
+    """
+
+    def __init__(self, scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory):
+        self._scenario, self._dsys, self._reference = scenario, dsys, reference
+        self._visual = scenario.visual_model()
+        self._units = error_metrics.input_units(scenario, dsys.system)
+        self._last: dict[str, np.ndarray] = {}
+
+    @property
+    def animation(self) -> Animation:
+        """The reference, whose view the page has, with the curves that the page plots."""
+        nq, dsys = self._dsys.system.space.nq, self._dsys
+        rows = chosen_rows(self._reference.times, VIEWED_HZ)
+        states, steps = self._reference.states[rows], self._reference.inputs
+        held = np.vstack([steps, steps[-1:]])[rows]
+        watched = [
+            self._watched(x[:nq], dsys.velocity(x), dict(zip(dsys.inputs, u)))
+            for x, u in zip(states, held)
+        ]
+        q = states[:, :nq]
+        poses = Poses.of(self._visual, self._scenario.parameters, q)
+        monitor, visual = self._scenario.monitor, self._visual
+        return Animation(
+            f"{self._scenario.name}, live",
+            visual,
+            self._reference.times[rows],
+            poses,
+            poses,
+            tuple(self._curves(q[0], None, q[0], {}, np.array(watched[:1]))),
+            cable_loads(visual, monitor, np.array(watched), len(rows)),
+            arrow_lengths(visual, dict(zip(dsys.inputs, held.T)), len(rows)),
+        )
+
+    def expected(self, time_s: float) -> np.ndarray:
+        """Configuration (nq) of the reference at a time, which stays at its ends."""
+        step = min(max(0, round(time_s / self._dsys.h)), len(self._reference))
+        return self._reference.states[step][: self._dsys.system.space.nq]
+
+    def frame(
+        self,
+        time_s: float,
+        q: np.ndarray,
+        v: np.ndarray | None,
+        target: np.ndarray,
+        inputs: Mapping[str, float],
+        of_one_time: bool = True,
+    ) -> dict[str, Any]:
+        """Numbers of a configuration q (nq), of the velocity v (nw) if it is known, of the target
+        (nq), and of inputs by name, for JSON: null stands for what is not known, as the error is
+        where configuration and target are not of one time.
+        """
+        visual = self._visual
+        given = {name: np.array([value]) for name, value in inputs.items()}
+        watched = self._watched(q, v, inputs)[None]
+        compared = target if of_one_time else np.full_like(target, np.nan)
+        curves = self._curves(q, v, compared, inputs, watched)
+        return {
+            "time": time_s,
+            "run": self._placed("run", q),
+            "reference": self._placed("reference", target),
+            "loads": _plain(cable_loads(visual, self._scenario.monitor, watched, 1)),
+            "arrowLengths": _plain(arrow_lengths(visual, given, 1)),
+            "curves": [_plain(one.values) for one in curves],
+        }
+
+    def _placed(self, part: str, q: np.ndarray) -> list[float | None]:
+        """Positions and quaternions of all frames."""
+        poses = Poses.of(self._visual, self._scenario.parameters, q[None])
+        wxyz = poses.wxyz[0]
+        last = self._last.get(part, wxyz)
+        wxyz = self._last[part] = np.where((wxyz * last).sum(axis=1)[:, None] < 0, -wxyz, wxyz)
+        return _plain(np.hstack([poses.position[0], wxyz]))
+
+    def _curves(
+        self,
+        q: np.ndarray,
+        v: np.ndarray | None,
+        target: np.ndarray,
+        inputs: Mapping[str, float],
+        watched: np.ndarray,
+    ) -> list[Curves]:
+        """All curves with their values of one state (1, n), always in the same order."""
+        scenario, dsys = self._scenario, self._dsys
+        space, monitor = dsys.system.space, scenario.monitor
+        given = np.array([[inputs.get(name, np.nan) for name in dsys.inputs]])
+        energy = np.nan if v is None else dsys.energy(dsys.state(q, v))
+        curves = error_curves(scenario, space, q[None], target[None], whole=True)
+        curves += by_unit("input", dsys.inputs, self._units, given)
+        if monitor is not None:
+            curves.append(Curves(monitor.title, monitor.unit, tuple(monitor.names), watched))
+        curves.append(Curves("energy", "J", ("energy",), np.array([[energy]])))
+        return curves + coordinate_curves(scenario, space, q[None])
+
+    def _watched(
+        self, q: np.ndarray, v: np.ndarray | None, inputs: Mapping[str, float]
+    ) -> np.ndarray:
+        """Values of the monitor, NaN without the velocity and all inputs."""
+        monitor, names = self._scenario.monitor, self._dsys.inputs
+        if monitor is None:
+            return np.zeros(0)
+        if v is None or not all(name in inputs for name in names):
+            return np.full(len(monitor.names), np.nan)
+        u = np.array([inputs[name] for name in names])
+        # external forces are the plant's to know
+        return np.asarray(monitor.values(self._scenario.parameters, q, v, u, {}))
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """Numbers for JSON, None where they are not finite."""
+    flat = np.asarray(values, dtype=float).ravel()
+    return [x if finite else None for x, finite in zip(flat.tolist(), np.isfinite(flat).tolist())]

@@ -1,0 +1,307 @@
+"""The server of a live page, in a thread of its own: the page, a stream of states, and requests of
+those who have opened the address with its token. It listens on this machine alone unless it is
+told otherwise.
+
+Browsers hold no one up: every one of them has a short queue, in which the newest message replaces
+the oldest one, and who takes nothing for a while is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import socket
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nh_control.view.live_requests import LARGEST, Asked, RequestError, parsed
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+Handler = Callable[[Any], Awaitable[Any]]
+HERE = "127.0.0.1"
+COOKIE = "nh_control_view"
+QUEUE = 2
+"""Messages that wait for a browser; further ones replace them."""
+SEND_S, ALIVE_S, END_S = 5.0, 10.0, 2.0
+"""How long a browser may take for a message, to answer that it is there, and to end."""
+BUFFER = 65536
+"""Bytes on their way to a browser: what is behind must not be far behind."""
+BROWSERS = 16
+WAITING = 8
+"""Requests that may wait at a time."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+OPEN_THE_ADDRESS = "Open the address that the view has printed, with its token."
+
+
+class ViewMissing(RuntimeError):
+    """aiohttp cannot be imported; the message says what to install."""
+
+
+def require_aiohttp() -> None:
+    """Raise ViewMissing without it."""
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError:
+        raise ViewMissing(
+            "a live page needs aiohttp: pip install 'nh_control[view]', or -e '.[view]' in the "
+            "folder of the sources"
+        ) from None
+
+
+class Answer(NamedTuple):
+    """What became of a request: whether it is done, and what there is to say, such as the reason
+    of a refusal.
+    """
+
+    done: bool
+    message: str
+
+
+def only_shows(_: Asked) -> Answer:
+    """The answer where nothing can be asked for."""
+    return Answer(False, "this page only shows what is going on")
+
+
+class LiveServer:
+    """Serves `page` on a port (0: a free one) of `host`, until `close`; requests of the page are
+    answered by `answer`, one after another, in a thread that nothing else waits for.
+
+    `address` is what its user opens; everybody who knows it can look on, and ask.
+
+    Raises ViewMissing without aiohttp, and OSError where it cannot listen.
+    """
+
+    def __init__(
+        self,
+        page: str,
+        answer: Callable[[Asked], Answer] = only_shows,
+        host: str = HERE,
+        port: int = 0,
+    ):
+        require_aiohttp()
+        self._page, self._answer, self._host = page, answer, host
+        self._token = secrets.token_urlsafe(24)
+        self._listening = _listening(host, port)
+        self.port: int = self._listening.getsockname()[1]
+        self._newest: str | None = None
+        self._told = False
+        self._browsers: set[_Browser] = set()
+        self._pool = ThreadPoolExecutor(1, "requests")
+        self._waiting = 0
+        self._loop = asyncio.new_event_loop()
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._serve, args=(started,), name="view")
+        self._thread.start()
+        started.result()
+
+    @property
+    def address(self) -> str:
+        """Where the page is, with the token."""
+        host = "localhost" if self._host in ("", "0.0.0.0", "::") else self._host
+        host = f"[{host}]" if ":" in host else host
+        return f"http://{host}:{self.port}/?token={self._token}"
+
+    @property
+    def browsers(self) -> int:
+        """How many look on."""
+        return len(self._browsers)
+
+    def send(self, text: str) -> None:
+        """Give all browsers a message, from any thread; returns at once."""
+        self._newest = text
+        if not self._told:  # else the loop has yet to take the last one
+            self._told = True
+            self._loop.call_soon_threadsafe(self._spread)
+
+    def close(self) -> None:
+        """End all connections and the threads."""
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join()
+        self._pool.shutdown()
+
+    def _serve(self, started: Future[None]) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._run(started))
+        finally:
+            self._loop.close()
+            self._listening.close()
+
+    async def _run(self, started: Future[None]) -> None:
+        from aiohttp import web
+
+        self._end = asyncio.Event()
+
+        @web.middleware
+        async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+            self._check(request)
+            return await handler(request)
+
+        application = web.Application(middlewares=[checked], client_max_size=LARGEST)
+        application.router.add_get("/", self._on_page)
+        application.router.add_get("/states", self._on_states)
+        application.router.add_post("/requests", self._on_request)
+        runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=END_S, handle_signals=False
+        )
+        await runner.setup()
+        await web.SockSite(runner, self._listening).start()
+        started.set_result(None)
+        await self._end.wait()
+        for browser in list(self._browsers):
+            browser.leave()
+        await runner.cleanup()
+
+    # who may ask --------------------------------------------------------------------------------
+
+    def _check(self, request: web.Request) -> None:
+        """Refuse with 403 whoever is not a page of this server that was opened with the token;
+        whoever opens the address gets the token as a cookie.
+        """
+        from aiohttp import web
+
+        hosts, origins = (request.headers.getall(name, []) for name in ("Host", "Origin"))
+        if len(hosts) != 1 or hosts[0].lower() not in self._names(request):
+            raise web.HTTPForbidden(text="This server has another name.", headers=HEADERS)
+        needed = request.method != "GET" or request.path == "/states"
+        if (origins or needed) and origins != [f"http://{hosts[0]}"]:
+            raise web.HTTPForbidden(text="Another page asks.", headers=HEADERS)
+        cookie = f"{COOKIE}_{self.port}"
+        if request.path == "/" and self._is_token(request.query.get("token", "")):
+            opened = web.HTTPSeeOther("/", headers=HEADERS)
+            opened.set_cookie(cookie, self._token, httponly=True, samesite="Strict", path="/")
+            raise opened
+        if not self._is_token(request.cookies.get(cookie, "")):
+            raise web.HTTPForbidden(text=OPEN_THE_ADDRESS, headers=HEADERS)
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+
+    def _names(self, request: web.Request) -> set[str]:
+        """Names of this server as a browser may give them: no name that somebody else has made
+        point here.
+        """
+        local = request.transport.get_extra_info("sockname") if request.transport else None
+        names = {self._host, socket.gethostname()} - {"", "0.0.0.0", "::"}
+        names |= {local[0]} if local else set()
+        if names & {HERE, "::1", "localhost"}:
+            names.add("localhost")
+        bracketed = {f"[{name}]" if ":" in name else name for name in names}
+        return {f"{name}:{self.port}".lower() for name in bracketed}
+
+    # what they get ------------------------------------------------------------------------------
+
+    async def _on_page(self, _: web.Request) -> web.Response:
+        from aiohttp import web
+
+        return web.Response(text=self._page, content_type="text/html", headers=HEADERS)
+
+    async def _on_states(self, request: web.Request) -> web.StreamResponse:
+        """A WebSocket of the newest messages; nothing is read from it."""
+        from aiohttp import WSMsgType, web
+
+        if len(self._browsers) >= BROWSERS:
+            return web.Response(status=503, text=f"{BROWSERS} pages are open: close one.")
+        stream = web.WebSocketResponse(
+            heartbeat=ALIVE_S, compress=False, max_msg_size=LARGEST, writer_limit=1, timeout=END_S
+        )
+        if not stream.can_prepare(request):
+            return web.Response(status=400, text="Expected a WebSocket.")
+        await stream.prepare(request)
+        browser = _Browser(stream, request.transport)
+        self._browsers.add(browser)
+        if self._newest is not None:
+            browser.put(self._newest)
+        sending = asyncio.ensure_future(browser.send())
+        try:
+            async for message in stream:
+                if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    break  # a page says nothing here
+        finally:
+            self._browsers.discard(browser)
+            sending.cancel()
+            await asyncio.wait([sending])
+        await stream.close()
+        return stream
+
+    async def _on_request(self, request: web.Request) -> web.Response:
+        """Have a request answered; 400 for what is none."""
+        from aiohttp import web
+
+        try:
+            asked = parsed(await asyncio.wait_for(request.read(), SEND_S))
+        except (RequestError, web.HTTPRequestEntityTooLarge, asyncio.TimeoutError) as error:
+            text = str(error) if isinstance(error, RequestError) else "Too long."
+            return web.Response(status=400, text=text, headers=HEADERS)
+        if self._waiting >= WAITING:
+            return web.Response(status=503, text="The last requests are not answered yet.")
+        self._waiting += 1
+        try:
+            done, message = await self._loop.run_in_executor(self._pool, self._answer, asked)
+        finally:
+            self._waiting -= 1
+        return web.json_response({"done": done, "message": message}, headers=HEADERS)
+
+    def _spread(self) -> None:
+        self._told = False
+        for browser in self._browsers:
+            if self._newest is not None:
+                browser.put(self._newest)
+
+
+class _Browser:
+    """The way to one browser: messages that wait, the oldest one first."""
+
+    def __init__(self, stream: web.WebSocketResponse, transport: asyncio.BaseTransport | None):
+        self._stream, self._transport = stream, transport
+        self._messages: deque[str] = deque(maxlen=QUEUE)
+        self._there = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        """Have the newest message sent."""
+        self._messages.append(text)
+        self._there.set()
+
+    async def send(self) -> None:
+        """Send until the browser is gone, or takes nothing."""
+        try:
+            while not self._stream.closed:
+                await self._there.wait()
+                self._there.clear()
+                while self._messages:
+                    text = self._messages.popleft()
+                    await asyncio.wait_for(self._stream.send_str(text), SEND_S)
+        except (OSError, asyncio.TimeoutError):
+            self.leave()
+
+    def leave(self) -> None:
+        """End the connection without a word."""
+        if isinstance(self._transport, asyncio.WriteTransport):
+            self._transport.abort()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        made.bind((host, port))
+        made.listen()
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
+    return made

@@ -1,0 +1,107 @@
+"""The view beside a plant and a tracker: what a browser gets is what the plant publishes."""
+
+import asyncio
+import json
+import re
+
+import numpy as np
+import pytest
+
+FRAMES = 20
+
+
+@pytest.mark.slow
+def test_a_browser_sees_what_the_plant_publishes(nodes, probe):
+    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
+    from nh_control import scenarios
+
+    given = {"scenario": "cart_pole"}
+    shown = nodes.start("view", given)
+    probe.wait(lambda: "is shown at" in shown.log, "the view")
+    address = re.search(r"http://\S+", shown.log)[0]
+    origin, data, frames = address.partition("/?")[0], {}, []
+
+    async def look():
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies of a host without a name
+        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+            page = await (await session.get(address)).text()
+            data.update(json.loads(page.partition('id="data">')[2].partition("</script>")[0]))
+            async with session.ws_connect(f"{origin}/states") as stream:
+                nodes.start("plant", given | {"wait_for": ["view"], "duration_s": 60.0})
+                nodes.start("tracker", given)
+                while len({frame["time"] for frame in frames}) < FRAMES:
+                    await asyncio.to_thread(probe.wait, lambda: probe.joint_states, "states")
+                    message = json.loads((await stream.receive(120)).data)
+                    frames.extend([message["frame"]] if "frame" in message else [])
+
+    asyncio.run(look())
+    probe.wait(lambda: _time(probe.joint_states[-1]) >= frames[-1]["time"], "what the page has")
+    published = {
+        round(_time(message), 6): dict(zip(message.name, message.position))
+        for message in probe.joint_states
+    }
+    scenario = scenarios.get("cart_pole")
+    visual, space = scenario.visual_model(), scenario.make_system(scenario.parameters).space
+    joints = {joint.coordinate: joint for joint in scenario.joints}
+    compared = 0
+    for frame in frames:
+        angles = published.get(round(frame["time"], 6))
+        if angles is None:
+            continue  # before the probe was heard
+        q = np.array([joints[name].sign * angles[joints[name].name] for name in space.names])
+        poses = visual.poses(scenario.parameters, q)
+        expected = [poses[name].position for name in data["frames"]]
+        numbers = np.array(frame["run"]).reshape(-1, 7)
+        np.testing.assert_allclose(numbers[:, :3], expected, atol=1e-9)
+        compared += 1
+    assert compared >= FRAMES - 5
+    assert shown.end() == 0
+
+
+@pytest.mark.slow
+def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
+    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
+    given = {"scenario": "quadrotor_payload", "reference": "hover", "on_finish": "continue"}
+    shown = nodes.start("view", given)
+    nodes.start("plant", given | {"wait_for": ["view"]})
+    nodes.start("tracker", given)
+    probe.wait_mode("running")
+    probe.wait(lambda: "is shown at" in shown.log, "the view")
+    probe.wait(lambda: "goals_accepted" in probe.values("tracker"), "the tracker")
+    probe.spin(2.0)  # so that the view has heard the tracker, too
+    address = re.search(r"http://\S+", shown.log)[0]
+    origin = address.partition("/?")[0]
+
+    async def ask(*requests):
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+            await (await session.get(address)).text()
+            answers = []
+            for name, more in requests:
+                asked = json.dumps({"name": name, **more})
+                async with session.post(f"{origin}/requests", data=asked) as answer:
+                    answers.append(await answer.json())
+        return [(answer["done"], answer["message"]) for answer in answers]
+
+    def asked(*requests):
+        return asyncio.run(ask(*requests))
+
+    far, near = {"position": [1e6, 0.0, 1.0]}, {"position": [0.5, 0.2, 1.2]}
+    (refused, accepted) = asked(("goal", far), ("goal", near))
+    assert not refused[0] and "refused" in refused[1]
+    assert accepted == (True, "goal accepted")
+    running, paused, step, wrong = asked(
+        ("step", {}), ("pause", {"on": True}), ("step", {}), ("arm", {"on": True})
+    )
+    assert not running[0] and "pause" in running[1]
+    assert paused[0] and paused[1].startswith("paused at step ")
+    at = int(paused[1].split()[-1])
+    assert step == (True, f"paused at step {at + 1}")
+    assert wrong == (False, "nobody here takes the request arm")
+    probe.wait_mode("paused")
+    ((reset, said),) = asked(("reset", {}))
+    assert reset and said.endswith("at step 0")
+
+
+def _time(message):
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec

@@ -1,0 +1,141 @@
+"""What becomes of a page's requests: services and topics that are pretended answer, refuse, or say
+nothing.
+"""
+
+import threading
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import Desk, benches  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
+from rclpy.task import Future  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.messages import conversions, view_requests  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.messages.view_requests import OF_HARDWARE, OF_PLANT, ViewRequests  # noqa: E402
+from nh_control.view.live_requests import Asked, parsed  # noqa: E402
+
+QUADS = scenarios.get("quadrotor_payload")
+
+
+class Client:
+    """A service's client: `asked` are its requests, `answer` what it says, None for nothing."""
+
+    def __init__(self, kind, name):
+        self.srv_type, self.srv_name, self.ready = kind, name, True
+        self.asked, self.answer, self.removed = [], (True, "done"), []
+
+    def service_is_ready(self):
+        return self.ready
+
+    def call_async(self, request):
+        self.asked.append(request)
+        future = Future()
+        if self.answer is not None:
+            success, message = self.answer
+            future.set_result(self.srv_type.Response(success=success, message=message))
+        return future
+
+    def remove_pending_request(self, future):
+        self.removed.append(future)
+
+
+@pytest.fixture
+def asking(monkeypatch):
+    """Makes requests: f(scenario, source, namespace) -> node, inbox, clients, requests."""
+    monkeypatch.setattr(view_requests, "ANSWER_S", 0.2)
+    with benches() as make:
+
+        def start(scenario=QUADS, source="simulation", namespace=""):
+            node, desk, clients = make("view", namespace), Desk(), {}
+            node.create_client = lambda kind, name: clients.setdefault(name, Client(kind, name))
+            shown = codecs(scenario, scenario.model(), prefix=namespace and f"{namespace}/")
+            return node, desk, clients, ViewRequests(node, desk, scenario, shown, source)
+
+        yield start
+
+
+def test_what_is_asked_for_reaches_its_service_and_so_does_the_answer_the_page(asking):
+    _, _, clients, requests = asking()
+    assert {name: one.srv_type for name, one in clients.items()} == {
+        "plant/pause": SetBool,
+        "plant/step": Trigger,
+        "plant/reset": Trigger,
+    }
+    clients["plant/step"].answer = (False, "it is running: pause it first")
+    assert requests.answer(Asked("pause", on=True)) == (True, "done")
+    assert requests.answer(Asked("pause", on=False)) == (True, "done")
+    assert [request.data for request in clients["plant/pause"].asked] == [True, False]
+    assert requests.answer(Asked("step")) == (False, "it is running: pause it first")
+    assert requests.answer(Asked("reset")) == (True, "done")
+    assert requests.answer(Asked("arm", on=True)) == (False, "nobody here takes the request arm")
+
+
+def test_hardware_is_armed_and_disarmed_and_nothing_else(asking):
+    _, _, clients, requests = asking(source="hardware")
+    assert list(clients) == ["tracker/arm"] and requests.offered is OF_HARDWARE
+    assert requests.answer(Asked("arm", on=True)).done
+    assert [request.data for request in clients["tracker/arm"].asked] == [True]
+    assert not requests.answer(Asked("reset")).done
+
+
+def test_all_that_is_offered_can_be_read():
+    import json
+
+    for request in (*OF_PLANT.values(), *OF_HARDWARE.values()):
+        assert parsed(json.dumps(request).encode()).name == request["name"]
+
+
+def test_services_that_are_not_there_or_say_nothing_are_told(asking):
+    _, _, clients, requests = asking()
+    clients["plant/reset"].ready = False
+    assert requests.answer(Asked("reset")) == (False, "nobody offers plant/reset")
+    assert clients["plant/reset"].asked == []
+    clients["plant/step"].answer = None
+    assert requests.answer(Asked("step")) == (False, "plant/step did not answer in 0.2 s")
+    assert len(clients["plant/step"].removed) == 1
+
+
+def told(desk, accepted, refused, message="tracking", node="tracker"):
+    """The tracker's diagnostics say this."""
+    values = {"goals_accepted": str(accepted), "goals_refused": str(refused)}
+    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+    status = DiagnosticStatus(name=f"{node}: tracking", message=message, values=pairs)
+    desk.give("/diagnostics", DiagnosticArray(status=[status]))
+
+
+GOAL = Asked("goal", position=(1.0, -2.0, 0.5))
+
+
+def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
+    node, desk, _, requests = asking(namespace="robot1")
+    assert requests.goals
+    told(desk, 1, 1)  # of another robot
+    assert requests.answer(GOAL) == (False, "no tracker is there to take goals")
+    assert node.sent("goal") == []
+    tell = lambda *given: told(desk, *given, node="robot1/tracker")  # noqa: E731
+    tell(3, 1)
+    assert requests.answer(GOAL) == (False, "the tracker said nothing of the goal in 0.2 s")
+    (message,) = node.sent("goal")
+    assert message.header.frame_id == "robot1/odom" and message.header.stamp.sec == 0
+    assert conversions.xyz(message.pose.position).tolist() == [1.0, -2.0, 0.5]
+    view_requests.ANSWER_S = 30.0  # undone by the fixture
+    for given, expected in (
+        ((4, 1), (True, "goal accepted")),
+        ((4, 2, "goal refused: too far"), (False, "goal refused: too far")),
+    ):
+        later = threading.Timer(0.1, tell, given)
+        later.start()
+        assert requests.answer(GOAL) == expected
+        later.join()
+
+
+def test_goals_are_for_scenarios_that_take_them(asking):
+    node, desk, _, requests = asking(scenarios.get("snakeboard"))
+    assert not requests.goals and "goal" not in node.made
+    assert requests.answer(GOAL) == (False, "nobody here takes the request goal")
+    assert "/diagnostics" not in desk.subscribed
