@@ -11,7 +11,6 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import least_squares
 
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.model import Multibody, Pose
@@ -173,6 +172,8 @@ class Robot:
         ranges: tuple[np.ndarray, np.ndarray],
     ) -> np.ndarray:
         """Configuration (nq) of the least squared distance near a change from the origin."""
+        from scipy.optimize import least_squares  # takes long to import
+
         difference = self._made("difference", frame, lambda: self._difference(frame))
         bounds = tuple(bound[free] for bound in ranges)
         moving = bounds[0] < bounds[1]  # a joint of range zero is fixed
