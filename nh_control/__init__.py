@@ -10,7 +10,7 @@ linearizations, LQR, ROS 2 nodes.
 - control: lqr, LqrTracker, equilibrium, project_trajectory
 - optimal control: optimize, collocate, quadratic_cost, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
-- estimation: KalmanFilter
+- estimation: KalmanFilter, smooth
 - systems of python-control: to_control, to_iosys
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.python_control import to_control as to_control
     from nh_control.control.python_control import to_iosys as to_iosys
     from nh_control.control.rollout import rollout as rollout
+    from nh_control.control.smoothing import smooth as smooth
     from nh_control.control.tracking import LqrTracker as LqrTracker
     from nh_control.discrete.results import StepFailed as StepFailed
     from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
@@ -111,6 +112,7 @@ _HOMES = {
     "optimize": "control.optimize",
     "collocate": "control.collocation",
     "KalmanFilter": "control.estimation",
+    "smooth": "control.smoothing",
     "to_control": "control.python_control",
     "to_iosys": "control.python_control",
 }

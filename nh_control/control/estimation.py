@@ -99,7 +99,7 @@ class KalmanFilter:
     def innovation(self, belief: Belief, y: ArrayLike) -> Innovation:
         """The measurement y less its prediction from the belief; raises ValueError as `update`."""
         self._require_finite(belief)
-        difference, H = self._functions("innovation", belief.x, self._measured(y))
+        difference, H = self._functions("innovation", belief.x, self.measured(y))
         return Innovation(difference[:, 0], H, H @ belief.P @ H.T + self.V)
 
     def correct(self, belief: Belief, innovation: Innovation) -> Belief:
@@ -117,7 +117,13 @@ class KalmanFilter:
         """Measurement at the state x (nx) without noise."""
         return self._functions("measure", x)[0][:, 0]
 
-    def _measured(self, y: ArrayLike) -> np.ndarray:
+    @property
+    def measures_configuration(self) -> bool:
+        """Whether the measurement is a configuration, and no function of the state."""
+        return self._measurement is None
+
+    def measured(self, y: ArrayLike) -> np.ndarray:
+        """A measurement as an array; raises ValueError as `update`."""
         if self._measurement is None:
             return states.configuration(self.dsys, self.dsys.system.space, y)
         return states.numbers(self.dsys, "a measurement", y, len(self.V))

@@ -1,0 +1,292 @@
+"""Smoothing of recorded data: the most probable motion, from all measurements before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control.estimation import Belief, KalmanFilter
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.simulation import input_rows
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.space import Space
+from nh_control.numerics.compiled import Functions
+
+SETTLED = 1e-6
+"""Largest correction, in standard deviations, that is the last one."""
+LEAST_STEP = 1 / 64
+"""Shortest part of a correction that is tried."""
+
+
+@dataclass(frozen=True)
+class SmoothedMotion:
+    """A smoothed motion: its `trajectory` with states x_k at N + 1 nodes, and the covariances
+    (N + 1, ndx, ndx) of errors e_k of mean zero, the true states being `retract(x_k, e_k)`.
+
+    `disturbances` (N, ndx) are the most probable process noise, `local(f(x_k, u_k), x_(k+1))`;
+    `iterations` of Gauss-Newton led there, the last with a largest `correction` in standard
+    deviations.
+    """
+
+    trajectory: Trajectory
+    covariances: np.ndarray
+    disturbances: np.ndarray
+    iterations: int
+    correction: float
+
+    def belief(self, k: int) -> Belief:
+        """The state at node k with its covariance."""
+        return Belief(self.trajectory.states[k], self.covariances[k])
+
+
+def smooth(
+    kalman: KalmanFilter,
+    start: Belief,
+    inputs: ArrayLike | int,
+    measurements: Sequence[ArrayLike | None],
+    *,
+    max_iterations: int = 50,
+) -> SmoothedMotion:
+    """The most probable motion x_0 ... x_N under inputs (N, nu), or N steps without inputs, given
+    measurements y_0 ... y_N, None where there is none. It minimizes
+
+        |local(x_s, x_0)|^2_P + sum |local(f(x_k, u_k), x_(k+1))|^2_W + sum |n(x_k, y_k)|^2_V
+
+    with the `start` (x_s, P) before the first measurement, the noise W, V and the measurement of
+    the filter, `n = local(q_k, y_k)` or `y_k - h(x_k)`, `|e|^2_W = e^T W^{-1} e`. W and P may be
+    singular.
+
+    Gauss-Newton by the iterated Kalman smoother (Bell 1994, The iterated Kalman smoother as a
+    Gauss-Newton method; Bell and Cathey 1993; Sarkka, Bayesian filtering and smoothing, 10): the
+    problem is linearized about the last motion, exactly and in local coordinates, and solved by a
+    filter and the smoother of Bierman (1973), which inverts no P. It begins at the filter's
+    estimates; a correction is halved until the next one is smaller (Deuflhard's natural test).
+
+    Raises StepFailed with the step's number, and ValueError for wrong shapes, for numbers that are
+    not finite, and where the iteration does not settle.
+    """
+    dsys = kalman.dsys
+    rows = input_rows(dsys, inputs, None, 1)
+    ys = _measured(kalman, measurements, len(rows))
+    problem = _Linearized(kalman, start, rows, ys)
+    now = problem.about(_filtered(kalman, start, rows, ys))
+    for iterations in range(max_iterations + 1):
+        if now.size <= SETTLED:
+            states = dsys.retract(now.x, now.dx)
+            found = Trajectory(
+                dsys.h, states, rows, dsys.state_names, dsys.inputs, "smoothed", dsys
+            )
+            noise = problem.disturbances(states)
+            return SmoothedMotion(found, now.P, noise, iterations, now.size)
+        now = _shortened(problem, now)
+    raise _unsettled(dsys, now)
+
+
+@dataclass(frozen=True)
+class _Iterate:
+    """A motion x (N + 1, nx) with its correction dx (N + 1, ndx), of covariances P."""
+
+    x: np.ndarray
+    dx: np.ndarray
+    P: np.ndarray
+
+    @property
+    def size(self) -> float:
+        """The largest component of the correction in standard deviations."""
+        deviations = np.sqrt(np.maximum(np.einsum("kii->ki", self.P), 0.0))
+        moved = self.dx != 0.0
+        with np.errstate(divide="ignore"):
+            return float((np.abs(self.dx[moved]) / deviations[moved]).max(initial=0.0))
+
+
+def _shortened(problem: _Linearized, now: _Iterate) -> _Iterate:
+    """The iterate after the longest of the halved corrections t dx that makes the next correction
+    smaller; ValueError where none does.
+    """
+    t = 1.0
+    while t >= LEAST_STEP:
+        try:
+            after = problem.about(problem.dsys.retract(now.x, t * now.dx))
+        except StepFailed:  # a motion that the system cannot make is no better one
+            after = None
+        if after and (after.size < (1 - t / 4) * now.size or after.size <= SETTLED):
+            return after
+        t /= 2
+    raise _unsettled(problem.dsys, now)
+
+
+def _unsettled(dsys: DiscreteSystem, now: _Iterate) -> ValueError:
+    return ValueError(
+        f"{dsys}: the smoother does not settle, its correction stays {now.size:.1e} standard "
+        "deviations; measure more, or give a start with a smaller covariance"
+    )
+
+
+def _measured(
+    kalman: KalmanFilter, measurements: Sequence[ArrayLike | None], steps: int
+) -> list[np.ndarray | None]:
+    """The measurements, as many as there are nodes."""
+    if len(measurements) != steps + 1:
+        raise ValueError(
+            f"{kalman.dsys}: {steps} inputs need {steps + 1} measurements, one a node (None "
+            f"where there is none), got {len(measurements)}"
+        )
+    return [None if y is None else kalman.measured(y) for y in measurements]
+
+
+def _filtered(
+    kalman: KalmanFilter,
+    start: Belief,
+    inputs: np.ndarray,
+    measurements: Sequence[np.ndarray | None],
+) -> np.ndarray:
+    """Estimates (N + 1, nx) of the filter."""
+    belief, found = start, []
+    for k, y in enumerate(measurements):
+        if k:
+            try:
+                belief = kalman.predict(belief, inputs[k - 1])
+            except StepFailed as failure:
+                raise failure.at(k - 1) from None
+        belief = belief if y is None else kalman.update(belief, y)
+        found.append(belief.x)
+    return np.array(found)
+
+
+class _Update(NamedTuple):
+    """Of a filter's update: `I - K H, H^T S^{-1} innovation, H^T S^{-1} H`."""
+
+    kept: np.ndarray
+    slope: np.ndarray
+    curvature: np.ndarray
+
+
+def _smooth_backwards(
+    means: np.ndarray,
+    covariances: np.ndarray,
+    updates: Sequence[_Update],
+    transitions: Sequence[np.ndarray],
+) -> None:
+    """Filtered means and covariances become smoothed ones, with adjoints from the end (Bierman
+    1973): `x_k|N = x_k|k - P_k|k lam,  P_k|N = P_k|k - P_k|k Lam P_k|k`.
+    """
+    n = means.shape[1]
+    lam, Lam = np.zeros(n), np.zeros((n, n))
+    for k in reversed(range(len(means))):
+        P = covariances[k].copy()
+        means[k] -= P @ lam
+        smoothed = P - P @ Lam @ P
+        covariances[k] = (smoothed + smoothed.T) / 2
+        if k:
+            kept, slope, curvature = updates[k]
+            F = transitions[k - 1]
+            lam = F.T @ (kept.T @ lam - slope)
+            Lam = F.T @ (kept.T @ Lam @ kept + curvature) @ F
+
+
+class _Linearized:
+    """The problem about a motion: `dx_(k+1) = F_k dx_k + c_k + w_k`, `n_k = r_k - H_k dx_k`."""
+
+    def __init__(
+        self,
+        kalman: KalmanFilter,
+        start: Belief,
+        inputs: np.ndarray,
+        measurements: Sequence[np.ndarray | None],
+    ):
+        self._kalman, self._start, self._inputs = kalman, start, inputs
+        self._measurements, self.dsys = measurements, kalman.dsys
+
+    def about(self, x: np.ndarray) -> _Iterate:
+        """The states x (N + 1, nx) with mean and covariances of the motion in local coordinates
+        about them.
+        """
+        n, ends = self.dsys.ndx, len(x)
+        means, covariances = np.empty((ends, n)), np.empty((ends, n, n))
+        updates, transitions = [], []
+        m, P = self._prior(x[0])
+        for k in range(ends):
+            # m, P after the measurement, P in Joseph's form
+            r, H, V = self._measurement(k, x[k])
+            S = H @ P @ H.T + V
+            K = np.linalg.solve(S, H @ P).T
+            innovation, kept = r - H @ m, np.eye(n) - K @ H
+            weighted = H.T @ np.linalg.solve(S, np.column_stack([innovation, H]))
+            updates.append(_Update(kept, weighted[:, 0], weighted[:, 1:]))
+            m, P = m + K @ innovation, kept @ P @ kept.T + K @ V @ K.T
+            means[k], covariances[k] = m, P
+            if k + 1 < ends:
+                F, c, W = self._transition(k, x[k], x[k + 1])
+                transitions.append(F)
+                m, P = F @ m + c, F @ P @ F.T + W
+        _smooth_backwards(means, covariances, updates, transitions)
+        return _Iterate(x, means, covariances)
+
+    def disturbances(self, x: np.ndarray) -> np.ndarray:
+        """`local(f(x_k, u_k), x_(k+1))` (N, ndx)."""
+        ends = [self.dsys.step(*row) for row in zip(x[:-1], self._inputs)]
+        return np.reshape(
+            [self.dsys.local(*pair) for pair in zip(ends, x[1:])], (len(ends), self.dsys.ndx)
+        )
+
+    def _prior(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of e = local(x_s, retract(x, dx)) with covariance P: dx's mean and covariance."""
+        e, _, by_dx = self._differences("states", self._start.x, x)
+        inverse = np.linalg.inv(by_dx)
+        return -inverse @ e[:, 0], inverse @ self._start.P @ inverse.T
+
+    def _transition(
+        self, k: int, x: np.ndarray, after: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """F, c and the covariance of w, from the noise
+        `local(f(retract(x, dx), u), retract(after, dx1)) = e + D A dx + D1 dx1`.
+        """
+        try:
+            lin = self.dsys.linearize(x, self._inputs[k])
+        except StepFailed as failure:
+            raise failure.at(k) from None
+        e, D, D1 = self._differences("states", lin.x1, after)
+        inverse = np.linalg.inv(D1)
+        return (
+            -inverse @ D @ lin.A,
+            -inverse @ e[:, 0],
+            inverse @ self._kalman.W @ inverse.T,
+        )
+
+    def _measurement(self, k: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """r, H and V; no rows without a measurement."""
+        y, n = self._measurements[k], self.dsys.ndx
+        if y is None:
+            return np.zeros(0), np.zeros((0, n)), np.zeros((0, 0))
+        if self._kalman.measures_configuration:
+            q = self.dsys.configuration(x)
+            r, by_q, _ = self._differences("configurations", q, y)
+            H = np.zeros((len(r), n))
+            H[:, : len(r)] = -by_q
+            return r[:, 0], H, self._kalman.V
+        innovation = self._kalman.innovation(Belief(x, self._start.P), y)
+        return innovation.value, innovation.H, self._kalman.V
+
+    @cached_property
+    def _differences(self) -> Functions:
+        """local(a, b) with its derivatives along retract(a, e) and retract(b, e)."""
+        spaces = {
+            "states": self.dsys.state_space,
+            "configurations": self.dsys.system.space,
+        }
+        functions = [_difference(name, space) for name, space in spaces.items()]
+        return Functions(f"{self.dsys.system.name}_differences", functions)
+
+
+def _difference(name: str, space: Space) -> ca.Function:
+    a, b, e = ca.SX.sym("a", space.nq), ca.SX.sym("b", space.nq), ca.SX.sym("e", space.nv)
+    moved = space.local(space.retract(a, e), b), space.local(a, space.retract(b, e))
+    at_zero = [ca.substitute(ca.jacobian(f, e), e, ca.SX.zeros(space.nv)) for f in moved]
+    return ca.Function(name, [a, b], [space.local(a, b), *map(ca.densify, at_zero)])

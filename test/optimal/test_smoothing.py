@@ -1,0 +1,200 @@
+"""The iterated smoother: batch least squares of a linear system, the minimum of its cost on
+manifolds, better than the filter, errors within their covariance.
+"""
+
+import casadi as ca
+import numpy as np
+import pytest
+from optimal_cases import springs_system
+from scipy.optimize import least_squares
+from scipy.stats import chi2
+
+import nh_control as nh
+from nh_control.control.estimation import Belief
+from nh_control.scenarios import get
+
+
+@pytest.fixture(scope="module")
+def springs():
+    return nh.midpoint(springs_system(), 0.1)
+
+
+def tumbling():
+    """A body that tumbles, whose attitude is measured."""
+    body = nh.System(
+        name="tumbling_body",
+        space=nh.SO3(),
+        lagrangian=lambda q, omega: ca.dot(np.array([2.0, 1.6, 1.2]), omega**2) / 2,
+        inputs=("tx",),
+        force=lambda q, v, u: ca.vertcat(u, 0, 0),
+    )
+    return nh.midpoint(body, 0.1)
+
+
+def recorded(dsys, start, W, V, inputs, rng):
+    """True states from the start's distribution, and measured configurations."""
+    x = dsys.retract(start.x, rng.multivariate_normal(np.zeros(dsys.ndx), start.P))
+    states, ys = [x], []
+    for u in inputs:
+        noise = rng.multivariate_normal(np.zeros(dsys.ndx), W)
+        states.append(dsys.retract(dsys.step(states[-1], u), noise))
+    space = dsys.system.space
+    for x in states:
+        noise = rng.multivariate_normal(np.zeros(space.nv), V)
+        ys.append(space.retract(dsys.configuration(x), noise))
+    return np.array(states), ys
+
+
+def test_of_a_linear_system_it_is_the_batch_least_squares_solution(springs):
+    """All states at once, with some measurements missing."""
+    rng, steps, n = np.random.default_rng(1), 25, 4
+    root, V = rng.normal(size=(4, 4)), np.array([[0.02, 0.005], [0.005, 0.03]])
+    W, start = np.diag([1e-3, 2e-3, 4e-3, 1e-3]), Belief(rng.normal(size=4), root @ root.T)
+    inputs = rng.normal(size=(steps, 1))
+    ys = [None if k in (0, 7, 8, steps) else rng.normal(size=2) for k in range(steps + 1)]
+    lin, H = springs.linearize(np.zeros(4), np.zeros(1)), np.eye(4)[:2]
+    rows, values = [], []
+
+    def add(covariance, block, value):
+        whiten = np.linalg.inv(np.linalg.cholesky(covariance))
+        rows.append(whiten @ block)
+        values.append(whiten @ value)
+
+    def at(k, matrix):
+        return np.kron(np.eye(steps + 1)[k], matrix)
+
+    add(start.P, at(0, np.eye(n)), start.x)
+    for k, u in enumerate(inputs):
+        add(W, at(k + 1, np.eye(n)) - at(k, lin.A), lin.B @ u)
+    for k, y in enumerate(ys):
+        if y is not None:
+            add(V, at(k, H), y)
+    J = np.vstack(rows)
+    expected = np.linalg.lstsq(J, np.concatenate(values), rcond=None)[0].reshape(-1, n)
+    covariance = np.linalg.inv(J.T @ J)
+    found = nh.smooth(nh.KalmanFilter(springs, W, V), start, inputs, ys)
+    np.testing.assert_allclose(found.trajectory.states, expected, atol=1e-10)
+    for k in range(steps + 1):
+        block = covariance[n * k : n * k + n, n * k : n * k + n]
+        np.testing.assert_allclose(found.belief(k).P, block, atol=1e-10)
+    noise = expected[1:] - expected[:-1] @ lin.A.T - inputs @ lin.B.T
+    np.testing.assert_allclose(found.disturbances, noise, atol=1e-9)
+    assert found.iterations == 1 and found.correction < 1e-6
+
+
+def test_on_rotations_it_minimizes_its_cost():
+    """The cost of scipy's least squares over all states, in charts about them."""
+    dsys, rng, steps = tumbling(), np.random.default_rng(2), 6
+    W, V = np.diag([1e-3] * 3 + [1e-2] * 3), 0.1 * np.eye(3)
+    start = Belief(dsys.state([1, 0, 0, 0], [0.5, 1.0, -0.4]), np.diag([0.3] * 3 + [0.5] * 3))
+    inputs = rng.normal(size=(steps, 1))
+    _, ys = recorded(dsys, start, W, V, inputs, rng)
+    found = nh.smooth(nh.KalmanFilter(dsys, W, V), start, inputs, ys)
+    space = dsys.system.space
+
+    def errors(dx):
+        x = dsys.retract(found.trajectory.states, dx.reshape(steps + 1, 6))
+        prior = dsys.local(start.x, x[0]) / np.sqrt(np.diag(start.P))
+        ends = [dsys.step(*row) for row in zip(x[:-1], inputs)]
+        noise = [dsys.local(*pair) / np.sqrt(np.diag(W)) for pair in zip(ends, x[1:])]
+        measured = [space.local(dsys.configuration(a), y) / 0.1**0.5 for a, y in zip(x, ys)]
+        return np.concatenate([prior, *noise, *measured])
+
+    best = least_squares(errors, np.zeros(6 * (steps + 1)), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    np.testing.assert_allclose(best.x, 0.0, atol=1e-5)
+    assert found.iterations > 1  # one would do for a linear system
+
+
+def test_on_rotations_errors_are_smaller_than_those_of_the_filter():
+    dsys, rng, steps = tumbling(), np.random.default_rng(3), 80
+    W, V = np.diag([0.0] * 3 + [1e-5] * 3), 0.05**2 * np.eye(3)  # noise of the momenta alone
+    start = Belief(dsys.state([1, 0, 0, 0], [0, 0, 0]), np.diag([0.05**2] * 3 + [1.0] * 3))
+    inputs = np.zeros((steps, 1))
+    states, ys = recorded(dsys, start, W, V, inputs, rng)
+    kalman = nh.KalmanFilter(dsys, W, V)
+    belief, filtered = start, []
+    for k, y in enumerate(ys):
+        belief = kalman.update(kalman.predict(belief, inputs[k - 1]) if k else belief, y)
+        filtered.append(belief.x)
+    found = nh.smooth(kalman, start, inputs, ys)
+    errors = [
+        np.sqrt(np.mean(dsys.local(states, x) ** 2, axis=0).reshape(2, 3).sum(axis=1))
+        for x in (np.array(filtered), found.trajectory.states)
+    ]
+    assert (errors[1] < 0.6 * errors[0]).all()
+    np.testing.assert_allclose(np.linalg.norm(found.trajectory.states[:, :4], axis=1), 1.0)
+    np.testing.assert_allclose(found.disturbances[:, :3], 0.0, atol=1e-12)  # W is singular
+
+
+def test_a_measurement_of_ones_own_is_a_function_of_the_state(springs):
+    """The same estimates from positions as from configurations."""
+    rng, W, V = np.random.default_rng(4), 1e-3 * np.eye(4), 0.1 * np.eye(2)
+    start, inputs, ys = Belief(np.zeros(4), np.eye(4)), np.zeros((9, 1)), rng.normal(size=(10, 2))
+    one = nh.smooth(nh.KalmanFilter(springs, W, V), start, inputs, ys)
+    other = nh.smooth(nh.KalmanFilter(springs, W, V, lambda x: x[:2]), start, inputs, ys)
+    np.testing.assert_allclose(one.trajectory.states, other.trajectory.states, atol=1e-12)
+
+
+def test_errors_are_within_their_covariance():
+    """Normalized errors `e^T P^-1 e` of seeded motions of a tumbling body."""
+    dsys, runs, steps = tumbling(), 12, 16
+    W, V = np.diag([1e-8] * 3 + [1e-4] * 3), 0.02**2 * np.eye(3)
+    start = Belief(dsys.state([1, 0, 0, 0], [0.5, 1, -0.4]), np.diag([1e-2] * 3 + [1e-1] * 3))
+    kalman, errors = nh.KalmanFilter(dsys, W, V), np.empty((runs, steps + 1))
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        states, ys = recorded(dsys, start, W, V, np.zeros((steps, 1)), rng)
+        found = nh.smooth(kalman, start, np.zeros((steps, 1)), ys)
+        for k, x in enumerate(states):
+            e = dsys.local(found.belief(k).x, x)
+            errors[run, k] = e @ np.linalg.solve(found.belief(k).P, e)
+    low, high = chi2.ppf([1e-5, 1 - 1e-5], runs * 6) / runs
+    assert low < errors.mean(axis=0).min() and errors.mean(axis=0).max() < high
+    low, high = chi2.ppf([0.01, 0.99], runs * 6) / runs
+    assert low < errors.mean() < high
+
+
+@pytest.mark.slow
+def test_a_recording_of_the_snakeboard_is_smoothed():
+    """From noisy configurations of a scenario's motion, a nonholonomic system."""
+    scenario = get("snakeboard")
+    dsys = scenario.model()
+    reference, nv = scenario.reference(dsys, "parking"), dsys.system.space.nv
+    W, V = np.diag([1e-10] * nv + [1e-7] * 3), 1e-4 * np.eye(nv)
+    start = Belief(reference.states[0], np.diag([1e-4] * nv + [1e-2] * 3))
+    inputs = reference.inputs[:100]
+    states, ys = recorded(dsys, start, W, V, inputs, np.random.default_rng(5))
+    found = nh.smooth(nh.KalmanFilter(dsys, W, V), start, inputs, ys)
+    errors = dsys.local(states, found.trajectory.states)
+    scaled = errors / np.sqrt(np.einsum("kii->ki", found.covariances))
+    assert 0.6 < np.sqrt(np.mean(scaled**2)) < 1.4
+
+
+@pytest.mark.parametrize(
+    ("ys", "error"),
+    [
+        (np.zeros((3, 2)), "3 inputs need 4 measurements"),
+        (np.full((4, 2), np.nan), "finite"),
+        (np.zeros((4, 3)), "must be 2 finite numbers"),
+    ],
+)
+def test_measurements_that_do_not_fit_are_refused(springs, ys, error):
+    kalman = nh.KalmanFilter(springs, np.eye(4), np.eye(2))
+    with pytest.raises(ValueError, match=error):
+        nh.smooth(kalman, Belief(np.zeros(4), np.eye(4)), np.zeros((3, 1)), ys)
+
+
+def test_a_step_that_fails_says_which():
+    dsys = get("cart_pole").model()
+    kalman = nh.KalmanFilter(dsys, np.eye(4), np.eye(2))
+    inputs = [[0.0], [0.0], [1e200]]
+    with pytest.raises(nh.StepFailed) as failed:
+        nh.smooth(kalman, Belief(np.zeros(4), np.eye(4)), inputs, [None] * 4)
+    assert failed.value.step == 2
+
+
+def test_an_iteration_that_does_not_settle_is_no_result(springs):
+    kalman = nh.KalmanFilter(springs, np.eye(4), np.eye(2))
+    with pytest.raises(ValueError, match="does not settle"):
+        start = Belief(np.zeros(4), np.eye(4))
+        nh.smooth(kalman, start, np.zeros((3, 1)), np.ones((4, 2)), max_iterations=0)
