@@ -169,7 +169,7 @@ class _Memory:
     """A tracker's memory as arrays."""
 
     def __init__(self, model: DiscreteSystem):
-        self._d, self._predicted = np.zeros(model.system.n_rho), np.zeros(model.nx)
+        self._d, self._predicted = np.zeros(model.system.nrho), np.zeros(model.nx)
         self._stage = np.zeros(1, dtype=np.int64)
         self.arrays = self._d, self._predicted, self._stage
 

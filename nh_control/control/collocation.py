@@ -53,7 +53,7 @@ def collocate(
     # variables of the program: local coordinates dx of states, inputs u, unknowns z of the steps
     x, u, z = (
         ca.MX.sym(name, n, len(guess))
-        for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.n_z))
+        for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.nz))
     )
     X = _states(dsys, guess, x)
     rows, weights = _rows(dsys, constraints, X, u)
@@ -115,7 +115,7 @@ def _unknowns(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
     try:
         return dsys.unknowns(x, u)
     except StepFailed:
-        return np.zeros(dsys.method.n_z)
+        return np.zeros(dsys.method.nz)
 
 
 def _states(dsys: DiscreteSystem, guess: Trajectory, dx: ca.MX) -> ca.MX:
@@ -166,7 +166,7 @@ def _rows(
     x, u, steps = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), U.shape[1]
     values, weights = [ca.MX(0, 1)], [np.zeros(0)]
     for c in constraints:
-        W = c.table(steps + 1, dsys.system.n_rho).T
+        W = c.table(steps + 1, dsys.system.nrho).T
         w = ca.SX.sym("w", len(W))
         for row in rows_of(dsys, {}, [c], x, u, [w]):
             f = ca.Function("row", [x, u, w], [row.value])
@@ -198,7 +198,7 @@ def resample(trajectory: Trajectory, h: float) -> Trajectory:
 
 
 def _total(dsys: DiscreteSystem, cost: Cost, X: ca.MX, U: ca.MX) -> ca.MX:
-    x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_w)
+    x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_parameters)
     stage, terminal = (
         ca.Function("stage", [x, u, w], [cost.stage(x, u, w)]),
         ca.Function("terminal", [x, w], [cost.terminal(x, w)]),

@@ -21,11 +21,11 @@ class Constraint:
     Rows in which u occurs hold at all nodes but the last, the others at all but the first, whose
     state is given. Without a `weight` the constraint is hard; with one it is soft: its violation t
     costs `weight t`, and stays 0 where a weight above the multiplier can make it so. `parameters`
-    (N + 1, n_w) are the w_k; a constraint without them fits trajectories of any length. Where the
-    constraint is `disturbed`, w ends with the forces (n_rho) that an `MpcTracker` estimates, zero
-    elsewhere. Bounds and weight are numbers or have shape (n). Raises ValueError for bounds that
-    are not lower < upper or both infinite, weights that are not positive, and parameters of
-    another shape.
+    (N + 1, n_parameters) are the w_k; a constraint without them fits trajectories of any length.
+    Where the constraint is `disturbed`, w ends with the forces (nrho) that an `MpcTracker`
+    estimates, zero elsewhere. Bounds and weight are numbers or have shape (n). Raises ValueError
+    for bounds that are not lower < upper or both infinite, weights that are not positive, and
+    parameters of another shape.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Constraint:
             np.ndim(self.parameters) != 2 or not np.isfinite(self.parameters).all()
         ):
             raise ValueError(
-                f"constraint {self.name!r}: parameters must be finite with shape (N + 1, n_w), "
-                f"got {np.shape(self.parameters)}"
+                f"constraint {self.name!r}: parameters must be finite with shape "
+                f"(N + 1, n_parameters), got {np.shape(self.parameters)}"
             )
 
-    def table(self, nodes: int, n_rho: int) -> np.ndarray:
-        """The parameters w of some nodes (nodes, n) where nothing disturbs the n_rho momenta.
+    def table(self, nodes: int, nrho: int) -> np.ndarray:
+        """The parameters w of some nodes (nodes, n) where nothing disturbs the nrho momenta.
         Raises ValueError for parameters of another number of nodes.
         """
         given = np.zeros((nodes, 0)) if self.parameters is None else self.parameters
@@ -67,7 +67,7 @@ class Constraint:
                 f"constraint {self.name!r} is over {len(given) - 1} steps, the trajectory has "
                 f"{nodes - 1}"
             )
-        return np.hstack([given, np.zeros((nodes, n_rho if self.disturbed else 0))])
+        return np.hstack([given, np.zeros((nodes, nrho if self.disturbed else 0))])
 
 
 @dataclass(frozen=True)

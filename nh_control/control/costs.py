@@ -23,8 +23,8 @@ class Cost:
     """`J = sum_{k<N} stage(x_k, u_k, w_k) + terminal(x_N, w_N)` with CasADi expressions of state x
     (nx), input u (nu) and parameters w_k of node k.
 
-    `parameters` (N + 1, n_w) are the w_k; a cost without them fits trajectories of any length.
-    Costs can be added. Raises ValueError for parameters of another shape, or when costs of
+    `parameters` (N + 1, n_parameters) are the w_k; a cost without them fits trajectories of any
+    length. Costs can be added. Raises ValueError for parameters of another shape, or when costs of
     different lengths are added.
     """
 
@@ -37,17 +37,17 @@ class Cost:
             np.ndim(self.parameters) != 2 or not np.isfinite(self.parameters).all()
         ):
             raise ValueError(
-                f"Cost: parameters must be finite with shape (N + 1, n_w), got "
+                f"Cost: parameters must be finite with shape (N + 1, n_parameters), got "
                 f"{np.shape(self.parameters)}"
             )
 
     @property
-    def n_w(self) -> int:
+    def n_parameters(self) -> int:
         """Number of parameters of a node."""
         return 0 if self.parameters is None else np.shape(self.parameters)[1]
 
     def __add__(self, other: Cost) -> Cost:
-        n = self.n_w
+        n = self.n_parameters
         given = [c.parameters for c in (self, other) if c.parameters is not None]
         if len({len(p) for p in given}) > 1:
             raise ValueError(
@@ -184,7 +184,7 @@ def _relaxed_log(s: ca.SX, d: ca.SX) -> ca.SX:
 @dataclass(frozen=True)
 class Expansion:
     """Second-order model of a cost about a trajectory, over y = (dx, du) at its nodes: gradients
-    (N, n_y) and Hessians (N, n_y, n_y) of the stages, gradient (ndx) and Hessian (ndx, ndx) of the
+    (N, ny) and Hessians (N, ny, ny) of the stages, gradient (ndx) and Hessian (ndx, ndx) of the
     terminal cost."""
 
     gradients: np.ndarray
@@ -202,7 +202,7 @@ class Expansion:
 @dataclass(frozen=True)
 class CompiledCost:
     """A cost's value and derivatives on trajectories of a system, with the `parameters` (N + 1,
-    n_w), None for a cost without; made by `compile_cost`.
+    n_parameters), None for a cost without; made by `compile_cost`.
     """
 
     dsys: DiscreteSystem
@@ -240,7 +240,7 @@ def compile_cost(dsys: DiscreteSystem, cost: Cost) -> CompiledCost:
     """The cost as compiled functions, with derivatives through `retract`; raises ValueError if an
     expression is not a scalar.
     """
-    x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_w)
+    x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_parameters)
     dx = ca.SX.sym("dx", dsys.ndx)
     varied = dsys.state_space.retract(x, dx)  # derivatives by dx at dx = 0
 

@@ -27,7 +27,7 @@ def damping_input(
     """
     if not time_s > 0:
         raise ValueError(f"damping needs a time > 0, got {time_s} s")
-    n, nv = dsys.system.n_rho, dsys.system.space.nv
+    n, nv = dsys.system.nrho, dsys.system.space.nv
     idle, forces = dsys.idle(x), dsys.system.nu - external
     rest = dsys.measured_state(dsys.configuration(x), np.zeros(dsys.system.space.nw))
     root = np.linalg.cholesky(_energy_metric(dsys, rest, slice(nv, nv + n))).T
@@ -53,7 +53,7 @@ def damping_or_idle(
 
 
 def _energy_metric(dsys: DiscreteSystem, rest: np.ndarray, momenta: slice) -> np.ndarray:
-    """Matrix G (n_rho, n_rho) of the kinetic energy `e^T G e / 2` of momenta e in local
+    """Matrix G (nrho, nrho) of the kinetic energy `e^T G e / 2` of momenta e in local
     coordinates at a state of rest, by polarization: `G_ij = E(e_i + e_j) - E(e_i) - E(e_j)`.
     """
     units = np.eye(dsys.ndx)[momenta]

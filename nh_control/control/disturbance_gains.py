@@ -17,7 +17,7 @@ def momenta(dsys: DiscreteSystem) -> slice:
     velocities of prescribed coordinates.
     """
     nv = dsys.system.space.nv
-    return slice(nv, nv + dsys.system.n_rho)
+    return slice(nv, nv + dsys.system.nrho)
 
 
 def disturbance_gains(
@@ -29,12 +29,12 @@ def disturbance_gains(
     kept: list[int] | None,
 ) -> tuple[lqr.Gains, np.ndarray]:
     """LQR gains with the disturbance as additional constant states: K (N, nu, ndx) and K_d (N, nu,
-    n_rho).
+    nrho).
 
     If `kept` lists coordinates, the terminal cost is the cost of the stationary problem that
     stabilizes them; the disturbance and the other coordinates are autonomous there.
     """
-    n, d = dsys.ndx, dsys.system.n_rho
+    n, d = dsys.ndx, dsys.system.nrho
     Q, R, Qf = lqr.checked_weights(dsys, Q, R, Qf)
     A, B = lqr.linearize_along(dsys, reference)
     steps = len(A)

@@ -21,7 +21,7 @@ class LawData(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("local", "retract")),
         *((name, ctypes.c_void_p) for name in ("targets", "feedforward", "K", "K_d")),
         *((name, ctypes.c_void_p) for name in ("impulses", "limits")),
-        *((name, ctypes.c_longlong) for name in ("length", "hold", "ndx", "nv", "n_d")),
+        *((name, ctypes.c_longlong) for name in ("length", "hold", "ndx", "nv", "n_disturbance")),
         ("gain", ctypes.c_double),
     ]
 
@@ -51,12 +51,12 @@ STEPS = ctypes.CFUNCTYPE(
 @dataclass(frozen=True)
 class FeedbackLaw:
     """`u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N steps of a reference
-    with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, n_rho) or
+    with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, nrho) or
     None, where nothing is estimated with the `gain`, limits (nu, 2).
 
     Past the end the last gain and target `hold`, or forces are zero and prescribed coordinates
-    stay; damping past the end is not part of this law. `impulses` (N + 1, n_holonomic) are the
-    constraint impulses of the targets, None without holonomic constraints.
+    stay; damping past the end is not part of this law. `impulses` (N + 1, n_holonomic_constraints)
+    are the constraint impulses of the targets, None without holonomic constraints.
     """
 
     targets: np.ndarray
@@ -80,9 +80,7 @@ class FeedbackLaw:
         kept = [None if a is None else np.ascontiguousarray(a, dtype=float) for a in arrays]
         places = (None if a is None else address(a) for a in kept)
         sizes = len(self.feedforward), self.hold, model.ndx, model.system.space.nv
-        data = LawData(
-            native.local, native.retract, *places, *sizes, model.system.n_rho, self.gain
-        )
+        data = LawData(native.local, native.retract, *places, *sizes, model.system.nrho, self.gain)
         data.kept = kept  # as long as their addresses
         return data
 

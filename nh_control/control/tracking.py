@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DisturbanceEstimate:
-    """The memory of a tracker between steps: the estimated disturbance (n_rho), a change of the
+    """The memory of a tracker between steps: the estimated disturbance (nrho), a change of the
     momenta per step, and the state predicted for the next step.
     """
 
@@ -124,7 +124,7 @@ class LqrTracker:
         self.limits = input_limits(dsys, limits)
         self._bounds = tuple(self.limits.T)
         self._weights, self._excluded = (Q, R, Qf), tuple(excluded)
-        constrained = dsys.system.n_holonomic > 0
+        constrained = dsys.system.n_holonomic_constraints > 0
         self._impulses = (
             [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
         )
@@ -267,7 +267,7 @@ class LqrTracker:
     ) -> DisturbanceEstimate:
         """The disturbance estimate after the state x (nx), `d += gain local(predicted, x)_rho`."""
         if memory is None:
-            return DisturbanceEstimate(np.zeros(self.dsys.system.n_rho))
+            return DisturbanceEstimate(np.zeros(self.dsys.system.nrho))
         if memory.predicted is None:
             return memory
         innovation = self.dsys.local(self._comparable(k, memory.predicted), x)[momenta(self.dsys)]

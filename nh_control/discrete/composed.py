@@ -36,16 +36,16 @@ class ComposedEngine:
     h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`; contracted with the adjoints
     `lam_i = A_i^T lam_{i+1}` the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`. Step and
     trajectories run natively in one call; where a substep fails so, it is tried from other starts.
-    z, dz and nu are those of the first substep; `jacobians` (substeps, n_z, n_z) are the r_z of
+    z, dz and lam_z are those of the first substep; `jacobians` (substeps, nz, nz) are the r_z of
     all. A step that fails leaves x where it began.
     """
 
     def __init__(self, part: Engine, fractions: Vector):
         self._part, self._fractions = part, np.array(fractions, dtype=float)
-        self._jacobians: Shapes = {"jacobians": (len(fractions), part.n_z, part.n_z)}
+        self._jacobians: Shapes = {"jacobians": (len(fractions), part.nz, part.nz)}
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """Shapes of a workspace for the parameters p (n_p)."""
+        """Shapes of a workspace for the parameters p (n_parameters)."""
         return {**self._part.shapes_at(p), **self._jacobians}
 
     @cached_property
@@ -97,13 +97,13 @@ class ComposedEngine:
         status, substeps = self._linearized(work)
         if status != newton.CONVERGED:
             return status
-        h, lam, nu, total = work.p[-1], work.lam.copy(), work.nu.copy(), 0.0
+        h, lam, lam_z, total = work.p[-1], work.lam.copy(), work.lam_z.copy(), 0.0
         first = {name: getattr(work, name).copy() for name in ("x1", "ab", "z", "dz")}
         try:
             for i, derivative in reversed(list(enumerate(self._derivatives(work, substeps)[:-1]))):
                 work.x[:], work.p[-1] = substeps[i].x, self._fractions[i] * h
                 work.z[:], work.warm[:] = substeps[i].z, 1.0  # not to find another solution
-                work.lam[:], work.nu[:] = lam, 0.0 if i else nu
+                work.lam[:], work.lam_z[:] = lam, 0.0 if i else lam_z
                 status = self._part.hessian(work)
                 if status != newton.CONVERGED:
                     break
@@ -133,14 +133,14 @@ class ComposedEngine:
 
     def _derivatives(self, work: Workspace, substeps: Sequence[_Substep]) -> list[np.ndarray]:
         """W_0, W_1, ... up to the state after the last substep."""
-        ndx, nw = work.ab.shape
-        by_step = nw > ndx + len(work.u)
-        derivative, derivatives = np.eye(nw), []
+        ndx, n_columns = work.ab.shape
+        by_step = n_columns > ndx + len(work.u)
+        derivative, derivatives = np.eye(n_columns), []
         for fraction, substep in zip(self._fractions, substeps):
             if by_step:
                 derivative[-1, -1] = fraction
             derivatives.append(derivative)
-            derivative = np.vstack([substep.ab @ derivative, np.eye(nw)[ndx:]])
+            derivative = np.vstack([substep.ab @ derivative, np.eye(n_columns)[ndx:]])
         return [*derivatives, derivative]
 
     def _interpreted_step(self, work: Workspace) -> int:

@@ -65,14 +65,17 @@ def native_text(sizes: Mapping[str, object], shapes: Iterable[str], *files: str)
     return amalgamation(files, {"system.h": system, "definitions.h": definitions(shapes)})
 
 
-def step_shapes(nx: int, nu: int, n_p: int, n: int, ndx: int, nw: int) -> Shapes:
-    """Shapes of a step with n unknowns and nw variables, in the order of a workspace's list."""
-    step: Shapes = {"x": (nx,), "u": (nu,), "p": (n_p,), "z": (n,), "x1": (nx,), "warm": (1,)}
-    newtons: Shapes = {"sizes": (n,), "info": (3,), "r_z": (n, n), "factors": (n, n)}
-    first: Shapes = {"pivots": (n,), "dz": (n, nw), "ab": (ndx, nw), "g_z": (ndx, n)}
-    adjoints: Shapes = {"lam": (ndx,), "nu": (n,), "mu": (n,)}
-    second: Shapes = {"full": (nw + n,) * 2, "g": (n, nw), "half": (nw,) * 2}
-    return {**step, **newtons, **first, **adjoints, **second, "hessian": (nw, nw)}
+def step_shapes(nx: int, nu: int, n_parameters: int, n: int, ndx: int, n_columns: int) -> Shapes:
+    """Shapes of a step with n unknowns and n_columns columns of derivatives, in the order of a
+    workspace's list.
+    """
+    w = n_columns
+    step: Shapes = {"x": (nx,), "u": (nu,), "p": (n_parameters,), "z": (n,), "x1": (nx,)}
+    newtons: Shapes = {"warm": (1,), "sizes": (n,), "info": (3,), "r_z": (n, n)}
+    first: Shapes = {"factors": (n, n), "pivots": (n,), "dz": (n, w), "ab": (ndx, w)}
+    adjoints: Shapes = {"g_z": (ndx, n), "lam": (ndx,), "lam_z": (n,), "mu": (n,)}
+    second: Shapes = {"full": (w + n,) * 2, "g": (n, w), "half": (w,) * 2, "hessian": (w, w)}
+    return {**step, **newtons, **first, **adjoints, **second}
 
 
 class NodeFunctions(Protocol):
@@ -95,8 +98,8 @@ class Engine:
     step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of the last
     Jacobian it took, from the guess in z if `warm` is not zero, with the `sizes` of the last step
     without one; linearize: also r_z, dz = dz/d(dx, u) and ab = [A B]; hessian: also
-    lam, nu -> hessian, the second derivative of
-    `lam . local(x1, f(retract(x, dx), u + du)) + nu . z`. The `parametric` engine has the
+    lam, lam_z -> hessian, the second derivative of
+    `lam . local(x1, f(retract(x, dx), u + du)) + lam_z . z`. The `parametric` engine has the
     parameters p among the variables of both. A library that cannot be had is replaced by
     CasADi's virtual machine and NumPy.
     """
@@ -104,10 +107,12 @@ class Engine:
     def __init__(self, equations: StepEquations, narrow: Engine | None = None):
         e, self.equations, self._narrow = equations, equations, narrow
         self._parameters = narrow is not None
-        self.shapes = step_shapes(e.nx, e.nu, e.n_p, e.n_z, e.ndx, e.n_w(self._parameters))
+        self.shapes = step_shapes(
+            e.nx, e.nu, e.n_parameters, e.nz, e.ndx, e.n_columns(self._parameters)
+        )
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """Shapes of a workspace for the parameters p (n_p)."""
+        """Shapes of a workspace for the parameters p (n_parameters)."""
         return self.shapes
 
     @cached_property
@@ -164,9 +169,9 @@ class Engine:
         return None
 
     @property
-    def n_z(self) -> int:
+    def nz(self) -> int:
         """Number of unknowns."""
-        return self.equations.n_z
+        return self.equations.nz
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of the last linearization; a composition has several."""
@@ -214,8 +219,12 @@ class Engine:
         self, name: str, functions: Sequence[ca.Function], *files: str
     ) -> ctypes.CDLL | None:
         e = self.equations
-        sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_p, "N_Z": e.n_z, "N_DX": e.ndx}
-        sizes |= {"N_W": e.n_w(self._parameters), "N_DOMAIN": e.n_domain, "N_TURNS": e.n_turns}
+        sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_parameters, "N_Z": e.nz, "N_DX": e.ndx}
+        sizes |= {
+            "N_COLUMNS": e.n_columns(self._parameters),
+            "N_DOMAIN": e.n_domain,
+            "N_TURNS": e.n_turns,
+        }
         text = native_text(sizes, self.shapes, *files)
         return Native(f"{e.system.name}_{name}", functions, text).library
 
@@ -306,7 +315,7 @@ class Engine:
         if status != newton.CONVERGED:
             return status
         if len(work.z):
-            work.mu[:] = np.linalg.solve(work.r_z.T, work.g_z.T @ work.lam + work.nu)
+            work.mu[:] = np.linalg.solve(work.r_z.T, work.g_z.T @ work.lam + work.lam_z)
         return self.contract(work)
 
     def contract(self, work: Workspace) -> int:

@@ -20,9 +20,9 @@ from nh_control.numerics.rounding import rounding_sizes
 
 
 class StepEquations:
-    """Functions of the state x (nx), the input u (nu), the unknowns z (n_z), the parameters
-    p (n_p), which are those of the system and the step h, and, for derivatives, the next state
-    x1 = g(x, u, z, p).
+    """Functions of the state x (nx), the input u (nu), the unknowns z (nz), the parameters
+    p (n_parameters), which are those of the system and the step h, and, for derivatives, the next
+    state x1 = g(x, u, z, p).
 
     `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
     `residual(x, u, z, p) -> r`; `jacobian(x, u, z, p) -> r_z`;
@@ -49,13 +49,13 @@ class StepEquations:
             )
         self.system, self.method, self.name = system, method, name
         self.states = space = method.state_space(system)
-        self.nx, self.ndx, self.n_z = space.nq, space.nv, method.n_z
+        self.nx, self.ndx, self.nz = space.nq, space.nv, method.nz
         self.nu = system.nu + len(system.prescribed)
         self._gradients = GradientSymbols(system)
-        x, u, z = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu), ca.SX.sym("z", self.n_z)
+        x, u, z = ca.SX.sym("x", self.nx), ca.SX.sym("u", self.nu), ca.SX.sym("z", self.nz)
         h = ca.SX.sym("h")
         p = ca.vertcat(system.parameter_symbols, h)
-        self.n_p = p.shape[0]
+        self.n_parameters = p.shape[0]
         r, g = self._expressions(x, u, z, h)
         if r.shape != z.shape:
             raise ValueError(f"{self.name}: the residual must have shape {z.shape}, got {r.shape}")
@@ -87,7 +87,7 @@ class StepEquations:
         """start, residual, jacobian, readout and terms."""
         x, u, z, p = at = self._symbols(4)
         c = self._derivatives.first(self._stacked(*at))
-        s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.n_z), p)
+        s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.nz), p)
         r1, names = ca.densify(self._r(*at, c)), ["x", "u", "z", "p"]
         start = [s, ca.densify(r), r_z]
         return [
@@ -103,7 +103,7 @@ class StepEquations:
         """`phi_z + a_z^T L_aa phi_c` for phi = lam . y - mu . r."""
         x, u, z, p, c = self._plain
         x1, lam, mu = (
-            ca.SX.sym(n, k) for n, k in zip(("x1", "lam", "mu"), (self.nx, self.ndx, self.n_z))
+            ca.SX.sym(n, k) for n, k in zip(("x1", "lam", "mu"), (self.nx, self.ndx, self.nz))
         )
         y = self.states.local(x1, self._g(x, u, z, p, c)[0])
         phi = ca.dot(lam, y) - ca.dot(mu, self._r(x, u, z, p, c))
@@ -117,9 +117,9 @@ class StepEquations:
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
         return ca.Function("adjoint", [*at, x1, lam, mu], [gradient], names, ["gradient"])
 
-    def n_w(self, parameters: bool) -> int:
-        """Number of variables w."""
-        return self.ndx + self.nu + (self.n_p if parameters else 0)
+    def n_columns(self, parameters: bool) -> int:
+        """Number of variables of the derivatives: dx, u, and p if `parameters`."""
+        return self.ndx + self.nu + (self.n_parameters if parameters else 0)
 
     def _first(self, parameters: bool = False) -> ca.Function:
         """First derivatives, by the parameters, too, if they are wanted."""
@@ -128,9 +128,9 @@ class StepEquations:
         parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
         # chain rule: dr/do = r_o + r_c L_ab b_o, and y in the same way
         r_o, r_c, y_o, y_c, b_o = parts(*at, self._derivatives.first(b))
-        second_derivative, nw = self._derivatives.second_times(b, b_o), self.n_w(parameters)
+        second_derivative, n = self._derivatives.second_times(b, b_o), self.n_columns(parameters)
         r, y = r_o + r_c @ second_derivative, y_o + y_c @ second_derivative
-        outputs = [r[:, nw:], r[:, :nw], y[:, :nw], y[:, nw:]]
+        outputs = [r[:, n:], r[:, :n], y[:, :n], y[:, n:]]
         names = ["r_z", "r_w", "y_w", "y_z"]
         return ca.Function("first", at, outputs, ["x", "u", "z", "p", "x1"], names)
 
@@ -157,8 +157,8 @@ class StepEquations:
 
     def _symbols(self, n: int) -> list[Any]:
         """The first n of x, u, z, p, x1, lam, mu."""
-        sizes = {"x": self.nx, "u": self.nu, "z": self.n_z, "p": self.n_p}
-        sizes |= {"x1": self.nx, "lam": self.ndx, "mu": self.n_z}
+        sizes = {"x": self.nx, "u": self.nu, "z": self.nz, "p": self.n_parameters}
+        sizes |= {"x1": self.nx, "lam": self.ndx, "mu": self.nz}
         return [self._derivatives.kind.sym(name, size) for name, size in list(sizes.items())[:n]]
 
     def _stacked(self, x: Graph, u: Graph, z: Graph, p: Graph) -> Graph:
@@ -167,7 +167,7 @@ class StepEquations:
 
     def _of_system(self, p: Graph) -> Iterator[Graph]:
         """The parameters but h, one by one (CasADi takes all of a scalar for its slice [:0])."""
-        return (p[i] for i in range(self.n_p - 1))
+        return (p[i] for i in range(self.n_parameters - 1))
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         n = self.system.space.nq
@@ -181,7 +181,7 @@ class StepEquations:
         to solve its equations, an explicit one shows no other sign.
         """
         system, nq = self.system, self.system.space.nq
-        if self.n_z or not has_rotations(system.space):
+        if self.nz or not has_rotations(system.space):
             return ca.SX(0, 1)
         mass, momentum, basis, drift = system.mechanics.inertia(x1[:nq], x1[nq:])
         velocity = basis @ factorized(mass)(momentum) + drift
@@ -255,7 +255,7 @@ class StepEquations:
     def _second_parts(self, parameters: bool) -> tuple[ca.Function, ca.Function]:
         x, u, z, p, x1, c, _ = self._moved_symbols
         (r, y, a), (o, b) = self._moved, self._variables(parameters)
-        lam, mu = ca.SX.sym("lam", self.ndx), ca.SX.sym("mu", self.n_z)
+        lam, mu = ca.SX.sym("lam", self.ndx), ca.SX.sym("mu", self.nz)
         t = ca.SX.sym("t", a.shape[0])
         phi = ca.dot(lam, y) - ca.dot(mu, r)
         k, arguments = ca.gradient(phi, c), [x, u, z, p, x1, c, lam, mu]

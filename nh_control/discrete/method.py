@@ -33,7 +33,7 @@ Readout: TypeAlias = Callable[[StepSymbols], tuple[ca.SX, ca.SX]]
 
 @dataclass(frozen=True)
 class Method:
-    """An integrator: `r(q, rho, u, z, h) = 0` fixes the n_z unknowns z, then
+    """An integrator: `r(q, rho, u, z, h) = 0` fixes the nz unknowns z, then
     `(q1, rho1) = g(q, rho, u, z, h)`; Newton starts at z = 0.
 
     Unknowns are mean velocities and impulses: for a kinetic energy quadratic in v the first
@@ -50,7 +50,7 @@ class Method:
     """
 
     name: str
-    n_z: int
+    nz: int
     residual: Residual
     readout: Readout
     multipliers: range = range(0)

@@ -61,10 +61,11 @@ class Motion(threading.local):
         return out
 
     def constraint_residuals(self, before: np.ndarray, after: np.ndarray, h: float) -> np.ndarray:
-        """The function "constraint" of steps of h s, (rows, m), from states `before` to those
+        """The function "constraint" of steps of h s, (rows, n_velocity_constraints), from states
+        `before` to those
         `after` (rows, nx), contiguous ones.
         """
-        out, step = np.empty((len(before), self._system.m)), np.array([h])
+        out, step = np.empty((len(before), self._system.n_velocity_constraints)), np.array([h])
         function = ctypes.c_void_p(self._code.state.address("constraint"))
         sizes = (ctypes.c_longlong(n) for n in out.shape)
         arrays = (address(array) for array in (before, after, out))
@@ -74,17 +75,19 @@ class Motion(threading.local):
         return out
 
     def impulses(self, x: np.ndarray) -> np.ndarray:
-        """The part mu (n_holonomic) of the momentum that the velocity does not depend on."""
+        """Constraint impulses mu (n_holonomic_constraints), the part of the momentum on which the
+        velocity does not depend.
+        """
         mass, momentum, _, _ = self._inertia(x)
-        return newton.solve(mass, momentum)[self._system.n_rho :, 0]
+        return newton.solve(mass, momentum)[self._system.nrho :, 0]
 
     def with_impulses(self, x: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        """The state of the same velocity with mu (n_holonomic) in its momentum."""
+        """The state of the same velocity with mu (n_holonomic_constraints) in its momentum."""
         x1 = x.copy()
         if self._native("nh_with_impulses", address(x), address(mu), address(x1)):
             return x1
         mass, _, basis, _ = self._inertia(x)
-        n = self._system.n_rho
+        n = self._system.nrho
         change = basis[:, :n] @ mass[:n, n:] @ (mu - self.impulses(x))
         x1[self._system.space.nq :][: len(change)] += change
         return x1
@@ -95,9 +98,9 @@ class Motion(threading.local):
         inertia, s = self._code.inertia.address("inertia"), self._system
         if inertia is None or loops() is None:
             return None
-        n, nw = s.n_rho + s.n_holonomic, s.space.nw
+        n, nw = s.nrho + s.n_holonomic_constraints, s.space.nw
         self._room = np.empty(2 * n * n + n + nw * n + nw)
-        sizes = self._nx, s.space.nq, nw, s.n_rho, s.n_holonomic
+        sizes = self._nx, s.space.nq, nw, s.nrho, s.n_holonomic_constraints
         return MotionData(inertia, self._p.ctypes.data, *sizes, self._room.ctypes.data)
 
     @cached_property

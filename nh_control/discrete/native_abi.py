@@ -20,7 +20,7 @@ class MotionData(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("inertia", "p")),
-        *((name, ctypes.c_longlong) for name in ("nx", "nq", "nw", "n_rho", "n_impulses")),
+        *((name, ctypes.c_longlong) for name in ("nx", "nq", "nw", "nrho", "n_impulses")),
         ("room", ctypes.c_void_p),
     ]
 

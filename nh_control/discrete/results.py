@@ -35,7 +35,7 @@ class Conditioning:
     def of(
         cls, r_z: np.ndarray, multipliers: range, masses: np.ndarray | None = None
     ) -> Conditioning:
-        """From r_z (n_z, n_z), the places of the multipliers, and the nominal masses (n_rho), see
+        """From r_z (nz, nz), the places of the multipliers, and the nominal masses (nrho), see
         `StateMap.nominal_masses`.
         """
         m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]

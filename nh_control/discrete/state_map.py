@@ -87,7 +87,7 @@ class StateMap:
     @cached_property
     def nominal_masses(self) -> np.ndarray:
         """The masses `(X^T M X)_ii` of the momenta rho at the system's nominal configuration,
-        (n_rho): what momenta and velocities are measured by where units must not matter.
+        (nrho): what momenta and velocities are measured by where units must not matter.
         """
         q, n = self.system.nominal_configuration, self.system.space.nq
         symbol = self.system.symbols[0]
@@ -123,7 +123,7 @@ class StateMap:
 
     def _consistent_state(self, q: np.ndarray, v: np.ndarray, u: ArrayLike | None) -> np.ndarray:
         """The state of a configuration that must satisfy the holonomic constraints."""
-        if self.system.n_holonomic:
+        if self.system.n_holonomic_constraints:
             require_consistent(self.system, q)
         return self.measured_state(q, v, u)
 
@@ -172,20 +172,21 @@ class StateMap:
         return states.rotation_angles(space, self.velocity(rows), self.h)
 
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
-        """The part mu (n_holonomic) of a state's momentum `p = M v + Dh^T mu` that neither its
-        velocity nor its next step depends on, or (N, n_holonomic) of a table of states (N, nx).
+        """The part mu (n_holonomic_constraints) of a state's momentum `p = M v + Dh^T mu` that
+        neither its velocity nor its next step depends on, or (N, n_holonomic_constraints) of a
+        table of states (N, nx).
         """
         x = self._states(x)
         if x.ndim == 2:
             rows = [self.constraint_impulses(row) for row in x]
-            return np.reshape(rows, (len(x), self.system.n_holonomic))
+            return np.reshape(rows, (len(x), self.system.n_holonomic_constraints))
         return self._motion.impulses(self._moving(x))
 
     def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
-        """The state of the same configuration and velocity with mu (n_holonomic) in its
-        momentum; of a table of states (N, nx) with rows of mu (N, n_holonomic).
+        """The state of the same configuration and velocity with mu (n_holonomic_constraints) in
+        its momentum; of a table of states (N, nx) with rows of mu (N, n_holonomic_constraints).
         """
-        n, x = self.system.n_holonomic, self._states(x)
+        n, x = self.system.n_holonomic_constraints, self._states(x)
         if x.ndim == 2:
             mu = states.rows(self, "constraint impulses", mu, n)
             if mu.shape != (len(x), n):
@@ -251,13 +252,17 @@ class StateMap:
         return self._evaluate("constraint", x0, x1, [self.h])
 
     def constraint_residuals(self, before: ArrayLike, after: ArrayLike) -> np.ndarray:
-        """Residuals (N, m) of the steps before -> after (N, nx), as `constraint_residual` gives
-        them.
+        """Residuals (N, n_velocity_constraints) of the steps before -> after (N, nx), as
+        `constraint_residual` gives them.
         """
         x0, x1 = self._rows(before), self._rows(after)
-        if len(self.method.substeps) > 1 or not self.system.m:
-            rows = [self.constraint_residual(*step) for step in zip(x0, x1) if self.system.m]
-            return np.reshape(rows, (len(x0), self.system.m))
+        if len(self.method.substeps) > 1 or not self.system.n_velocity_constraints:
+            rows = [
+                self.constraint_residual(*step)
+                for step in zip(x0, x1)
+                if self.system.n_velocity_constraints
+            ]
+            return np.reshape(rows, (len(x0), self.system.n_velocity_constraints))
         return self._finite(
             "constraint", self._motion.constraint_residuals(x0, x1, self.h), (x0, x1)
         )

@@ -52,7 +52,7 @@ class StepRoutines:
         self.step, self.linearize, self.hessian = map(_address, self.kept)
 
     def unknowns(self, k: int, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """The unknowns (n_z) of step k from x under u, found from no guess; raises as
+        """The unknowns (nz) of step k from x under u, found from no guess; raises as
         `DiscreteSystem.step` does, with the number of the step.
         """
         work = self.work

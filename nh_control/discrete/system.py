@@ -77,7 +77,7 @@ class DiscreteSystem(StateMap):
         return self._run(self._engine.step, x, u).x1.copy()
 
     def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """The unknowns z (n_z) that solve the step's residual at x (nx), u (nu), of a composition
+        """The unknowns z (nz) that solve the step's residual at x (nx), u (nu), of a composition
         those of its first substep; raises as `step` does.
         """
         return self._run(self._engine.step, x, u).z.copy()
@@ -93,16 +93,17 @@ class DiscreteSystem(StateMap):
         """
         engine, arrays = self._differentiated(parameters)
         work, n, m = self._run(engine.linearize, x, u, arrays), self._ndx, self._multipliers
-        ab, dz, nw, first = work.ab.copy(), work.dz, n + self._nu, self.method.substeps[0]
+        ab, dz, first = work.ab.copy(), work.dz, self.method.substeps[0]
+        by_x, by_u = slice(n), slice(n, n + self._nu)
         by_p, multipliers_by_p = self._no_parameters
         if parameters:
             columns = self._columns(parameters)
             by_p, multipliers_by_p = ab[:, columns], dz[m][:, columns] / first
         multipliers = self._no_multipliers
         if m.stop > m.start:
-            multipliers = work.z[m] / first, dz[m, :n] / first, dz[m, n:nw] / first
+            multipliers = work.z[m] / first, dz[m, by_x] / first, dz[m, by_u] / first
         return Linearization(
-            ab[:, :n], ab[:, n:nw], by_p, work.x1.copy(), self.h, *multipliers, multipliers_by_p
+            ab[:, by_x], ab[:, by_u], by_p, work.x1.copy(), self.h, *multipliers, multipliers_by_p
         )
 
     def hessian(
@@ -115,18 +116,18 @@ class DiscreteSystem(StateMap):
     ) -> np.ndarray:
         """Second derivative of `lam . local(x1, f(retract(x, dx), u + du, p + dp))` at zero over
         (dx, du, dp), (ndx + nu + k, ndx + nu + k), for an adjoint lam (ndx) and the k parameters
-        that are named; with a multiplier_adjoint nu (m) that of the sum with `nu . multipliers`.
+        that are named; a `multiplier_adjoint` adds its product with the multipliers of constraints.
 
-        `mu = r_z^{-T} (g_z^T lam + E nu);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, E the
-        places of the multipliers in z. Raises as `linearize` does.
+        `mu = r_z^{-T} (g_z^T lam + lam_z);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, lam_z
+        the `multiplier_adjoint` at the places of the multipliers in z. Raises as `linearize` does.
         """
         engine, arrays = self._differentiated(parameters)
         work, m = arrays.work, self._multipliers
         _assign(work.lam, lam, self, "adjoint")
-        work.nu[:] = 0
+        work.lam_z[:] = 0
         if multiplier_adjoint is not None:
-            _assign(work.nu[m], multiplier_adjoint, self, "multiplier adjoint")
-            work.nu[m] /= self.method.substeps[0]
+            _assign(work.lam_z[m], multiplier_adjoint, self, "multiplier adjoint")
+            work.lam_z[m] /= self.method.substeps[0]
         full = self._run(engine.hessian, x, u, arrays).hessian
         if not parameters:
             return full.copy()

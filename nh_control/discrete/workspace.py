@@ -28,7 +28,7 @@ class Workspace:
     ab: np.ndarray
     g_z: np.ndarray
     lam: np.ndarray
-    nu: np.ndarray
+    lam_z: np.ndarray
     mu: np.ndarray
     full: np.ndarray
     g: np.ndarray

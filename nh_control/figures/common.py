@@ -101,7 +101,7 @@ def energy(result: Result) -> Figure:
     """
     loop, model = result.loop, result.experiment.model
     residuals = []
-    if result.experiment.plant.system.m:
+    if result.experiment.plant.system.n_velocity_constraints:
         residuals.append(
             (
                 "constraint residual (m)",

@@ -47,7 +47,10 @@ def energy(comparison: Comparison) -> Figure:
     """Draw the energy error relative to the largest kinetic energy, and the constraint residual,
     over time at one step; SciPy's solvers have a tolerance of 1e-6.
     """
-    constrained = comparison.motion.system.m or comparison.motion.system.n_holonomic
+    constrained = (
+        comparison.motion.system.n_velocity_constraints
+        or comparison.motion.system.n_holonomic_constraints
+    )
     rows = 2 if constrained else 1
     figure = Figure(figsize=(style.WIDTH, 2.2 + 2.4 * rows), layout="constrained")
     panels = figure.subplots(rows, 1, sharex=True, squeeze=False).ravel()

@@ -161,8 +161,8 @@ class AdaptiveIntegrator:
     def _sizes(self) -> tuple[int, int, int, int, int]:
         """Sizes of state, algebra, inputs, parameters and h."""
         field = self.problem.field
-        n_u, n_p = field.size1_in(1), field.size1_in(2)
-        return self.problem.action.nx, self.problem.action.dim, n_u, n_p, 1
+        nu, n_parameters = field.size1_in(1), field.size1_in(2)
+        return self.problem.action.nx, self.problem.action.dim, nu, n_parameters, 1
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX]:

@@ -61,7 +61,7 @@ class Request:
         span = _numbers(where, "t_span", t_span, 2)
         x, inputs = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)
         own = np.zeros(0) if problem.parameters is None else problem.parameters
-        numbers = _numbers(where, "p", own if p is None else p, problem.n_p)
+        numbers = _numbers(where, "p", own if p is None else p, problem.n_parameters)
         absolute = np.broadcast_to(atol, problem.nx) if np.ndim(atol) == 0 else np.asarray(atol)
         absolute = _numbers(where, "atol", absolute, problem.nx)
         if not (absolute > 0).all():

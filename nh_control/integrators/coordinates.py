@@ -33,7 +33,11 @@ class Coordinates:
     """
 
     def __init__(self, system: System):
-        self.system, self.n, self.m = system, system.space.nv, system.m
+        self.system, self.n, self.n_velocity_constraints = (
+            system,
+            system.space.nv,
+            system.n_velocity_constraints,
+        )
         self._q, self._w, self._c = (ca.SX.sym(name, self.n) for name in "qwc")
 
     def about(self, q: ca.SX, displacement: ca.SX) -> tuple[Coordinates, ca.SX]:
@@ -70,16 +74,16 @@ class Coordinates:
         return velocity_matrix.T @ by_v, force + second_derivative
 
     def constraint(self, q: ca.SX) -> ca.SX:
-        """A(q), (m, n)."""
+        """A(q), (n_velocity_constraints, n)."""
         return self.system.constraint_matrix(self.position(q)) @ self.velocity_matrix(q)
 
     def basis(self, q: ca.SX) -> ca.SX:
-        """X(q), (n, n_rho)."""
+        """X(q), (n, nrho)."""
         return self.rate_matrix(q) @ self.system.mechanics.admissible_basis(self.position(q))
 
     def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
-        return self.constraint(q).T @ sigma if self.m else ca.SX(self.n, 1)
+        return self.constraint(q).T @ sigma if self.n_velocity_constraints else ca.SX(self.n, 1)
 
     def node(
         self, at: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
@@ -105,14 +109,14 @@ class Coordinates:
         return self.basis(q).T @ p, _solve(s, self.slip(q, p))
 
     def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """`A w` (m) of a momentum's rates."""
+        """`A w` (n_velocity_constraints) of a momentum's rates."""
         at = self.position(q)
         v = self._velocity(at, self.rate_matrix(q).T @ p)
         return self.system.constraint_matrix(at) @ v
 
     def multipliers(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> ca.SX:
-        """lam (m) of the continuous motion `p' = dL/dq + f + A^T lam,  A w = 0` from the
-        configuration q.
+        """lam (n_velocity_constraints) of the continuous motion `p' = dL/dq + f + A^T lam,  A w =
+        0` from the configuration q.
         """
         here, start = self.about(q, ca.SX.zeros(self.n))
         w, _ = here.node(q, start, rho)
@@ -162,7 +166,7 @@ class Coordinates:
     def _reaction(self, at: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """(A, M^{-1} A^T, A M^{-1} A^T) of velocities as the space stores them."""
         a = self.system.constraint_matrix(at)
-        b = ca.solve(self._inertia(at), a.T) if self.m else a.T
+        b = ca.solve(self._inertia(at), a.T) if self.n_velocity_constraints else a.T
         return a, b, a @ b
 
     def _velocity(self, at: ca.SX, p: ca.SX) -> ca.SX:

@@ -197,7 +197,7 @@ def _step(
         return q1, outside(q1, chosen, inside(q, chosen, rho) + h * z[n:])
 
     name = label if basis == "own" else f"{label}({basis})"
-    return DiscreteSystem(system, h, Method(name, n + system.n_rho, residual, readout))
+    return DiscreteSystem(system, h, Method(name, n + system.nrho, residual, readout))
 
 
 def if_asymmetric(system: System) -> str:

@@ -37,7 +37,7 @@ def energy_collocation(
         raise ValueError(
             f"energy_collocation: needs 1 <= stages <= points, got {stages} and {points}"
         )
-    space, n, size = system.space, system.space.nv, system.space.nv + system.n_rho
+    space, n, size = system.space, system.space.nv, system.space.nv + system.nrho
     (c, b), (t, w) = gauss(stages), gauss(points)
     inner, quadrature = integrals(c, c), integrals(c, t)
     weights = [[w[k] * l(t[k]) / b_i for k in range(points)] for l, b_i in zip(lagrange(c), b)]

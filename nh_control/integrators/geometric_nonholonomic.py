@@ -45,7 +45,7 @@ def gni(
     reflection S = P^T - Q^T of (12), an involution.
     State (q, rho, sigma), sigma (m) in N s or N m s; (q, rho) needs no half kick at either end.
     With the trapezoid, a constant mass matrix and forces of (q, u) alone a step is explicit,
-    (14), and n_z = 0; otherwise the unknown is w. `explicit` asks for one of the two. The mass
+    (14), and nz = 0; otherwise the unknown is w. `explicit` asks for one of the two. The mass
     matrix is derived from the Lagrangian, and explicit steps take their forces from it, too.
     Plain coordinates, see `Coordinates`.
 
@@ -70,11 +70,11 @@ def gni(
         raise ValueError(f"gni: no explicit step, {system.name} {reason}; leave out `explicit`")
     steps = _explicit if possible and explicit is not False else _implicit
     name = {TRAPEZOID: "gni", MIDPOINT: "gni_midpoint"}.get(quadrature, f"gni{quadrature}")
-    memory = tuple(f"sigma_{i + 1}" for i in range(system.m))
+    memory = tuple(f"sigma_{i + 1}" for i in range(system.n_velocity_constraints))
     sigma = _starts(space)[start] if memory else None
-    n_z, residual, readout = steps(space, quadrature)
+    nz, residual, readout = steps(space, quadrature)
     label = name if start == "consistent" else f"{name}({start})"
-    method = Method(label, n_z, residual, readout, memory=memory, start=sigma)
+    method = Method(label, nz, residual, readout, memory=memory, start=sigma)
     return DiscreteSystem(system, h, method)
 
 
@@ -101,8 +101,8 @@ def _incoming(space: Coordinates, at: ca.SX, q: ca.SX, rho: ca.SX) -> ca.SX:
     """Momentum after the reflection at the configuration `at` with coordinates q, of
     (rho, sigma).
     """
-    n = space.system.n_rho
-    return space.node(at, q, rho[:n], rho[n:] if space.m else None)[1]
+    n = space.system.nrho
+    return space.node(at, q, rho[:n], rho[n:] if space.n_velocity_constraints else None)[1]
 
 
 def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:
@@ -162,7 +162,7 @@ def _starts(space: Coordinates) -> dict[str, _Start]:
         return h / 2 * space.multipliers(gradients, q, rho, u)
 
     def zero(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
-        return ca.SX(space.m, 1)
+        return ca.SX(space.n_velocity_constraints, 1)
 
     def paper(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         local, q0 = space.about(q, rest)

@@ -29,13 +29,13 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         raise ValueError(
             f"gonzalez_f: {system.name} {reason}; use gonzalez or nonholonomic_midpoint"
         )
-    space, n, m = system.space, system.space.nv, system.m
+    space, n, m = system.space, system.space.nv, system.n_velocity_constraints
     free = AlmostPoisson(system, lambda q: ca.SX.eye(n))
     bound = AlmostPoisson(system, system.mechanics.admissible_basis)
 
     def momentum(q: ca.SX, state: ca.SX) -> ca.SX:
-        sigma = state[system.n_rho :]
-        return bound.momentum(q, state[: system.n_rho]) + system.constraint_matrix(q).T @ sigma
+        sigma = state[system.nrho :]
+        return bound.momentum(q, state[: system.nrho]) + system.constraint_matrix(q).T @ sigma
 
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, _ = symbols
@@ -64,7 +64,11 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
 
 
 def _if_unconstrained(system: System) -> str:
-    return "" if system.m else "has no velocity constraints, without which it is gonzalez"
+    return (
+        ""
+        if system.n_velocity_constraints
+        else "has no velocity constraints, without which it is gonzalez"
+    )
 
 
 _refuses = first_of(refuses, _if_unconstrained)

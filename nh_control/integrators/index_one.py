@@ -33,7 +33,7 @@ def index_one(
     C = Dh, with the velocity of the state's own momentum [mueller2013 (3), (36), (37)].
 
     Without `baumgarte` (alpha, beta), in 1/s, nothing holds h = 0 but its second derivative, and
-    errors of h and of h' add up. Nothing is solved, n_z = 0. Raises ValueError for systems that
+    errors of h and of h' add up. Nothing is solved, nz = 0. Raises ValueError for systems that
     `if_unfit` names a reason for.
     """
     equations = _equations(system, name, baumgarte)
@@ -54,11 +54,11 @@ def projected_index_one(
     next to its own that keeps the constraints, `[M, Dh^T; Dh, 0] (v, nu) = (p, 0)`.
 
     A step violates h by O(h^5), the first of the two leaves the square of it, the second its
-    fourth power: round-off. Nothing is iterated, n_z = 0, and derivatives are those of the whole.
+    fourth power: round-off. Nothing is iterated, nz = 0, and derivatives are those of the whole.
     Raises ValueError as `index_one` does.
     """
     equations = _equations(system, name, (0.0, 0.0))
-    n = system.n_rho
+    n = system.nrho
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, u, _, h, gradients = symbols
@@ -90,7 +90,7 @@ def _moved(
 
 
 def _without_constraints(system: System) -> str:
-    return "" if system.n_holonomic else "has no holonomic constraints"
+    return "" if system.n_holonomic_constraints else "has no holonomic constraints"
 
 
 def _on_spheres(system: System) -> str:

@@ -52,7 +52,7 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
     """A Lie group method on the continuous equations in (q, rho), see `LieEquations`: poses and
     unit vectors move by their groups, so they keep their length; energy and momenta drift.
 
-    Nothing is solved, n_z = 0. Inputs are held over a step. `coordinates` are those of the groups,
+    Nothing is solved, nz = 0. Inputs are held over a step. `coordinates` are those of the groups,
     "exp", or for Munthe-Kaas methods with dtau^{-1} "cay" or "second", too. Raises ValueError for
     systems that `refuses` names a reason for, and for coordinates that cost the method its order.
     """

@@ -47,7 +47,7 @@ class LieProblem:
         return int(self.field.size1_in(1))
 
     @property
-    def n_p(self) -> int:
+    def n_parameters(self) -> int:
         """Number of parameters."""
         return int(self.field.size1_in(2))
 
@@ -69,11 +69,11 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
     held, p = ca.SX(0, 1), ca.SX(0, 1)
     if isinstance(field, ca.Function):
         _check(name, action, field)
-        n_u, p = field.size1_in(1), ca.SX.sym("p", field.size1_in(2))
+        nu, p = field.size1_in(1), ca.SX.sym("p", field.size1_in(2))
         if callable(u):
-            f = field(x, _vector(u(t, x), n_u, f"{name}: u(t, x)"), p)
+            f = field(x, _vector(u(t, x), nu, f"{name}: u(t, x)"), p)
         else:
-            held = ca.SX.sym("u", n_u)
+            held = ca.SX.sym("u", nu)
             f = field(x, held, p)
     elif callable(u):
         raise ValueError(f"{name}: f(t, x) has no inputs, but u(t, x) is given; write it into f")

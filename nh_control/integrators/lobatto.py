@@ -25,7 +25,7 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     `P_i = lift(q0, rho) + h sum_j B_ij (dL/dq + f)_j + sum_j T_ij A(Q_j)^T K_j = dL/dv(Q_i, V_i)`
     (IIIB for forces, T for reactions),  `sum_j a_ij A(Q_j) V_j = 0` for i = 2 ... s,
     `A M^{-1} p1 = 0` at q1 with `p1 = lift + h sum_j b_j (dL/dq + f)_j + sum_j b_j A_j^T K_j`,
-    `rho1 = X(q1)^T p1`. Unknowns V_i (n) and impulses K_i (m), n_z = s (n + m); state (q, rho).
+    `rho1 = X(q1)^T p1`. Unknowns V_i (n) and impulses K_i (m), nz = s (n + m); state (q, rho).
 
     Which coefficients act on which term is assumed, celledoni2016 does not say it: velocities by
     IIIA, forces by IIIB, T = `reactions`, IIIB by default, and the s - 1 mean constraints with the
@@ -41,14 +41,14 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
         raise ValueError(f"spark: unknown reactions {reactions!r}, choose one of {REACTIONS}")
     space, table = coordinates(system, "spark"), lobatto_tables(s)
     a, b, forces, split = table["A"], table["b"], table["B"], table[reactions]
-    n_v, n_z = s * space.n, s * (space.n + space.m)
+    n_velocities, nz = s * space.n, s * (space.n + space.n_velocity_constraints)
 
     def step(symbols: StepSymbols) -> tuple[Coordinates, Stages, ca.SX]:
         q, rho, u, z, h, gradients = symbols
-        v = parts(z[:n_v], s)
+        v = parts(z[:n_velocities], s)
         local, q0 = space.about(q, h * weighted(b, v))
         p0 = local.node(q, q0, rho)[1]
-        at = stages(local, a, gradients, q0, p0, u, v, z[n_v:], h)
+        at = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:], h)
         return local, at, at.momentum(h, b, b)
 
     def residual(symbols: StepSymbols) -> ca.SX:
@@ -64,7 +64,7 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
         return local.position(at.q[-1]), local.basis(at.q[-1]).T @ p1
 
     name = f"spark_{s}" if reactions == "B" else f"spark_{s}({reactions})"
-    return DiscreteSystem(system, h, Method(name, n_z, residual, readout))
+    return DiscreteSystem(system, h, Method(name, nz, residual, readout))
 
 
 def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> DiscreteSystem:
@@ -75,7 +75,7 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     `lift(q0, rho) + h sum_j B_ij W_j = dL/dv(Q_i, V_i)` (IIIB),
     `A(Q_i) M^{-1} (lift + h sum_j a_ij W_j) = 0` for i = 2 ... s,
     `p1 = lift + h sum_j b_j W_j,  rho1 = X(q1)^T p1`. Unknowns V_i (n) and the impulses h lam_i
-    (m) of i = 2 ... s, n_z = s n + (s - 1) m.
+    (m) of i = 2 ... s, nz = s n + (s - 1) m.
 
     lam_1 is the continuous motion's multiplier at (q0, rho, u): the state is (q, rho), and inputs
     may jump, but a step is not reversible. With `carried` it is the last step's lam_s, as in the
@@ -87,16 +87,20 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     _check("nprk", s)
     space, table = coordinates(system, "nprk"), lobatto_tables(s)
     a, b, hat = table["A"], table["b"], table["B"]
-    n, n_v = system.n_rho, s * space.n
-    memory = tuple(f"lam_{i + 1}" for i in range(space.m)) if carried else ()
+    n, n_velocities = system.nrho, s * space.n
+    memory = tuple(f"lam_{i + 1}" for i in range(space.n_velocity_constraints)) if carried else ()
 
     def step(symbols: StepSymbols) -> tuple[Coordinates, Stages]:
         q, rho, u, z, h, gradients = symbols
-        v = parts(z[:n_v], s)
+        v = parts(z[:n_velocities], s)
         local, q0 = space.about(q, h * weighted(b, v))
         p0 = local.node(q, q0, rho[:n])[1]
         first = rho[n:] if carried else space.multipliers(gradients, q, rho[:n], u)
-        impulses = ca.vertcat(h * first, z[n_v:]) if space.m else ca.SX(0, 1)
+        impulses = (
+            ca.vertcat(h * first, z[n_velocities:])
+            if space.n_velocity_constraints
+            else ca.SX(0, 1)
+        )
         return local, stages(local, a, gradients, q0, p0, u, v, impulses, h)
 
     def residual(symbols: StepSymbols) -> ca.SX:
@@ -110,16 +114,16 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
         z, h = symbols.z, symbols.h
         local, at = step(symbols)
         rho1 = local.basis(at.q[-1]).T @ at.momentum(h, b, b)
-        lam1 = z[n_z - len(memory) :] / h if memory else ca.SX(0, 1)
+        lam1 = z[nz - len(memory) :] / h if memory else ca.SX(0, 1)
         return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
 
     def start(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         return space.multipliers(system.mechanics.gradients, q, rho, u)
 
-    n_z = n_v + (s - 1) * space.m
+    nz = n_velocities + (s - 1) * space.n_velocity_constraints
     method = Method(
         f"nprk_{s}(carried)" if carried else f"nprk_{s}",
-        n_z,
+        nz,
         residual,
         readout,
         memory=memory,

@@ -24,7 +24,7 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     `p + h sum_j a_ij (dL/dq + f)_j + sum_j a_ij A(Q_j)^T K_j = dL/dv(Q_i, V_i),  A(Q_i) V_i = 0`,
     `p1 = p + h sum_j b_j (dL/dq + f)_j + sum_j b_j A(Q_j)^T K_j + (-1)^s A(q1)^T mu`,
     `A M^{-1} p1 = 0` at q1, `rho1 = X(q1)^T p1`. Unknowns V_i (n), impulses K_i (m) and mu (m),
-    n_z = s (n + m) + m. The sign (-1)^s is that of the method's stability function at infinity:
+    nz = s (n + m) + m. The sign (-1)^s is that of the method's stability function at infinity:
     with another one the equations are singular for odd s. Without constraints it is, on
     R^n, the variational Gauss method. Projections of this kind: [Hairer,
     Lubich and Wanner, Geometric Numerical Integration, V.4.1]; orders measured. The mass matrix
@@ -34,17 +34,17 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     if s not in STAGES:
         raise ValueError(f"nonholonomic_gauss: s must be one of {STAGES} stages, got {s}")
     space, (b, a) = coordinates(system, "nonholonomic_gauss"), gauss_tables(s)
-    n_v, m = s * space.n, space.m
-    n_k = n_v + s * m
+    n_velocities, m = s * space.n, space.n_velocity_constraints
+    n_stages = n_velocities + s * m
 
     def step(symbols: StepSymbols) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
         q, rho, u, z, h, gradients = symbols
-        v = parts(z[:n_v], s)
+        v = parts(z[:n_velocities], s)
         displacement = h * weighted(b, v)
         local, q0 = space.about(q, displacement)
-        p0 = local.node(q, q0, rho, z[n_k:] if m else None)[1]
-        at = stages(local, a, gradients, q0, p0, u, v, z[n_v:n_k], h)
-        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_k:])
+        p0 = local.node(q, q0, rho, z[n_stages:] if m else None)[1]
+        at = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:n_stages], h)
+        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_stages:])
         return local, at, q0 + displacement, p1
 
     def residual(symbols: StepSymbols) -> ca.SX:
@@ -58,7 +58,7 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
         local, _, q1, p1 = step(symbols)
         return local.position(q1), local.basis(q1).T @ p1
 
-    method = Method(f"nonholonomic_gauss_{s}", n_k + m, residual, readout)
+    method = Method(f"nonholonomic_gauss_{s}", n_stages + m, residual, readout)
     return DiscreteSystem(system, h, method)
 
 

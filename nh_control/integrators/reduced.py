@@ -92,7 +92,7 @@ def rdp(
 
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
     return DiscreteSystem(
-        system, h, Method(name, system.n_rho, residual, readout), step_space=space, alpha=alpha
+        system, h, Method(name, system.nrho, residual, readout), step_space=space, alpha=alpha
     )
 
 

@@ -92,13 +92,13 @@ def first_of(*reasons: Refusal) -> Refusal:
 
 def if_constrained(system: System) -> str:
     """Refuses velocity constraints."""
-    return "has velocity constraints" if system.m else ""
+    return "has velocity constraints" if system.n_velocity_constraints else ""
 
 
 def if_combined(system: System) -> str:
     """Refuses all but A(q) v = 0 on spaces without spheres."""
     kinds = {
-        "holonomic constraints": system.n_holonomic > 0,
+        "holonomic constraints": system.n_holonomic_constraints > 0,
         "prescribed coordinates": bool(system.prescribed),
         "a velocity drift": system.velocity_drift is not None,
         "spheres": system.space.nw != system.space.nv,

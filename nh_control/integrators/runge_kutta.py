@@ -30,7 +30,7 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
 
     `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) = lift(q, rho)`: multipliers
     are eliminated, constraints hold at every stage, energy and momenta drift. Nothing is solved,
-    n_z = 0; forces and the mass matrix are derived from the Lagrangian. Coordinates as in
+    nz = 0; forces and the mass matrix are derived from the Lagrangian. Coordinates as in
     `coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
     """
     if rule not in EXPLICIT:
@@ -54,7 +54,7 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
     `explicit_runge_kutta`.
 
     Without constraints and with a constant mass matrix it is `midpoint`; with constraints it
-    keeps no discrete Lagrange-d'Alembert principle. n_z is the size of (q, rho).
+    keeps no discrete Lagrange-d'Alembert principle. nz is the size of (q, rho).
     Coordinates as in `coordinates`. Raises ValueError for systems that `if_unfit` refuses.
     """
     space = coordinates(system, "implicit_midpoint")
@@ -71,8 +71,8 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
         local, q0 = space.about(q, h * z[:n])
         return local.position(q0 + h * z[:n]), rho + h * z[n:]
 
-    n_z = n + system.n_rho
-    return DiscreteSystem(system, h, Method("implicit_midpoint", n_z, residual, readout))
+    nz = n + system.nrho
+    return DiscreteSystem(system, h, Method("implicit_midpoint", nz, residual, readout))
 
 
 def _moved(

@@ -22,24 +22,24 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
     stays at rest.
 
     For constant mass matrices this is the printed form, v- is known, and only the m impulses K are
-    coupled to anything: n_z = n + m. For M(q) the printed form is not symmetric; this one freezes
-    M at the middle for both halves (n_z = 2n + m), and is. The I-DLA of the same paper is
+    coupled to anything: nz = n + m. For M(q) the printed form is not symmetric; this one freezes
+    M at the middle for both halves (nz = 2n + m), and is. The I-DLA of the same paper is
     `nonholonomic_midpoint`. The mass matrix is derived from the Lagrangian. Coordinates as in
     `coordinates`. Raises ValueError for systems that `if_unfit` refuses.
     """
     space = coordinates(system, "si_dla")
-    n, m = space.n, space.m
+    n, m = space.n, space.n_velocity_constraints
     known = space.constant_mass
-    n_v = n if known else 2 * n
+    n_velocities = n if known else 2 * n
 
     def ends(symbols: StepSymbols) -> tuple[Coordinates, ca.SX, ca.SX, ca.SX, ca.SX]:
         q, rho, u, z, h, gradients = symbols
-        after, before = z[:n], space.node(q, q, rho)[0] if known else z[n:n_v]
+        after, before = z[:n], space.node(q, q, rho)[0] if known else z[n:n_velocities]
         local, q0 = space.about(q, h / 2 * (before + after))
         middle = q0 + h / 2 * before
         p0, force0 = local.derivatives(gradients, middle, before, u)
         p1, force1 = local.derivatives(gradients, middle, after, u)
-        kick = h / 2 * (force0 + force1) + local.reaction(middle, z[n_v:])
+        kick = h / 2 * (force0 + force1) + local.reaction(middle, z[n_velocities:])
         lifted = ca.SX(0, 1) if known else p0 - local.node(q, q0, rho)[1]
         return local, middle + h / 2 * after, p1, p1 - p0 - kick, lifted
 
@@ -51,7 +51,7 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
         local, q1, p1, *_ = ends(symbols)
         return local.position(q1), local.basis(q1).T @ p1
 
-    return DiscreteSystem(system, h, Method("si_dla", n_v + m, residual, readout))
+    return DiscreteSystem(system, h, Method("si_dla", n_velocities + m, residual, readout))
 
 
 INTEGRATORS = (

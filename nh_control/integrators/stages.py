@@ -83,7 +83,7 @@ def stages(
     """Stages from the coordinates q (n) of the velocities V_i (n) and of the constraints' impulses
     K_i, (s m) one below the other.
     """
-    s, m, v = len(a), space.m, list(velocities)
+    s, m, v = len(a), space.n_velocity_constraints, list(velocities)
     at = [q + h * weighted(row, v) for row in a]
     derivatives = [space.derivatives(gradients, q_i, v_i, u) for q_i, v_i in zip(at, v)]
     reactions = [space.reaction(at[i], impulses[m * i : m * (i + 1)]) for i in range(s)]

@@ -60,7 +60,11 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     def start(q: ca.SX, rho: ca.SX, z: ca.SX) -> ca.SX:
         """Momentum after the constraints' impulse."""
         p0 = system.mechanics.reduce(q, rho)
-        return p0 - system.mechanics.holonomic_impulse(q, z[moving:]) if system.n_holonomic else p0
+        return (
+            p0 - system.mechanics.holonomic_impulse(q, z[moving:])
+            if system.n_holonomic_constraints
+            else p0
+        )
 
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, gradients = symbols
@@ -75,8 +79,8 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
         p1 = step.end_momentum(p0, k, m)[:moving]
         return step.end, system.mechanics.store(step.end, p1, system.prescribed_part(step.w) / h)
 
-    n_z = moving + system.n_holonomic
-    method = Method(NAMES[theta], n_z, residual, readout, range(moving, n_z))
+    nz = moving + system.n_holonomic_constraints
+    method = Method(NAMES[theta], nz, residual, readout, range(moving, nz))
     return DiscreteSystem(system, h, method)
 
 

@@ -29,10 +29,10 @@ def midpoint(system: System | Multibody, h: float, forcing: str = "symmetric") -
     `nonholonomic_midpoint`.
     """
     system = system.system if isinstance(system, Multibody) else system
-    if system.m:
+    if system.n_velocity_constraints:
         raise ValueError(
-            f"midpoint: {system.name} has {system.m} velocity constraints; use "
-            f"nonholonomic_midpoint"
+            f"midpoint: {system.name} has {system.n_velocity_constraints} velocity constraints; "
+            "use nonholonomic_midpoint"
         )
     return _lagrange_dalembert(system, h, forcing, "midpoint")
 
@@ -56,7 +56,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
     left, space, mechanics = FORCINGS[forcing], system.space, system.mechanics
     moving = space.nv - len(system.prescribed)
-    n_z = moving + system.n_holonomic
+    nz = moving + system.n_holonomic_constraints
 
     def segment(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
         target = system.prescribed_part(u) - system.prescribed_part(q)
@@ -71,7 +71,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         force = space.frame(q).T @ kick(step, u, h)
         impulse = left * force - discrete_momenta(gradients, h, step)[0]
         balance = mechanics.reduce(q, rho) + mechanics.admissible_tangents(q).T @ impulse
-        if system.n_holonomic:
+        if system.n_holonomic_constraints:
             balance -= mechanics.holonomic_impulse(q, z[moving:])
         rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
         return ca.vertcat(balance, rolling, system.holonomic(step.q1))
@@ -86,8 +86,8 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         return q1, mechanics.store(q1, components, system.prescribed_part(step.w) / h)
 
     label = name if forcing == "symmetric" else f"{name}_{forcing}"
-    places = range(moving, n_z)
-    method = Method(label, n_z, residual, readout, places)
+    places = range(moving, nz)
+    method = Method(label, nz, residual, readout, places)
     # a Multibody takes the linear-time kernel of trees, everything else generated code
     is_tree = isinstance(system, MultibodySystem)
     kernel = partial(tree_engine, force_at_start=left) if is_tree else None

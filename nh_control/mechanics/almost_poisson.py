@@ -47,12 +47,12 @@ class AlmostPoisson:
         return ca.substitute(wanted, ca.vertcat(*symbols), ca.vertcat(q, rho))
 
     def gradient(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(dH/dq, dH/drho), (nv) and (n_rho)."""
+        """(dH/dq, dH/drho), (nv) and (nrho)."""
         both, n = self._at(q, rho, "gradient_q", "y"), self.system.space.nv
         return both[:n], both[n:]
 
     def bracket(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """K(q, rho), (n_rho, n_rho)."""
+        """K(q, rho), (nrho, nrho)."""
         n = rho.shape[0]
         return ca.reshape(self._at(q, rho, "bracket"), n, n)
 
@@ -87,8 +87,8 @@ class AlmostPoisson:
         `M v + A^T lam = p,  A v = 0` with any p that has `X^T p = rho`, here one of independent
         momenta. Expressions grow as n^2, not n^3.
         """
-        m, n_rho = self.system.m, self.system.n_rho
-        if not 0 < 2 * m < n_rho == x.shape[1]:
+        n_constraints, nrho = self.system.n_velocity_constraints, self.system.nrho
+        if not 0 < 2 * n_constraints < nrho == x.shape[1]:
             return ca.solve(x.T @ mass @ x, rho)
         places = self.system.mechanics.elimination.independent
         own = ca.sparsify(ca.simplify(x[places, :]))
@@ -100,7 +100,7 @@ class AlmostPoisson:
         return ca.solve(own, v[places])
 
     def _basis_derivatives(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """W, (nv, n_rho)."""
+        """W, (nv, nrho)."""
         space, frozen = self.system.space, ca.SX.sym("p", self.system.space.nw)
         if self._spacing is None:
             derivatives = trivialized_jacobian(space, q, lambda q: self.basis(q).T @ frozen).T
@@ -132,7 +132,7 @@ class LocalStructure:
         return self.structure.energy(*self._place(zeta))
 
     def gradient(self, zeta: ca.SX) -> ca.SX:
-        """dH/dzeta, (nv + n_rho)."""
+        """dH/dzeta, (nv + nrho)."""
         gradient_q, y = self.structure.gradient(*self._place(zeta))
         return ca.vertcat(self.chart.covector(zeta[: self._n], gradient_q), y)
 

@@ -72,13 +72,16 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
             f"depends on v"
         )
     _expect(
-        system, "velocity_constraint", system.constraint_matrix(q), (system.m, system.space.nw)
+        system,
+        "velocity_constraint",
+        system.constraint_matrix(q),
+        (system.n_velocity_constraints, system.space.nw),
     )
-    _expect(system, "velocity_drift", system.drift(q), (system.m, 1))
+    _expect(system, "velocity_drift", system.drift(q), (system.n_velocity_constraints, 1))
     _require_independence(system, q)
     _require_freedom(system)
     x = mechanics.admissible_basis(q)
-    _expect(system, "distribution", x, (system.space.nw, system.n_rho))
+    _expect(system, "distribution", x, (system.space.nw, system.nrho))
     _require_solution(system, q, x)
     _require_positive(system, x.T @ mass @ x)
 
@@ -147,15 +150,15 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
 def _require_freedom(system: LagrangianSystem) -> None:
     """Constraints must leave a velocity."""
     free = system.space.nv - len(system.prescribed)
-    if system.m >= free:
+    if system.n_velocity_constraints >= free:
         raise ValueError(
-            f"{system.name}: the {system.m} rows of velocity_constraint leave none of the {free} "
-            "velocities that are not prescribed free to move; drop some"
+            f"{system.name}: the {system.n_velocity_constraints} rows of velocity_constraint "
+            f"leave none of the {free} velocities that are not prescribed free to move; drop some"
         )
-    if system.n_holonomic > system.n_rho:
+    if system.n_holonomic_constraints > system.nrho:
         raise ValueError(
-            f"{system.name}: holonomic_constraint has {system.n_holonomic} equations for "
-            f"{system.n_rho} admissible velocities, so that some depend on others; drop these"
+            f"{system.name}: holonomic_constraint has {system.n_holonomic_constraints} equations "
+            f"for {system.nrho} admissible velocities, so that some depend on others; drop these"
         )
 
 
@@ -221,7 +224,7 @@ def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
     domain.
     """
     at = system.nominal_configuration
-    if not system.m or not (system.value(system.domain_at(q), at) > 0).all():
+    if not system.n_velocity_constraints or not (system.value(system.domain_at(q), at) > 0).all():
         return
     a = system.value(system.constraint_matrix(q) @ system.space.frame(q), at)
     if not np.isfinite(a).all():
@@ -231,10 +234,10 @@ def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
         )
     if dependent := dependent_rows(a):
         raise ValueError(
-            f"{system.name}: of the {system.m} rows of velocity_constraint, counted from 0, "
-            f"{dependent} depend on those before them at q = {at.tolist()}: {a.tolist()}; drop "
-            "dependent rows, write them so that they stay independent there, or give another "
-            "configuration, `nominal`, where they are"
+            f"{system.name}: of the {system.n_velocity_constraints} rows of velocity_constraint, "
+            f"counted from 0, {dependent} depend on those before them at q = {at.tolist()}: "
+            f"{a.tolist()}; drop dependent rows, write them so that they stay independent there, "
+            "or give another configuration, `nominal`, where they are"
         )
 
 

@@ -116,7 +116,7 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
     x, h = ca.Function("state", [q_, v_], [at, fixed.holonomic(q_)])(q, v)
     values = inertia(fixed)(x, [])
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
-    h, n = np.asarray(h)[:, 0], system.n_rho
+    h, n = np.asarray(h)[:, 0], system.nrho
     require_consistent(system, q)
     condition = _condition(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
     if not condition <= SINGULAR:
@@ -165,7 +165,7 @@ def _lengths(system: System, q: np.ndarray, h: np.ndarray) -> tuple[float, float
     """Lengths in the metric of M of the least motion from q that keeps h to first order,
     `h^T (Dh M^{-1} Dh^T)^{-1} h` squared, and of the motion from the origin to q.
     """
-    fixed, n = system.numeric, system.n_rho
+    fixed, n = system.numeric, system.nrho
     rest = np.zeros(system.mechanics.state_space.nq - len(q))
     matrix, _, basis, _ = map(np.asarray, inertia(fixed)(np.concatenate([q, rest]), []))
     toward, mass = matrix[n:, :n], matrix[:n, :n]
@@ -206,7 +206,7 @@ def _minimum(
         raise ValueError(f"{system.name}: cannot keep {unknown}, choose of {list(names)}")
     free = [i for i, name in enumerate(names) if name not in fixed]
     base, e = ca.SX.sym("base", len(q)), ca.SX.sym("e", len(free))
-    mu = ca.SX.sym("mu", system.n_holonomic)
+    mu = ca.SX.sym("mu", system.n_holonomic_constraints)
     d, sizes = ca.SX(system.space.nv, 1), _sizes(system, scale)[free]
     d[free] = sizes * e
     moved = system.space.retract(base, d)

@@ -48,7 +48,7 @@ class ContinuousSystem:
         )
         rolling = system.constraint_matrix(moved) @ space.frame(moved)
         constraint = ca.vertcat(rolling, system.mechanics.holonomic_jacobian(moved))
-        drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic, 1))
+        drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic_constraints, 1))
         outputs = {
             "mass": ca.jacobian(momentum, y),
             "gradient_q": gradient_q,
@@ -83,8 +83,9 @@ class ContinuousSystem:
         return (t["frame"] @ _rates(t)[: self.system.space.nv] + t["frame_rate"])[:, 0]
 
     def multipliers(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """Multipliers lam (m + n_holonomic) of the constraints in the same equations: `C^T lam`
-        are the generalized forces that the constraints exert. Raises as `acceleration` does.
+        """Multipliers lam (n_velocity_constraints + n_holonomic_constraints) of the constraints in
+        the same equations: `C^T lam` are the generalized forces that the constraints exert. Raises
+        as `acceleration` does.
         """
         return _rates(self._evaluate(q, v, u))[self.system.space.nv :, 0]
 

@@ -53,7 +53,7 @@ elimination of the dependent velocities; the last columns of the Householder QR 
 
 
 def change_of_basis(basis: ca.SX, other: ca.SX) -> ca.SX:
-    """C (n_rho, n_rho) with `other = basis C`, two bases (nw, n_rho) of one distribution; the
+    """C (nrho, nrho) with `other = basis C`, two bases (nw, nrho) of one distribution; the
     components of a momentum follow by `other^T p = C^T basis^T p`.
     """
     return ca.solve(basis.T @ basis, basis.T @ other)

@@ -34,7 +34,7 @@ class Elimination:
         nominal configuration by pivoting. Raises ValueError where the constraints fix fewer.
         """
         system, space = self._system, self._space
-        if not system.m:
+        if not system.n_velocity_constraints:
             return ()
         if system.dependent is not None:
             return system.dependent
@@ -43,13 +43,14 @@ class Elimination:
         matrix = system.value(self._matrix(system.symbols[0])[:, choice], at)
         if not np.isfinite(matrix).all() or dependent_rows(matrix):
             raise ValueError(
-                f"{system.name}: the {system.m} velocity constraints do not fix {system.m} of "
+                f"{system.name}: the {system.n_velocity_constraints} velocity constraints do not "
+                f"fix {system.n_velocity_constraints} of "
                 f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
                 f"{at.tolist()}: drop dependent ones, choose others by `dependent`, or give "
                 "another configuration, `nominal`, where they do"
             )
         _, _, pivots = qr(matrix, pivoting=True)
-        return tuple(sorted(choice[int(i)] for i in pivots[: system.m]))
+        return tuple(sorted(choice[int(i)] for i in pivots[: system.n_velocity_constraints]))
 
     @cached_property
     def independent(self) -> list[int]:
@@ -62,7 +63,7 @@ class Elimination:
         return tuple(self._flat[i] for i in self.dependent)
 
     def tangents(self, q: ca.SX) -> ca.SX:
-        """A basis Y of the virtual velocities in local coordinates, `A frame Y = 0`, (nv, n_rho):
+        """A basis Y of the virtual velocities in local coordinates, `A frame Y = 0`, (nv, nrho):
         one for every independent velocity.
         """
         y = ca.SX(self._space.nv, len(self.independent))
@@ -85,7 +86,7 @@ class Elimination:
         return ca.densify(c)
 
     def stored_frame(self, q: ca.SX) -> ca.SX:
-        """Stored momenta of unit components, (stored, n_rho + prescribed)."""
+        """Stored momenta of unit components, (stored, nrho + prescribed)."""
         rows = [i for i in range(self._space.nw) if i not in self.dropped]
         columns = [i for i in range(self._space.nv) if i not in self.dependent]
         return self._space.frame(q)[rows, columns]

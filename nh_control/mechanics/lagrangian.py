@@ -162,7 +162,7 @@ def inertia(system: System) -> ca.Function:
     """`inertia(x, p) -> M, b, X, c` of `Mechanics.inertia` at parameters p, with a mass matrix
     `M = X^T L_vv X` that is evaluated like the other second derivatives.
     """
-    nq, nw, n = system.space.nq, system.space.nw, system.n_rho
+    nq, nw, n = system.space.nq, system.space.nw, system.nrho
     derivatives, p_ = LagrangianDerivatives(system, nq + nw), system.parameter_symbols
     x_, mass_ = ca.SX.sym("x", system.mechanics.state_space.nq), ca.SX.sym("mass", n, n)
     q, rest = x_[:nq], ca.SX.zeros(nw)

@@ -78,19 +78,19 @@ class LagrangianSystem:
         return nominal_configuration(self.name, self.space, self.nominal)
 
     @cached_property
-    def m(self) -> int:
+    def n_velocity_constraints(self) -> int:
         """Number of velocity constraints."""
         if self.velocity_constraint is None:
             return 0
         return self._call(self.velocity_constraint, self.symbols[0]).shape[0]
 
     @property
-    def n_rho(self) -> int:
+    def nrho(self) -> int:
         """Number of quasi-momenta, nv less constraints and prescribed coordinates."""
-        return self.space.nv - self.m - len(self.prescribed)
+        return self.space.nv - self.n_velocity_constraints - len(self.prescribed)
 
     @cached_property
-    def n_holonomic(self) -> int:
+    def n_holonomic_constraints(self) -> int:
         """Number of holonomic constraints."""
         return self.holonomic(self.symbols[0]).shape[0]
 
@@ -105,25 +105,25 @@ class LagrangianSystem:
         return ca.vertcat(self._call(self.force, q, v, u))
 
     def constraint_matrix(self, q: ca.SX) -> ca.SX:
-        """A(q), (m, nw)."""
+        """A(q), (n_velocity_constraints, nw)."""
         if self.velocity_constraint is None:
             return ca.SX(0, self.space.nw)
         return ca.densify(self._call(self.velocity_constraint, q))
 
     def drift(self, q: ca.SX) -> ca.SX:
-        """b(q), (m)."""
+        """b(q), (n_velocity_constraints)."""
         if self.velocity_drift is None:
-            return ca.SX(self.m, 1)
+            return ca.SX(self.n_velocity_constraints, 1)
         return ca.densify(ca.vertcat(self._call(self.velocity_drift, q)))
 
     def holonomic(self, q: ca.SX) -> ca.SX:
-        """h(q), (n_holonomic)."""
+        """h(q), (n_holonomic_constraints)."""
         if self.holonomic_constraint is None:
             return ca.SX(0, 1)
         return ca.vertcat(self._call(self.holonomic_constraint, q))
 
     def declared_basis(self, q: ca.SX) -> ca.SX:
-        """X(q), (nw, n_rho), of a declared distribution; raises ValueError where there is none."""
+        """X(q), (nw, nrho), of a declared distribution; raises ValueError where there is none."""
         if self.distribution is None:
             raise ValueError(f"{self.name} declares no distribution(q)")
         return ca.densify(self._call(self.distribution, q))

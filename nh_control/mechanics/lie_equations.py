@@ -67,7 +67,7 @@ def state_action(system: System, coordinates: str = "exp") -> ProductAction:
     """The action on a system's states (q, rho)."""
     space, out = system.space, system.mechanics.elimination
     names = system.mechanics.state_space.names[space.nq :]
-    if not system.m or out.on_spheres:
+    if not system.n_velocity_constraints or out.on_spheres:
         return phase_action(space, names, coordinates, out.dropped)
     actions: list[HomogeneousSpace] = []
     places: list[range] = []
@@ -104,14 +104,14 @@ class _Field:
         self._basis, self._particular, self._kept = _stored_basis(system, q)
         mass, momentum, x, c = system.mechanics.inertia(q, rho)
         self._solve = factorized(mass)
-        n = system.n_rho
+        n = system.nrho
         if baumgarte is None:
             y = self._solve(momentum)
         else:
             own = factorized(mass[:n, :n])(momentum[:n])
-            y = ca.vertcat(own, ca.SX(system.n_holonomic, 1))
-        self._x, self._v = x[:, : system.n_rho], x @ y + c
-        self._s = self._v[self._kept] if self._kept else y[: system.n_rho]
+            y = ca.vertcat(own, ca.SX(system.n_holonomic_constraints, 1))
+        self._x, self._v = x[:, : system.nrho], x @ y + c
+        self._s = self._v[self._kept] if self._kept else y[: system.nrho]
         self._gradient_q, self._p = system.mechanics.gradients(q, self._v)
         self._force = system.generalized_force(q, self._v, u)
         self._q_rate = self._moving(self._v)
@@ -122,7 +122,7 @@ class _Field:
     def algebra(self) -> ca.SX:
         """f, factor by factor as `state_action` lists them."""
         gradient_q = self._gradient_q
-        if self._system.n_holonomic:
+        if self._system.n_holonomic_constraints:
             h = self._system.holonomic(self._q)
             gradient_q += ca.jtimes(h, self._q, self._multipliers(), True)
         rate = self._rate(gradient_q)
@@ -152,7 +152,7 @@ class _Field:
         return self._basis.T @ (ca.vertcat(*pulled) + self._force) + self._basis_rate
 
     def _multipliers(self) -> ca.SX:
-        """lam (n_holonomic) for which the rate of `Dh v` is zero, or Baumgarte's, with
+        """lam (n_holonomic_constraints) for which the rate of `Dh v` is zero, or Baumgarte's, with
         `v' = X y' + w`, `M y' - (Dh X)^T lam = X^T (...),  Dh X y' = -g`.
         """
         system, q = self._system, self._q
@@ -170,10 +170,10 @@ class _Field:
             alpha, beta = self._baumgarte
             g += 2 * alpha * ca.substitute(sliding, v, self._v) + beta**2 * system.holonomic(q)
         frame = (
-            system.mechanics.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.n_rho)
+            system.mechanics.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.nrho)
         )
         force = frame.T @ (self._rate(self._gradient_q) - self._basis_rate) - self._x.T @ p_rate
-        return -self._solve(ca.vertcat(force, -g))[system.n_rho :]
+        return -self._solve(ca.vertcat(force, -g))[system.nrho :]
 
     def _normal(self) -> ca.SX:
         """The part of s' that keeps the velocities of unit vectors tangent: -|v|^2 q."""
@@ -204,7 +204,7 @@ def _stored_basis(system: System, q: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
     """
     n, out = system.space.nw, system.mechanics.elimination
     kept = [i for i in range(n) if i not in out.dropped]
-    if not system.m:
+    if not system.n_velocity_constraints:
         return ca.SX.eye(n), ca.SX(n, 1), kept
     c = system.space.frame(q) @ out.particular(q, ca.SX(0, 1))
     if not out.on_spheres:

@@ -32,12 +32,12 @@ class Mechanics:
         the place of their momenta.
 
         Without velocity constraints rho is p = dL/dv, stored like velocities; with them it is
-        `X^T p` (n_rho). Beside spheres, whose bases turn, rho is stored like the independent
+        `X^T p` (nrho). Beside spheres, whose bases turn, rho is stored like the independent
         velocities.
         """
         system, space, elimination = self.system, self.system.space, self.elimination
         if self._stores_components:
-            rho = (f"rho_{i + 1}" for i in range(system.n_rho))
+            rho = (f"rho_{i + 1}" for i in range(system.nrho))
             return Product(space, Rn(*rho, *(f"v_{name}" for name in system.prescribed)))
         stored, local = (
             [self._momentum_name(name.removesuffix("_dot")) for name in names]
@@ -46,31 +46,32 @@ class Mechanics:
         return PhaseSpace(space, stored, local, elimination.dropped, elimination.dependent)
 
     def admissible_basis(self, q: ca.SX) -> ca.SX:
-        """X(q), (nw, n_rho): a basis of the virtual velocities, A X = 0."""
+        """X(q), (nw, nrho): a basis of the virtual velocities, A X = 0."""
         if self.system.distribution is not None:
             return self.system.declared_basis(q)
         return self.system.space.frame(q) @ self.admissible_tangents(q)
 
     def admissible_tangents(self, q: ca.SX) -> ca.SX:
-        """The same basis in local coordinates, `X = frame(q) Y`, (nv, n_rho)."""
+        """The same basis in local coordinates, `X = frame(q) Y`, (nv, nrho)."""
         if self.system.distribution is not None:
             return self.admissible_basis(q)
         return self.elimination.tangents(q)
 
     def holonomic_jacobian(self, q: ca.SX) -> ca.SX:
-        """Dh(q) along all tangent vectors, (n_holonomic, nv); those of prescribed coordinates are
-        the last ones.
+        """Dh(q) along all tangent vectors, (n_holonomic_constraints, nv); those of prescribed
+        coordinates are the last ones.
         """
         e = ca.SX.sym("e", self.system.space.nv)
-        if not self.system.n_holonomic:
+        if not self.system.n_holonomic_constraints:
             return ca.SX(0, self.system.space.nv)
         jacobian = ca.jacobian(self.system.holonomic(self.system.space.retract(q, e)), e)
         return ca.substitute(jacobian, e, ca.SX.zeros(self.system.space.nv))
 
     @cached_property
     def consistency(self) -> ca.Function:
-        """`consistency(q, p) -> h, s`: holonomic constraints (n_holonomic) and the sizes of their
-        terms, `rounding_sizes` where a rotation's numbers are 1 and no angle is below 1 rad.
+        """`consistency(q, p) -> h, s`: holonomic constraints (n_holonomic_constraints) and the
+        sizes of their terms, `rounding_sizes` where a rotation's numbers are 1 and no angle is
+        below 1 rad.
         """
         system, q = self.system, self.system.symbols[0]
         arguments = [q, system.parameter_symbols]
@@ -80,11 +81,11 @@ class Mechanics:
         return ca.Function("consistency", arguments, [h(*arguments), sizes])
 
     def holonomic_matrix(self, q: ca.SX) -> ca.SX:
-        """Dh(q) along the admissible tangent vectors, (n_holonomic, n_rho)."""
+        """Dh(q) along the admissible tangent vectors, (n_holonomic_constraints, nrho)."""
         return self.holonomic_jacobian(q) @ self.admissible_tangents(q)
 
     def holonomic_impulse(self, q: ca.SX, multipliers: ca.SX) -> ca.SX:
-        """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (n_rho), by one reverse
+        """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (nrho), by one reverse
         derivative.
         """
         e = ca.SX.sym("e", self.system.space.nv)
@@ -94,13 +95,13 @@ class Mechanics:
         return self.admissible_tangents(q).T @ impulse
 
     def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """Components `X^T p` (n_rho) of a stored momentum."""
+        """Components `X^T p` (nrho) of a stored momentum."""
         if self._stores_components:
-            return rho[: self.system.n_rho]
-        return (self.elimination.stored_frame(q).T @ rho)[: self.system.n_rho]
+            return rho[: self.system.nrho]
+        return (self.elimination.stored_frame(q).T @ rho)[: self.system.nrho]
 
     def store(self, q: ca.SX, components: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """Stored momentum with the components `X^T p` (n_rho) and the velocities of the prescribed
+        """Stored momentum with the components `X^T p` (nrho) and the velocities of the prescribed
         coordinates.
         """
         kept = ca.vertcat(components, prescribed_velocity)
@@ -126,7 +127,7 @@ class Mechanics:
         self, q: ca.SX, rho: ca.SX, mass: ca.SX | None = None
     ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         """(M, b, X, c) with which the velocity is `v = X y + c`, `M y = b`: the mass matrix on the
-        admissible velocities, (n_rho, n_rho), the momentum (n_rho) less that of c, and a velocity
+        admissible velocities, (nrho, nrho), the momentum (nrho) less that of c, and a velocity
         c (nw) that keeps the velocity constraints with the prescribed velocities.
 
         With holonomic constraints y ends with the impulses mu that make the velocity keep them,
@@ -143,7 +144,7 @@ class Mechanics:
             mass = x.T @ ca.hessian(self.system.lagrangian_at(q, v_), v_)[0] @ x
         # X^T dL/dv(q, X y + c) = rho, for a Lagrangian quadratic in v
         m, b = mass, self.reduce(q, rho) - x.T @ self.gradients(q, c)[1]
-        k = self.system.n_holonomic
+        k = self.system.n_holonomic_constraints
         if k:  # the KKT system [M, (Dh Y)^T; Dh Y, 0] (y, mu) = (b, -Dh c)
             jacobian = self.holonomic_jacobian(q)
             free = jacobian @ self.admissible_tangents(q)
@@ -160,11 +161,11 @@ class Mechanics:
 
     @cached_property
     def _stores_components(self) -> bool:
-        """Whether momenta are stored as their components `X^T p` (n_rho)."""
-        return bool(self.system.m) and not self.elimination.on_spheres
+        """Whether momenta are stored as their components `X^T p` (nrho)."""
+        return bool(self.system.n_velocity_constraints) and not self.elimination.on_spheres
 
     def _momentum_name(self, name: str) -> str:
         """Name of the stored momentum of a velocity, or of the velocity if it is prescribed."""
         if name in self.system.prescribed:
             return f"v_{name}"
-        return f"rho_{name}" if self.system.m else f"p_{name}"
+        return f"rho_{name}" if self.system.n_velocity_constraints else f"p_{name}"

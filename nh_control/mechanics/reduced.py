@@ -17,7 +17,7 @@ from nh_control.numerics.compiled import Functions
 
 class ReducedEquations:
     """`w' = f(w, u)` with w = (q, s): configuration and velocity, `frame(q) (Y s + c) = v`, Y (nv,
-    n_rho) a basis of the admissible velocities and c those of the drift.
+    nrho) a basis of the admissible velocities and c those of the drift.
 
     `Y^T M Y s' = Y^T (F - M (Y' s + c'))`, with the holonomic constraints' multipliers where there
     are some, from the terms of `ContinuousSystem`. On spheres, whose bases turn, s is the stored
@@ -30,7 +30,7 @@ class ReducedEquations:
         self.system = system = continuous.system
         self._terms, space = continuous.terms, system.space
         flat = space.nw == space.nv
-        self._n = space.nq + (system.n_rho if flat else space.nw)
+        self._n = space.nq + (system.nrho if flat else space.nw)
         q, u = ca.SX.sym("q", space.nq), ca.SX.sym("u", system.nu)
         s, v = ca.SX.sym("s", self._n - space.nq), ca.SX.sym("v", space.nw)
         velocity, rate = (_minimal if flat else _stored)(system, continuous.terms, q, s, u)
@@ -89,9 +89,12 @@ def _minimal(
     basis_rate = ca.substitute(ca.jtimes(moved_velocity, e, y), e, ca.SX.zeros(n))
     velocity = space.frame(q) @ y
     t = _sparse(terms(q=q, v=velocity, u=u))
-    mass, holonomic = t["mass"], t["constraint"][system.m :, :]
+    mass, holonomic = t["mass"], t["constraint"][system.n_velocity_constraints :, :]
     force = basis.T @ (t["force"] - mass @ basis_rate)
-    rows, gamma = holonomic @ basis, t["constraint_rate"][system.m :, :] + holonomic @ basis_rate
+    rows, gamma = (
+        holonomic @ basis,
+        t["constraint_rate"][system.n_velocity_constraints :, :] + holonomic @ basis_rate,
+    )
     return velocity, _solve(basis.T @ mass @ basis, rows, force, -gamma)
 
 

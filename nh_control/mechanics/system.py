@@ -22,19 +22,20 @@ class System(LagrangianSystem):
     `A(q) v = b(q)` and `h(q) = 0`, all CasADi expressions.
 
     `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw).
-    `velocity_constraint(q)` is A (m, nw), over prescribed velocities, too; `velocity_drift(q)` is
-    b (m), zero without it: the ground's own motion. What depends on time depends on a prescribed
-    coordinate. `distribution(q)` (nw, n_rho) is a basis X of the virtual velocities, A X = 0, that
-    leave prescribed coordinates alone; without it a basis is eliminated from A with the dependent
-    velocities `dependent` (m indices, chosen at `nominal` by pivoting if not given; not of
-    spheres, whose bases turn). `nominal` (nq) is a configuration at which all is regular, where
-    the system is judged; without it this is `space.origin`. `input_limits` (nu, 2) are the
-    actuators' lower and upper bounds; rows for the prescribed coordinates may follow, which
-    otherwise have none. `domain(q)` is positive where the model holds, e.g. where its constraints
-    are independent; a step that would leave it fails. `prescribed` names coordinates that are
-    moved at will (kinematic); they are the last ones of a space Rn that ends the configuration
-    space, and their next values are inputs of a discrete system. The Lagrangian must be quadratic
-    in v, and its mass matrix positive definite on the admissible velocities.
+    `velocity_constraint(q)` is A (n_velocity_constraints, nw), over prescribed velocities, too;
+    `velocity_drift(q)` is b (n_velocity_constraints), zero without it: the ground's own motion.
+    What depends on time depends on a prescribed coordinate. `distribution(q)` (nw, nrho) is a
+    basis X of the virtual velocities, A X = 0, that leave prescribed coordinates alone; without it
+    a basis is eliminated from A with the dependent velocities `dependent` (n_velocity_constraints
+    indices, chosen at `nominal` by pivoting if not given; not of spheres, whose bases turn).
+    `nominal` (nq) is a configuration at which all is regular, where the system is judged; without
+    it this is `space.origin`. `input_limits` (nu, 2) are the actuators' lower and upper bounds;
+    rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is
+    positive where the model holds, e.g. where its constraints are independent; a step that would
+    leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the
+    last ones of a space Rn that ends the configuration space, and their next values are inputs of
+    a discrete system. The Lagrangian must be quadratic in v, and its mass matrix positive definite
+    on the admissible velocities.
 
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
@@ -48,7 +49,10 @@ class System(LagrangianSystem):
         check_mechanics(self, self.mechanics)
 
     def __repr__(self) -> str:
-        counts = {"velocity": self.m, "holonomic": self.n_holonomic}
+        counts = {
+            "velocity": self.n_velocity_constraints,
+            "holonomic": self.n_holonomic_constraints,
+        }
         constraints = "".join(f", {n} {kind} constraints" for kind, n in counts.items() if n)
         return f"System({self.name!r}, {self.space}, inputs {self.inputs}{constraints})"
 

@@ -215,7 +215,7 @@ TREE = Struct(
     Field("n_bodies"),
     Field("nq"),
     Field("nv"),
-    Field("nz", comment="rates that are not prescribed"),
+    Field("n_free", comment="rates that are not prescribed"),
     Field("n_parameters", comment="parameters and the step h"),
     Field("n_inputs", comment="forces, and ends of prescribed coordinates"),
     Field("n_multi_dof", comment="joints of several rates"),

@@ -86,24 +86,27 @@ class TreeEngine(Engine):
         self._of = system, method, data, library, force_at_start
         self._trees, self._make, self._data = library, generated, data
         self._force_at_start = force_at_start
-        self._n_z, self._nv = method.n_z, system.space.nv
-        self._free, self._m = self._nv - len(system.prescribed), system.n_holonomic
+        self._n_z, self._nv = method.nz, system.space.nv
+        self._free, self._n_constraints = (
+            self._nv - len(system.prescribed),
+            system.n_holonomic_constraints,
+        )
         nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
         parameters = data.model.constants.parameters
-        self._n_p = n_p = len(parametric.names(parameters)) + 1
-        n_w = ndx + nu + (n_p if self._by_parameters else 0)
+        self._n_parameters = n_parameters = len(parametric.names(parameters)) + 1
+        n_columns = ndx + nu + (n_parameters if self._by_parameters else 0)
         packed = self._packed(data)
-        room = library["tree_data_size"](ctypes.c_void_p(packed.ctypes.data), n_w)
+        room = library["tree_data_size"](ctypes.c_void_p(packed.ctypes.data), n_columns)
         self.shapes: Shapes = {
-            **step_shapes(nx, nu, n_p, method.n_z, ndx, n_w),
+            **step_shapes(nx, nu, n_parameters, method.nz, ndx, n_columns),
             "tree": packed,
             "memory": (room,),
         }
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
-        """The shapes, and the model's numbers at the parameters p (n_p) with the step."""
-        if self._n_p == 1:
+        """The shapes, and the model's numbers at the parameters p (n_parameters) with the step."""
+        if self._n_parameters == 1:
             return self.shapes
         return self.shapes | {"tree": self._packed(TreeModel(self._model_at(p)))}
 
@@ -114,10 +117,10 @@ class TreeEngine(Engine):
     def _packed(self, data: TreeModel) -> np.ndarray:
         addresses = [address for joint in data.multi_dof_types for address in _compiled(joint)[1]]
         functions = np.array(addresses, dtype=np.uint64)
-        return data.packed(self._force_at_start, self._n_p, functions)
+        return data.packed(self._force_at_start, self._n_parameters, functions)
 
     @property
-    def n_z(self) -> int:
+    def nz(self) -> int:
         """Number of unknowns."""
         return self._n_z
 
@@ -127,7 +130,7 @@ class TreeEngine(Engine):
         and springs and dampers between points, which move with the placements of frames, the
         generated one.
         """
-        if self._m or self._data.external_wrenches or any(self._data.point_forces):
+        if self._n_constraints or self._data.external_wrenches or any(self._data.point_forces):
             return self._generated.parametric
         return ParametricTreeEngine(*self._of, lambda: self._generated)
 
@@ -149,10 +152,10 @@ class TreeEngine(Engine):
             return status
         second = self._second
         at = work.x, work.u, work.z, work.p, work.x1, work.lam
-        r_z = self._constrained(work) if self._m else None
+        r_z = self._constrained(work) if self._n_constraints else None
         work.mu[:] = 0.0
         for _ in range(2):  # the second time takes round-off of the kernel's inverse away
-            slope = second.contraction("adjoint", *at, work.mu)[0][:, 0] + work.nu
+            slope = second.contraction("adjoint", *at, work.mu)[0][:, 0] + work.lam_z
             by = -self._by_rho(work).T @ slope if r_z is None else np.linalg.solve(r_z.T, slope)
             work.mu += by
         return second.contract(work)
@@ -171,7 +174,7 @@ class TreeEngine(Engine):
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of the last linearization."""
-        return [self._constrained(work) if self._m else _inverse(-self._by_rho(work))]
+        return [self._constrained(work) if self._n_constraints else _inverse(-self._by_rho(work))]
 
     @property
     def node_functions(self) -> NodeFunctions | None:
@@ -206,7 +209,7 @@ class TreeEngine(Engine):
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
         """r_z where the last residual was taken."""
-        if self._m:
+        if self._n_constraints:
             return self._constrained(work)
         if self._trees["tree_derivatives"](work.list, work.ab.shape[1]) != newton.CONVERGED:
             work.dz[...] = 0.0

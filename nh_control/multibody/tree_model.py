@@ -175,7 +175,7 @@ class TreeModel:
             n_bodies=len(self.frames),
             nq=space.nq,
             nv=space.nv,
-            nz=space.nv - prescribed,
+            n_free=space.nv - prescribed,
             n_parameters=n_parameters,
             n_inputs=len(actuated) + prescribed,
             n_multi_dof=self.n_multi_dof,

@@ -60,16 +60,16 @@ class Arrays:
     """
 
     def __init__(self, sizes: Mapping[str, int], room: int):
-        n_x, n_events, n_dense = sizes["N_X"], sizes["N_EVENTS"], sizes["N_DENSE"]
+        nx, n_events, n_dense = sizes["N_X"], sizes["N_EVENTS"], sizes["N_DENSE"]
         self.room = room
         self.counts = np.zeros(len(COUNTS), dtype=np.int64)
-        self.x, self.x1, self.atol = (np.zeros(n_x) for _ in range(3))
+        self.x, self.x1, self.atol = (np.zeros(nx) for _ in range(3))
         self.f, self.f1 = np.zeros(sizes["N_F"]), np.zeros(sizes["N_F"])
         self.u, self.p = np.zeros(sizes["N_U"]), np.zeros(sizes["N_P"])
-        self.errors, self.dense = np.zeros((sizes["N_ERRORS"], n_x)), np.zeros(n_dense)
+        self.errors, self.dense = np.zeros((sizes["N_ERRORS"], nx)), np.zeros(n_dense)
         self.control = np.zeros(len(CONTROL))
         self.directions, self.limits, self.seen = (np.zeros(n_events) for _ in range(3))
-        self.times, self.states = np.zeros(room + 1), np.zeros((room + 1, n_x))
+        self.times, self.states = np.zeros(room + 1), np.zeros((room + 1, nx))
         self.curves, self.values = np.zeros((room, n_dense)), np.zeros((room + 1, n_events))
         self.list = (ctypes.c_void_p * len(ARRAYS))(
             *(getattr(self, name.lower()).ctypes.data for name in ARRAYS)

@@ -74,7 +74,7 @@ class Stabilization:
         model = {
             "states": self.dsys.ndx,
             "inputs": self.dsys.nu,
-            "constraints": self.dsys.system.n_holonomic,
+            "constraints": self.dsys.system.n_holonomic_constraints,
             "steps": len(self.reference.trajectory),
         }
         condition = {"M": self.conditioning.mass, "Dh M^-1 Dh^T": self.conditioning.constraint}

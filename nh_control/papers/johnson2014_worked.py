@@ -141,7 +141,7 @@ def matrices(system: System, h: float) -> ca.Function:
     q0, q1 = ca.SX.sym("q0", n), ca.SX.sym("q1", n)
     action = h * ca.SX(s.lagrangian((q0 + q1) / 2, (q1 - q0) / h))
     mass = ca.jacobian(ca.gradient(action, q0), q1)
-    if not system.n_holonomic:
+    if not system.n_holonomic_constraints:
         return ca.Function("matrices", [q0, q1], [mass])
     slope0, slope1 = (ca.jacobian(s.holonomic(q), q) for q in (q0, q1))
     return ca.Function("matrices", [q0, q1], [mass, slope1 @ ca.solve(mass, slope0.T)])

@@ -129,7 +129,7 @@ def operations(name: str, space: str) -> int:
     system = maximal(name, space).system
     method = METHODS[METHOD](system, STEP_S).method
     q, _, u = system.symbols
-    rho, h, none = ca.SX.sym("rho", system.n_rho), ca.SX.sym("h"), ca.SX(0, 1)
+    rho, h, none = ca.SX.sym("rho", system.nrho), ca.SX.sym("h"), ca.SX(0, 1)
     ends = method.readout(StepSymbols(q, rho, u, none, h, system.mechanics.gradients))
     at = [q, rho, u, h, system.parameter_symbols]
     return ca.Function("step", at, list(ends), {"cse": True}).n_instructions()

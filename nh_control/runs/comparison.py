@@ -260,7 +260,7 @@ def method_table(
             yield MethodRow(integrator, reason)
             continue
         dsys = integrator.make(motion.system, h)
-        n = dsys.method.n_z * len(dsys.method.substeps)
+        n = dsys.method.nz * len(dsys.method.substeps)
         try:
             inputs, x = (
                 motion.inputs_at(h * np.arange(steps)),

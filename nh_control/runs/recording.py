@@ -270,10 +270,10 @@ def _constraint(experiment: Experiment, at: list[np.ndarray], inputs: np.ndarray
     first; NaN where the substeps before cannot be made.
     """
     plant, substeps = experiment.plant, experiment.options.substeps
-    out = np.zeros((len(inputs), plant.system.m))
+    out = np.zeros((len(inputs), plant.system.n_velocity_constraints))
     for k, u in (
         enumerate(np.hstack([inputs, experiment.disturbance[: len(inputs)]]))
-        if plant.system.m
+        if plant.system.n_velocity_constraints
         else ()
     ):
         try:

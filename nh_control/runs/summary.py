@@ -49,7 +49,7 @@ def summarize(result: Result) -> dict:
         "inputs": {name: _input(result, i) for i, name in enumerate(e.model.inputs)},
         "monitored": _monitored(result),
         "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0))
-        if e.plant.system.m
+        if e.plant.system.n_velocity_constraints
         else None,
         "manifold_residual_max": None
         if result.manifold_residual is None

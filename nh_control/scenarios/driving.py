@@ -162,9 +162,9 @@ def perturbed(
 ) -> np.ndarray:
     """State x (nx) with the body moved and turned and every momentum scaled."""
     theta = model.state_space.tangent_names.index("theta")
-    direction, signs = perturbation.draw_direction_and_signs(1 + model.system.n_rho)
+    direction, signs = perturbation.draw_direction_and_signs(1 + model.system.nrho)
     dx = np.zeros(model.ndx)
     dx[theta] = signs[0] * perturbation.heading
     dx[theta + 1 : theta + 3] = perturbation.position * direction
-    dx[-model.system.n_rho :] = perturbation.momentum * signs[1:] * x[-model.system.n_rho :]
+    dx[-model.system.nrho :] = perturbation.momentum * signs[1:] * x[-model.system.nrho :]
     return model.retract(x, dx)

@@ -60,7 +60,7 @@ def perturbed(
     not allow.
     """
     p, system = perturbation, model.system
-    direction, signs = p.draw_direction_and_signs(1 + system.n_rho)
+    direction, signs = p.draw_direction_and_signs(1 + system.nrho)
     changes = {
         "torso_tx": p.position * direction[0],
         "torso_ty": p.position * direction[1],
@@ -74,7 +74,7 @@ def perturbed(
         if any(changes.values())
         else q
     )
-    state[len(q) :][: system.n_rho] *= 1 + p.momentum * signs[1:]
+    state[len(q) :][: system.nrho] *= 1 + p.momentum * signs[1:]
     return state
 
 

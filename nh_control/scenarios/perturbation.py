@@ -93,12 +93,12 @@ def perturb_state(
     constraints. Raises NotConsistent if it cannot.
     """
     system = model.system
-    nq, nv, n = system.space.nq, system.space.nv, system.n_rho
+    nq, nv, n = system.space.nq, system.space.nv, system.nrho
     dx = np.zeros(model.ndx)
     dx[: nv - len(system.prescribed)] = change[: nv - len(system.prescribed)]
     momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]
     dx[nv : nv + n] = momentum * momenta[:n]
     out = model.retract(x, signs * dx)
-    if system.n_holonomic and change.any():
+    if system.n_holonomic_constraints and change.any():
         out[:nq] = satisfy_constraints(system, out[:nq])
     return out

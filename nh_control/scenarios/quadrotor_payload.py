@@ -121,7 +121,7 @@ def perturbed(
     direction, turns, signs = (
         np.array([0.0, 1.0, 0.0]),
         np.zeros((2, n)),
-        np.ones(n + model.system.n_rho),
+        np.ones(n + model.system.nrho),
     )
     if p.seed >= 0:
         draw = np.random.default_rng(p.seed)

@@ -38,7 +38,7 @@ class StringMotion:
         times = dsys.h * np.arange(round(self.duration / dsys.h))
         part = np.minimum(times / self.ramp, 1) if self.ramp else np.ones(len(times))
         growth = part**2 * (3 - 2 * part)
-        values = np.tile(q0[system.n_rho :], (len(times), 1))
+        values = np.tile(q0[system.nrho :], (len(times), 1))
         for name, amplitude in self.amplitudes.items():
             values[:, system.prescribed.index(name)] += (
                 amplitude * growth * np.sin(self.frequency * times)
@@ -75,7 +75,7 @@ def released(dsys: DiscreteSystem, q: np.ndarray) -> np.ndarray:
     force = ca.Function(
         "force", [q_], [system.mechanics.gradients(q_, ca.SX.zeros(system.space.nw))[0]]
     )(q)
-    momenta = dsys.h / 2 * np.asarray(force)[: system.n_rho, 0]
+    momenta = dsys.h / 2 * np.asarray(force)[: system.nrho, 0]
     return np.concatenate([q, momenta, np.zeros(len(system.prescribed))])
 
 

@@ -34,7 +34,7 @@ class Knowing:
 
     def __init__(self, tracker: LqrTracker, force: np.ndarray):
         self.dsys, self.reference, self._tracker = tracker.dsys, tracker.reference, tracker
-        self._disturbance = np.zeros((len(force), tracker.dsys.system.n_rho))
+        self._disturbance = np.zeros((len(force), tracker.dsys.system.nrho))
         self._disturbance[:, :3] = tracker.dsys.h * force[:, :3]
 
     def command(self, k: int, x, memory: object = None) -> Command:

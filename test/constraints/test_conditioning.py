@@ -29,12 +29,12 @@ def on_circle(angle):
 
 def condition(dsys, x, x1):
     """Condition numbers for two configurations, whether a step joins them or not."""
-    space, z = dsys.system.space, ca.SX.sym("z", dsys.method.n_z)
+    space, z = dsys.system.space, ca.SX.sym("z", dsys.method.nz)
     q, rho, u, h = ca.SX(x[: space.nq]), ca.SX(x[space.nq :]), ca.SX(0, 1), ca.SX(dsys.h)
     gradients = dsys.system.mechanics.gradients
     r = dsys.method.residual(StepSymbols(q, rho, u, z, h, gradients))
-    mean = np.zeros(dsys.method.n_z)
-    mean[: dsys.system.n_rho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h
+    mean = np.zeros(dsys.method.nz)
+    mean[: dsys.system.nrho] = space.local(x[: space.nq], x1[: space.nq]) / dsys.h
     return Conditioning.of(
         np.asarray(ca.Function("r_z", [z], [ca.densify(ca.jacobian(r, z))])(mean)),
         dsys.method.multipliers,

@@ -50,7 +50,10 @@ def test_constraint_impulses_change_a_momentum_and_nothing_that_moves(make, inte
     q = system.space.retract(system.space.origin, rng.normal(size=system.space.nv))
     x = dsys.measured_state(q, rng.normal(size=system.space.nw))
     v, held = dsys.velocity(x), len(system.prescribed)
-    for mu in (np.zeros(system.n_holonomic), rng.normal(size=system.n_holonomic)):
+    for mu in (
+        np.zeros(system.n_holonomic_constraints),
+        rng.normal(size=system.n_holonomic_constraints),
+    ):
         other = dsys.with_constraint_impulses(x, mu)
         np.testing.assert_allclose(dsys.constraint_impulses(other), mu, rtol=0, atol=1e-12)
         np.testing.assert_allclose(dsys.velocity(other), v, rtol=0, atol=1e-12)

@@ -404,12 +404,12 @@ def test_substeps_start_from_mean_velocities_extrapolated_in_time():
     parts = (0.4, -0.2, 0.5, 0.3)
     ends = np.cumsum(parts)
     middles = 2.0 + 3.0 * (ends - np.array(parts) / 2)
-    engine = ComposedEngine(SimpleNamespace(n_z=1), parts)
+    engine = ComposedEngine(SimpleNamespace(nz=1), parts)
     solved = [np.array([z]) for z in middles]
     assert engine._guess(1, solved[:1]) == solved[0]
     assert engine._guess(2, solved[:2]) == pytest.approx(middles[2])
     assert engine._guess(3, solved[:3]) == pytest.approx(middles[3])
-    far = ComposedEngine(SimpleNamespace(n_z=1), (0.2, -0.1, 0.5, 0.4))
+    far = ComposedEngine(SimpleNamespace(nz=1), (0.2, -0.1, 0.5, 0.4))
     assert far._guess(2, solved[:2]) == solved[1]
 
 

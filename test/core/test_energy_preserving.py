@@ -78,7 +78,7 @@ def test_the_structure_is_the_continuous_system(make, basis):
     one, rng = make(), np.random.default_rng(3)
     n, motion = one.space.nv, ContinuousSystem(one)
     q0 = one.space.retract(one.space.origin, rng.normal(size=n) / 3)
-    d, rho, u = rng.normal(size=n) / 3, rng.normal(size=one.n_rho), rng.normal(size=one.nu)
+    d, rho, u = rng.normal(size=n) / 3, rng.normal(size=one.nrho), rng.normal(size=one.nu)
     q = one.space.retract(q0, d)
 
     def terms(d, rho, e):

@@ -53,7 +53,7 @@ def test_constraints_may_be_lists_of_rows():
     written = free(velocity_constraint=lambda q: ca.horzcat(ca.sin(q[0]), -ca.cos(q[0])))
     q = np.array([0.3, 0.1])
     for system in (listed, written):
-        assert system.m == 1
+        assert system.n_velocity_constraints == 1
     np.testing.assert_array_equal(
         *(s.value(s.constraint_matrix(s.symbols[0]), q) for s in (listed, written))
     )

@@ -151,7 +151,7 @@ def test_constraints_are_on_numbers_of_the_configuration_which_may_be_more_than_
         holonomic_constraint=lambda q: q[3] - 0.6,
         nominal=[0.8, 0.0, 0.0, 0.6],
     )
-    assert body.n_holonomic == 1
+    assert body.n_holonomic_constraints == 1
 
 
 def test_prescribed_coordinates_must_be_the_last_ones():

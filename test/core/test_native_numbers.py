@@ -37,7 +37,7 @@ void test_rows(const double *a, const int *pivots, double *b) { substitute_rows(
 
 @pytest.fixture(scope="module")
 def algebra():
-    text = native_text({"N_Z": N, "N_W": 2}, ["x"], "linear_algebra.h")
+    text = native_text({"N_Z": N, "N_COLUMNS": 2}, ["x"], "linear_algebra.h")
     return compiled.Native("algebra", [], text + ALGEBRA).library
 
 
@@ -230,7 +230,7 @@ class Stepping:
     """nh_step of newton.c around EQUATIONS, with the same of newton.py."""
 
     def __init__(self):
-        sizes = {"N_X": 2, "N_U": 1, "N_Z": 2, "N_W": 1, "N_DOMAIN": 2, "N_TURNS": 0}
+        sizes = {"N_X": 2, "N_U": 1, "N_Z": 2, "N_COLUMNS": 1, "N_DOMAIN": 2, "N_TURNS": 0}
         text = EQUATIONS + native_text(sizes, ARRAYS, "newton.c")
         library = compiled.Native("spoilt", [], text).library
         self._step, self._spoil = library["nh_step"], library["spoil"]

@@ -188,7 +188,7 @@ def test_energy_is_exact_at_half_steps_without_a_potential(quadrature):
 def test_explicit_and_implicit_gni_are_one_map():
     for system in (quartic(), snakeboard(), pendulum()):
         one, other = gni(system, H), gni(system, H, explicit=False)
-        assert one.method.n_z == 0 and other.method.n_z == system.space.nv
+        assert one.method.nz == 0 and other.method.nz == system.space.nv
         x, u = random_point(one, np.random.default_rng(5))
         assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
 
@@ -322,7 +322,7 @@ def test_what_they_refuse(make, words):
 
 def test_forces_of_velocities_make_gni_implicit():
     damped = replace(quartic(), force=lambda q, v, u: u - 0.1 * v)
-    assert gni(damped, H).method.n_z == 7
+    assert gni(damped, H).method.nz == 7
     assert "velocities" in INTEGRATORS["gni"].refuses(damped)
 
 
@@ -361,7 +361,7 @@ def test_terms_linear_in_the_velocities_make_gni_implicit_where_they_turn():
         (lambda q, v: ca.sin(q[0]) ** 2 * v[0] ** 2, 2),
     ):
         system = particle(linear)
-        assert gni(system, H).method.n_z == unknowns
+        assert gni(system, H).method.nz == unknowns
         assert INTEGRATORS["gni"].takes(system) == (unknowns == 0)
 
 

@@ -64,7 +64,7 @@ def input_of(system, forcing):
 
 @cache
 def reference(system, forcing):
-    """Configuration, momenta and velocity at the common nodes, (NODES + 1, nq + n_rho + nv)."""
+    """Configuration, momenta and velocity at the common nodes, (NODES + 1, nq + nrho + nv)."""
     motion, (q, v) = MOTIONS[system], map(np.array, STARTS[system])
     phases = motion.solve(
         motion.phase(q, v), np.linspace(0, T, NODES + 1), input_of(system, forcing)

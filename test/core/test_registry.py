@@ -187,7 +187,7 @@ def test_only_the_exponential_has_flows_that_can_be_composed():
     for name, table in TABLES.items():
         for coordinates in ("cay", "second"):
             if name in with_any:
-                assert lie_group(pendulum(), H, table, coordinates).method.n_z == 0
+                assert lie_group(pendulum(), H, table, coordinates).method.nz == 0
                 continue
             with pytest.raises(ValueError, match=f"needs the exponential, .*got .*{coordinates}"):
                 lie_group(pendulum(), H, table, coordinates)

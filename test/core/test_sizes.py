@@ -33,7 +33,7 @@ def start(found, *at):
 
 def balance(found, x, u, p):
     """r as a function of w = (x, u), at z = 0."""
-    z = np.zeros(found.n_z)
+    z = np.zeros(found.nz)
     return lambda w: np.array(found.step[1](w[: len(x)], w[len(x) :], z, p))[:, 0]
 
 
@@ -54,7 +54,7 @@ def test_a_size_is_the_change_under_a_relative_perturbation_of_the_arguments(pai
 def test_of_a_large_lagrangian_its_slopes_count_as_arguments(pair, monkeypatch):
     """`s_i = sum_w |dr_i/dw| |w| + sum_c |dr_i/dc| |c|`, the slopes c of the Lagrangian held."""
     found, x, u, p = equations(pair, True, monkeypatch)
-    w, z = np.concatenate([x, u]), np.zeros(found.n_z)
+    w, z = np.concatenate([x, u]), np.zeros(found.nz)
     c = np.array(found._derivatives.first(np.append(np.array(found._point(x, u, z, p)), p[:-1])))
     held = lambda w, c: np.array(found._r(w[: len(x)], w[len(x) :], z, p, c))[:, 0]  # noqa: E731
     by_w = jacobian(lambda e: held(w + e, c), len(w), 1e-2)

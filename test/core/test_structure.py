@@ -101,7 +101,7 @@ def test_reversibility_of_registered_integrators(system, method, interpreted):
 @pytest.mark.parametrize("system, name", registered(slow=()))
 def test_explicit_integrators_have_no_unknowns(system, name):
     entry = INTEGRATORS[name]
-    assert (entry.make(SYSTEMS[system](), H).method.n_z == 0) == entry.explicit
+    assert (entry.make(SYSTEMS[system](), H).method.nz == 0) == entry.explicit
 
 
 PLANAR = [case for case in registered() if case.values[0] in ("sleigh", "snakeboard")]
@@ -326,5 +326,8 @@ def test_constraint_residuals_of_many_steps_are_those_of_each(native, monkeypatc
     each = [dsys.constraint_residual(*pair) for pair in zip(before, after)]
     found = dsys.constraint_residuals(before, after)
     np.testing.assert_array_equal(found, each)
-    assert found.shape == (5, dsys.system.m) and np.abs(found).min() > 0
-    assert dsys.constraint_residuals(before[:0], after[:0]).shape == (0, dsys.system.m)
+    assert found.shape == (5, dsys.system.n_velocity_constraints) and np.abs(found).min() > 0
+    assert dsys.constraint_residuals(before[:0], after[:0]).shape == (
+        0,
+        dsys.system.n_velocity_constraints,
+    )

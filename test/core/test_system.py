@@ -329,7 +329,7 @@ def test_a_mass_matrix_is_singular_where_its_scaled_eigenvalue_is_1e_14(distance
         return System("tied", Rn("x", "y"), lagrangian)
 
     if fits:
-        assert build().n_rho == 2
+        assert build().nrho == 2
         return
     with pytest.raises(ValueError, match="singular or not finite at q = .0.0, 0.0."):
         build()
@@ -445,7 +445,7 @@ def test_time_is_had_as_the_errors_say():
 
 def test_the_right_one_is_accepted():
     system = point()
-    assert (system.nu, system.m, system.n_rho) == (
+    assert (system.nu, system.n_velocity_constraints, system.nrho) == (
         1,
         1,
         1,

@@ -381,7 +381,7 @@ def admissible_velocity(system, q, v):
                 system.constraint_matrix(q_) @ system.space.frame(q_),
                 system.mechanics.holonomic_jacobian(q_),
             ),
-            ca.vertcat(system.drift(q_), ca.SX(system.n_holonomic, 1)),
+            ca.vertcat(system.drift(q_), ca.SX(system.n_holonomic_constraints, 1)),
             system.space.frame(q_),
         )
     ]

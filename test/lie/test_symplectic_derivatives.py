@@ -34,7 +34,7 @@ def test_derivatives_are_those_of_the_step(name, method, interpreted):
     """A and B, and the contracted Hessian along random directions."""
     dsys, rng = cases.discrete(name, method, 0.05), np.random.default_rng(8)
     x, u = lie_cases.random_point(dsys, rng)
-    if dsys.system.n_holonomic:
+    if dsys.system.n_holonomic_constraints:
         x = dsys.state(*cases.on_the_joint(x[:4], rng.normal(size=3)))
     f, n = moved_step(dsys, x, u), dsys.ndx + dsys.nu
     lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)

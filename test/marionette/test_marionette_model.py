@@ -30,7 +30,7 @@ SHORT = StringMotion({"string": 0.2}, frequency=3.0, duration=0.5)
 
 def strings(h=0.01):
     """What a motion of strings asks of a discrete system."""
-    return SimpleNamespace(h=h, system=SimpleNamespace(n_rho=1, prescribed=("string",)))
+    return SimpleNamespace(h=h, system=SimpleNamespace(nrho=1, prescribed=("string",)))
 
 
 def test_strings_swing_about_their_start():
@@ -67,13 +67,18 @@ def test_a_tension_is_that_of_the_string_as_long_as_it_was():
 def test_sizes_and_names_are_the_published_ones(system):
     counts = published.DATA["counts"]
     assert len(marionette_model().frames) + 1 == counts["frames"] == 86
-    assert (system.space.nq, len(system.prescribed), system.n_holonomic, system.nu) == (
+    assert (
+        system.space.nq,
+        len(system.prescribed),
+        system.n_holonomic_constraints,
+        system.nu,
+    ) == (
         40,
         18,
         6,
         0,
     )
-    assert system.mechanics.state_space.nq == 80 and system.n_rho == counts["nQd"]
+    assert system.mechanics.state_space.nq == 80 and system.nrho == counts["nQd"]
     assert (
         list(system.space.names) == published.NAMES
         and list(system.prescribed) == published.DATA["kinematic_configs"]

@@ -31,7 +31,7 @@ def random_point(system, rng):
     """A configuration, an admissible velocity and an input of order one."""
     q = system.space.retract(system.space.origin, rng.uniform(-1, 1, system.space.nv))
     v = np.asarray(ca.DM(system.space.frame(ca.SX(q)))) @ rng.normal(size=system.space.nv)
-    if system.m:
+    if system.n_velocity_constraints:
         a = np.asarray(ca.DM(system.numeric.constraint_matrix(ca.SX(q))))
         v -= np.linalg.pinv(a) @ a @ v
     return q, v, rng.normal(size=system.nu)

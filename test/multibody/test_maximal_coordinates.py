@@ -111,7 +111,7 @@ def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
     maximal = maximal_coordinates(model, {"inner": "SE3", "outer": "SO3xR3"})
     q, v = moving(model)
     q1, v1 = maximal_state(model, q, v, maximal)
-    assert maximal.system.n_holonomic == 12 - 2 * DEGREES[kind] == 12 - model.space.nv
+    assert maximal.system.n_holonomic_constraints == 12 - 2 * DEGREES[kind] == 12 - model.space.nv
     system = maximal.system
     slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q1)
     assert np.linalg.svd(slope, compute_uv=False)[-1] > 1e-2

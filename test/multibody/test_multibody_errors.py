@@ -128,7 +128,7 @@ ELBOW = [revolute("upper", axis="y"), fixed("hand", "upper", position=(0, 0, -1.
 def test_coordinates_without_mass_are_named(frames, message):
     with pytest.raises(ValueError, match=message):
         _ = arm(frames=frames).system
-    assert arm().system.n_rho == 1
+    assert arm().system.nrho == 1
 
 
 @pytest.mark.parametrize(

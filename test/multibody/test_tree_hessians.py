@@ -64,7 +64,7 @@ def test_second_derivatives_of_multipliers_equal_generated_ones(kinds, constrain
     with without_compiler():
         generated = midpoint(model.system, 0.01)
         x, u = motion(generated, q, rng)
-        adjoints = rng.normal(size=tree.ndx), rng.normal(size=tree.system.n_holonomic)
+        adjoints = rng.normal(size=tree.ndx), rng.normal(size=tree.system.n_holonomic_constraints)
         wanted = generated.hessian(x, u, *adjoints)
     assert isinstance(tree._engine, TreeEngine) and not isinstance(generated._engine, TreeEngine)
     found = tree.hessian(x, u, *adjoints)

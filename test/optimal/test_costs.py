@@ -146,7 +146,7 @@ def test_barrier_is_the_logarithm_inside_and_finite_outside():
         ),
         (
             lambda d: Cost(lambda x, u, w: ca.SX(0), parameters=np.zeros(3)),
-            r"shape \(N \+ 1, n_w\)",
+            r"shape \(N \+ 1, n_parameters\)",
         ),
         (
             lambda d: (

@@ -97,14 +97,14 @@ def test_costs_add_whether_they_have_parameters_or_not(carts):
     other = Cost(lambda x, u, w: w[0] * u[1], lambda x, w: w[0] * x[2], 7 * w[:, :1])
     plain = Cost(lambda x, u, w: 100 * u[0])
     of_one, of_other, of_plain = 2.0 * 4 + 30 * 9, 7 * 1.0 + 14 * 3 + 21 * 10, 200.0
-    for added, n_w, expected in (
+    for added, n_parameters, expected in (
         (one + other, 3, of_one + of_other),
         (other + one, 3, of_one + of_other),
         (plain + other + one, 3, of_one + of_other + of_plain),
         (one + plain, 2, of_one + of_plain),
         (plain + plain, 0, 2 * of_plain),
     ):
-        assert added.n_w == n_w
+        assert added.n_parameters == n_parameters
         assert compile_cost(carts, added)(states, inputs) == expected
     with pytest.raises(ValueError, match="parameters must be finite"):
         Cost(lambda x, u, w: w[0], parameters=np.array([[1.0], [np.nan]]))
@@ -192,7 +192,7 @@ def test_without_a_possible_step_the_unknowns_start_at_zero():
     def fails(x, u):
         raise StepFailed("carts", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
 
-    dsys = SimpleNamespace(unknowns=fails, method=SimpleNamespace(n_z=3))
+    dsys = SimpleNamespace(unknowns=fails, method=SimpleNamespace(nz=3))
     assert _unknowns(dsys, np.ones(4), np.ones(2)).tolist() == [0.0, 0.0, 0.0]
     dsys.unknowns = lambda x, u: x[:3] + u[0]
     assert _unknowns(dsys, np.arange(4.0), np.ones(2)).tolist() == [1.0, 2.0, 3.0]

@@ -51,7 +51,7 @@ def test_tensions_are_those_of_newton_s_law():
             wind = np.concatenate([rng.normal(size=3), np.zeros(3 * n)])
             motion = dsys.configuration(x), dsys.velocity(x)
             wanted = link_tensions(p, *motion, np.concatenate([u, wind]))
-            pushed = np.concatenate([wind[:3], rng.normal(size=dsys.system.n_rho - 3)])
+            pushed = np.concatenate([wind[:3], rng.normal(size=dsys.system.nrho - 3)])
             np.testing.assert_allclose(values(constraint, dsys, x, u, pushed), wanted, rtol=1e-9)
 
 

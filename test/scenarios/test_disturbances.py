@@ -197,7 +197,7 @@ def test_every_scenario_can_have_disturbances_on_bodies_and_coordinates(name, in
     model = scenario.model()
     targets = scenario.targets(model.system)
     coordinates = [t for t in targets.values() if t.components == ("external",)]
-    assert len(coordinates) >= model.system.n_rho - len(model.system.prescribed)
+    assert len(coordinates) >= model.system.nrho - len(model.system.prescribed)
     start = model.state(rest(scenario, model), np.zeros(model.system.space.nw))
     for target in (coordinates[0], list(targets.values())[-1]):
         push = Disturbance(target.name, Gust((0.3,) * target.n, start=3 * model.h))

@@ -100,7 +100,7 @@ def test_the_marionette_s_torso_is_moved_and_turned_and_the_rest_follows(seed, m
     """What was moved and the strings' ends are kept while the strings are made taut again."""
     names = ("arm", "torso_tx", "torso_ty", "torso_rz", "string")
     space = SimpleNamespace(names=names)
-    system = SimpleNamespace(space=space, n_rho=4, prescribed=("string",))
+    system = SimpleNamespace(space=space, nrho=4, prescribed=("string",))
     model = SimpleNamespace(system=system, configuration=lambda x: np.array(x[:5]))
     asked = []
 

@@ -36,7 +36,7 @@ def moving(name, seed):
     q_ = ca.SX.sym("q", space.nq)
     basis = ca.Function("basis", [q_], [system.numeric.mechanics.admissible_basis(q_)])
     q = space.retract(space.origin, rng.uniform(-0.8, 0.8, space.nv))
-    v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.n_rho)
+    v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.nrho)
     step = 1e-6
     ahead, behind = (
         visual.poses(system.parameters, space.retract(q, s * v)) for s in (step, -step)

@@ -43,7 +43,7 @@ def start(system, seed):
     q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
     q_ = ca.SX.sym("q", space.nq)
     basis = ca.Function("basis", [q_], [system.numeric.mechanics.admissible_basis(q_)])
-    v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.n_rho)
+    v = np.asarray(basis(q)) @ rng.uniform(-1, 1, system.nrho)
     largest = np.nan_to_num(system.input_bounds[:, 1], posinf=2.0)
     return q, v, largest * rng.uniform(-0.2, 0.2, system.nu)
 
@@ -90,7 +90,7 @@ def test_shapes_move_along_the_connection_and_groups_along_the_basis(name):
     )
     both = np.hstack([moving, along])
     np.testing.assert_allclose(a @ both, 0, atol=1e-14)
-    assert np.linalg.matrix_rank(both) == both.shape[1] == system.n_rho
+    assert np.linalg.matrix_rank(both) == both.shape[1] == system.nrho
     if name != "roller_racer":
         np.testing.assert_allclose(along.T @ mass @ moving, 0, atol=1e-14)
 
@@ -251,6 +251,6 @@ def test_impossible_bodies_are_refused(make, message):
 @pytest.mark.parametrize("n", [2, 30])
 def test_any_number_of_pairs(n):
     system = systems.chaotic_quartic(systems.ChaoticQuarticParameters(n))
-    assert (system.space.nq, system.n_rho) == (2 * n + 1, 2 * n)
+    assert (system.space.nq, system.nrho) == (2 * n + 1, 2 * n)
     q, v = random_start(np.random.default_rng(n), 10.0 * n, n)
     assert energy(system, q, v) == pytest.approx(10.0 * n, rel=1e-13)

@@ -99,7 +99,7 @@ def _not_finite(native: Transcription) -> Exception:
     """Why the problem has no value at the guess."""
     p, x, u = native.problem, native.array("x"), native.array("u")
     states, w = p.symbols[0], native.array("w")
-    cost, n = p.compiled_cost.functions, p.cost.n_w
+    cost, n = p.compiled_cost.functions, p.cost.n_parameters
     for k in range(p.steps):
         p.dsys.step(x[k], u[k])  # raises what is wrong
         if not np.isfinite(cost("stage", x[k], u[k], w[k, :n])[0]).all():

@@ -35,7 +35,7 @@ KEPT = ("x", "u", "z", "pi", "s", "t", "lam")
 class Plan:
     """The memory of an `MpcTracker` between steps: the number k of the step that it was made for,
     states (N + 1, nx), inputs (N, nu) and their gains (N, nu, ndx); the arrays of the solver by
-    name, the estimated disturbance (n_rho) with the state predicted for the next step, and how
+    name, the estimated disturbance (nrho) with the state predicted for the next step, and how
     many solves have failed so far. Without a plan k is -1.
     """
 
@@ -246,13 +246,13 @@ class MpcTracker:
                 table.append(c.parameters[nodes])
             if c.disturbed:
                 at = sum(part.shape[1] for part in table)
-                table.append(np.zeros((len(r) + 1, self.dsys.system.n_rho)))
-                self._disturbed.append(slice(at, at + self.dsys.system.n_rho))
+                table.append(np.zeros((len(r) + 1, self.dsys.system.nrho)))
+                self._disturbed.append(slice(at, at + self.dsys.system.nrho))
         return np.hstack(table)
 
     def _estimate(self, x: np.ndarray, memory: Plan | None) -> np.ndarray:
         """The disturbance estimate, `d += gain local(predicted, x)_rho`."""
-        n, nv = self.dsys.system.n_rho, self.dsys.system.space.nv
+        n, nv = self.dsys.system.nrho, self.dsys.system.space.nv
         if memory is None:
             return np.zeros(n)
         if not self.disturbance_gain or memory.predicted is None:

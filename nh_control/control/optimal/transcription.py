@@ -56,9 +56,9 @@ class Problem:
     @cached_property
     def tables(self) -> list[np.ndarray]:
         """Parameters of all nodes (N + 1, n) of cost and constraints."""
-        nodes, n_rho, of_cost = self.steps + 1, self.dsys.system.n_rho, self.cost.parameters
+        nodes, nrho, of_cost = self.steps + 1, self.dsys.system.nrho, self.cost.parameters
         first = np.zeros((nodes, 0)) if of_cost is None else of_cost
-        return [first, *(c.table(nodes, n_rho) for c in self.constraints)]
+        return [first, *(c.table(nodes, nrho) for c in self.constraints)]
 
     @cached_property
     def symbols(self) -> tuple[ca.SX, ca.SX, list[ca.SX]]:
@@ -182,7 +182,7 @@ class Transcription:
             **at,
             **{name: array.ctypes.data for name, array in self._arrays.items()},
             steps=problem.steps,
-            nz=problem.dsys.method.n_z,
+            nz=problem.dsys.method.nz,
             curved=problem.curved,
             reuses=self.routines.takes_solutions,
             arrays=ctypes.addressof(self.routines.work.list),
@@ -208,7 +208,7 @@ class Transcription:
 def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     """Shapes of the arrays by the names in layout.py."""
     d, n, steps, rows = problem.dsys, problem.n_end, problem.steps, len(problem.rows)
-    nx, ndx, nu, nz, nodes = d.nx, d.ndx, d.nu, d.method.n_z, steps + 1
+    nx, ndx, nu, nz, nodes = d.nx, d.ndx, d.nu, d.method.nz, steps + 1
     ny, ni = ndx + nu, 2 * nu + rows
     shapes: dict[str, tuple[int, ...]] = {"w": (nodes, problem.parameters.shape[1])}
     for trial in ("", "_trial"):

@@ -67,7 +67,7 @@ INTERNAL void end_configuration(const struct tree_model *model, const struct tre
         if (j->v_index >= model->nv) continue;
         if (j->type < GENERATED)
             data->q1[q] = is_prescribed(j) && data->h == data->prescribed_time
-                              ? data->u[model->n_forces + j->v_index - model->nz]
+                              ? data->u[model->n_forces + j->v_index - model->n_free]
                               : data->q[q] + data->h * data->bodies[i].rate;
         else if (j->constrained)
             model->joint_functions[j->type - GENERATED].end(
@@ -231,7 +231,7 @@ static struct twist motion_derivative(const struct tree_model *model, const stru
 INTERNAL void constraint_hessian_row(const struct tree_model *model, const struct tree_data *data,
                                      int k, int m, double *by)
 {
-    const double *lam = data->z + model->nz, ratio = model->joints[k].ratio;
+    const double *lam = data->z + model->n_free, ratio = model->joints[k].ratio;
     const int moved = model->joints[k].v_index + m;
     for (int r = 0; r < model->n_constraints; ++r) {
         const struct constraint_row *c = model->constraints + r;

@@ -52,7 +52,7 @@ INTERNAL void add_wrench_residual(const struct tree_model *model, const struct t
                                   int sized)
 {
     generalized_forces(model, data);
-    for (int v = 0; v < model->nz; ++v)
+    for (int v = 0; v < model->n_free; ++v)
         data->r[v] += model->start_fraction * data->h * data->wrench_force[v];
     if (!sized) return;
     for (int i = 0; i < model->n_wrenches; ++i) {

@@ -115,10 +115,10 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
     return last;
 }
 
-/* Columns `first`, first + 1, ... of `count` changes s, into the rows of AB and dz of length nw:
- * inward (T19), then outward (T17, T32). */
+/* Columns `first`, first + 1, ... of `count` changes s, into the rows of AB and dz of length
+ * stride: inward (T19), then outward (T17, T32). */
 INLINE void columns_in(const struct tree_model *model, const struct tree_data *data,
-                       const struct column *s, int count, int first, int nw, double *ab,
+                       const struct column *s, int count, int first, int stride, double *ab,
                        double *dz, int plane)
 {
     vn(*c)[9] = (vn(*)[9])data->simd_columns, (*x)[9] = c + model->n_bodies,
@@ -129,7 +129,7 @@ INLINE void columns_in(const struct tree_model *model, const struct tree_data *d
         for (int k = 0; k < components(plane); ++k) c[i][k] = (vn){0};
     memset(right, 0, sizeof(vn) * model->n_rates);
     memset(state, 0, model->n_bodies);
-    clear_shared_columns(model, data, count, first, nw, ab, dz);
+    clear_shared_columns(model, data, count, first, stride, ab, dz);
     int last = 0;
     for (int l = 0; l < count; ++l) {
         if (s[l].kind >= BY_NUMBERS) {
@@ -208,33 +208,35 @@ INLINE void columns_in(const struct tree_model *model, const struct tree_data *d
                                    l, x[i], after);
         }
         if (is_coupled(j)) {
-            simd_add_to(ab + (size_t)nw * lead + first, count, after[0][0]);
-            simd_add_to(ab + (size_t)nw * (model->nv + lead) + first, count,
+            simd_add_to(ab + (size_t)stride * lead + first, count, after[0][0]);
+            simd_add_to(ab + (size_t)stride * (model->nv + lead) + first, count,
                         j->ratio * after[0][1]);
-            simd_add_to(dz + (size_t)nw * lead + first, count, j->ratio * change[0]);
+            simd_add_to(dz + (size_t)stride * lead + first, count, j->ratio * change[0]);
             continue;
         }
         for (int l = 0; l < n && v < model->nv; ++l) {
-            simd_store(ab + (size_t)nw * (v + l) + first, count, after[l][0]);
-            simd_store(ab + (size_t)nw * (model->nv + v + l) + first, count, after[l][1]);
-            if (j->mode == FREE) simd_store(dz + (size_t)nw * (v + l) + first, count, change[l]);
+            simd_store(ab + (size_t)stride * (v + l) + first, count, after[l][0]);
+            simd_store(ab + (size_t)stride * (model->nv + v + l) + first, count, after[l][1]);
+            if (j->mode == FREE)
+                simd_store(dz + (size_t)stride * (v + l) + first, count, change[l]);
         }
     }
 }
 
 /* The same for trees in space and in a plane. */
 INTERNAL void columns(const struct tree_model *model, const struct tree_data *data,
-                      const struct column *s, int count, int first, int nw, double *ab, double *dz)
+                      const struct column *s, int count, int first, int stride, double *ab,
+                      double *dz)
 {
-    if (model->planar) columns_in(model, data, s, count, first, nw, ab, dz, 1);
-    else columns_in(model, data, s, count, first, nw, ab, dz, 0);
+    if (model->planar) columns_in(model, data, s, count, first, stride, ab, dz, 1);
+    else columns_in(model, data, s, count, first, stride, ab, dz, 0);
 }
 
 /* Columns from..end - 1 of the variables (q, rho, forces, prescribed coordinates) but forces. */
 INTERNAL void columns_by(const struct tree_model *model, const struct tree_data *data,
-                         const int *body_of, int from, int end, int nw, double *ab, double *dz)
+                         const int *body_of, int from, int end, int stride, double *ab, double *dz)
 {
-    const int nv = model->nv, prescribed = 2 * nv + model->n_forces - model->nz;
+    const int nv = model->nv, prescribed = 2 * nv + model->n_forces - model->n_free;
     for (int first = from; first < end; first += LANES) {
         struct column s[LANES];
         const int count = end - first < LANES ? end - first : LANES;
@@ -243,13 +245,13 @@ INTERNAL void columns_by(const struct tree_model *model, const struct tree_data 
             const int v = kind == BY_PRESCRIBED ? at - prescribed : at % nv;
             s[l] = (struct column){body_of[v], v - model->joints[body_of[v]].v_index, kind, 0};
         }
-        columns(model, data, s, count, first, nw, ab, dz);
+        columns(model, data, s, count, first, stride, ab, dz);
     }
 }
 
 /* A force acts like alpha h of a momentum before the step, and (1 - alpha) h of one after it. */
 INTERNAL void columns_by_forces(const struct tree_model *model, const struct tree_data *data,
-                                int nw, double *ab, double *dz)
+                                int stride, double *ab, double *dz)
 {
     const int nv = model->nv, nu = model->n_forces;
     const double before = model->start_fraction * data->h,
@@ -257,17 +259,18 @@ INTERNAL void columns_by_forces(const struct tree_model *model, const struct tre
     int on[nu + 1];
     for (int i = 0; i < nu; ++i)
         on[i] = nv + (model->actuated_rates[i] < 0 ? 0 : model->actuated_rates[i]);
-    for (int row = 0; row < 2 * nv + model->nz; ++row) {
-        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv);
+    for (int row = 0; row < 2 * nv + model->n_free; ++row) {
+        double *all =
+            row < 2 * nv ? ab + (size_t)stride * row : dz + (size_t)stride * (row - 2 * nv);
         for (int i = 0; i < nu; ++i) all[2 * nv + i] = before * all[on[i]];
     }
     for (int i = 0; i < nu; ++i)
-        if (model->actuated_rates[i] >= 0) ab[(size_t)nw * on[i] + 2 * nv + i] += after;
+        if (model->actuated_rates[i] >= 0) ab[(size_t)stride * on[i] + 2 * nv + i] += after;
 }
 
 /* A wrench acts on several coordinates (T25). */
 INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct tree_data *data,
-                                  int nw, double *ab, double *dz)
+                                  int stride, double *ab, double *dz)
 {
     const int nv = model->nv;
     for (int i = 0; i < model->n_wrenches; ++i) {
@@ -275,13 +278,14 @@ INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct t
         double *f = data->wrench_force;
         memset(f, 0, sizeof(double) * nv);
         add_generalized_force(model, data, model->wrenches + i, 1.0, f);
-        for (int row = 0; row < 2 * nv + model->nz; ++row) {
-            double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
+        for (int row = 0; row < 2 * nv + model->n_free; ++row) {
+            double *all = row < 2 * nv ? ab + (size_t)stride * row
+                                       : dz + (size_t)stride * (row - 2 * nv),
                    total = 0.0;
-            for (int v = 0; v < model->nz; ++v) total += f[v] * all[nv + v];
+            for (int v = 0; v < model->n_free; ++v) total += f[v] * all[nv + v];
             all[at] = model->start_fraction * data->h * total;
         }
-        for (int v = 0; v < model->nz; ++v)
-            ab[(size_t)nw * (nv + v) + at] += (1 - model->start_fraction) * data->h * f[v];
+        for (int v = 0; v < model->n_free; ++v)
+            ab[(size_t)stride * (nv + v) + at] += (1 - model->start_fraction) * data->h * f[v];
     }
 }

@@ -115,7 +115,7 @@ INTERNAL int factor_joints(const struct tree_model *model, const struct tree_dat
 INTERNAL void solve_joints(const struct tree_model *model, const struct tree_data *data,
                            const double *r, double *dz);
 INTERNAL void clear_shared_columns(const struct tree_model *model, const struct tree_data *data,
-                                   int count, int first, int nw, double *ab, double *dz);
+                                   int count, int first, int stride, double *ab, double *dz);
 
 /* low_rank_update.c: springs and dampers in Newton's equation */
 INTERNAL int n_force_rows(const struct tree_model *model, int linearized);
@@ -175,12 +175,13 @@ INTERNAL void begin_step(const struct tree_model *model, const struct tree_data 
 
 /* jacobian_columns.c: columns of the derivatives */
 INTERNAL void columns(const struct tree_model *model, const struct tree_data *data,
-                      const struct column *s, int count, int first, int nw, double *ab,
+                      const struct column *s, int count, int first, int stride, double *ab,
                       double *dz);
 INTERNAL void columns_by(const struct tree_model *model, const struct tree_data *data,
-                         const int *body_of, int from, int end, int nw, double *ab, double *dz);
+                         const int *body_of, int from, int end, int stride, double *ab,
+                         double *dz);
 INTERNAL void columns_by_forces(const struct tree_model *model, const struct tree_data *data,
-                                int nw, double *ab, double *dz);
+                                int stride, double *ab, double *dz);
 INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct tree_data *data,
-                                  int nw, double *ab, double *dz);
+                                  int stride, double *ab, double *dz);
 #endif

@@ -31,21 +31,21 @@ INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_dat
 {
     residual(model, data, z, turns);
     if (!model->n_constraints) return;
-    const double *lam = z + model->nz;
-    memcpy(data->z, z, sizeof(double) * (model->nz + model->n_constraints));
+    const double *lam = z + model->n_free;
+    memcpy(data->z, z, sizeof(double) * (model->n_free + model->n_constraints));
     end_configuration(model, data);
     evaluate_constraints(model, data, data->q1);
     for (int r = 0; r < model->n_constraints; ++r) {
         const double *g = data->G0 + (size_t)model->nv * r,
                      *sizes = data->G0_size + (size_t)model->nv * r,
                      *replies = data->schur_size + (size_t)model->n_constraints * r;
-        data->r[model->nz + r] = data->constraint_values[r].value;
-        for (int v = 0; v < model->nz; ++v) data->r[v] -= g[v] * lam[r];
+        data->r[model->n_free + r] = data->constraint_values[r].value;
+        for (int v = 0; v < model->n_free; ++v) data->r[v] -= g[v] * lam[r];
         if (!(turns > 0.0)) continue;
-        double *size = data->r_size + model->nz + r;
+        double *size = data->r_size + model->n_free + r;
         *size = turns * (data->h0_size[r] + data->constraint_values[r].size);
         for (int s = 0; s < model->n_constraints; ++s) *size += replies[s] * fabs(lam[s]);
-        for (int v = 0; v < model->nz; ++v) data->r_size[v] += sizes[v] * fabs(lam[r]);
+        for (int v = 0; v < model->n_free; ++v) data->r_size[v] += sizes[v] * fabs(lam[r]);
     }
 }
 
@@ -150,7 +150,7 @@ INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree
     for (int r = 0; r < rows && model->n_shared; ++r) {
         double *y = Y + nv * r;
         solve_joints(model, data, W + nv * r, y);
-        for (int v = 0; v < model->nz; ++v) y[v] = -y[v];
+        for (int v = 0; v < model->n_free; ++v) y[v] = -y[v];
     }
 }
 
@@ -173,7 +173,7 @@ INTERNAL int kkt_factor(const struct tree_model *model, const struct tree_data *
     for (int r = 0; r < model->n_constraints; ++r)
         for (int s = 0; s < model->n_constraints; ++s)
             data->schur[(size_t)model->n_constraints * r + s] = product(
-                model->nz, data->G1 + (size_t)model->nv * r, data->Y + (size_t)model->nv * s);
+                model->n_free, data->G1 + (size_t)model->nv * r, data->Y + (size_t)model->nv * s);
     for (int i = 0; i < model->n_constraints * model->n_constraints; ++i)
         data->schur_size[i] = fabs(data->schur[i]);
     return factor_dense(data->schur, model->n_constraints, data->schur_pivots);
@@ -185,12 +185,14 @@ INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *
 {
     solve_with_forces(model, data, r, dz);
     if (!model->n_constraints) return;
-    double *lam = dz + model->nz, right[model->n_constraints];
+    double *lam = dz + model->n_free, right[model->n_constraints];
     for (int i = 0; i < model->n_constraints; ++i)
-        right[i] = -r[model->nz + i] - product(model->nz, data->G1 + (size_t)model->nv * i, dz);
+        right[i] =
+            -r[model->n_free + i] - product(model->n_free, data->G1 + (size_t)model->nv * i, dz);
     solve_dense(data->schur, model->n_constraints, data->schur_pivots, right, lam);
     for (int i = 0; i < model->n_constraints; ++i)
-        for (int v = 0; v < model->nz; ++v) dz[v] += data->Y[(size_t)model->nv * i + v] * lam[i];
+        for (int v = 0; v < model->n_free; ++v)
+            dz[v] += data->Y[(size_t)model->nv * i + v] * lam[i];
 }
 
 /* The velocity z becomes the one that keeps Dh(q0) v = 0, by impulses Dh^T mu (T30), with the
@@ -210,11 +212,12 @@ INTERNAL int project_velocity(const struct tree_model *model, const struct tree_
         }
         for (int s = 0; s < model->n_constraints; ++s)
             data->schur[(size_t)model->n_constraints * r + s] =
-                product(model->nz, g, data->Y + (size_t)model->nv * s);
+                product(model->n_free, g, data->Y + (size_t)model->nv * s);
     }
     if (factor_dense(data->schur, model->n_constraints, data->schur_pivots)) return SINGULAR;
     solve_dense(data->schur, model->n_constraints, data->schur_pivots, right, right);
     for (int r = 0; r < model->n_constraints; ++r)
-        for (int v = 0; v < model->nz; ++v) z[v] += data->Y[(size_t)model->nv * r + v] * right[r];
+        for (int v = 0; v < model->n_free; ++v)
+            z[v] += data->Y[(size_t)model->nv * r + v] * right[r];
     return CONVERGED;
 }

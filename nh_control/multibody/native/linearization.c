@@ -6,14 +6,14 @@
 
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions. */
 static void solve_columns(int count, const int *at, const double *factors, const int *order,
-                          int nw, double *rows)
+                          int stride, double *rows)
 {
-    for (int k = 0; k < nw; k += LANES) {
-        const int lanes = nw - k < LANES ? nw - k : LANES;
+    for (int k = 0; k < stride; k += LANES) {
+        const int lanes = stride - k < LANES ? stride - k : LANES;
         vn c[count];
-        for (int r = 0; r < count; ++r) c[r] = simd_load(rows + (size_t)nw * at[r] + k, lanes);
+        for (int r = 0; r < count; ++r) c[r] = simd_load(rows + (size_t)stride * at[r] + k, lanes);
         solve_dense_columns(factors, count, order, c);
-        for (int r = 0; r < count; ++r) simd_store(rows + (size_t)nw * at[r] + k, lanes, c[r]);
+        for (int r = 0; r < count; ++r) simd_store(rows + (size_t)stride * at[r] + k, lanes, c[r]);
     }
 }
 
@@ -47,8 +47,8 @@ struct force_changes {
  *
  * where y is F_q dq before. */
 static void add_force_columns(const struct tree_model *model, const struct force_changes *p,
-                              const double *ab_rho, const double *dz_rho, int nw_rho, int nw,
-                              double *ab, double *dz)
+                              const double *ab_rho, const double *dz_rho, int stride_rho,
+                              int stride, double *ab, double *dz)
 {
     const int nv = model->nv, n = p->n, count = p->count;
     const double after = (1 - model->start_fraction) / model->start_fraction;
@@ -56,52 +56,55 @@ static void add_force_columns(const struct tree_model *model, const struct force
     for (int a = 0; a < count; ++a) {
         own[a] = a;
         for (int b = 0; b < n; ++b)
-            if (p->of[b] < model->nz && p->F_z[n * a + b] != 0.0)
-                add_scaled(nw, p->F_z[n * a + b], dz + (size_t)nw * p->of[b],
-                           p->y + (size_t)nw * a);
+            if (p->of[b] < model->n_free && p->F_z[n * a + b] != 0.0)
+                add_scaled(stride, p->F_z[n * a + b], dz + (size_t)stride * p->of[b],
+                           p->y + (size_t)stride * a);
     }
-    solve_columns(count, own, p->equations, p->order, nw, p->y);
-    for (int row = 0; row < 2 * nv + model->nz; ++row) {
-        const double *rho = row < 2 * nv ? ab_rho + (size_t)nw_rho * row
-                                         : dz_rho + (size_t)nw_rho * (row - 2 * nv);
-        double *all = row < 2 * nv ? ab + (size_t)nw * row : dz + (size_t)nw * (row - 2 * nv),
+    solve_columns(count, own, p->equations, p->order, stride, p->y);
+    for (int row = 0; row < 2 * nv + model->n_free; ++row) {
+        const double *rho = row < 2 * nv ? ab_rho + (size_t)stride_rho * row
+                                         : dz_rho + (size_t)stride_rho * (row - 2 * nv);
+        double *all =
+                   row < 2 * nv ? ab + (size_t)stride * row : dz + (size_t)stride * (row - 2 * nv),
                by[count];
         for (int a = 0; a < count; ++a) {
             by[a] = p->before ? 0.0 : rho[nv + p->of[a]];
             for (int b = 0; b < n && p->before; ++b)
                 by[a] += p->before[n * a + b] * rho[nv + p->of[b]];
         }
-        for (int a = 0; a < count; ++a) add_scaled(nw, by[a], p->y + (size_t)nw * a, all);
+        for (int a = 0; a < count; ++a) add_scaled(stride, by[a], p->y + (size_t)stride * a, all);
     }
     for (int a = 0; a < count; ++a)
         for (int b = 0; b < n; ++b) {
             const double by = p->after ? p->after[n * a + b] : (a == b) * after;
-            if (by != 0.0 && p->of[b] < model->nz)
-                add_scaled(nw, by, p->y + (size_t)nw * a, ab + (size_t)nw * (nv + p->of[b]));
+            if (by != 0.0 && p->of[b] < model->n_free)
+                add_scaled(stride, by, p->y + (size_t)stride * a,
+                           ab + (size_t)stride * (nv + p->of[b]));
         }
 }
 
 /* The same in the columns by the multipliers, and in all. */
 static void add_force_changes(const struct tree_model *model, const struct tree_data *data,
-                              const struct force_changes *p, int nw, double *ab, double *dz)
+                              const struct force_changes *p, int stride, double *ab, double *dz)
 {
     memset(p->y, 0, sizeof(double) * p->count * model->n_constraints);
-    add_force_columns(model, p, ab, dz, nw, model->n_constraints, data->ab_by_lambda,
+    add_force_columns(model, p, ab, dz, stride, model->n_constraints, data->ab_by_lambda,
                       data->dz_by_lambda);
-    memset(p->y, 0, sizeof(double) * p->count * nw);
+    memset(p->y, 0, sizeof(double) * p->count * stride);
     for (int a = 0; a < p->count; ++a)
         for (int b = 0; b < p->n; ++b) {
-            double *row = p->y + (size_t)nw * a;
+            double *row = p->y + (size_t)stride * a;
             row[p->of[b]] = p->F_q[p->n * a + b];
-            if (p->of[b] >= model->nz)
-                row[2 * model->nv + model->n_forces + p->of[b] - model->nz] = p->F_z[p->n * a + b];
+            if (p->of[b] >= model->n_free)
+                row[2 * model->nv + model->n_forces + p->of[b] - model->n_free] =
+                    p->F_z[p->n * a + b];
         }
-    add_force_columns(model, p, ab, dz, nw, nw, ab, dz);
+    add_force_columns(model, p, ab, dz, stride, stride, ab, dz);
 }
 
 /* Changes of the forces of springs, with the factors of Newton's equation (T26). */
-static void spring_columns(const struct tree_model *model, const struct tree_data *data, int nw,
-                           double *ab, double *dz)
+static void spring_columns(const struct tree_model *model, const struct tree_data *data,
+                           int stride, double *ab, double *dz)
 {
     int of[model->nv];
     for (int v = 0; v < model->nv; ++v) of[v] = v;
@@ -109,7 +112,7 @@ static void spring_columns(const struct tree_model *model, const struct tree_dat
                                     data->force_pivots,     data->force_by_z, data->force_by_q,
                                     data->force_matrix,     data->force_rows, data->force_rows1,
                                     data->force_scratch};
-    add_force_changes(model, data, &p, nw, ab, dz);
+    add_force_changes(model, data, &p, stride, ab, dz);
 }
 
 /* Numbers the coordinates that carry a body, from `count` on; their number with it. */
@@ -124,7 +127,7 @@ static int number_supporting_rates(const struct tree_model *model, int body, int
 
 /* Changes of the generalized forces of wrenches and dampers on n coordinates (T27). */
 static int wrench_columns(const struct tree_model *model, const struct tree_data *data, int n,
-                          int nw, double *ab, double *dz)
+                          int stride, double *ab, double *dz)
 {
     const int nv = model->nv;
     int place[nv], of[n], order[n], count = 0;
@@ -141,17 +144,17 @@ static int wrench_columns(const struct tree_model *model, const struct tree_data
     memset(equations, 0, sizeof(double) * n * n);
     for (int a = 0; a < n; ++a) {
         equations[n * a + a] = 1.0;
-        if (of[a] >= model->nz) { /* the motion of a prescribed one does not change */
+        if (of[a] >= model->n_free) { /* the motion of a prescribed one does not change */
             memset(F_z + n * a, 0, sizeof(double) * n);
             memset(F_q + n * a, 0, sizeof(double) * n);
         }
         for (int b = 0; b < n; ++b)
-            for (int c = 0; c < n && of[b] < model->nz; ++c)
-                equations[n * a + c] -= F_z[n * a + b] * dz[(size_t)nw * of[b] + nv + of[c]];
+            for (int c = 0; c < n && of[b] < model->n_free; ++c)
+                equations[n * a + c] -= F_z[n * a + b] * dz[(size_t)stride * of[b] + nv + of[c]];
     }
     if (factor_dense(equations, n, order)) return SINGULAR;
     const struct force_changes p = {n, n, of, order, F_z, F_q, equations, 0, 0, equations + n * n};
-    add_force_changes(model, data, &p, nw, ab, dz);
+    add_force_changes(model, data, &p, stride, ab, dz);
     return CONVERGED;
 }
 
@@ -159,15 +162,15 @@ static int wrench_columns(const struct tree_model *model, const struct tree_data
  * of their equations; and their part in the other rows: by_ab, by_dz. */
 static void eliminate_unknowns(const struct tree_model *model, int count, const int *at,
                                const double *factors, const int *order, const double *by_ab,
-                               const double *by_dz, int nw, double *ab, double *dz)
+                               const double *by_dz, int stride, double *ab, double *dz)
 {
-    solve_columns(count, at, factors, order, nw, dz);
+    solve_columns(count, at, factors, order, stride, dz);
     const double *change[count];
-    for (int r = 0; r < count; ++r) change[r] = dz + (size_t)nw * at[r];
+    for (int r = 0; r < count; ++r) change[r] = dz + (size_t)stride * at[r];
     for (int row = 0; row < 2 * model->nv; ++row)
-        add_rows(count, by_ab + (size_t)count * row, change, nw, ab + (size_t)nw * row);
-    for (int row = 0; row < model->nz; ++row)
-        add_rows(count, by_dz + (size_t)count * row, change, nw, dz + (size_t)nw * row);
+        add_rows(count, by_ab + (size_t)count * row, change, stride, ab + (size_t)stride * row);
+    for (int row = 0; row < model->n_free; ++row)
+        add_rows(count, by_dz + (size_t)count * row, change, stride, dz + (size_t)stride * row);
 }
 
 /* Columns by the multipliers, into data->ab_by_lambda and data->dz_by_lambda. */
@@ -184,33 +187,34 @@ static void columns_by_multipliers(const struct tree_model *model, const struct 
 
 /* Multipliers that keep Dh(q1) dq1 = 0 for every column (T34), and their part in the other
  * rows. */
-static int constraint_columns(const struct tree_model *model, const struct tree_data *data, int nw,
-                              double *ab, double *dz)
+static int constraint_columns(const struct tree_model *model, const struct tree_data *data,
+                              int stride, double *ab, double *dz)
 {
     const int nv = model->nv, m = model->n_constraints;
     end_configuration(model, data);
     constraint_jacobian(model, data, data->q1, data->G1);
     memset(data->schur, 0, sizeof(double) * m * m);
-    memset(dz + (size_t)nw * model->nz, 0, sizeof(double) * nw * m);
+    memset(dz + (size_t)stride * model->n_free, 0, sizeof(double) * stride * m);
     for (int r = 0; r < m; ++r)
         for (int v = 0; v < nv; ++v) {
             const double g = data->G1[(size_t)nv * r + v];
             if (g == 0.0) continue;
             add_scaled(m, g, data->ab_by_lambda + (size_t)m * v, data->schur + (size_t)m * r);
-            add_scaled(nw, -g, ab + (size_t)nw * v, dz + (size_t)nw * (model->nz + r));
+            add_scaled(stride, -g, ab + (size_t)stride * v,
+                       dz + (size_t)stride * (model->n_free + r));
         }
     if (factor_dense(data->schur, m, data->schur_pivots)) return SINGULAR;
     int at[m];
-    for (int r = 0; r < m; ++r) at[r] = model->nz + r;
+    for (int r = 0; r < m; ++r) at[r] = model->n_free + r;
     eliminate_unknowns(model, m, at, data->schur, data->schur_pivots, data->ab_by_lambda,
-                       data->dz_by_lambda, nw, ab, dz);
+                       data->dz_by_lambda, stride, ab, dz);
     return CONVERGED;
 }
 
 /* Changes of the coordinates that joints share (T23), for every column and those by the
  * multipliers. */
 static void mimic_columns(const struct tree_model *model, const struct tree_data *data,
-                          const int *body_of, int nw, double *ab, double *dz)
+                          const int *body_of, int stride, double *ab, double *dz)
 {
     const int n = model->n_shared;
     for (int a = 0; a < n; ++a)
@@ -219,7 +223,7 @@ static void mimic_columns(const struct tree_model *model, const struct tree_data
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
         memset(data->dz_by_shared + (size_t)n * data->shared_rates[a], 0, sizeof(double) * n);
     eliminate_unknowns(model, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
-                       data->ab_by_shared, data->dz_by_shared, nw, ab, dz);
+                       data->ab_by_shared, data->dz_by_shared, stride, ab, dz);
     eliminate_unknowns(model, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
                        data->ab_by_shared, data->dz_by_shared, model->n_constraints,
                        data->ab_by_lambda, data->dz_by_lambda);
@@ -228,13 +232,13 @@ static void mimic_columns(const struct tree_model *model, const struct tree_data
 /* Number of variables: q, rho, forces, ends of prescribed coordinates. */
 static int n_variables(const struct tree_model *model)
 {
-    return 3 * model->nv + model->n_forces - model->nz;
+    return 3 * model->nv + model->n_forces - model->n_free;
 }
 
 /* Columns by the parameters but h (T33), into columns `first` ... */
 static void columns_by_parameters(const struct tree_model *model, const struct tree_data *data,
                                   const struct parameter_derivative *slope, int count, int first,
-                                  int nw, double *ab, double *dz)
+                                  int stride, double *ab, double *dz)
 {
     for (int from = 0; from < count; from += LANES) {
         struct column s[LANES];
@@ -243,7 +247,7 @@ static void columns_by_parameters(const struct tree_model *model, const struct t
             s[l] = (struct column){-1, from + l, BY_NUMBERS, slope};
             while (slope->parameter == from + l) ++slope;
         }
-        columns(model, data, s, lanes, first + from, nw, ab, dz);
+        columns(model, data, s, lanes, first + from, stride, ab, dz);
     }
 }
 
@@ -254,75 +258,78 @@ static void bodies_of(const struct tree_model *model, int *body_of)
         for (int l = 0; l < model->joints[i].n_dof; ++l) body_of[model->joints[i].v_index + l] = i;
 }
 
-/* The derivatives where the last residual was taken, in rows of length nw, the last `n` columns by
- * parameters, at fixed multipliers. */
-static int free_derivatives(const struct tree_model *model, const struct tree_data *data, int nw,
-                            int carriers, int n, const struct parameter_derivative *numbers,
-                            double *ab, double *dz)
+/* The derivatives where the last residual was taken, in rows of length stride, the last `n`
+ * columns by parameters, at fixed multipliers. */
+static int free_derivatives(const struct tree_model *model, const struct tree_data *data,
+                            int stride, int carriers, int n,
+                            const struct parameter_derivative *numbers, double *ab, double *dz)
 {
     const int nv = model->nv;
     if (factor_with_forces(model, data, LINEARIZATION)) return SINGULAR;
     if (model->n_constraints) evaluate_constraints(model, data, data->q);
     int body_of[model->n_rates];
     bodies_of(model, body_of);
-    columns_by(model, data, body_of, 0, nv + model->nz, nw, ab, dz);
+    columns_by(model, data, body_of, 0, nv + model->n_free, stride, ab, dz);
     for (int row = 0; row < 2 * nv; ++row)
-        memset(ab + (size_t)nw * row + nv + model->nz, 0, sizeof(double) * (nv - model->nz));
-    for (int row = 0; row < model->nz; ++row)
-        memset(dz + (size_t)nw * row + nv + model->nz, 0, sizeof(double) * (nv - model->nz));
-    columns_by_forces(model, data, nw, ab, dz);
-    columns_by_wrenches(model, data, nw, ab, dz);
+        memset(ab + (size_t)stride * row + nv + model->n_free, 0,
+               sizeof(double) * (nv - model->n_free));
+    for (int row = 0; row < model->n_free; ++row)
+        memset(dz + (size_t)stride * row + nv + model->n_free, 0,
+               sizeof(double) * (nv - model->n_free));
+    columns_by_forces(model, data, stride, ab, dz);
+    columns_by_wrenches(model, data, stride, ab, dz);
     columns_by(model, data, body_of, 2 * nv + model->n_forces,
-               3 * nv + model->n_forces - model->nz, nw, ab, dz);
+               3 * nv + model->n_forces - model->n_free, stride, ab, dz);
     if (n) {
-        columns_by_parameters(model, data, numbers, n - 1, nw - n, nw, ab, dz);
-        columns(model, data, &(struct column){-1, 0, BY_STEP, 0}, 1, nw - 1, nw, ab, dz);
+        columns_by_parameters(model, data, numbers, n - 1, stride - n, stride, ab, dz);
+        columns(model, data, &(struct column){-1, 0, BY_STEP, 0}, 1, stride - 1, stride, ab, dz);
     }
     columns_by_multipliers(model, data);
-    if (model->n_shared) mimic_columns(model, data, body_of, nw, ab, dz);
-    if (model->n_springs) spring_columns(model, data, nw, ab, dz);
-    return carriers ? wrench_columns(model, data, carriers, nw, ab, dz) : CONVERGED;
+    if (model->n_shared) mimic_columns(model, data, body_of, stride, ab, dz);
+    if (model->n_springs) spring_columns(model, data, stride, ab, dz);
+    return carriers ? wrench_columns(model, data, carriers, stride, ab, dz) : CONVERGED;
 }
 
 /* The same with multipliers that keep the constraints. */
-static int derivatives(const struct tree_model *model, const struct tree_data *data, int nw,
+static int derivatives(const struct tree_model *model, const struct tree_data *data, int stride,
                        int carriers, int n, const struct parameter_derivative *numbers, double *ab,
                        double *dz)
 {
-    const int status = free_derivatives(model, data, nw, carriers, n, numbers, ab, dz);
+    const int status = free_derivatives(model, data, stride, carriers, n, numbers, ab, dz);
     return status == CONVERGED && model->n_constraints
-               ? constraint_columns(model, data, nw, ab, dz)
+               ? constraint_columns(model, data, stride, ab, dz)
                : status;
 }
 
-/* The derivatives where a step that failed took its last residual, in rows of length nw. */
-int tree_derivatives(double *const *a, int nw)
+/* The derivatives where a step that failed took its last residual, in rows of length stride. */
+int tree_derivatives(double *const *a, int stride)
 {
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
-    return derivatives(model, data, nw, model->n_force_rates, 0, 0, a[AB], a[DZ]);
+    return derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]);
 }
 
 /* r_z where the last residual was taken, with the inverse of the block without multipliers in its
- * place, into a[R_Z]; a[AB] and a[DZ], in rows of length nw, are overwritten. */
-void tree_equations(double *const *a, int nw)
+ * place, into a[R_Z]; a[AB] and a[DZ], in rows of length stride, are overwritten. */
+void tree_equations(double *const *a, int stride)
 {
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
-    const int n = model->nz + model->n_constraints;
+    const int n = model->n_free + model->n_constraints;
     double *r_z = a[R_Z];
     memset(r_z, 0, sizeof(double) * n * n);
-    if (free_derivatives(model, data, nw, model->n_force_rates, 0, 0, a[AB], a[DZ]) != CONVERGED)
+    if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]) !=
+        CONVERGED)
         return;
     constraint_jacobian_by_z(model, data);
-    for (int i = 0; i < model->nz; ++i) {
-        for (int v = 0; v < model->nz; ++v)
-            r_z[(size_t)n * i + v] = -a[DZ][(size_t)nw * i + model->nv + v];
+    for (int i = 0; i < model->n_free; ++i) {
+        for (int v = 0; v < model->n_free; ++v)
+            r_z[(size_t)n * i + v] = -a[DZ][(size_t)stride * i + model->nv + v];
         for (int r = 0; r < model->n_constraints; ++r) {
-            r_z[(size_t)n * i + model->nz + r] = -data->G0[(size_t)model->nv * r + i];
-            r_z[(size_t)n * (model->nz + r) + i] = data->G1[(size_t)model->nv * r + i];
+            r_z[(size_t)n * i + model->n_free + r] = -data->G0[(size_t)model->nv * r + i];
+            r_z[(size_t)n * (model->n_free + r) + i] = data->G1[(size_t)model->nv * r + i];
         }
     }
 }

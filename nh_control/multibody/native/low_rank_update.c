@@ -92,7 +92,7 @@ INTERNAL int factor_with_forces(const struct tree_model *model, const struct tre
         for (int s = 0; s < n; ++s)
             data->force_matrix[n * r + s] =
                 (r == s) +
-                product(model->nz, data->force_by_z + nv * r, data->force_response + nv * s);
+                product(model->n_free, data->force_by_z + nv * r, data->force_response + nv * s);
     return factor_dense(data->force_matrix, n, data->force_pivots);
 }
 
@@ -102,10 +102,10 @@ INTERNAL void add_low_rank(const struct tree_model *model, const struct tree_dat
 {
     const int n = n_force_rows(model, 0), nv = model->nv;
     double y[n + 1];
-    for (int i = 0; i < n; ++i) y[i] = product(model->nz, data->force_by_z + nv * i, dz);
+    for (int i = 0; i < n; ++i) y[i] = product(model->n_free, data->force_by_z + nv * i, dz);
     if (n) solve_dense(data->force_matrix, n, data->force_pivots, y, y);
     for (int i = 0; i < n; ++i)
-        for (int v = 0; v < model->nz; ++v) dz[v] -= y[i] * data->force_response[nv * i + v];
+        for (int v = 0; v < model->n_free; ++v) dz[v] -= y[i] * data->force_response[nv * i + v];
 }
 
 /* dz = -r_z^{-1} r (T26). */

@@ -12,7 +12,7 @@
 static int factor_mimic_joints(const struct tree_model *model, const struct tree_data *data)
 {
     const int n = model->n_shared;
-    double none[model->nz];
+    double none[model->n_free];
     memset(none, 0, sizeof none);
     for (int a = 0; a < n; ++a) {
         double *y = data->Y_shared + (size_t)model->n_rates * a;
@@ -48,18 +48,18 @@ INTERNAL void solve_joints(const struct tree_model *model, const struct tree_dat
         right[a] = -r[data->shared_rates[a]] - data->shared_row[data->shared_rates[a]];
     solve_dense(data->shared_matrix, n, data->shared_pivots, right, right);
     for (int a = 0; a < n; ++a)
-        for (int v = 0; v < model->nz; ++v)
+        for (int v = 0; v < model->n_free; ++v)
             dz[v] += data->Y_shared[(size_t)model->n_rates * a + v] * right[a];
 }
 
 /* Rows of shared coordinates, to which columns of several joints are added. */
 INTERNAL void clear_shared_columns(const struct tree_model *model, const struct tree_data *data,
-                                   int count, int first, int nw, double *ab, double *dz)
+                                   int count, int first, int stride, double *ab, double *dz)
 {
     for (int a = 0; a < model->n_shared; ++a) {
-        memset(ab + (size_t)nw * data->shared_rates[a] + first, 0, sizeof(double) * count);
-        memset(ab + (size_t)nw * (model->nv + data->shared_rates[a]) + first, 0,
+        memset(ab + (size_t)stride * data->shared_rates[a] + first, 0, sizeof(double) * count);
+        memset(ab + (size_t)stride * (model->nv + data->shared_rates[a]) + first, 0,
                sizeof(double) * count);
-        memset(dz + (size_t)nw * data->shared_rates[a] + first, 0, sizeof(double) * count);
+        memset(dz + (size_t)stride * data->shared_rates[a] + first, 0, sizeof(double) * count);
     }
 }

@@ -18,7 +18,7 @@ INTERNAL double rate_of(const struct tree_model *model, const struct tree_data *
 {
     const int v = j->rate_index;
     return j->ratio * (is_prescribed(j)
-                           ? (data->u[model->n_forces + v - model->nz] - data->q[j->q_index]) /
+                           ? (data->u[model->n_forces + v - model->n_free] - data->q[j->q_index]) /
                                  data->prescribed_time
                            : z[v]);
 }
@@ -279,7 +279,7 @@ INLINE void sweep(const struct tree_model *model, const struct tree_data *data, 
 INTERNAL void residual(const struct tree_model *model, const struct tree_data *data,
                        const double *z, double turns)
 {
-    memcpy(data->z, z, sizeof(double) * model->nz);
+    memcpy(data->z, z, sizeof(double) * model->n_free);
     if (model->planar) sweep(model, data, z, turns, 1);
     else sweep(model, data, z, turns, 0);
     if (model->n_wrenches + model->n_dampers) add_wrench_residual(model, data, turns > 0.0);

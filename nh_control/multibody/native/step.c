@@ -72,7 +72,7 @@ static const struct newton_callbacks TREE_STEP = {
 /* z (n_unknowns) becomes `from`. */
 static void remember(const struct tree_model *model, double *z, const double *from)
 {
-    memcpy(z, from, sizeof(double) * (model->nz + model->n_constraints));
+    memcpy(z, from, sizeof(double) * (model->n_free + model->n_constraints));
 }
 
 /* The residual at z with its sizes; its relative error. */
@@ -104,7 +104,7 @@ static int iterate(const struct tree_model *model, const struct tree_data *data,
 {
     struct tree_equation tree = {model, data, largest_turn(model, data), !leaves, 0};
     const struct newton it = {
-        model->nz + model->n_constraints,
+        model->n_free + model->n_constraints,
         &tree,
         data->r,
         data->known_size,
@@ -142,7 +142,7 @@ static void readout(const struct tree_model *model, const struct tree_data *data
         if (v >= model->nv) continue;
         if (j->type < GENERATED) {
             const double rate = rate_of(model, data, j, data->z);
-            x1[q] = is_prescribed(j) ? data->u[model->n_forces + v - model->nz]
+            x1[q] = is_prescribed(j) ? data->u[model->n_forces + v - model->n_free]
                                      : data->q[q] + data->h * rate;
             rho1[v] = is_prescribed(j)
                           ? rate
@@ -162,7 +162,7 @@ static void readout(const struct tree_model *model, const struct tree_data *data
         }
     }
     if (model->n_shared) add_mimic_rows(model, data, data->half_step, 1.0, rho1);
-    for (int v = 0; model->n_wrenches + model->n_dampers && v < model->nz; ++v)
+    for (int v = 0; model->n_wrenches + model->n_dampers && v < model->n_free; ++v)
         rho1[v] += (1 - model->start_fraction) * data->h * data->wrench_force[v];
 }
 
@@ -200,7 +200,7 @@ static void load_forces(const struct tree_model *model, const struct tree_data *
 static int from_zero(const struct tree_model *model, const struct tree_data *data, int patient,
                      double *z, double *info)
 {
-    memset(z, 0, sizeof(double) * (model->nz + model->n_constraints));
+    memset(z, 0, sizeof(double) * (model->n_free + model->n_constraints));
     return iterate(model, data, 0, patient, z, info);
 }
 
@@ -217,8 +217,8 @@ INTERNAL struct tree_data node_of(const struct tree_data *data)
 INTERNAL int velocity_of(const struct tree_model *model, const struct tree_data *data, double *z)
 {
     const struct tree_data node = node_of(data);
-    memset(z, 0, sizeof(double) * (model->nz + model->n_constraints));
-    memset(data->dz, 0, sizeof(double) * (model->nz + model->n_constraints));
+    memset(z, 0, sizeof(double) * (model->n_free + model->n_constraints));
+    memset(data->dz, 0, sizeof(double) * (model->n_free + model->n_constraints));
     residual(model, &node, z, 1.0);
     if (factor_with_forces(model, &node, NEWTON_EQUATION)) return SINGULAR;
     solve_with_forces(model, &node, data->r, data->dz);
@@ -286,7 +286,7 @@ int nh_step(double *const *a)
     if (may_have_a_solution(status)) status = from_velocity(model, data, 0, z, a[INFO]);
     if (may_have_a_solution(status)) status = continuation(model, data, z, a[INFO]);
     if (status != CONVERGED) return status;
-    if (settled(model, a[INFO])) memcpy(data->z, z, sizeof(double) * model->nz);
+    if (settled(model, a[INFO])) memcpy(data->z, z, sizeof(double) * model->n_free);
     else kkt_residual(model, data, z, 0.0);
     readout(model, data, a[X1]);
     if (!all_finite(a[X1], model->nq + model->nv)) return NOT_FINITE;

@@ -34,7 +34,7 @@ struct joint_functions {
 
 /* The model of a[TREE]: the numbers of its header, and where its arrays begin. */
 struct tree_model {
-    int n_bodies, nq, nv, nz, n_forces, n_constraints, n_shared, n_wrenches, planar, n_springs,
+    int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_shared, n_wrenches, planar, n_springs,
         n_dampers, n_multi_dof, n_parameters, n_force_rates;
     int n_rates; /* rates of all joints, with the mimic ones */
     double start_fraction, energy_at_rest;

@@ -178,7 +178,7 @@ struct tree_header {
     int32_t n_bodies;
     int32_t nq;
     int32_t nv;
-    int32_t nz; /* rates that are not prescribed */
+    int32_t n_free; /* rates that are not prescribed */
     int32_t n_parameters; /* parameters and the step h */
     int32_t n_inputs; /* forces, and ends of prescribed coordinates */
     int32_t n_multi_dof; /* joints of several rates */
@@ -203,7 +203,7 @@ struct tree_header {
 _Static_assert(offsetof(struct tree_header, n_bodies) == 0, "n_bodies");
 _Static_assert(offsetof(struct tree_header, nq) == 4, "nq");
 _Static_assert(offsetof(struct tree_header, nv) == 8, "nv");
-_Static_assert(offsetof(struct tree_header, nz) == 12, "nz");
+_Static_assert(offsetof(struct tree_header, n_free) == 12, "n_free");
 _Static_assert(offsetof(struct tree_header, n_parameters) == 16, "n_parameters");
 _Static_assert(offsetof(struct tree_header, n_inputs) == 20, "n_inputs");
 _Static_assert(offsetof(struct tree_header, n_multi_dof) == 24, "n_multi_dof");

@@ -7,12 +7,12 @@
 enum { DONE, FAILED };
 
 /* Physical parameters p and the function inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with
- * n = n_rho + n_impulses; room for these and a copy of M. */
+ * n = nrho + n_impulses; room for these and a copy of M. */
 struct motion {
     int (*inertia)(const double *x, const double *p, double *mass, double *momentum, double *basis,
                    double *prescribed);
     const double *p;
-    long long nx, nq, nw, n_rho, n_impulses;
+    long long nx, nq, nw, nrho, n_impulses;
     double *room;
 };
 
@@ -34,7 +34,7 @@ struct law {
     int (*local)(const double *x0, const double *x1, const double *p, double *dx);
     int (*retract)(const double *x, const double *dx, const double *p, double *x1);
     const double *targets, *feedforward, *K, *K_d, *impulses, *limits;
-    long long length, hold, ndx, nv, n_d;
+    long long length, hold, ndx, nv, n_disturbance;
     double gain;
 };
 
@@ -120,7 +120,7 @@ static int solve(long long n, double *a, double *b)
 /* v (nw), the velocity X y + c with M y = b at the state x. */
 int nh_velocity(const struct motion *m, const double *x, double *v)
 {
-    const long long n = m->n_rho + m->n_impulses;
+    const long long n = m->nrho + m->n_impulses;
     double *mass = m->room, *y = mass + 2 * n * n, *basis = y + n, *prescribed = basis + m->nw * n;
     m->inertia(x, m->p, mass, y, basis, prescribed);
     if (solve(n, mass, y)) return FAILED;
@@ -131,7 +131,7 @@ int nh_velocity(const struct motion *m, const double *x, double *v)
 /* The state of the velocity of x with the constraint impulses mu (n_impulses) in its momentum. */
 int nh_with_impulses(const struct motion *m, const double *x, const double *mu, double *x1)
 {
-    const long long r = m->n_rho, n = r + m->n_impulses;
+    const long long r = m->nrho, n = r + m->n_impulses;
     double *mass = m->room, *whole = mass + n * n, *y = whole + n * n, *basis = y + n,
            *prescribed = basis + m->nw * n;
     m->inertia(x, m->p, mass, y, basis, prescribed);
@@ -204,11 +204,11 @@ static int estimate(const struct loop *l, long long k, const double *x, double *
 {
     const struct law *c = l->law;
     double innovation[c->ndx], expected[l->model->nx];
-    for (long long i = 0; i < c->n_d; ++i) d[i] = *l->stage ? l->disturbance[i] : 0.0;
+    for (long long i = 0; i < c->n_disturbance; ++i) d[i] = *l->stage ? l->disturbance[i] : 0.0;
     if (*l->stage < 2) return DONE;
     if (comparable(l, k, l->predicted, expected) || local(l, expected, x, innovation))
         return FAILED;
-    for (long long i = 0; i < c->n_d; ++i) d[i] += c->gain * innovation[c->nv + i];
+    for (long long i = 0; i < c->n_disturbance; ++i) d[i] += c->gain * innovation[c->nv + i];
     return DONE;
 }
 
@@ -223,7 +223,7 @@ static int predict(const struct loop *l, const double *x, const double *u, const
     copy(m->u, u, m->nu);
     if (m->substeps(m->arrays, m->fractions, (int)m->n)) return FAILED;
     memset(dx, 0, sizeof dx);
-    copy(dx + c->nv, d, c->n_d);
+    copy(dx + c->nv, d, c->n_disturbance);
     c->retract(m->x1, dx, l->model_motion->p, predicted);
     return !all_finite(m->nx, predicted);
 }
@@ -242,7 +242,7 @@ static int wanted(const struct loop *l, long long k, const double *x, const doub
     if (c->K_d && estimate(l, k, x, d)) return FAILED;
     for (long long i = 0; i < nu; ++i) {
         u[i] = c->feedforward[nu * k + i] - dot(c->ndx, c->K + c->ndx * (nu * k + i), error);
-        if (c->K_d) u[i] -= dot(c->n_d, c->K_d + c->n_d * (nu * k + i), d);
+        if (c->K_d) u[i] -= dot(c->n_disturbance, c->K_d + c->n_disturbance * (nu * k + i), d);
     }
     return DONE;
 }
@@ -278,7 +278,7 @@ static int closed_step(const struct loop *l, long long k)
     const long long nx = l->model->nx, nu = l->model->nu, row = k / l->every,
                     node = k < c->length ? k : c->length;
     const int kept = k % l->every == 0, remembers = c->K_d && (k < c->length || c->hold);
-    double seen[nx], x[nx], error[c->ndx], u[nu + 1], clipped[nu + 1], d[c->n_d + 1],
+    double seen[nx], x[nx], error[c->ndx], u[nu + 1], clipped[nu + 1], d[c->n_disturbance + 1],
         predicted[nx];
     if (as_model(l, seen) || comparable(l, node, seen, x) ||
         local(l, c->targets + nx * node, x, error))
@@ -293,7 +293,7 @@ static int closed_step(const struct loop *l, long long k)
     copy(l->x, l->plant->x1, l->plant->nx);
     *l->stage = remembers ? 2 : 0;
     if (remembers) {
-        copy(l->disturbance, d, c->n_d);
+        copy(l->disturbance, d, c->n_disturbance);
         copy(l->predicted, predicted, nx);
     }
     if (l->plant_states) copy(l->plant_states + l->plant->nx * (k + 1), l->x, l->plant->nx);

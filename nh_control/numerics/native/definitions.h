@@ -19,7 +19,7 @@ enum array {
     AB,
     G_Z,
     LAM,
-    NU,
+    LAM_Z,
     MU,
     FULL,
     G,

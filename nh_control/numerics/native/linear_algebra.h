@@ -1,8 +1,8 @@
 #ifndef NH_LINEAR_ALGEBRA_H
 #define NH_LINEAR_ALGEBRA_H
 /* The dense matrices of a step and its derivatives, row by row. Sizes are constants, N_Z unknowns
- * and N_W variables: compilers make more of small ones. Small systems gain nothing from wider
- * registers. */
+ * and N_COLUMNS variables of the derivatives: compilers make faster code of small constants. Small
+ * systems gain nothing from wider registers. */
 #include <math.h>
 #include <string.h>
 
@@ -43,11 +43,11 @@ __attribute__((unused)) static void substitute_transposed(const double *restrict
     lu_solve_transposed(N_Z, factors, pivots, b);
 }
 
-/* b (N_Z, N_W) becomes the solution of a y = b. */
+/* b (N_Z, N_COLUMNS) becomes the solution of a y = b. */
 FOR_EVERY_PROCESSOR
 static void substitute_rows(const double *restrict factors, const int *restrict pivots, double *b)
 {
-    lu_solve_rows(N_Z, N_W, factors, pivots, b);
+    lu_solve_rows(N_Z, N_COLUMNS, factors, pivots, b);
 }
 
 /* c (n, m) += s a b for a (n, l) with row length `la`, b (l, m); entries of a that are zero cost

@@ -12,8 +12,9 @@ int nh_linearize(int (*step)(double *const *), double *const *a)
     call_first(a[X], a[U], a[Z], a[P], a[X1], a[R_Z], dz, a[AB], a[G_Z]);
     memcpy(a[FACTORS], a[R_Z], sizeof(double) * N_Z * N_Z);
     if (factor(a[FACTORS], (int *)a[PIVOTS])) return SINGULAR;
-    for (int i = 0; i < N_Z * N_W; ++i) dz[i] = -dz[i];
+    for (int i = 0; i < N_Z * N_COLUMNS; ++i) dz[i] = -dz[i];
     substitute_rows(a[FACTORS], (const int *)a[PIVOTS], dz);
-    multiply_add(N_DX, N_Z, N_W, 1.0, a[G_Z], N_Z, dz, a[AB]);
-    return all_finite(N_Z * N_W, dz) && all_finite(N_DX * N_W, a[AB]) ? CONVERGED : NOT_FINITE;
+    multiply_add(N_DX, N_Z, N_COLUMNS, 1.0, a[G_Z], N_Z, dz, a[AB]);
+    return all_finite(N_Z * N_COLUMNS, dz) && all_finite(N_DX * N_COLUMNS, a[AB]) ? CONVERGED
+                                                                                  : NOT_FINITE;
 }

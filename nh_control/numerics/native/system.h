@@ -5,14 +5,14 @@
  * generates. All matrices are stored row by row. */
 #include "definitions.h"
 
-#define N_X 2      /* numbers of a state */
-#define N_U 1      /* inputs */
-#define N_P 1      /* parameters, and the step h */
-#define N_Z 1      /* unknowns */
-#define N_DX 2     /* rows of A and B */
-#define N_W 3      /* variables of the derivatives: dx, u, and parameters if asked for */
-#define N_DOMAIN 1 /* numbers that must be positive after a step */
-#define N_TURNS 0  /* the last of them, which say that no turn was half one or more */
+#define N_X 2       /* numbers of a state */
+#define N_U 1       /* inputs */
+#define N_P 1       /* parameters, and the step h */
+#define N_Z 1       /* unknowns */
+#define N_DX 2      /* rows of A and B */
+#define N_COLUMNS 3 /* variables of the derivatives: dx, u, and parameters if asked for */
+#define N_DOMAIN 1  /* numbers that must be positive after a step */
+#define N_TURNS 0   /* the last of them, which say that no turn was half one or more */
 
 /* Sizes s of the terms of r in x and u, r and r_z at z = 0. */
 int call_start(const double *x, const double *u, const double *p, double *s, double *r,

@@ -84,7 +84,7 @@ static int differentiate(struct horizon *o, long k)
     if (o->reuses) memcpy(a[X1], o->y + N_X * k, sizeof(double) * N_X);
     if (curved) {
         memcpy(a[LAM], o->pi + N_DX * k, sizeof(double) * N_DX);
-        memset(a[NU], 0, sizeof(double) * o->nz);
+        memset(a[LAM_Z], 0, sizeof(double) * o->nz);
     }
     const step_routine step = o->reuses ? solved : o->step;
     const int failed = curved ? o->hessian(o->linearize, step, a) : o->linearize(step, a);
