@@ -116,7 +116,7 @@ class DiscreteSystem(StateMap):
     ) -> np.ndarray:
         """Second derivative of `lam . local(x1, f(retract(x, dx), u + du, p + dp))` at zero over
         (dx, du, dp), (ndx + nu + k, ndx + nu + k), for an adjoint lam (ndx) and the k parameters
-        that are named; a `multiplier_adjoint` adds its product with the multipliers of constraints.
+        that are named; a `multiplier_adjoint` adds its product with the multipliers.
 
         `mu = r_z^{-T} (g_z^T lam + lam_z);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, lam_z
         the `multiplier_adjoint` at the places of the multipliers in z. Raises as `linearize` does.
