@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -41,14 +42,22 @@ def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: i
     return sum(values, ca.SX(zeta0.shape[0], 1))
 
 
-def midpoint_gradient(
-    h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, middle: LocalStructure | None = None
-) -> ca.SX:
-    """`g + (H(zeta1) - H(zeta0) - g . D) / |D|^2 D`, g = grad H at the middle, D = zeta1 - zeta0
-    (Gonzalez) [celledoni2016 (12)]; g is that of another structure `middle`, if one is given.
+NORMS = ("euclidean", "kinetic")
+"""Of changes of (q, rho), in Gonzalez' discrete gradient."""
 
-    `|D|^2` adds lengths, angles and momenta: where H is not quadratic, the method is another one
-    in other units.
+
+def midpoint_gradient(
+    h: LocalStructure,
+    zeta0: ca.SX,
+    zeta1: ca.SX,
+    middle: LocalStructure | None = None,
+    covector: ca.SX | None = None,
+) -> ca.SX:
+    """`g + (H(zeta1) - H(zeta0) - g . D) / (D . W D) W D`, g = grad H at the middle,
+    D = zeta1 - zeta0 (Gonzalez); g is that of another structure `middle`, if one is given.
+
+    Without a `covector` W D it is D, as in [celledoni2016 (12)]: `|D|^2` adds lengths, angles and
+    momenta, so that the method is another one in other units where H is not quadratic.
     """
     change = zeta1 - zeta0
     g = (middle or h).gradient((zeta0 + zeta1) / 2)
@@ -58,7 +67,8 @@ def midpoint_gradient(
     before, after = h.energy(zeta0), h.energy(zeta1)
     is_near = _is_near(derivatives, ca.fabs(before) + ca.fabs(after))
     defect = ca.if_else(is_near, near, after - before - gain)
-    return g + defect / (ca.sumsqr(change) + LEAST) * change
+    covector = change if covector is None else covector
+    return g + defect / (ca.dot(change, covector) + LEAST) * covector
 
 
 def _is_near(derivatives: list[ca.SX], energies: ca.SX) -> ca.SX:
@@ -116,17 +126,29 @@ def mean_value(system: System, h: float, points: int = 5, basis: str = "own") ->
 
 
 def gonzalez(
-    system: System, h: float, basis: str = "own", differences: bool = False
+    system: System,
+    h: float,
+    basis: str = "own",
+    differences: bool = False,
+    norm: str = "euclidean",
 ) -> DiscreteSystem:
     """Gonzalez' midpoint discrete gradient method, see `_step` [celledoni2016 (12), (14)].
+
+    The `norm` of a change (d, r) of (q, rho) is the paper's own, "euclidean", `|d|^2 + |r|^2`: it
+    adds numbers of different units, so where H is not quadratic other units give another method of
+    the same order and energy. "kinetic" gives the same steps in all units,
+    `d . M d / h^2 + r . (X^T M X)^{-1} r` at the middle.
 
     With the basis "householder" it is Gonzalez-R; with `differences` the basis' derivatives at the
     middle are central differences over a step's length, the energy stays exact (Remark 3.5). Close
     to rest its derivatives lose digits like 1/|zeta1 - zeta0|: prefer `mean_value` for second
     derivatives at equilibria, where the correction has none.
     """
+    if norm not in NORMS:
+        raise ValueError(f"gonzalez: unknown norm {norm!r}, choose one of {NORMS}")
     label = "gonzalez_differences" if differences else "gonzalez"
-    return _step(system, h, midpoint_gradient, label, basis, differences)
+    label += "_kinetic" if norm == "kinetic" else ""
+    return _step(system, h, midpoint_gradient, label, basis, differences, norm)
 
 
 def itoh_abe(
@@ -147,6 +169,7 @@ def _step(
     label: str,
     basis: str,
     differences: bool = False,
+    norm: str = "euclidean",
 ) -> DiscreteSystem:
     """`(zeta1 - zeta0) / h = Pi(middle) g + (0, X^T f(q_mid, v, u))`, `v = X g_rho`, g a discrete
     gradient of H between zeta0 and zeta1 [celledoni2016 (14)].
@@ -184,11 +207,13 @@ def _step(
         zeta0 = ca.vertcat(-half[:n], rho)
         zeta1 = ca.vertcat(half[:n], rho + h * z[n:])
         middle = ca.vertcat(ca.SX(n, 1), rho + half[n:])
+        structure, options = at, dict[str, Any]()
         if differences:
-            approximate = AlmostPoisson(system, chosen, h).local(chart)
-            g = gradient(at, zeta0, zeta1, middle=approximate)
-            return z - approximate.rate(middle, g, u)
-        return z - at.rate(middle, gradient(at, zeta0, zeta1), u)
+            structure = AlmostPoisson(system, chosen, h).local(chart)
+            options["middle"] = structure
+        if norm == "kinetic":
+            options["covector"] = at.kinetic_covector(middle, zeta1 - zeta0, h)
+        return z - structure.rate(middle, gradient(at, zeta0, zeta1, **options), u)
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, _, z, h, _ = symbols
@@ -225,7 +250,13 @@ def _entry(name: str, make: Make, order: int, source: str) -> Integrator:
 
 INTEGRATORS = (
     _entry("mean_value", mean_value, 2, "celledoni2016 (11), (14)"),
-    _entry("gonzalez", gonzalez, 2, "celledoni2016 (12), (14)"),
+    _entry("gonzalez", gonzalez, 2, "celledoni2016 (12), (14), norm of numbers in SI units"),
+    _entry(
+        "gonzalez_kinetic",
+        partial(gonzalez, norm="kinetic"),
+        2,
+        "celledoni2016 (14), Gonzalez (1996), norm of the kinetic energy",
+    ),
     _entry("itoh_abe", itoh_abe, 1, "celledoni2016 (13), (14)"),
     _entry(
         "itoh_abe_symmetrized",

@@ -56,6 +56,14 @@ class AlmostPoisson:
         n = rho.shape[0]
         return ca.reshape(self._at(q, rho, "bracket"), n, n)
 
+    def kinetic_covector(self, q: ca.SX, rho: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
+        """`W D = (M d / h^2, (X^T M X)^{-1} r)` of a change D = (d, r) of (q, rho) in h: D . W D,
+        twice the kinetic energies of the velocity d / h and of the momentum r, is an energy.
+        """
+        n, x = self.system.space.nv, self.basis(q)
+        mass = ca.reshape(self._at(q, rho, "mass"), n, n)
+        return ca.vertcat(mass @ change[:n] / h**2, ca.solve(x.T @ mass @ x, change[n:]))
+
     @cached_property
     def _expressions(self) -> tuple[tuple[ca.SX, ca.SX], dict[str, ca.SX]]:
         system, space = self.system, self.system.space
@@ -74,6 +82,7 @@ class AlmostPoisson:
         expressions = {
             "y": y,
             "momentum": p,
+            "mass": mass,
             "energy": ca.dot(rho, y) - ca.substitute(lagrangian, v, velocity),
             "gradient_q": -ca.substitute(gradient_q, v, velocity) - w @ y,
             "bracket": momentum_change - momentum_change.T + x.T @ bracket_form(space, p) @ x,
@@ -135,6 +144,10 @@ class LocalStructure:
         """dH/dzeta, (nv + nrho)."""
         gradient_q, y = self.structure.gradient(*self._place(zeta))
         return ca.vertcat(self.chart.covector(zeta[: self._n], gradient_q), y)
+
+    def kinetic_covector(self, zeta: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
+        """The covector of a change at the chart's center, where d = 0 in zeta."""
+        return self.structure.kinetic_covector(*self._place(zeta), change, h)
 
     def rate(self, zeta: ca.SX, gradient: ca.SX, u: ca.SX) -> ca.SX:
         """`Pi(zeta) gradient + (0, X^T f(q, v, u))`, `v = X gradient_rho`, so that

@@ -26,6 +26,7 @@ H = 0.1
 ENERGY = (
     "mean_value",
     "gonzalez",
+    "gonzalez_kinetic",
     "itoh_abe",
     "itoh_abe_symmetrized",
     "gonzalez_r",

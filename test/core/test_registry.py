@@ -44,8 +44,8 @@ ORDERS = {
     1: "slgi_0 slgi_1 itoh_abe lie_euler",
     2: "midpoint nonholonomic_midpoint slgi_half rdp_exp rdp_cay rdp_sccsk gni rattle shake "
     "gni_implicit gni_midpoint si_dla spark_2 spark_2_d nprk_2 nonholonomic_gauss_1 mean_value "
-    "gonzalez itoh_abe_symmetrized gonzalez_r gonzalez_r_differences gonzalez_f rk2 heun "
-    "implicit_midpoint lie_euler_heun lie_midpoint lie_mean_value",
+    "gonzalez gonzalez_kinetic itoh_abe_symmetrized gonzalez_r gonzalez_r_differences gonzalez_f "
+    "rk2 heun implicit_midpoint lie_euler_heun lie_midpoint lie_mean_value",
     3: "crouch_grossman_3 cf3 cf3_third_stage rkmk3",
     4: "variational_gauss_4 spark_3 spark_3_d nprk_3 nonholonomic_gauss_2 energy_collocation_4 "
     "midpoint_order4 nonholonomic_midpoint_order4 rk4 cf4 rkmk4 rkmk4_two_commutators "
@@ -114,6 +114,9 @@ CALLED = {
     "mean_value_6(elimination)": lambda: mean_value(snakeboard(), H, 6, "elimination"),
     "gonzalez": lambda: gonzalez(snakeboard(), H),
     "gonzalez_differences(householder)": lambda: gonzalez(snakeboard(), H, "householder", True),
+    "gonzalez_kinetic(elimination)": lambda: gonzalez(
+        snakeboard(), H, "elimination", norm="kinetic"
+    ),
     "gonzalez_f": lambda: gonzalez_f(snakeboard(), H),
     "itoh_abe": lambda: itoh_abe(snakeboard(), H),
     "itoh_abe_symmetrized(householder)": lambda: itoh_abe(snakeboard(), H, True, "householder"),
