@@ -11,6 +11,7 @@ from nh_control.integrators import midpoint
 from nh_control.multibody import (
     Body,
     JointDamper,
+    JointFriction,
     JointInput,
     JointSpring,
     Mimic,
@@ -62,7 +63,7 @@ def random_tree(kinds, rng, prescribed=()):
         if kind < 2:
             frames.append(SCALAR[kind](name, parent, rng.normal(size=3), **placed))
             elements += [JointSpring(name, 3.0, 0.2), JointSpring(name, 1.0)]
-            elements.append(JointDamper(name, 0.3))
+            elements += [JointDamper(name, 0.3), JointFriction(name, 0.2, 0.4)]
             if name not in prescribed:
                 inputs.append(JointInput(name))
         else:

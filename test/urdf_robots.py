@@ -18,6 +18,19 @@ mimic joints.
 """
 
 
+PACKAGES = "airo_models", "upkie_description", "cookie_description", "jvrc_description"
+
+
+def all_files() -> list[Path]:
+    """Return every URDF and the xacro of a whole robot in these packages; skip without them."""
+    specs = [find_spec(package) for package in PACKAGES]
+    if None in specs:
+        pytest.skip("needs the packages of the extra urdf-test")
+    roots = [Path(spec.submodule_search_locations[0]) for spec in specs]
+    files = [file for root in roots for file in sorted(root.rglob("*.urdf"))]
+    return [*files, *(file for root in roots for file in root.rglob("xacro/cookie.xacro"))]
+
+
 def robot_file(name: str) -> Path:
     """Return the robot's URDF; skip the test if the package is missing."""
     package, file = ROBOTS[name]

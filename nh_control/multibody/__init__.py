@@ -45,6 +45,7 @@ from nh_control.multibody.constraints import Coincident, Distance, PointOnPlane
 from nh_control.multibody.elements import (
     Damper,
     JointDamper,
+    JointFriction,
     JointInput,
     JointSpring,
     Spring,
@@ -80,6 +81,7 @@ __all__ = [
     "Frame",
     "JointConstraint",
     "JointDamper",
+    "JointFriction",
     "JointInput",
     "JointSpring",
     "Kinematics",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,6 +71,10 @@ class SpatialInertia:
     mass: float
     center: np.ndarray
     inertia: np.ndarray
+
+    def scaled(self, factor: float) -> SpatialInertia:
+        """Mass and inertia times a factor."""
+        return replace(self, mass=factor * self.mass, inertia=factor * self.inertia)
 
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         mass = self.mass + other.mass

@@ -11,6 +11,9 @@ import numpy as np
 
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
 
+FRICTION_VELOCITY = 0.05
+"""Rate (rad/s or m/s) over which dry friction changes its sign unless another one is given."""
+
 
 @dataclass(frozen=True)
 class Element:
@@ -97,6 +100,35 @@ class JointDamper(Element):
 
     def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
         return -self.damping * k.rate(self.coordinate) * virtual.rate(self.coordinate)
+
+
+@dataclass(frozen=True)
+class JointFriction(Element):
+    """Dry (Coulomb) friction on a joint's coordinate, smoothed so that all derivatives exist:
+    `-friction rate / sqrt(rate^2 + friction_velocity^2)`, `friction` in N m or N; 71 % of it acts
+    at the `friction_velocity` (rad/s or m/s), below which the joint creeps instead of sticking.
+
+    A step of h slows a joint of inertia M down without turning it back while `h friction <= 2 M
+    friction_velocity`; beyond, it still decays, with changing signs ("left" forcing of `midpoint`
+    has none). Raises ValueError for a negative friction, or a velocity that is not positive.
+    """
+
+    coordinate: str
+    friction: float
+    friction_velocity: float = FRICTION_VELOCITY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.friction < 0 or self.friction_velocity <= 0:
+            raise ValueError(
+                f"{self}: expected friction >= 0 and friction_velocity > 0; a smaller velocity "
+                "sticks better and needs smaller steps"
+            )
+
+    def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
+        rate = k.rate(self.coordinate)
+        part = rate / ca.sqrt(rate**2 + self.friction_velocity**2)
+        return -self.friction * part * virtual.rate(self.coordinate)
 
 
 class Input(ABC):

@@ -71,7 +71,9 @@ class JointQuantity(IntEnum):
     BY_STIFFNESS = 13
     BY_REST_FORCE = 14
     BY_DAMPING = 15
-    N_QUANTITIES = 16
+    BY_FRICTION = 16
+    BY_FRICTION_VELOCITY = 17
+    N_QUANTITIES = 18
 
 
 ENUMS: tuple[type[IntEnum], ...] = (
@@ -157,8 +159,11 @@ JOINT = Struct(
     Field("stiffness", REAL),
     Field("rest_force", REAL, comment="stiffness times rest"),
     Field("damping", REAL),
+    Field("friction", REAL, comment="largest dry friction"),
+    Field("friction_velocity", REAL, comment="rate over which it changes its sign"),
     Field("ratio", REAL, comment="of its coordinate to that of the joint that it follows"),
     Field("pitch", REAL, comment="translation of a REVOLUTE joint along its axis per radian"),
+    Field(PADDING, REAL, 2),
     Field("column", VECTOR, 3, "columns of the rotation of the placement in the parent"),
     Field("p", VECTOR, 1, "position of the placement"),
     Field("first_moment", VECTOR, 1, "mass times center"),

@@ -20,7 +20,7 @@ from nh_control.multibody.generic_configuration import generic_configuration
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, three_numbers
-from nh_control.multibody.parameters import ModelConstants
+from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
 
 SEQUENCES = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
@@ -44,7 +44,8 @@ class Multibody(MultibodyParts):
     the joints with one coordinate.
     `prescribed` names coordinates whose next values are inputs; they are the last of the Rn. The
     name of a `Distance`'s length, which no joint has, is a further coordinate.
-    `gravity` is in m/s^2, in the axes of the world. `parameters` names the `constants` that are
+    `gravity` is in m/s^2, in the axes of the world; all masses and inertias are multiplied by
+    `mass_scale`, which is positive. `parameters` names the `constants` that are
     parameters of the system: they change at run time, and steps have derivatives by them. Raises
     ValueError for names that are taken or unknown, and for coordinates that move no mass.
     """
@@ -59,6 +60,7 @@ class Multibody(MultibodyParts):
         names = [name for i in self.inputs for name in i.names(self.tree)]
         if len(set(names)) < len(names):
             raise ValueError(f"{self.name}: input names must differ, got {names}")
+        require_scale(self.name, self.mass_scale)
         check_parts(self, self.kinematics(*self._symbols))
 
     def __repr__(self) -> str:
@@ -88,7 +90,9 @@ class Multibody(MultibodyParts):
 
     @cached_property
     def constants(self) -> ModelConstants[Multibody]:
-        """Masses, centers, inertias, placements, joint dampers and joint springs by name."""
+        """Masses, centers, inertias, placements, dampers, friction and springs of joints by
+        name.
+        """
         return ModelConstants(self)
 
     def configuration(self, values: Mapping[str, float] = {}) -> np.ndarray:

@@ -12,10 +12,18 @@ import numpy as np
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointSpring
 from nh_control.multibody.frames import WORLD, Frame
+from nh_control.multibody.joint_inertia import moments
 from nh_control.multibody.kernel_layout import NONE, PARAMETER_DERIVATIVE, JointQuantity
 from nh_control.multibody.model import Multibody
 from nh_control.multibody.parameters import ENTRIES
 from nh_control.multibody.tree_model import TreeModel
+
+BY_RATE = {
+    "damping": JointQuantity.BY_DAMPING,
+    "friction": JointQuantity.BY_FRICTION,
+    "friction_velocity": JointQuantity.BY_FRICTION_VELOCITY,
+}
+"""Constants of a joint that are numbers of the kernel themselves."""
 
 
 class Slope(NamedTuple):
@@ -48,6 +56,9 @@ class ParameterJacobian:
     def _of(self, name: str) -> Iterator[list[Slope]]:
         """The derivatives by every entry of a parameter."""
         parts, at, field = self.model.constants.locations[name]
+        if not parts:
+            yield [slope for body in self.at.bodies for slope in self._by_scale(body)]
+            return
         part: Any = getattr(self.at, parts)[at]
         if isinstance(part, Frame):
             yield from (self._by_placement(part, unit) for unit in np.eye(3))
@@ -55,8 +66,8 @@ class ParameterJacobian:
             yield from self._by_body(part, field)
         else:
             joint = self._coordinates[part.coordinate]
-            if field == "damping":
-                yield [Slope(joint, JointQuantity.BY_DAMPING, 1.0)]
+            if field in BY_RATE:
+                yield [Slope(joint, BY_RATE[field], 1.0)]
             elif isinstance(part, JointSpring) and field == "stiffness":
                 yield [
                     Slope(joint, JointQuantity.BY_STIFFNESS, 1.0),
@@ -80,17 +91,23 @@ class ParameterJacobian:
 
     def _by_body(self, body: Body, field: str) -> Iterator[list[Slope]]:
         anchor, _, rotation = self.at.tree.anchors[body.frame]
-        arm = self._arm(body)
+        arm, scale = self._arm(body), self.at.mass_scale
         if field == "mass":
-            yield self._moments(anchor, 1.0, arm, arm @ arm * np.eye(3) - np.outer(arm, arm))
+            lever = arm @ arm * np.eye(3) - np.outer(arm, arm)
+            yield self._moments(anchor, scale, scale * arm, scale * lever)
         elif field == "center":
             for unit in np.eye(3):
                 yield self._by_arm(body, rotation @ unit)
         else:
             for i, j in ENTRIES:
                 tensor = np.zeros((3, 3))
-                tensor[i, j] = tensor[j, i] = 1.0
+                tensor[i, j] = tensor[j, i] = scale
                 yield self._moments(anchor, 0.0, np.zeros(3), rotation @ tensor @ rotation.T)
+
+    def _by_scale(self, body: Body) -> list[Slope]:
+        """Of one body's part in the numbers by the scale of all masses."""
+        own = moments(body.inertia_in(*self.at.tree.anchors[body.frame]), np.eye(3))
+        return self._moments(self.at.tree.anchors[body.frame][0], *own)
 
     def _by_placement(self, frame: Frame, unit: np.ndarray) -> list[Slope]:
         """Of a joint's own frame, or of all that is fixed to a fixed one."""
@@ -123,8 +140,8 @@ class ParameterJacobian:
     def _by_arm(self, body: Body, way: np.ndarray) -> list[Slope]:
         arm = self._arm(body)
         turned = 2 * arm @ way * np.eye(3) - np.outer(way, arm) - np.outer(arm, way)
-        anchor = self.at.tree.anchors[body.frame][0]
-        return self._moments(anchor, 0.0, body.mass * way, body.mass * turned)
+        anchor, mass = self.at.tree.anchors[body.frame][0], self.at.mass_scale * body.mass
+        return self._moments(anchor, 0.0, mass * way, mass * turned)
 
     def _moments(
         self, anchor: str, mass: float, first: np.ndarray, inertia: np.ndarray

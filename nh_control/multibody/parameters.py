@@ -1,5 +1,5 @@
 """The physical constants of a `Multibody` by name (masses, centers, inertias, placements, joint
-dampers and springs), and as parameters of its system.
+dampers, friction and springs), and as parameters of its system.
 """
 
 from __future__ import annotations
@@ -9,30 +9,36 @@ import re
 from collections.abc import Mapping
 from dataclasses import field, fields, make_dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import casadi as ca
 import numpy as np
 
 from nh_control.multibody.bodies import Body
-from nh_control.multibody.elements import JointDamper, JointSpring
+from nh_control.multibody.elements import JointDamper, JointFriction, JointSpring
 from nh_control.multibody.frames import Frame
+from nh_control.multibody.motion import constant
 from nh_control.multibody.parts import MultibodyParts
 
 FIELDS: dict[type, tuple[str, ...]] = {
     Body: ("mass", "center", "inertia"),
     Frame: ("position",),
     JointDamper: ("damping",),
+    JointFriction: ("friction", "friction_velocity"),
     JointSpring: ("stiffness", "rest"),
 }
 """The fields of every kind of part that may be parameters."""
 PARTS = ("bodies", "frames", "elements")
+MASS_SCALE = "mass_scale"
+"""The constant of the whole model."""
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Row and column of the six parameters of an inertia tensor: xx, yy, zz, xy, xz, yz."""
 
 
 class Location(NamedTuple):
-    """Where a constant stands in a model: the list of parts, the index of the part, its field."""
+    """Where a constant stands in a model: the list of parts, the index of the part, its field; no
+    list for a field of the model itself.
+    """
 
     parts: str
     part: int
@@ -46,13 +52,14 @@ ModelT = TypeVar("ModelT", bound=MultibodyParts)
 class ModelConstants(Generic[ModelT]):
     """The physical constants of a model by name: `<frame>_mass`, `<frame>_center` (3) and
     `<frame>_inertia` (6: xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames,
-    `<coordinate>_damping`, `<coordinate>_stiffness` and `<coordinate>_rest` of joints. Characters
-    that no identifier may have become "_"; repeated names end with "_2", "_3", ...
+    `<coordinate>_damping`, `<coordinate>_friction`, `<coordinate>_friction_velocity`,
+    `<coordinate>_stiffness` and `<coordinate>_rest` of joints, and `mass_scale` of all masses.
+    Characters that no identifier may have become "_"; repeated names end with "_2", "_3", ...
     """
 
     def __init__(self, model: ModelT):
         self._model = model
-        self.locations: dict[str, Location] = {}
+        self.locations = {MASS_SCALE: Location("", 0, MASS_SCALE)}
         for parts in PARTS:
             for index, part in enumerate(getattr(model, parts)):
                 for name in FIELDS.get(type(part), ()):
@@ -82,7 +89,10 @@ class ModelConstants(Generic[ModelT]):
     def value(self, name: str) -> float | tuple[float, ...]:
         """The value of a constant in the model, a number or a tuple of numbers."""
         location = self.locations[name]
-        value = getattr(getattr(self._model, location.parts)[location.part], location.field)
+        owner: Any = self._model
+        if location.parts:
+            owner = getattr(owner, location.parts)[location.part]
+        value = getattr(owner, location.field)
         if location.field == "inertia":
             return tuple(value[i][j] for i, j in ENTRIES)
         return value
@@ -92,23 +102,28 @@ class ModelConstants(Generic[ModelT]):
         expressions the inertias of bodies on one frame are not added up.
         """
         model, parts = self._model, self._parts(values)
+        scale = values[MASS_SCALE] if MASS_SCALE in model.parameters else model.mass_scale
         changed_model = copy.copy(model)
         for name in set(vars(model)) - {f.name for f in fields(model)}:
             del changed_model.__dict__[name]  # cached values follow from the old constants
-        for name, changed in (parts | {"parameters": ()}).items():
+        for name, changed in {**parts, "parameters": (), MASS_SCALE: scale}.items():
             object.__setattr__(changed_model, name, changed)
         if any(_symbolic(values[name]) for name in model.parameters):
             tree = copy.copy(model.tree)
             tree.frames = {frame.name: frame for frame in parts["frames"]}
-            changed_model.__dict__.update(tree=tree, spatial_inertias=parts["bodies"])
+            scaled = tuple(_scaled(body, scale) for body in parts["bodies"])
+            changed_model.__dict__.update(tree=tree, spatial_inertias=scaled)
         return changed_model
 
     def _parts(self, values: Mapping[str, Any]) -> dict[str, tuple]:
         """The parts of the model with these values, by the names in PARTS."""
         changes: dict[tuple[str, int], dict[str, Any]] = {}
-        for name in self._model.parameters:
+        model = self._model
+        for name in model.parameters:
             location, value = self.locations[name], values[name]
-            if _symbolic(value) or value != self.value(name):
+            if not location.parts:
+                require_scale(model.name, value)
+            elif _symbolic(value) or value != self.value(name):
                 changes.setdefault(location[:2], {})[location.field] = value
         parts = {name: list(getattr(self._model, name)) for name in PARTS}
         for (name, index), changed in changes.items():
@@ -123,6 +138,20 @@ class ModelConstants(Generic[ModelT]):
             count += 1
             unused = f"{first}_{count}"
         return unused
+
+
+def require_scale(name: str, scale: Any) -> None:
+    """Raises ValueError for a number that scales no masses; expressions pass."""
+    if not _symbolic(scale) and not (np.isfinite(scale) and scale > 0):
+        raise ValueError(f"{name}: mass_scale must be positive and finite, got {scale}")
+
+
+def _scaled(body: Body, scale: Any) -> Body:
+    """A copy of the body with mass and inertia times a number or an expression."""
+    changed, inertia = copy.copy(body), cast(Any, body.inertia)
+    object.__setattr__(changed, "mass", scale * body.mass)
+    object.__setattr__(changed, "inertia", scale * ca.SX(constant(inertia)))
+    return changed
 
 
 def _symbolic(value: Any) -> bool:

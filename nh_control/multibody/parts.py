@@ -31,6 +31,7 @@ class MultibodyParts:
     prescribed: Sequence[str] = ()
     gravity: Vector = (0.0, 0.0, -9.81)
     parameters: Sequence[str] = ()
+    mass_scale: float = 1.0
 
     @cached_property
     def tree(self) -> Tree:
@@ -46,15 +47,16 @@ class MultibodyParts:
 
     @cached_property
     def spatial_inertias(self) -> tuple[SpatialInertia, ...]:
-        """The inertia of all bodies that move with each moving frame, in the order of the frames'
-        first bodies; bodies on frames that are fixed to each other are added up.
+        """The inertia of all bodies that move with each moving frame, times `mass_scale`, in the
+        order of the frames' first bodies; bodies on frames that are fixed to each other are added
+        up.
         """
         total: dict[str, SpatialInertia] = {}
         for body in self.bodies:
             own = body.inertia_in(*self.tree.anchors[body.frame])
             total[own.frame] = total[own.frame] + own if own.frame in total else own
         total.pop(WORLD, None)
-        return tuple(total.values())
+        return tuple(part.scaled(self.mass_scale) for part in total.values())
 
     def kinematics(self, q: ca.SX, v: ca.SX) -> Kinematics:
         """Motions of all frames as expressions of q (nq) and v (nw)."""

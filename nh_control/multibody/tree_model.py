@@ -13,6 +13,7 @@ from nh_control.multibody.constraint_rows import Row, Rows, unknown_constraint
 from nh_control.multibody.elements import (
     Damper,
     JointDamper,
+    JointFriction,
     JointInput,
     JointSpring,
     Spring,
@@ -41,6 +42,15 @@ from nh_control.multibody.model import Multibody
 from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import PointForceElement, point_forces
 
+ON_JOINTS = (JointSpring, JointDamper, JointFriction, JointInput)
+NO_SPRINGS = {
+    "stiffness": 0.0,
+    "rest_force": 0.0,
+    "damping": 0.0,
+    "friction": 0.0,
+    "friction_velocity": 1.0,
+}
+"""Those of a joint without springs, dampers and friction."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
 
@@ -51,13 +61,14 @@ def not_a_tree(model: Multibody) -> str:
         return f"a {unknown}"
     if unknown := unknown_wrench(model):
         return unknown
+    rough = [part.coordinate for part in model.elements if isinstance(part, JointFriction)]
+    if len(set(rough)) < len(rough):
+        return "several JointFrictions of one joint"
     for part in (*model.elements, *model.inputs):
         if type(part) in (Wrench, Spring, Damper):
             continue
         # what a subclass of these does, the kernel does not know
-        if not (
-            type(part) is JointSpring or type(part) is JointDamper or type(part) is JointInput
-        ):
+        if not isinstance(part, ON_JOINTS) or type(part) not in ON_JOINTS:
             return f"a {type(part).__name__}"
         if part.coordinate not in model.tree.scalars:
             return f"a {type(part).__name__} of a constraint"
@@ -66,9 +77,7 @@ def not_a_tree(model: Multibody) -> str:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """The moving frames of a tree, each with what moves with it, in frames whose z is the axis of
-    a joint that has one.
-    """
+    """The moving frames of a tree with the bodies on them; z is the axis of a joint with one."""
 
     model: Multibody
 
@@ -216,7 +225,7 @@ class TreeModel:
                 position = position + frame.joint.slide * mimic.offset * axis
                 if frame.joint.rotates:
                     placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
-            spring = np.zeros(3) if frame.mimic else springs.get(frame.coordinate, np.zeros(3))
+            own_springs = {} if frame.mimic else springs.get(frame.coordinate, {})
             joints.append(
                 JOINT.record(
                     parent=index.get(parent, NONE),
@@ -231,9 +240,7 @@ class TreeModel:
                     constrained=frame.name in constrained,
                     mass=mass,
                     carried_mass=weights[frame.name],
-                    stiffness=spring[0],
-                    rest_force=spring[1],
-                    damping=spring[2],
+                    **{**NO_SPRINGS, **own_springs},
                     ratio=mimic.ratio,
                     pitch=pitch,
                     column=placed.T,
@@ -302,18 +309,21 @@ class TreeModel:
                 weights[parent] += weights[frame.name]
         return weights
 
-    def _coefficients(self) -> dict[str, np.ndarray]:
-        """Stiffness, stiffness times rest, and damping of the coordinates that have some."""
-        found: dict[str, np.ndarray] = {}
+    def _coefficients(self) -> dict[str, dict[str, float]]:
+        """The numbers of NO_SPRINGS of the coordinates that have some."""
+        found: dict[str, dict[str, float]] = {}
         for element in self.model.elements:
-            new = np.zeros(3)
-            if isinstance(element, JointSpring):
-                new[:2] = element.stiffness, element.stiffness * element.rest
-            elif isinstance(element, JointDamper):
-                new[2] = element.damping
-            else:
+            if not isinstance(element, (JointSpring, JointDamper, JointFriction)):
                 continue
-            found[element.coordinate] = found.get(element.coordinate, np.zeros(3)) + new
+            numbers = found.setdefault(element.coordinate, dict(NO_SPRINGS))
+            if isinstance(element, JointSpring):
+                numbers["stiffness"] += element.stiffness
+                numbers["rest_force"] += element.stiffness * element.rest
+            elif isinstance(element, JointDamper):
+                numbers["damping"] += element.damping
+            else:
+                numbers["friction"] = element.friction
+                numbers["friction_velocity"] = element.friction_velocity
         return found
 
     def _kind(self, joint: Joint) -> int:

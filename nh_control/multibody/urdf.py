@@ -8,12 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element as XmlElement
 
 import numpy as np
 
 from nh_control.multibody.bodies import Body
-from nh_control.multibody.elements import JointDamper, JointInput
+from nh_control.multibody.elements import (
+    FRICTION_VELOCITY,
+    Element,
+    JointDamper,
+    JointFriction,
+    JointInput,
+)
 from nh_control.multibody.frames import (
     NO_LIMITS,
     WORLD,
@@ -60,6 +66,7 @@ def load_urdf(
     strict: bool = True,
     gravity: Vector = (0.0, 0.0, -9.81),
     space: str = "SE3",
+    friction_velocity: float = FRICTION_VELOCITY,
 ) -> Multibody:
     """Model of a URDF, given as a path, as `package://PACKAGE/path` or as text: the frames are
     named after the links, the coordinates after the joints. xacro files need the package `xacro`.
@@ -68,12 +75,12 @@ def load_urdf(
     link is a configuration, named after the link, on the `space` "SE3" or "SO3xR3"; steps of
     falling robots are more accurate on "SO3xR3"). Inputs are the efforts of the joints in
     `actuated`, within their effort limits; by default all joints with one coordinate are actuated,
-    except mimics and joints with an effort limit of 0. Damping acts; friction does not (a warning
-    says so). A joint that carries no mass at all is fixed, and a mass without inertia is a point
-    mass (warnings say so). Ranges and speeds are read into the frames' `limits`; meshes are not
-    loaded. With `strict` an inertia tensor that no body can have is an error, otherwise a warning.
-    Raises UrdfError for a text that is not a URDF and for elements that are not supported, OSError
-    for a file that cannot be read.
+    except mimics and joints with an effort limit of 0. Damping acts, and friction, smoothed over
+    the `friction_velocity` in rad/s or m/s (`JointFriction`). A joint that carries no mass at all
+    is fixed, and a mass without inertia is a point mass (warnings say so). Ranges and speeds are
+    read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
+    body can have is an error, otherwise a warning. Raises UrdfError for a text that is not a URDF
+    and for elements that are not supported, OSError for a file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
@@ -86,13 +93,15 @@ def load_urdf(
         joints = _without_idle(joints, bodies)
         if root == WORLD and base == "floating":
             raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
+        if base == "fixed" and all(joint.kind == "fixed" for joint in joints):
+            raise UrdfError("no joint moves: load it with base='floating', or add a joint")
         root_frame = floating(root, space=space) if base == "floating" else fixed(root)
         roots = [] if root == WORLD else [root_frame]
         return Multibody(
             name=re.sub(r"\W", "_", name),
             frames=[*roots, *(joint.frame() for joint in joints)],
             bodies=[body for on_link in bodies.values() for body in on_link],
-            elements=[damper for joint in joints for damper in joint.dampers()],
+            elements=_resistances(joints, friction_velocity),
             inputs=_inputs(joints, actuated),
             gravity=gravity,
         )
@@ -114,10 +123,11 @@ class _Joint:
     limits: Limits
     effort: float
     damping: float
+    friction: float
     mimic: Mimic | None
 
     @staticmethod
-    def read(element: Element) -> _Joint:
+    def read(element: XmlElement) -> _Joint:
         name = attribute(element, "name", "a joint")
         where = f"joint {name!r}"
         kind = attribute(element, "type", where)
@@ -136,8 +146,6 @@ class _Joint:
             0.0 if dynamics is None else number(dynamics, key, where, "0")
             for key in ("damping", "friction")
         )
-        if friction and kind in SCALAR:
-            log.warning("%s: friction %g is not part of the dynamics", where, friction)
         return _Joint(
             name,
             kind,
@@ -148,6 +156,7 @@ class _Joint:
             limits,
             effort,
             damping,
+            friction,
             _mimic(element, kind, where),
         )
 
@@ -170,19 +179,27 @@ class _Joint:
             else make(coordinate=self.name)
         )
 
-    def dampers(self) -> Iterator[JointDamper]:
-        """The damper of the joint; a mimic damps the coordinate that it follows by `ratio^2`
-        times its own damping.
-        """
-        if self.damping and self.kind in SCALAR:
-            followed, ratio = (
-                (self.mimic.coordinate, self.mimic.ratio) if self.mimic else (self.name, 1.0)
-            )
-            yield JointDamper(followed, ratio**2 * self.damping)
+
+def _resistances(joints: Sequence[_Joint], friction_velocity: float) -> list[Element]:
+    """The dampers of the joints, then their friction; a mimic damps the coordinate that it follows
+    by `ratio^2` times its own damping, and rubs on it by `|ratio|` times its own friction.
+    """
+    dampers, friction = list[Element](), dict[str, float]()
+    for joint in joints:
+        if joint.kind not in SCALAR:
+            continue
+        followed, ratio = joint.name, 1.0
+        if joint.mimic:
+            followed, ratio = joint.mimic.coordinate, joint.mimic.ratio
+        if joint.damping:
+            dampers.append(JointDamper(followed, ratio**2 * joint.damping))
+        if joint.friction:
+            friction[followed] = friction.get(followed, 0.0) + abs(ratio) * joint.friction
+    return dampers + [JointFriction(*one, friction_velocity) for one in friction.items()]
 
 
-def _links(robot: Element) -> dict[str, Element]:
-    links: dict[str, Element] = {}
+def _links(robot: XmlElement) -> dict[str, XmlElement]:
+    links: dict[str, XmlElement] = {}
     for element in robot.findall("link"):
         name = attribute(element, "name", "a link")
         if name in links:
@@ -191,7 +208,7 @@ def _links(robot: Element) -> dict[str, Element]:
     return links
 
 
-def _sorted(links: dict[str, Element], joints: Sequence[_Joint]) -> tuple[str, list[_Joint]]:
+def _sorted(links: dict[str, XmlElement], joints: Sequence[_Joint]) -> tuple[str, list[_Joint]]:
     """The root link, and the joints in an order in which parents come before their children."""
     by_parent: dict[str, list[_Joint]] = {name: [] for name in links}
     children: list[str] = []
@@ -240,7 +257,7 @@ def _without_idle(joints: list[_Joint], bodies: dict[str, list[Body]]) -> list[_
     return [replace(j, kind="fixed", mimic=None) if j.name in idle else j for j in joints]
 
 
-def _bodies(link: str, element: Element, strict: bool) -> Iterator[Body]:
+def _bodies(link: str, element: XmlElement, strict: bool) -> Iterator[Body]:
     """The body of a link; a link without mass has none."""
     inertial = element.find("inertial")
     if inertial is None or link == WORLD:
@@ -287,7 +304,7 @@ def _inputs(joints: Sequence[_Joint], actuated: Sequence[str] | None) -> list[Jo
     return [JointInput(name, free[name] or np.inf) for name in actuated]
 
 
-def _limits(element: Element, kind: str, where: str) -> tuple[Limits, float]:
+def _limits(element: XmlElement, kind: str, where: str) -> tuple[Limits, float]:
     """The limits of the coordinate and its rate, and of the effort."""
     limit = element.find("limit")
     if limit is None or kind not in SCALAR:
@@ -308,7 +325,7 @@ def _limits(element: Element, kind: str, where: str) -> tuple[Limits, float]:
     return Limits(lower, upper, number(limit, "velocity", where, "inf")), effort
 
 
-def _mimic(element: Element, kind: str, where: str) -> Mimic | None:
+def _mimic(element: XmlElement, kind: str, where: str) -> Mimic | None:
     mimic = element.find("mimic")
     if mimic is None or kind == "fixed":
         return None

@@ -20,7 +20,7 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.multibody import WORLD, JointDamper, Multibody, load_urdf
+from nh_control.multibody import WORLD, JointDamper, JointFriction, Multibody, load_urdf
 from nh_control.multibody.kinematics import Tree
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.joints import JointPerturbation
@@ -35,12 +35,16 @@ FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
     "mass": ("kg", "of the link", {}),
     "inertia": ("kg m^2", "xx, yy, zz, xy, xz, yz about the center", {"above": -np.inf}),
     "damping": ("N m s or N s/m", "viscous friction of the joint", {"at_least": 0.0}),
+    "friction": ("N m or N", "dry friction of the joint", {"at_least": 0.0}),
+    "friction_velocity": ("rad/s or m/s", "over which dry friction changes its sign", {}),
 }
 """Unit, meaning and bounds of the constants of a robot that are parameters."""
 LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
-"""Bryson's rule: a joint's error (rad or m), its rate, and an effort without limit that count 1 in
-the cost.
+"""Bryson's rule: a joint's error (rad or m), its rate, and an effort that count 1 in the cost,
+where the file has no limits.
 """
+PART_OF_RANGE = 0.05
+"""Part of a joint's range above which no error counts less than 1."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     shown. Raises UrdfError, OSError, and ValueError for a robot with further floating or planar
     joints.
     """
-    model = _with_dampers(load_urdf(file or DEFAULT, base))
+    model = _with_resistances(load_urdf(file or DEFAULT, base))
     poses = model.space.nq - len(model.tree.scalars)
     if poses != (7 if base == "floating" else 0):
         raise ValueError(
@@ -114,7 +118,8 @@ def _perturbed(
 
 def urdf_parameters(model: Multibody) -> UrdfParameters:
     """The parameters of a robot: `mass_scale`, then by the names of its links and joints
-    `<link>_mass`, `<link>_inertia` (xx, yy, zz, xy, xz, yz) and `<joint>_damping`.
+    `<link>_mass`, `<link>_inertia` (xx, yy, zz, xy, xz, yz), `<joint>_damping`, `<joint>_friction`
+    and `<joint>_friction_velocity`.
     """
     constants, entries = model.constants, list[tuple[str, type, Any]]()
     for name, location in constants.locations.items():
@@ -126,29 +131,23 @@ def urdf_parameters(model: Multibody) -> UrdfParameters:
     return made()
 
 
-def _with_dampers(model: Multibody) -> Multibody:
-    """The robot with a damper on every joint with one coordinate, of 0 where the file has none;
-    its inertias are taken as they are.
+def _with_resistances(model: Multibody) -> Multibody:
+    """The robot with a damper and friction on every joint with one coordinate, of 0 where the file
+    has none; its inertias are taken as they are.
     """
-    damped = {e.coordinate for e in model.elements if isinstance(e, JointDamper)}
-    dampers = [JointDamper(c, 0.0) for c in model.tree.scalars if c not in damped]
+    elements = list(model.elements)
+    for kind in (JointDamper, JointFriction):
+        given = {e.coordinate for e in model.elements if isinstance(e, kind)}
+        elements += [kind(c, 0.0) for c in model.tree.scalars if c not in given]
     bodies = [replace(body, accept_any_inertia=True) for body in model.bodies]
-    return replace(model, bodies=bodies, elements=[*model.elements, *dampers])
+    return replace(model, bodies=bodies, elements=elements)
 
 
 def _system(model: Multibody, parameters: UrdfParameters) -> System:
     values = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
-    if (scale := values.pop("mass_scale")) != 1.0:
-        for name in values:
-            if not name.endswith("_damping"):
-                values[name] = _scaled(scale, values[name])
     names = tuple(values)
     changed = replace(model, parameters=names).constants.model_with(values)
     return replace(changed, parameters=names).system
-
-
-def _scaled(scale: float, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
-    return tuple(scale * one for one in value) if isinstance(value, tuple) else scale * value
 
 
 def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
@@ -181,22 +180,31 @@ def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
 
 
 def _weights(model: Multibody, held: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Bryson's rule for configurations, velocities `v = M^{-1} p` and efforts, M that of the
-    start; raises ValueError where M is singular.
+    """Bryson's rule: the largest errors of configurations, velocities `v = M^{-1} p`, M that of
+    the start, and efforts count 1: PART_OF_RANGE of a joint's range, at most LARGE_ERROR, and the
+    limits of rates and efforts. Raises ValueError where M is singular.
     """
     model.check_masses()
-    mass = model.mass_matrix(model.configuration())
-    n, limits = (
-        model.space.nv,
-        np.vstack([np.zeros((0, 2)), *(entry.limits() for entry in model.inputs)]),
-    )
-    largest = np.abs(limits).max(axis=1)
-    slow = np.linalg.solve(mass, np.eye(n)) / LARGE_RATE
-    Q = np.block(
-        [[np.eye(n) / LARGE_ERROR**2, np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]]
-    )
+    mass, n = model.mass_matrix(model.configuration()), model.space.nv
+    limits = np.vstack([np.zeros((0, 2)), *(entry.limits() for entry in model.inputs)])
+    largest, (errors, rates) = np.abs(limits).max(axis=1), _largest_errors(model)
+    slow = np.linalg.solve(mass, np.eye(n)) / rates[:, None]
+    Q = np.block([[np.diag(1 / errors**2), np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]])
     R = np.diag(1 / np.where(np.isfinite(largest), largest, LARGE_EFFORT) ** 2)
     return Q, R, None if held else Q
+
+
+def _largest_errors(model: Multibody) -> tuple[np.ndarray, np.ndarray]:
+    """Errors and rates (nv) of the coordinates that count 1 in the cost."""
+    errors, rates = np.full((2, model.space.nv), [[LARGE_ERROR], [LARGE_RATE]])
+    for frame in model.frames:
+        if frame.mimic is None and frame.coordinate in model.tree.scalars:
+            i, limits = model.tree.scalar_indices(frame.coordinate)[1], frame.limits
+            if 0 < limits.upper - limits.lower < np.inf:
+                errors[i] = min(LARGE_ERROR, PART_OF_RANGE * (limits.upper - limits.lower))
+            if 0 < limits.velocity < np.inf:
+                rates[i] = limits.velocity
+    return errors, rates
 
 
 def _to_bodies(

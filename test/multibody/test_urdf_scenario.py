@@ -93,7 +93,9 @@ def test_a_robot_s_file_and_base_go_with_it(tmp_path, monkeypatch):
 
 
 def test_weights_are_bryson_s_of_errors_rates_and_efforts(interpreted):
-    """0.1 rad, 1 rad/s and the largest effort, or 10 N m where it has no limit, count 1 each."""
+    """0.1 rad or a part of the range, the speed limit, and the largest effort count 1 each; 1
+    rad/s and 10 N m where there is no limit.
+    """
     scenario = scenarios.from_urdf(TEXT.replace('effort="10"', 'effort="inf"'))
     Q, R, Qf = scenario.weights
     np.testing.assert_allclose(R, np.diag([1 / 20**2, 1 / 10**2]))
@@ -102,7 +104,13 @@ def test_weights_are_bryson_s_of_errors_rates_and_efforts(interpreted):
     model = scenario.model()
     v = np.array([0.3, -0.7])
     momenta = model.state([0.0, 0.0], v)[2:]
-    assert momenta @ Q[2:, 2:] @ momenta == pytest.approx(v @ v)
+    assert momenta @ Q[2:, 2:] @ momenta == pytest.approx((v / 10) @ (v / 10))
+    slow = TEXT.replace(
+        'velocity="10" lower="-2.8" upper="2.8"', 'velocity="0" lower="-0.1" upper="0.3"'
+    )
+    Q = scenarios.from_urdf(slow).weights[0]
+    np.testing.assert_allclose(np.diag(Q)[:2], [1 / 0.1**2, 1 / 0.02**2])
+    assert momenta @ Q[2:, 2:] @ momenta == pytest.approx(v @ (v * [0.01, 1.0]))
     free = scenarios.from_urdf(PASSIVE, "floating")
     assert free.weights[2] is free.weights[0]
 
@@ -233,14 +241,21 @@ def test_masses_inertias_and_damping_of_a_robot_are_parameters_by_name():
         scenario.plant_parameters(PlantOptions(parameters={"elbow_damping": -1.0}))
 
 
-def test_the_mass_of_a_link_and_the_damping_of_a_joint_are_identified():
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lower_link_mass": 0.8, "elbow_damping": 0.2},
+        {"mass_scale": 1.3, "shoulder_friction": 0.2, "elbow_friction": 0.1},
+    ],
+)
+def test_masses_damping_and_friction_are_identified(changes):
     """From exact measurements of a swing."""
     scenario = scenarios.get("urdf")
     model = scenario.model()
-    true = model.with_parameters(lower_link_mass=0.8, elbow_damping=0.2)
+    true = model.with_parameters(**changes)
     u = np.column_stack([np.sin(0.05 * np.arange(100)), np.cos(0.08 * np.arange(100))])
     run = true.simulate(true.state([0.4, -0.3], [0.0, 0.0]), u)
     times = np.round(np.arange(101) * model.h * 1e9).astype(np.int64)
     pieces = segments(model, times, run.states[:, :2], [[(row, model.h)] for row in u])
-    found = identify(model, ["lower_link_mass", "elbow_damping"], pieces)
-    np.testing.assert_allclose(found.values, [0.8, 0.2], rtol=1e-6)
+    found = identify(model, [*changes], pieces)
+    np.testing.assert_allclose(found.values, [*changes.values()], rtol=1e-6)

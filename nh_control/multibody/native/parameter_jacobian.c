@@ -77,7 +77,16 @@ INLINE double divisor_of(const struct tree_data *data, const struct joint *j)
     return j->mode != FREE ? 1.0 : data->rows[j->v_index].pivot;
 }
 
-/* A spring or damper on a coordinate changes its row (T2, T8). */
+/* The derivative of the resistance of a joint by one of its numbers. */
+INLINE double resistance_by(const struct joint *j, int place, double rate)
+{
+    const double sign = smooth_sign(j, rate), length = hypot(rate, j->friction_velocity);
+    return place == BY_DAMPING    ? rate
+           : place == BY_FRICTION ? sign
+                                  : -j->friction * sign * j->friction_velocity / length / length;
+}
+
+/* A spring, a damper or friction on a coordinate changes its row (T2, T8). */
 static void by_element(const struct tree_model *model, const struct tree_data *data, int body,
                        int place, int lane, double by, vn *right, const struct parameter_jumps *s)
 {
@@ -85,11 +94,12 @@ static void by_element(const struct tree_model *model, const struct tree_data *d
     const int v = j->v_index;
     const double rate = data->bodies[body].rate, q = data->q[j->q_index] + data->half_step * rate;
     if (is_prescribed(j)) return;
-    const double before = place == BY_DAMPING      ? -model->start_fraction * data->h * rate
+    const int resists = place >= BY_DAMPING;
+    const double force = resists ? -data->h * resistance_by(j, place, rate) : 0.0;
+    const double before = resists                  ? model->start_fraction * force
                           : place == BY_REST_FORCE ? data->half_step
                                                    : -data->half_step * q;
-    const double after =
-        place == BY_DAMPING ? -(1 - model->start_fraction) * data->h * rate : before;
+    const double after = resists ? (1 - model->start_fraction) * force : before;
     right[v][lane] += by * before / divisor_of(data, j);
     s->extra[v][1][lane] += by * after;
 }
@@ -189,7 +199,7 @@ static void scalar_by_step(const struct tree_model *model, const struct tree_dat
     const int v = j->v_index;
     const struct newton_row *o = data->rows + v;
     const double rate = data->bodies[i].rate, half = 0.5 * rate, slower = -rate / data->h,
-                 force = data->joint_force[v] - j->damping * rate;
+                 force = data->joint_force[v] - resistance(j, rate);
     for (int c = 0; c < parts(model->planar); ++c) {
         phi[c] = is_prescribed(j) ? slower * (o->phi[c] - data->half_step * o->phi_q[c])
                                   : half * o->phi_q[c];

@@ -214,11 +214,11 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
             if (j->mode == FREE || j->mode == SHARED) {
                 data->r[v] =
                     data->rho[v] + data->half_step * low - high +
-                    model->start_fraction * data->h * (data->joint_force[v] - j->damping * z[v]);
+                    model->start_fraction * data->h * (data->joint_force[v] - resistance(j, z[v]));
                 if (sized)
                     data->r_size[v] = fabs(data->rho[v]) + turns * sizes +
                                       k * (fabs(j->rest_force) + j->stiffness * fabs(q)) +
-                                      h * (fabs(data->joint_force[v]) + j->damping * fabs(z[v]));
+                                      h * (fabs(data->joint_force[v]) + fabs(resistance(j, z[v])));
             }
         }
         if (j->parent >= 0) {

@@ -148,7 +148,7 @@ static void readout(const struct tree_model *model, const struct tree_data *data
                           ? rate
                           : data->r[v] + data->half_step * data->dL_dq[v] + data->dL_dv[v] +
                                 (1 - model->start_fraction) * data->h *
-                                    (data->joint_force[v] - j->damping * rate);
+                                    (data->joint_force[v] - resistance(j, rate));
             continue;
         }
         struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;

@@ -163,6 +163,24 @@ INLINE v4 outward(const struct body *b, v4 x) { return combine(b->column, x); }
  * kernel knows of its type. A REVOLUTE joint with a pitch is a helical one. */
 INLINE int rotates(const struct joint *j) { return j->type == REVOLUTE; }
 INLINE double slide_of(const struct joint *j) { return rotates(j) ? j->pitch : 1.0; }
+/* The sign of a rate, smoothed over the friction velocity (T8). */
+INLINE double smooth_sign(const struct joint *j, double rate)
+{
+    return rate / hypot(rate, j->friction_velocity);
+}
+
+/* The force of a damper and of smoothed dry friction against a rate (T8), and its derivative. */
+INLINE double resistance(const struct joint *j, double rate)
+{
+    const double damped = j->damping * rate;
+    return j->friction == 0.0 ? damped : damped + j->friction * smooth_sign(j, rate);
+}
+INLINE double resistance_slope(const struct joint *j, double rate)
+{
+    if (j->friction == 0.0) return j->damping;
+    const double by = j->friction_velocity, length = hypot(rate, by);
+    return j->damping + j->friction * (by / length) * (by / length) / length;
+}
 INLINE v4 axis_of(const struct joint *j, const v4 *column) { return column[rotates(j) ? 2 : 0]; }
 INLINE struct twist unit_twist(const struct joint *j, const v4 *column)
 {

@@ -45,7 +45,9 @@ enum joint_quantity {
     BY_STIFFNESS = 13,
     BY_REST_FORCE = 14,
     BY_DAMPING = 15,
-    N_QUANTITIES = 16,
+    BY_FRICTION = 16,
+    BY_FRICTION_VELOCITY = 17,
+    N_QUANTITIES = 18,
 };
 
 /* A joint and the body that it moves. */
@@ -65,8 +67,11 @@ struct joint {
     double stiffness;
     double rest_force; /* stiffness times rest */
     double damping;
+    double friction; /* largest dry friction */
+    double friction_velocity; /* rate over which it changes its sign */
     double ratio; /* of its coordinate to that of the joint that it follows */
     double pitch; /* translation of a REVOLUTE joint along its axis per radian */
+    double unused[2];
     v4 column[3]; /* columns of the rotation of the placement in the parent */
     v4 p; /* position of the placement */
     v4 first_moment; /* mass times center */
@@ -87,13 +92,16 @@ _Static_assert(offsetof(struct joint, carried_mass) == 48, "carried_mass");
 _Static_assert(offsetof(struct joint, stiffness) == 56, "stiffness");
 _Static_assert(offsetof(struct joint, rest_force) == 64, "rest_force");
 _Static_assert(offsetof(struct joint, damping) == 72, "damping");
-_Static_assert(offsetof(struct joint, ratio) == 80, "ratio");
-_Static_assert(offsetof(struct joint, pitch) == 88, "pitch");
-_Static_assert(offsetof(struct joint, column) == 96, "column");
-_Static_assert(offsetof(struct joint, p) == 192, "p");
-_Static_assert(offsetof(struct joint, first_moment) == 224, "first_moment");
-_Static_assert(offsetof(struct joint, inertia) == 256, "inertia");
-_Static_assert(sizeof(struct joint) == 352, "joint");
+_Static_assert(offsetof(struct joint, friction) == 80, "friction");
+_Static_assert(offsetof(struct joint, friction_velocity) == 88, "friction_velocity");
+_Static_assert(offsetof(struct joint, ratio) == 96, "ratio");
+_Static_assert(offsetof(struct joint, pitch) == 104, "pitch");
+_Static_assert(offsetof(struct joint, unused) == 112, "unused");
+_Static_assert(offsetof(struct joint, column) == 128, "column");
+_Static_assert(offsetof(struct joint, p) == 224, "p");
+_Static_assert(offsetof(struct joint, first_moment) == 256, "first_moment");
+_Static_assert(offsetof(struct joint, inertia) == 288, "inertia");
+_Static_assert(sizeof(struct joint) == 384, "joint");
 
 /* One row of the holonomic constraints (constraints.c). */
 struct constraint_row {
