@@ -3,6 +3,7 @@ LQR leaves them, pure, with LQR's command where no plan is found.
 """
 
 import logging
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -80,6 +81,73 @@ def test_it_keeps_limits_and_constraints_and_is_pure():
         assert abs(command.u - kept.command(k, x).u)[0] < 0.2
         x, memory = dsys.step(x, command.u), command.memory
     assert memory.k == 39 and memory.states.shape == (51, 4) and memory.gains.shape == (50, 1, 4)
+
+
+def test_a_step_is_prepared_before_its_state_is_there():
+    """To the bit as in one call, again and again, and after a preparation that nobody used; states
+    that were not answered move the plan on.
+    """
+    dsys, _ = upright()
+    mpc, x = tracker(disturbance_gain=0.3), UP + np.array([0.0, 0.2, 0.0, 0.0])
+    memory = mpc.command(0, x).memory
+    for k in range(1, 6):
+        x = dsys.step(x, memory.inputs[memory.age] + 0.3)
+        prepared, unused = mpc.prepare(memory), mpc.prepare(memory)
+        whole = mpc.command(k, x, memory)
+        for command in (mpc.feedback(prepared, x), mpc.feedback(prepared, x)):
+            np.testing.assert_array_equal(command.u, whole.u)
+            np.testing.assert_array_equal(command.memory.gains, whole.memory.gains)
+            np.testing.assert_array_equal(command.memory.predicted, whole.memory.predicted)
+        assert prepared.k == unused.k == k and whole.memory.age == 0
+        memory = whole.memory
+    x = dsys.step(dsys.step(x, memory.inputs[0]), memory.inputs[1])
+    skipped = mpc.command(7, x, memory)
+    anew = mpc.command(7, x, replace(memory.dropped(), predicted=None))
+    np.testing.assert_allclose(skipped.u, anew.u, atol=0.05)
+    assert skipped.memory.k == 7
+    with pytest.raises(ValueError, match="state at step 8 is not finite"):
+        mpc.feedback(mpc.prepare(skipped.memory), [0, np.nan, 0, 0])
+
+
+def test_late_solves_use_the_last_plan_with_its_gain_and_then_lqr():
+    dsys, rest = upright()
+    mpc, lqr = tracker(horizon_s=0.4), nh.LqrTracker(dsys, rest, *WEIGHTS, hold=True)
+    x, memory = UP + np.array([0.0, 0.2, 0.0, 0.0]), None
+    memory = mpc.command(0, x).memory
+    plan = memory
+    for k in range(1, 13):
+        x = dsys.step(x, memory.inputs[min(memory.age, 19)]) + 1e-3
+        command = mpc.late(k, x, memory)
+        memory = command.memory
+        if k <= 10:
+            wanted = plan.inputs[k] - plan.gains[k] @ dsys.local(plan.states[k], x)
+            assert (memory.late, memory.age, memory.outdated) == (k, k, 0)
+        else:
+            wanted = lqr.command(k, x).u
+            assert (memory.late, memory.outdated) == (10, k - 10)
+            assert not len(memory.inputs)
+            memory = replace(memory, arrays=plan.arrays, gains=plan.gains, age=k)
+        np.testing.assert_allclose(command.u, wanted.clip(-8, 8), rtol=1e-13, atol=1e-13)
+    again = mpc.command(13, dsys.step(x, command.u), command.memory)
+    assert again.memory.age == 0 and again.memory.outdated == 2
+    np.testing.assert_allclose(again.u, mpc.command(13, dsys.step(x, command.u)).u, atol=1e-2)
+
+
+@pytest.mark.parametrize(("part", "most"), [(0.3, 1.1), (0.7, 3.0)])
+def test_with_late_solves_the_error_stays_small(part, most):
+    """The mean error, in a motion with limits."""
+    dsys, _ = upright()
+    mpc, errors = tracker(), []
+    for late in (0.0, part):
+        rng, x, memory, total = np.random.default_rng(2), UP + [0, 0.25, 0, 0], None, 0.0
+        for k in range(150):
+            waits = memory is not None and rng.random() < late
+            command = mpc.late(k, x, memory) if waits else mpc.command(k, x, memory)
+            x, memory = dsys.step(x, command.u), command.memory
+            total += np.abs(command.error[:2]).sum()
+        errors.append(total)
+        assert memory.late >= 130 * late and np.abs(mpc.error(150, x)).max() < 0.02
+    assert errors[1] < most * errors[0]
 
 
 def test_where_no_plan_is_found_lqr_commands_and_a_warning_says_so(caplog):

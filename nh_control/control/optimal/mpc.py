@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from threading import Lock
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,13 @@ from numpy.typing import ArrayLike
 from nh_control.control.constraints import Constraint
 from nh_control.control.costs import LimitsByName, quadratic_cost
 from nh_control.control.damping import damping_or_idle
+from nh_control.control.disturbance_gains import momenta
+from nh_control.control.feedback_law import matrix_vector_product
 from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
+from nh_control.control.optimal.plan import Plan, Prepared
 from nh_control.control.optimal.transcription import Problem, Transcription
-from nh_control.control.tracking import Command, LqrTracker, run_steps
+from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -31,32 +33,6 @@ KEPT = ("x", "u", "z", "pi", "s", "t", "lam")
 """Arrays of a plan."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The memory of an `MpcTracker` between steps: the number k of the step that it was made for,
-    states (N + 1, nx), inputs (N, nu) and their gains (N, nu, ndx); the arrays of the solver by
-    name, the estimated disturbance (nrho) with the state predicted for the next step, and how
-    many solves have failed so far. Without a plan k is -1.
-    """
-
-    k: int
-    arrays: dict[str, np.ndarray]
-    gains: np.ndarray
-    disturbance: np.ndarray
-    predicted: np.ndarray | None
-    failures: int = 0
-
-    @property
-    def states(self) -> np.ndarray:
-        """States of the plan."""
-        return self.arrays["x"]
-
-    @property
-    def inputs(self) -> np.ndarray:
-        """Inputs of the plan."""
-        return self.arrays["u"]
-
-
 class MpcTracker:
     """Model predictive tracker of a reference: at every step the inputs that minimize `1/2 sum
     dx^T Q dx + du^T R du` over the next `horizon_s` (s), within the `limits` of states and inputs
@@ -65,14 +41,19 @@ class MpcTracker:
 
     A step takes one linearization and `iterations` interior-point steps at the `barrier` from the
     plan before (real-time iteration, Diehl, Bock and Schloeder 2005); the first one, and one after
-    a failure, is solved from the reference. A solve that fails gives the command of the
-    `LqrTracker` of the same weights, which a warning says, and `Plan.failures` counts. Give
-    constraints a weight: hard ones that cannot be met fail. Their parameters are rows along the
-    reference, and, if they are `disturbed`, the estimated forces. With `hold`
-    and `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or "exact".
+    a failure, is solved from the reference. Give constraints a weight: hard ones that cannot be
+    met fail. Their parameters are rows along the reference, and, if they are `disturbed`, the
+    estimated forces. With `hold` and `disturbance_gain` as `LqrTracker`. `hessian` is
+    "gauss_newton" or "exact".
 
-    `command` is a pure function of its arguments. Raises ValueError for wrong shapes, a horizon
-    shorter than two steps and fewer than one iteration, OSError without a C compiler.
+    In real time `prepare` takes most of a step before its state arrives, `feedback` the rest, and
+    `late` answers a state that finds its step not prepared. `command` is both in one; all are pure
+    functions of their arguments, and equal to the bit. A solve that fails, or a plan older than
+    half the horizon, gives the command of the `LqrTracker` of the same weights, which a warning
+    says, and the memory, a `Plan`, counts.
+
+    Raises ValueError for wrong shapes, a horizon shorter than two steps and fewer than one
+    iteration, OSError without a C compiler.
     """
 
     def __init__(
@@ -112,7 +93,7 @@ class MpcTracker:
         )
         self.dsys, self.reference, self.hold = dsys, self.fallback.reference, hold
         self.iterations, self.horizon, self.barrier = iterations, steps, barrier
-        self.disturbance_gain = disturbance_gain
+        self.disturbance_gain, self._momenta = disturbance_gain, momenta(dsys)
         end = self.fallback.gains.P[-1 if hold else 0] if Qf is None else Qf
         self._options: dict[str, Any] = (
             dict(Q=Q, R=R, Qf=Qf, horizon_s=horizon_s, limits=limits, constraints=constraints)
@@ -129,7 +110,7 @@ class MpcTracker:
         ]
         cost = quadratic_cost(dsys, self._window(0), Q, R, end)
         problem = Problem(*(dsys, cost, steps, limits, windows), curved=hessian == "exact")
-        self._native, self._lock = Transcription(problem), Lock()
+        self._problem, self._idle = problem, [Transcription(problem)]
         self._bounds = problem.input_bounds
 
     def with_reference(self, reference: Trajectory) -> MpcTracker:
@@ -156,69 +137,146 @@ class MpcTracker:
         """Command for step k at state x (nx); pass the last command's `memory`, the plan, without
         which the problem is solved from the reference.
         """
-        x, error = np.array(x, dtype=float), self.error(k, x)
+        x = self._checked(k, x)[0]
+        if memory is None:
+            memory = Plan(k - 1, np.zeros(self.dsys.system.nrho), x)
+        return self.feedback(self.prepare(memory, k), x)
+
+    def prepare(self, memory: Plan, k: int | None = None) -> Prepared:
+        """Linearize and factorize at the state that is predicted for step k, by default the one
+        after the last command, whose memory this is.
+        """
+        k = memory.k + 1 if k is None else k
+        solver = self._idle.pop() if self._idle else Transcription(self._problem)
+        if not self.is_following(k) or self._prepare(solver, memory, k):
+            return Prepared(k, memory, [solver])
+        self._idle.append(solver)
+        return Prepared(k, memory, [])
+
+    def feedback(self, prepared: Prepared, x: ArrayLike) -> Command:
+        """Command for the prepared step at its state x (nx)."""
+        k, memory = prepared.k, prepared.memory
+        x, error = self._checked(k, x)
         if not self.is_following(k):
-            u = damping_or_idle(self.dsys, x)
-            clipped = u.clip(*self._bounds)
-            return Command(clipped, clipped != u, error)
-        d = self._estimate(x, memory)
-        with self._lock:
-            try:
-                plan = self._solve(k, x, d, memory)
-            except StepFailed as failure:
-                plan = None
-                log.warning("%s at step %d: %s", self.dsys, k, failure)
-        failures = 0 if memory is None else memory.failures
+            return self._damping(x, error)
+        d = self._estimate(k, x, memory)
+        updated = replace(memory, k=k, disturbance=d)
+        # a second call finds the solver gone, and prepares again
+        solvers = prepared.solver or self.prepare(memory, k).solver
+        plan = None
+        if solvers:
+            solver = solvers.pop()
+            plan = self._solve(solver, k, x, updated)
+            self._idle.append(solver)
         if plan is None:
             log.warning("%s: no plan for step %d, LQR's command instead", self.dsys, k)
-            u = self.fallback.command(k, x).u.clip(*self._bounds)
-            return Command(u, _saturated(u, self._bounds), error, self._no_plan(d, failures + 1))
-        u = plan.inputs[0].clip(*self._bounds)
-        plan = replace(plan, predicted=self._predict(x, u, d), failures=failures)
-        return Command(u, _saturated(u, self._bounds), error, plan)
+            failed = replace(updated, failures=memory.failures + 1)
+            return self._by_lqr(k, x, error, failed.dropped())
+        return self._command(x, plan.inputs[0], error, plan)
 
-    def _solve(self, k: int, x: np.ndarray, d: np.ndarray, memory: Plan | None) -> Plan | None:
-        """The plan of step k from state x under disturbance d, None where none is found."""
-        native = self._native
-        nv = self.dsys.system.space.nv
-        native.record.mu = native.record.mu_end = self.barrier
-        native.array("drift")[nv : nv + len(d)] = d
-        native.array("w")[...] = self._table[
-            np.arange(k, k + self.horizon + 1).clip(max=self._end)
-        ]
-        for columns in self._disturbed:
-            native.array("w")[:, columns] = d / self.dsys.h
-        if memory is None or memory.k != k - 1:
-            outcome = self._from_reference(k, x)
-        else:
-            native.array("nu")[...] = 0.0
-            for name, array in memory.arrays.items():
-                native.array(name)[...] = array
+    def late(self, k: int, x: ArrayLike, memory: Plan) -> Command:
+        """Command for step k at state x (nx) without a solve: `u_j - K_j local(x_j, x)` of the
+        last plan, or LQR's if that is older than half the horizon.
+        """
+        x, error = self._checked(k, x)
+        if not self.is_following(k):
+            return self._damping(x, error)
+        d, j = self._estimate(k, x, memory), memory.since(k)
+        memory = replace(memory, k=k, age=j, disturbance=d)
+        if not memory.lasts(k):
+            outdated = replace(memory, outdated=memory.outdated + 1)
+            return self._by_lqr(k, x, error, outdated.dropped())
+        away = self.dsys.local(memory.states[j], x)
+        u = memory.inputs[j] - matrix_vector_product(memory.gains[j], away)
+        return self._command(x, u, error, replace(memory, late=memory.late + 1))
+
+    def _checked(self, k: int, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """A state (nx) and its error; raises ValueError for one that is not finite."""
+        x = np.array(x, dtype=float)
+        if not np.isfinite(x).all():
+            raise ValueError(f"{self.dsys}: the state at step {k} is not finite: {x.tolist()}")
+        return x, self.error(k, x)
+
+    def _command(self, x: np.ndarray, u: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
+        """The command u within the limits, with the next state predicted in the memory."""
+        u = u.clip(*self._bounds)
+        memory = replace(memory, predicted=self._predict(x, u, memory.disturbance))
+        return Command(u, _saturated(u, self._bounds), error, memory)
+
+    def _by_lqr(self, k: int, x: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
+        """The command of LQR, with its disturbance estimate."""
+        estimate = DisturbanceEstimate(memory.disturbance)
+        return self._command(x, self.fallback.command(k, x, estimate).u, error, memory)
+
+    def _damping(self, x: np.ndarray, error: np.ndarray) -> Command:
+        """The command past an end in motion."""
+        u = damping_or_idle(self.dsys, x)
+        clipped = u.clip(*self._bounds)
+        return Command(clipped, clipped != u, error)
+
+    def _prepare(self, solver: Transcription, memory: Plan, k: int) -> bool:
+        """Whether the problem of step k could be linearized and factorized."""
+        solver.record.mu = solver.record.mu_end = self.barrier
+        solver.array("drift")[self._momenta] = memory.disturbance
+        nodes = np.arange(k, k + self.horizon + 1)
+        solver.array("w")[...] = self._table[nodes.clip(max=self._end)]
+        self._disturb(solver, memory.disturbance)
+        try:
+            if memory.lasts(k):
+                outcome = self._from_plan(solver, memory, k)
+            else:
+                outcome = self._from_reference(solver, memory, k)
+            if outcome == Outcome.GOES_ON:
+                outcome = solver.call("ocp_prepare")
+        except StepFailed as failure:
+            log.warning("%s at step %d: %s", self.dsys, k, failure)
+            return False
+        return outcome == Outcome.GOES_ON
+
+    def _from_plan(self, solver: Transcription, memory: Plan, k: int) -> int:
+        """Start from the last plan, moved to step k and to the predicted state."""
+        for name, array in memory.arrays.items():
+            solver.array(name)[...] = array
+        predicted = memory.predicted if memory.k == k - 1 else None
+        if predicted is not None:
             # the size of the step's terms, on which its accuracy depends, is that of this state
-            native.routines.unknowns(k, x, memory.inputs[0])
-            outcome = native.call("ocp_shift")
-            native.array("x")[0] = x
-            if outcome == Outcome.GOES_ON:
-                outcome = native.call("ocp_prepare")
-            if outcome == Outcome.GOES_ON:
-                outcome = native.call("ocp_feedback", self.iterations)
-        arrays = {name: native.array(name).copy() for name in KEPT}
-        if outcome != Outcome.GOES_ON or not all(np.isfinite(a).all() for a in arrays.values()):
-            return None
-        return Plan(k, arrays, native.array("K").copy(), d, None)
+            solver.routines.unknowns(k, predicted, memory.inputs[memory.since(k)])
+        outcome = solver.call("ocp_shift", memory.since(k))
+        if predicted is not None:
+            solver.array("x")[0] = predicted
+        return outcome
 
-    def _from_reference(self, k: int, x: np.ndarray) -> int:
-        """Solve the problem with the reference as the guess."""
-        native, guess = self._native, self._window(k)
+    def _from_reference(self, solver: Transcription, memory: Plan, k: int) -> int:
+        """Solve the problem with the reference as the guess, from the predicted state if there is
+        one.
+        """
+        guess = self._window(k)
         states = guess.states.copy()
-        states[0] = x
-        native.record.tolerance, native.record.widest = 10 * self.barrier, interior_point.WIDEST
-        interior_point.start(native, replace(guess, states=states))
+        if memory.predicted is not None and memory.k == k - 1:
+            states[0] = memory.predicted
+        solver.record.tolerance, solver.record.widest = 10 * self.barrier, interior_point.WIDEST
+        interior_point.start(solver, replace(guess, states=states))
         for _ in range(COLD_ITERATIONS):
-            outcome = native.call("ocp_iterate")
+            outcome = solver.call("ocp_iterate")
             if outcome != Outcome.GOES_ON:
                 break
         return Outcome.GOES_ON if outcome in (Outcome.OPTIMAL, Outcome.GOES_ON) else outcome
+
+    def _solve(self, solver: Transcription, k: int, x: np.ndarray, memory: Plan) -> Plan | None:
+        """The plan of a prepared step k from state x, None where none is found."""
+        solver.array("state")[...] = x
+        solver.array("drift_next")[self._momenta] = memory.disturbance
+        self._disturb(solver, memory.disturbance)
+        outcome = solver.call("ocp_feedback", self.iterations)
+        arrays = {name: solver.array(name).copy() for name in KEPT}
+        if outcome != Outcome.GOES_ON or not all(np.isfinite(a).all() for a in arrays.values()):
+            return None
+        return replace(memory, arrays=arrays, gains=solver.array("K").copy(), age=0)
+
+    def _disturb(self, solver: Transcription, d: np.ndarray) -> None:
+        """Tell constraints the estimated forces."""
+        for columns in self._disturbed:
+            solver.array("w")[:, columns] = d / self.dsys.h
 
     @property
     def _end(self) -> int:
@@ -250,27 +308,21 @@ class MpcTracker:
                 self._disturbed.append(slice(at, at + self.dsys.system.nrho))
         return np.hstack(table)
 
-    def _estimate(self, x: np.ndarray, memory: Plan | None) -> np.ndarray:
+    def _estimate(self, k: int, x: np.ndarray, memory: Plan) -> np.ndarray:
         """The disturbance estimate, `d += gain local(predicted, x)_rho`."""
-        n, nv = self.dsys.system.nrho, self.dsys.system.space.nv
-        if memory is None:
-            return np.zeros(n)
-        if not self.disturbance_gain or memory.predicted is None:
+        if not self.disturbance_gain or memory.predicted is None or memory.k != k - 1:
             return memory.disturbance
-        innovation = self.dsys.local(memory.predicted, x)[nv : nv + n]
+        innovation = self.dsys.local(memory.predicted, x)[self._momenta]
         return memory.disturbance + self.disturbance_gain * innovation
 
     def _predict(self, x: np.ndarray, u: np.ndarray, d: np.ndarray) -> np.ndarray | None:
-        """The next state, `retract(f(x, u), (0, d))`, if something is estimated."""
-        if not self.disturbance_gain:
+        """The next state, `retract(f(x, u), (0, d))`, None where no step is possible."""
+        change = np.zeros(self.dsys.ndx)
+        change[self._momenta] = d
+        try:
+            return self.dsys.retract(self.dsys.step(x, u), change)
+        except StepFailed:
             return None
-        change, nv = np.zeros(self.dsys.ndx), self.dsys.system.space.nv
-        change[nv : nv + len(d)] = d
-        return self.dsys.retract(self.dsys.step(x, u), change)
-
-    def _no_plan(self, d: np.ndarray, failures: int) -> Plan:
-        nothing = np.zeros((0, self.dsys.nu, self.dsys.ndx))
-        return Plan(-1, {}, nothing, d, None, failures)
 
 
 def _saturated(u: np.ndarray, bounds: np.ndarray) -> np.ndarray:

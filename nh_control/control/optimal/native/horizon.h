@@ -50,7 +50,8 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
                       const double *t, double *z, double *y, double *violation, double *merit,
                       double *cost);
 INTERNAL int expand(struct horizon *o);
-INTERNAL int riccati(struct horizon *o, double damping);
+INTERNAL int factorize(struct horizon *o, double damping);
+INTERNAL void substitute(struct horizon *o);
 INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual);
 INTERNAL void move(const struct horizon *o, double length, double *x, double *u);
 INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t);

@@ -218,11 +218,12 @@ int ocp_iterate(struct horizon *o)
             return STEP_FAILED;
     }
     double primal, dual, damping = o->damping;
-    while (riccati(o, damping)) {
+    while (factorize(o, damping)) {
         damping = damping > 0.0 ? 8 * damping : fmax(1e-4, o->last_damping / 3);
         if (damping > 1e10) return NOT_CONVEX;
     }
     if (damping > o->damping) o->last_damping = damping;
+    substitute(o);
     slack_steps(o, fmax(0.99, 1 - o->mu), &primal, &dual);
     if (!search(o, primal, dual)) {
         if (++o->failures > 15) return NO_STEP;

@@ -62,6 +62,8 @@ struct horizon {
     double *ab; /* (N, N_DX, N_Y) [A B] */
     double *gap; /* (N, N_DX) local(x_{k+1}, f(x_k, u_k)) + drift */
     double *drift; /* (N_DX) what every step moves by beside the model */
+    double *drift_next; /* (N_DX) its estimate when the state arrives */
+    double *state; /* (N_X) that arrives */
     double *start; /* (N_DX) how far the first state is to move */
     double *g; /* (N, N_Y) gradients of the cost */
     double *h; /* (N, N_Y, N_Y) its Hessians */
@@ -78,7 +80,9 @@ struct horizon {
     double *nu_next; /* (N_END) */
     double *K; /* (N, N_U, N_DX) gains */
     double *feed; /* (N, N_U) feedforward */
-    double *value; /* (N, N_DX N_DX + N_DX) P and p behind each step */
+    double *L; /* (N, N_U, N_U) factors of the Hessian by the inputs */
+    double *P; /* (N, N_DX, N_DX) Hessians of the cost-to-go behind each step */
+    double *p; /* (N, N_DX) its gradients */
     double *s; /* (N + 1, N_I) slacks of the inequalities */
     double *t; /* (N + 1, N_I) what soft rows are violated by */
     double *lam; /* (N + 1, N_I) multipliers */

@@ -1,7 +1,17 @@
 /* Real-time iterations: Diehl, Bock and Schloeder (2005). `ocp_prepare` linearizes at the
- * predicted trajectory; `ocp_feedback` takes some interior-point steps on that model from the
- * state that arrived; `ocp_shift` moves to the next step. */
+ * predicted trajectory and factorizes; `ocp_feedback` takes some interior-point steps on that
+ * model from the state that arrived; `ocp_shift` moves to the next step. */
 #include "horizon.h"
+
+static int factorize_with_damping(struct horizon *o)
+{
+    double damping = 0.0;
+    while (factorize(o, damping)) {
+        damping = fmax(8 * damping, 1e-4);
+        if (damping > 1e10) return NOT_CONVEX;
+    }
+    return GOES_ON;
+}
 
 int ocp_prepare(struct horizon *o)
 {
@@ -11,7 +21,21 @@ int ocp_prepare(struct horizon *o)
         memcpy(o->z + o->nz * k, o->arrays[Z], sizeof(double) * o->nz);
         memcpy(o->y + N_X * k, o->arrays[X1], sizeof(double) * N_X);
     }
-    return expand(o) ? STEP_FAILED : GOES_ON;
+    return expand(o) ? STEP_FAILED : factorize_with_damping(o);
+}
+
+/* The model with the state and the drift that are known now. */
+static void arrive(struct horizon *o)
+{
+    o->local(o->x, o->state, o->arrays[P], o->start);
+    for (long k = 0; k < o->steps; ++k) {
+        double c[N_I + 1];
+        for (int i = 0; i < N_DX; ++i) o->gap[N_DX * k + i] += o->drift_next[i] - o->drift[i];
+        if (!N_ROWS) continue;
+        inequalities(o, k, o->x + N_X * k, o->u + N_U * k, c);
+        memcpy(o->c + N_I * k + 2 * N_U, c + 2 * N_U, sizeof(double) * N_ROWS);
+    }
+    memcpy(o->drift, o->drift_next, sizeof(double) * N_DX);
 }
 
 /* The linear-quadratic model after the part `length` of the step. */
@@ -39,18 +63,16 @@ static void move_model(struct horizon *o, double length)
     for (int i = 0; i < N_DX; ++i) o->start[i] *= 1 - length;
 }
 
-/* `most` interior-point steps at the barrier mu on the model, from the first state moved by
- * `start`; then x, u move by their sum. */
+/* `most` interior-point steps at the barrier mu on the model, from the state that arrived, the
+ * first one by the factors of `ocp_prepare`; then x, u move by their sum. */
 int ocp_feedback(struct horizon *o, int most)
 {
     double primal, dual;
+    arrive(o);
     memset(o->total, 0, sizeof(double) * N_Y * (o->steps + 1));
     for (int it = 0; it < most; ++it) {
-        double damping = 0.0;
-        while (riccati(o, damping)) {
-            damping = fmax(8 * damping, 1e-4);
-            if (damping > 1e10) return NOT_CONVEX;
-        }
+        if (it && factorize_with_damping(o)) return NOT_CONVEX;
+        substitute(o);
         slack_steps(o, 0.99, &primal, &dual);
         move_model(o, primal);
         move_slacks(o, primal, o->s, o->t);
@@ -75,19 +97,21 @@ static void up(double *rows, long width, long from, long to)
             sizeof(double) * width * (to - from - 1));
 }
 
-/* One step later: everything moves up a node, and the last one repeats, behind the step of its
- * state. */
-int ocp_shift(struct horizon *o)
+/* `count` steps later: everything moves up a node, and the last one repeats, behind the step of
+ * its state. */
+int ocp_shift(struct horizon *o, int count)
 {
     const long n = o->steps;
-    up(o->x, N_X, 0, n + 1);
-    up(o->u, N_U, 0, n);
-    up(o->z, o->nz, 0, n);
-    up(o->pi, N_DX, 0, n);
-    up(o->s, N_I, 0, n);
-    up(o->t, N_I, 0, n);
-    up(o->lam, N_I, 0, n);
-    const int failed = solve_step(o, n - 1, o->x + N_X * (n - 1), o->u + N_U * (n - 1));
-    if (!failed) memcpy(o->x + N_X * n, o->arrays[X1], sizeof(double) * N_X);
-    return failed ? STEP_FAILED : GOES_ON;
+    for (int i = 0; i < count; ++i) {
+        up(o->x, N_X, 0, n + 1);
+        up(o->u, N_U, 0, n);
+        up(o->z, o->nz, 0, n);
+        up(o->pi, N_DX, 0, n);
+        up(o->s, N_I, 0, n);
+        up(o->t, N_I, 0, n);
+        up(o->lam, N_I, 0, n);
+        if (solve_step(o, n - 1, o->x + N_X * (n - 1), o->u + N_U * (n - 1))) return STEP_FAILED;
+        memcpy(o->x + N_X * n, o->arrays[X1], sizeof(double) * N_X);
+    }
+    return GOES_ON;
 }

@@ -18,106 +18,151 @@ static double condense(const struct horizon *o, long k, int i, double *stiffness
     return lam - rest / width;
 }
 
-/* Inequalities of node k in Hessian G and gradient g over n variables. */
-WIDE static void add_inequalities(const struct horizon *o, long k, int n, double *G, double *g)
+/* Slope of row i of node k, beside the limits of inputs. */
+static const double *row_of(const struct horizon *o, long k, int i)
+{
+    return o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
+}
+
+/* G += sum stiffness c'^T c' of the inequalities of node k, over n variables. */
+WIDE static void add_stiffness(const struct horizon *o, long k, int n, double *G)
+{
+    for (int i = 0; i < N_I; ++i) {
+        double stiffness;
+        if (!holds_at(o, k, i)) continue;
+        condense(o, k, i, &stiffness);
+        if (i < 2 * N_U) {
+            G[(n + 1) * (N_DX + i % N_U)] += stiffness;
+            continue;
+        }
+        const double *row = row_of(o, k, i);
+        for (int a = 0; a < n; ++a) {
+            if (row[a] == 0.0) continue;
+            for (int b = 0; b < n; ++b) G[n * a + b] += stiffness * row[a] * row[b];
+        }
+    }
+}
+
+/* g -= sum m c' */
+static void add_forces(const struct horizon *o, long k, int n, double *g)
 {
     for (int i = 0; i < N_I; ++i) {
         double stiffness;
         if (!holds_at(o, k, i)) continue;
         const double m = condense(o, k, i, &stiffness);
         if (i < 2 * N_U) {
-            const int j = N_DX + i % N_U;
-            G[n * j + j] += stiffness;
-            g[j] -= i < N_U ? m : -m;
+            g[N_DX + i % N_U] -= i < N_U ? m : -m;
             continue;
         }
-        const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
-        for (int a = 0; a < n; ++a) {
-            if (row[a] == 0.0) continue;
-            g[a] -= row[a] * m;
-            for (int b = 0; b < n; ++b) G[n * a + b] += stiffness * row[a] * row[b];
-        }
+        const double *row = row_of(o, k, i);
+        for (int a = 0; a < n; ++a) g[a] -= row[a] * m;
     }
 }
 
-/* P, p of the last node. The end condition e + E dx = delta (nu_next - nu) is a spring of
- * stiffness 1 / delta, whose force is nu_next. */
-static void last_value(const struct horizon *o, double damping, double *value, double *p)
+/* P of the last node. The end condition e + E dx = delta (nu_next - nu) is a spring of stiffness
+ * 1 / delta, whose force is nu_next. */
+static void last_matrix(const struct horizon *o, double damping, double *P)
 {
-    memcpy(value, o->h_end, sizeof(double) * N_DX * N_DX);
-    memcpy(p, o->g_end, sizeof(double) * N_DX);
-    for (int i = 0; i < N_DX; ++i) value[N_DX * i + i] += damping;
-    add_inequalities(o, o->steps, N_DX, value, p);
+    memcpy(P, o->h_end, sizeof(double) * N_DX * N_DX);
+    for (int i = 0; i < N_DX; ++i) P[N_DX * i + i] += damping;
+    add_stiffness(o, o->steps, N_DX, P);
     for (int r = 0; r < N_END; ++r) {
         const double *row = o->e_slope + N_DX * r;
-        const double m = o->nu[r] + o->e[r] / END_REGULARIZATION;
-        for (int i = 0; i < N_DX; ++i) {
-            p[i] += row[i] * m;
+        for (int i = 0; i < N_DX; ++i)
             for (int j = 0; j < N_DX; ++j)
-                value[N_DX * i + j] += row[i] * row[j] / END_REGULARIZATION;
-        }
+                P[N_DX * i + j] += row[i] * row[j] / END_REGULARIZATION;
     }
 }
 
-/* One step of the recursion from P, p behind step k, which become those before it; 1 where the
- * problem is not convex in its inputs. */
-WIDE static int eliminate(struct horizon *o, long k, double damping, double *value, double *p)
+/* p of the last node. */
+static void last_vector(const struct horizon *o, double *p)
 {
-    double PAB[N_DX * N_Y], G[N_Y * N_Y], g[N_Y], L[N_U * N_U + 1];
+    memcpy(p, o->g_end, sizeof(double) * N_DX);
+    add_forces(o, o->steps, N_DX, p);
+    for (int r = 0; r < N_END; ++r) {
+        const double m = o->nu[r] + o->e[r] / END_REGULARIZATION;
+        for (int i = 0; i < N_DX; ++i) p[i] += o->e_slope[N_DX * r + i] * m;
+    }
+}
+
+/* P behind step k becomes the one before it; L, K of the inputs; 1 where the problem is not convex
+ * in its inputs. */
+WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
+{
+    double PAB[N_DX * N_Y], G[N_Y * N_Y];
     const long square = (long)N_Y * N_Y * k;
     const double *ab = o->ab + (long)N_DX * N_Y * k;
-    double *K = o->K + (long)N_U * N_DX * k, *feed = o->feed + N_U * k;
-    double *kept = o->value + (long)(N_DX * N_DX + N_DX) * k;
-    memcpy(kept, value, sizeof(double) * N_DX * N_DX);
-    memcpy(kept + N_DX * N_DX, p, sizeof(double) * N_DX);
-    /* G = H + [A B]^T P [A B],  g + [A B]^T (P gap + p) */
+    double *K = o->K + (long)N_U * N_DX * k, *L = o->L + (long)N_U * N_U * k;
+    memcpy(o->P + (long)N_DX * N_DX * k, P, sizeof(double) * N_DX * N_DX);
+    /* G = H + [A B]^T P [A B] */
     memset(PAB, 0, sizeof PAB);
-    multiply(N_DX, N_DX, N_Y, 0, value, N_DX, 1, ab, PAB);
-    times_add(N_DX, N_DX, kept, o->gap + N_DX * k, p);
+    multiply(N_DX, N_DX, N_Y, 0, P, N_DX, 1, ab, PAB);
     memcpy(G, o->h + square, sizeof G);
     for (int i = 0; i < N_Y * N_Y && o->curved; ++i) G[i] += o->bend[square + i];
     for (int i = 0; i < N_Y; ++i) G[(N_Y + 1) * i] += damping;
-    memcpy(g, o->g + N_Y * k, sizeof g);
-    add_inequalities(o, k, N_Y, G, g);
+    add_stiffness(o, k, N_Y, G);
     multiply(N_Y, N_DX, N_Y, 1, ab, 1, N_Y, PAB, G);
-    transposed_times_add(N_DX, N_Y, ab, p, g);
     /* inputs: L L^T = G_uu,  K = L^-T L^-1 G_ux;  P = G_xx - Y^T Y with Y = L^-1 G_ux */
     for (int i = 0; i < N_U; ++i) {
         for (int j = 0; j <= i; ++j) L[N_U * i + j] = G[N_Y * (N_DX + j) + N_DX + i];
         for (int j = 0; j < N_DX; ++j) K[N_DX * i + j] = G[N_Y * j + N_DX + i];
-        feed[i] = g[N_DX + i];
     }
     if (cholesky(N_U, L)) return 1;
     forward(N_U, N_DX, L, K);
-    forward(N_U, 1, L, feed);
-    for (int i = 0; i < N_DX; ++i) {
-        p[i] = g[i];
-        for (int j = i; j < N_DX; ++j) value[N_DX * i + j] = G[N_Y * i + j];
-    }
+    for (int i = 0; i < N_DX; ++i)
+        for (int j = i; j < N_DX; ++j) P[N_DX * i + j] = G[N_Y * i + j];
     for (int m = 0; m < N_U; ++m)
         for (int i = 0; i < N_DX; ++i) {
             const double f = K[N_DX * m + i];
-            for (int j = i; j < N_DX; ++j) value[N_DX * i + j] -= f * K[N_DX * m + j];
-            p[i] -= f * feed[m];
+            for (int j = i; j < N_DX; ++j) P[N_DX * i + j] -= f * K[N_DX * m + j];
         }
     for (int i = 0; i < N_DX; ++i)
-        for (int j = 0; j < i; ++j) value[N_DX * i + j] = value[N_DX * j + i];
+        for (int j = 0; j < i; ++j) P[N_DX * i + j] = P[N_DX * j + i];
     backward(N_U, N_DX, L, K);
-    backward(N_U, 1, L, feed);
     return 0;
 }
 
-/* The step: dx, du, gains, costates; 1 where the problem is not convex. */
-INTERNAL int riccati(struct horizon *o, double damping)
+/* The matrices of all nodes; 1 where the problem is not convex. */
+INTERNAL int factorize(struct horizon *o, double damping)
 {
-    double value[N_DX * N_DX], p[N_DX];
-    last_value(o, damping, value, p);
+    double P[N_DX * N_DX];
+    last_matrix(o, damping, P);
     for (long k = o->steps - 1; k >= 0; --k)
-        if (eliminate(o, k, damping, value, p)) return 1;
+        if (eliminate(o, k, damping, P)) return 1;
+    return 0;
+}
+
+/* p behind step k becomes the one before it; feedforward of the inputs. */
+WIDE static void descend(struct horizon *o, long k, double *p)
+{
+    double g[N_Y];
+    double *kept = o->p + N_DX * k, *feed = o->feed + N_U * k;
+    const double *K = o->K + (long)N_U * N_DX * k;
+    memcpy(kept, p, sizeof(double) * N_DX);
+    /* g + [A B]^T (P gap + p) */
+    times_add(N_DX, N_DX, o->P + (long)N_DX * N_DX * k, o->gap + N_DX * k, p);
+    memcpy(g, o->g + N_Y * k, sizeof g);
+    add_forces(o, k, N_Y, g);
+    transposed_times_add(N_DX, N_Y, o->ab + (long)N_DX * N_Y * k, p, g);
+    /* feed = L^-T L^-1 g_u,  p = g_x - K^T g_u */
+    memcpy(p, g, sizeof(double) * N_DX);
+    for (int m = 0; m < N_U; ++m) {
+        feed[m] = g[N_DX + m];
+        for (int i = 0; i < N_DX; ++i) p[i] -= K[N_DX * m + i] * feed[m];
+    }
+    forward(N_U, 1, o->L + (long)N_U * N_U * k, feed);
+    backward(N_U, 1, o->L + (long)N_U * N_U * k, feed);
+}
+
+/* Newton's step dx, du with its costates, by the matrices. */
+INTERNAL void substitute(struct horizon *o)
+{
+    double p[N_DX];
+    last_vector(o, p);
+    for (long k = o->steps - 1; k >= 0; --k) descend(o, k, p);
     memcpy(o->dx, o->start, sizeof p);
     for (long k = 0; k < o->steps; ++k) {
         double y[N_Y], *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);
-        const double *kept = o->value + (long)(N_DX * N_DX + N_DX) * k;
         double *pi = o->pi_next + N_DX * k;
         /* du = -K dx - feed;  dx' = A dx + B du + gap;  pi' = P dx' + p */
         memcpy(y, o->dx + N_DX * k, sizeof(double) * N_DX);
@@ -126,14 +171,13 @@ INTERNAL int riccati(struct horizon *o, double damping)
         for (int i = 0; i < N_U; ++i) du[i] = y[N_DX + i] = -y[N_DX + i];
         memcpy(next, o->gap + N_DX * k, sizeof(double) * N_DX);
         times_add(N_DX, N_Y, o->ab + (long)N_DX * N_Y * k, y, next);
-        memcpy(pi, kept + N_DX * N_DX, sizeof(double) * N_DX);
-        times_add(N_DX, N_DX, kept, next, pi);
+        memcpy(pi, o->p + N_DX * k, sizeof(double) * N_DX);
+        times_add(N_DX, N_DX, o->P + (long)N_DX * N_DX * k, next, pi);
     }
     for (int r = 0; r < N_END; ++r)
         o->nu_next[r] =
             o->nu[r] + (o->e[r] + dot(N_DX, o->e_slope + N_DX * r, o->dx + N_DX * o->steps)) /
                            END_REGULARIZATION;
-    return 0;
 }
 
 /* ds, dt, dl that belong to dx, du, and the longest steps that keep s, t, lam and weight - lam
