@@ -45,6 +45,9 @@ class Method:
     these numbers, rho in both functions too, and `start(q, rho, u, h)` are those of a state
     that is made from a configuration and a velocity, for a step under u; zero without it.
 
+    `first_order` says that the step moves first-order coordinates by their rates; other methods
+    refuse systems that have some.
+
     A composition takes steps by the fractions `substeps` of h in turn, see
     `DiscreteSystem.composed`.
     """
@@ -57,12 +60,22 @@ class Method:
     memory: tuple[str, ...] = ()
     start: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None = None
     substeps: tuple[float, ...] = (1.0,)
+    first_order: bool = False
 
     def state_space(self, system: System) -> Space:
         """States of a system under this method: those of the system, with the memory."""
         if not self.memory:
             return system.mechanics.state_space
         return Product(system.mechanics.state_space, Rn(*self.memory))
+
+    def require_taken(self, system: System) -> None:
+        """Raise ValueError for first-order coordinates that the method would not move."""
+        if system.first_order and not self.first_order:
+            raise ValueError(
+                f"{self.name} cannot take {system.name}, which has first-order coordinates "
+                f"{system.first_order}; use midpoint, nonholonomic_midpoint, a composition of "
+                "them or rk4, or declare Method(..., first_order=True) for one that moves them"
+            )
 
 
 def no_residual(symbols: StepSymbols) -> ca.SX:

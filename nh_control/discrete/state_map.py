@@ -37,6 +37,7 @@ class StateMap:
         alpha: float = 0.5,
         make_kernel: MakeKernel | None = None,
     ):
+        method.require_taken(system)
         self.system, self.method, self.h = system, method, checked_step(method, h)
         self.state_space = method.state_space(system)
         self._code = CompiledFunctions(system, method, make_kernel, step_space, alpha)

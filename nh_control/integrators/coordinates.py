@@ -132,6 +132,9 @@ class Coordinates:
         drop out.
         """
         w, p = self.node(self.position(q), q, rho)
+        if n := len(self.system.first_order):
+            v = self.velocity_matrix(q) @ w
+            w[self.n - n :] = self.system.rate_at(self.position(q), v, u)
         _, force = self.derivatives(gradients, q, w, u)
         basis_rate = ca.jtimes(self.basis(self._q).T @ self._c, self._q, self._w)
         (second_derivative,) = self._at(q, w, p, basis_rate)
@@ -192,7 +195,8 @@ class Coordinates:
         """dL/dv at rest and d^2L/dv^2 of velocities as the space stores them."""
         v = ca.SX.sym("v", self.n)
         hessian, gradient = ca.hessian(self.system.lagrangian_at(at, v), v)
-        return ca.substitute([gradient, hessian], [v], [ca.SX.zeros(self.n)])
+        mass = _with_masses(self.system, hessian)
+        return ca.substitute([gradient, mass], [v], [ca.SX.zeros(self.n)])
 
     @cached_property
     def _momentum(self) -> ca.SX:
@@ -249,6 +253,15 @@ class Charts(Coordinates):
         return False
 
 
+def _with_masses(system: System, mass: ca.SX) -> ca.SX:
+    """The mass matrix with 1 for the velocities of first-order coordinates, whose momentum is 0:
+    it can be solved with.
+    """
+    diagonal = ca.SX(system.space.nw, 1)
+    diagonal[system.space.nw - len(system.first_order) :] = 1
+    return mass + ca.diag(diagonal) if system.first_order else mass
+
+
 def _solve(s: ca.SX, b: ca.SX) -> ca.SX:
     return ca.solve(s, b) if s.shape[0] else ca.SX(*b.shape)
 
@@ -283,7 +296,7 @@ def _without_charts(system: System) -> str:
 
 def _singular(system: System) -> str:
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
-    mass = ca.hessian(system.lagrangian_at(q, v), v)[0]
+    mass = _with_masses(system, ca.hessian(system.lagrangian_at(q, v), v)[0])
     value = ca.Function("mass", [q, system.parameter_symbols], [mass])
     at = np.asarray(value(system.space.origin, system.parameter_values))
     positive = np.isfinite(at).all() and (np.diag(at) > 0).all()

@@ -20,8 +20,9 @@ class Integrator:
 
     `preserves` names the invariants that it keeps exactly, `symmetric` says whether a step back
     undoes a step, `explicit` whether it solves for nothing; None stands for a property that is not
-    declared. `refuses(system)` says why it cannot take a system, "" if it can. `source` is the
-    paper's key and number. Called with a system and h it makes the discrete system.
+    declared. `first_order` says whether it moves first-order coordinates. `refuses(system)` says
+    why it cannot take a system otherwise, "" if it can; `reason` has both. `source` is the paper's
+    key and number. Called with a system and h it makes the discrete system.
     """
 
     name: str
@@ -32,16 +33,23 @@ class Integrator:
     preserves: tuple[str, ...] = ()
     refuses: Refusal = lambda system: ""
     source: str = ""
+    first_order: bool | None = False
 
     def __call__(self, system: System, h: float) -> DiscreteSystem:
         """The discrete system with step h (s); raises ValueError for a system that it refuses."""
-        if reason := self.refuses(system):
+        if reason := self.reason(system):
             raise ValueError(f"{self.name} cannot take {system.name}, which {reason}")
         return self.make(system, h)
 
     def takes(self, system: System) -> bool:
         """Whether it can integrate the system."""
-        return not self.refuses(system)
+        return not self.reason(system)
+
+    def reason(self, system: System) -> str:
+        """Why it cannot take a system, "" if it can or, of a user's function, may."""
+        if system.first_order and self.first_order is False:
+            return f"has first-order coordinates {system.first_order}"
+        return self.refuses(system)
 
 
 class Registry(Mapping[str, Integrator]):
@@ -69,7 +77,7 @@ class Registry(Mapping[str, Integrator]):
         return self._entries | {
             name: replace(make, name=name)
             if isinstance(make, Integrator)
-            else Integrator(name, make)
+            else Integrator(name, make, first_order=None)
             for name, make in added.items()
         }
 

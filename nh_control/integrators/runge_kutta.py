@@ -29,7 +29,8 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
     EXPLICIT: "rk2", "heun" or "rk4".
 
     `q' = w,  rho' = X^T (dL/dq + f) + (dX/dt)^T dL/dw,  (w, dL/dw) = lift(q, rho)`: multipliers
-    are eliminated, constraints hold at every stage, energy and momenta drift. Nothing is solved,
+    are eliminated, constraints hold at every stage, energy and momenta drift. First-order
+    coordinates of q take their rates in w. Nothing is solved,
     nz = 0; forces and the mass matrix are derived from the Lagrangian. Coordinates as in
     `coordinates`. Raises ValueError for an unknown rule and systems that `if_unfit` refuses.
     """
@@ -45,7 +46,7 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
             derivatives.append(space.rates(system.mechanics.gradients, *at, u))
         return _moved(q, rho, h, b, derivatives)
 
-    return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout))
+    return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout, first_order=True))
 
 
 def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
@@ -72,7 +73,8 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
         return local.position(q0 + h * z[:n]), rho + h * z[n:]
 
     nz = n + system.nrho
-    return DiscreteSystem(system, h, Method("implicit_midpoint", nz, residual, readout))
+    method = Method("implicit_midpoint", nz, residual, readout, first_order=True)
+    return DiscreteSystem(system, h, method)
 
 
 def _moved(
@@ -99,6 +101,7 @@ INTEGRATORS = (
             preserves=("velocity constraints at the nodes",),
             refuses=if_curved,
             source="Runge and Kutta, on celledoni2016 (8)",
+            first_order=True,
         )
         for rule in EXPLICIT
     ),
@@ -111,5 +114,6 @@ INTEGRATORS = (
         preserves=("velocity constraints at the nodes",),
         refuses=if_unfit,
         source="implicit midpoint rule, on celledoni2016 (8)",
+        first_order=True,
     ),
 )

@@ -25,7 +25,8 @@ def midpoint(system: System | Multibody, h: float, forcing: str = "symmetric") -
 
     `p0 + D1 Ld + F- = 0,  p1 = D2 Ld + F+,  F- = a h f(q_mid, v_mid, u),  F+ = (1 - a) h f(q_mid,
     v_mid, u)`; `forcing` is "symmetric" (a = 1/2, second order) or "left" (a = 1, the split of the
-    paper's examples). State (q, p). Raises ValueError if the system has velocity constraints: use
+    paper's examples). First-order coordinates c of q take `(c1 - c0) / h = rate(q_mid, v_mid, u)`.
+    State (q, p). Raises ValueError if the system has velocity constraints: use
     `nonholonomic_midpoint`.
     """
     system = system.system if isinstance(system, Multibody) else system
@@ -44,7 +45,8 @@ def nonholonomic_midpoint(
 
     `rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam) = 0,  A(q_mid) v_mid = b(q_mid),  h(q1) = 0,
     rho1 = X(q1)^T (D2 Ld + F+)`; unknowns are the mean velocity `local(q0, q1) / h` and the
-    multipliers lam of holonomic constraints. State (q, rho). Systems without velocity constraints
+    multipliers lam of holonomic constraints. First-order coordinates are as in `midpoint`. State
+    (q, rho). Systems without velocity constraints
     are allowed (then it is `midpoint`, with the same engines).
     """
     system = system.system if isinstance(system, Multibody) else system
@@ -65,6 +67,11 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     def kick(step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
         return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
 
+    def lag(step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
+        """What the first-order coordinates' mean rates differ by from those at the middle."""
+        mean, rate = step.w / h, system.rate_at(step.middle, step.w / h, u[: system.nu])
+        return system.first_order_part(mean) - rate
+
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, gradients = symbols
         step = segment(q, u, z, h)
@@ -74,7 +81,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         if system.n_holonomic_constraints:
             balance -= mechanics.holonomic_impulse(q, z[moving:])
         rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
-        return ca.vertcat(balance, rolling, system.holonomic(step.q1))
+        return ca.vertcat(balance, rolling, lag(step, u, h), system.holonomic(step.q1))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, _, u, z, h, gradients = symbols
@@ -87,9 +94,9 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
 
     label = name if forcing == "symmetric" else f"{name}_{forcing}"
     places = range(moving, nz)
-    method = Method(label, nz, residual, readout, places)
+    method = Method(label, nz, residual, readout, places, first_order=True)
     # a Multibody takes the linear-time kernel of trees, everything else generated code
-    is_tree = isinstance(system, MultibodySystem)
+    is_tree = isinstance(system, MultibodySystem) and not system.first_order
     kernel = partial(tree_engine, force_at_start=left) if is_tree else None
     return DiscreteSystem(system, h, method, make_kernel=kernel)
 
@@ -104,6 +111,7 @@ INTEGRATORS = (
         preserves=("symplectic form", "momenta", "holonomic constraints"),
         refuses=if_constrained,
         source="johnson2014 (2), (28)",
+        first_order=True,
     ),
     Integrator(
         name="nonholonomic_midpoint",
@@ -114,5 +122,6 @@ INTEGRATORS = (
         preserves=("velocity constraints at the middle", "holonomic constraints"),
         refuses=lambda system: "",
         source="McLachlan and Perlmutter (2006), I-DLA",
+        first_order=True,
     ),
 )

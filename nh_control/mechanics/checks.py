@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics import first_order_checks
 from nh_control.mechanics.elimination import dependent_rows
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
@@ -21,6 +22,7 @@ WRITTEN = {
     "holonomic_constraint": ("q", "holonomic"),
     "distribution": ("q", "declared_basis"),
     "domain": ("q", "domain_at"),
+    "first_order_rate": ("q, v, u", "rate_at"),
 }
 """The functions that a user writes: their arguments, after which parameters p come where there are
 some, and the method of a system that calls them.
@@ -41,7 +43,7 @@ ON_TIME = (
 
 def check_declaration(system: LagrangianSystem) -> None:
     """Raise ValueError or TypeError for fields of a system that do not fit each other."""
-    for field in ("inputs", "input_units", "prescribed"):
+    for field in ("inputs", "input_units", "prescribed", "first_order", "first_order_units"):
         if isinstance(value := getattr(system, field), str):
             raise TypeError(
                 f"{system.name}: {field} must be a tuple of texts, got the text {value!r}; write "
@@ -50,6 +52,7 @@ def check_declaration(system: LagrangianSystem) -> None:
     _require_companions(system)
     system.nominal_configuration  # noqa: B018  (refuses a wrong one)
     _require_prescribed_last(system)
+    first_order_checks.check_names(system)
     system.input_bounds  # noqa: B018  (refuses wrong ones)
 
 
@@ -65,6 +68,10 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
     _expect(system, "lagrangian", written["lagrangian"], (1, 1))
     if "force" in written:
         _expect(system, "force", written["force"], (system.space.nw, 1))
+    if "first_order_rate" in written:
+        shape = len(system.first_order), 1
+        _expect(system, "first_order_rate", written["first_order_rate"], shape)
+    first_order_checks.check_equations(system)
     mass = ca.hessian(written["lagrangian"], v)[0]
     if ca.depends_on(mass, v):
         raise ValueError(
@@ -149,11 +156,12 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
 
 def _require_freedom(system: LagrangianSystem) -> None:
     """Constraints must leave a velocity."""
-    free = system.space.nv - len(system.prescribed)
+    free = system.space.nv - len(system.first_order) - len(system.prescribed)
     if system.n_velocity_constraints >= free:
+        kept = "neither prescribed nor of first order" if system.first_order else "not prescribed"
         raise ValueError(
             f"{system.name}: the {system.n_velocity_constraints} rows of velocity_constraint "
-            f"leave none of the {free} velocities that are not prescribed free to move; drop some"
+            f"leave none of the {free} velocities that are {kept} free to move; drop some"
         )
     if system.n_holonomic_constraints > system.nrho:
         raise ValueError(

@@ -74,11 +74,13 @@ class ContinuousSystem:
 
     def acceleration(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Rate (nw) of the stored velocity v (nw) at configuration q (nq) under inputs u (nu); q
-        and v must satisfy the constraints.
+        and v must satisfy the constraints. Raises ValueError for first-order coordinates, whose
+        accelerations depend on how the input changes.
 
         `[M, -C^T; C, 0] (y', lam) = (F, -C'[y] y)`. Raises LinAlgError where the mass matrix or
         the constraints are singular.
         """
+        self._require_inertia()
         t = self._evaluate(q, v, u)
         return (t["frame"] @ _rates(t)[: self.system.space.nv] + t["frame_rate"])[:, 0]
 
@@ -87,7 +89,15 @@ class ContinuousSystem:
         the same equations: `C^T lam` are the generalized forces that the constraints exert. Raises
         as `acceleration` does.
         """
+        self._require_inertia()
         return _rates(self._evaluate(q, v, u))[self.system.space.nv :, 0]
+
+    def _require_inertia(self) -> None:
+        if self.system.first_order:
+            raise ValueError(
+                f"{self.system.name}: the first-order coordinates {self.system.first_order} have "
+                "no accelerations; use ReducedEquations, which has their rates"
+            )
 
     def _evaluate(self, q: ArrayLike, v: ArrayLike, u: ArrayLike) -> dict[str, np.ndarray]:
         for value, name, size in (

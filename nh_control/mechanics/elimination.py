@@ -14,7 +14,8 @@ from nh_control.mechanics.lagrangian_system import LagrangianSystem
 
 class Elimination:
     """Dependent velocities of `A(q) v = b(q)` as functions of the independent ones, by places
-    among the local coordinates of the configuration space; the prescribed ones are the last.
+    among the local coordinates of the configuration space; the first-order ones and then the
+    prescribed ones are the last.
 
     Velocities on spheres are never dependent: their bases turn.
     """
@@ -22,6 +23,7 @@ class Elimination:
     def __init__(self, system: LagrangianSystem):
         self._system, self._space = system, system.space
         self._free = system.space.nv - len(system.prescribed)
+        self._moving = self._free - len(system.first_order)
 
     @property
     def on_spheres(self) -> bool:
@@ -38,7 +40,7 @@ class Elimination:
             return ()
         if system.dependent is not None:
             return system.dependent
-        choice = [i for i in self._flat if i < self._free]
+        choice = [i for i in self._flat if i < self._moving]
         at = system.nominal_configuration
         matrix = system.value(self._matrix(system.symbols[0])[:, choice], at)
         if not np.isfinite(matrix).all() or dependent_rows(matrix):
@@ -54,13 +56,20 @@ class Elimination:
 
     @cached_property
     def independent(self) -> list[int]:
-        """Places of the other velocities that are not prescribed."""
-        return [i for i in range(self._free) if i not in self.dependent]
+        """Places of the other velocities that neither are prescribed nor have a rate."""
+        return [i for i in range(self._moving) if i not in self.dependent]
+
+    @cached_property
+    def without_momentum(self) -> tuple[int, ...]:
+        """Places of the velocities that have no momentum in a state: the dependent ones, and those
+        of first-order coordinates.
+        """
+        return (*self.dependent, *range(self._moving, self._free))
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """Places of the dependent ones among the stored velocities."""
-        return tuple(self._flat[i] for i in self.dependent)
+        """Places of the same ones among the stored velocities."""
+        return tuple(self._flat[i] for i in self.without_momentum)
 
     def tangents(self, q: ca.SX) -> ca.SX:
         """A basis Y of the virtual velocities in local coordinates, `A frame Y = 0`, (nv, nrho):
@@ -75,7 +84,7 @@ class Elimination:
 
     def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
         """The velocity, in local coordinates (nv), that keeps the constraints with the velocities
-        of the prescribed coordinates, and zero for the independent ones: `A frame c = b`.
+        of the prescribed coordinates, and zero for all others: `A frame c = b`.
         """
         c = ca.SX(self._space.nv, 1)
         c[self._free :] = prescribed_velocity
@@ -88,7 +97,7 @@ class Elimination:
     def stored_frame(self, q: ca.SX) -> ca.SX:
         """Stored momenta of unit components, (stored, nrho + prescribed)."""
         rows = [i for i in range(self._space.nw) if i not in self.dropped]
-        columns = [i for i in range(self._space.nv) if i not in self.dependent]
+        columns = [i for i in range(self._space.nv) if i not in self.without_momentum]
         return self._space.frame(q)[rows, columns]
 
     def _matrix(self, q: ca.SX) -> ca.SX:

@@ -65,7 +65,7 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
     def extended(limits: np.ndarray) -> np.ndarray:
         return np.vstack([limits[:nu], free, limits[nu:]])
 
-    given = system.input_limits
+    given, rate = system.input_limits, system.first_order_rate
     return replace(
         system,
         name=f"{system.name}_disturbed",
@@ -78,6 +78,7 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
             else extended(system.input_bounds)
         ),
         force=force,
+        first_order_rate=rate and (lambda q, v, u, *p: rate(q, v, u[:nu], *p)),
     )
 
 

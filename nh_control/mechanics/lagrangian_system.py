@@ -40,6 +40,9 @@ class LagrangianSystem:
     input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None
     input_units: tuple[str, ...] = ()
     nominal: Sequence[float] | None = None
+    first_order: tuple[str, ...] = ()
+    first_order_rate: Callable[..., Returned] | None = None
+    first_order_units: tuple[str, ...] = ()
 
     @property
     def nu(self) -> int:
@@ -86,8 +89,9 @@ class LagrangianSystem:
 
     @property
     def nrho(self) -> int:
-        """Number of quasi-momenta, nv less constraints and prescribed coordinates."""
-        return self.space.nv - self.n_velocity_constraints - len(self.prescribed)
+        """Number of quasi-momenta, nv less constraints, first-order and prescribed coordinates."""
+        given = len(self.first_order) + len(self.prescribed)
+        return self.space.nv - self.n_velocity_constraints - given
 
     @cached_property
     def n_holonomic_constraints(self) -> int:
@@ -103,6 +107,12 @@ class LagrangianSystem:
         if self.force is None:
             return ca.SX(self.space.nw, 1)
         return ca.vertcat(self._call(self.force, q, v, u))
+
+    def rate_at(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+        """Rates of the first-order coordinates, (n)."""
+        if self.first_order_rate is None:
+            return ca.SX(0, 1)
+        return ca.densify(ca.vertcat(self._call(self.first_order_rate, q, v, u)))
 
     def constraint_matrix(self, q: ca.SX) -> ca.SX:
         """A(q), (n_velocity_constraints, nw)."""
@@ -153,6 +163,21 @@ class LagrangianSystem:
         """
         n = len(self.prescribed)
         return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
+
+    def first_order_part(self, vector: ca.SX) -> ca.SX:
+        """The entries of a configuration or velocity that are first-order coordinates: the last
+        ones before the prescribed coordinates.
+        """
+        n, end = len(self.first_order), vector.shape[0] - len(self.prescribed)
+        return vector[end - n : end] if n else ca.SX(0, 1)
+
+    def with_rates(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+        """The velocity v (nw) with the rates of first-order coordinates in their places."""
+        if not self.first_order:
+            return v
+        end = self.space.nw - len(self.prescribed)
+        start = end - len(self.first_order)
+        return ca.vertcat(v[:start], self.rate_at(q, v, u), v[end:])
 
     def _call(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
         if self.parameters is not None:

@@ -82,6 +82,8 @@ def refuses(system: System) -> str:
     """The reason for which a system has no such equations, "" if it has them."""
     if system.prescribed:
         return "has prescribed coordinates"
+    if system.first_order:
+        return f"has first-order coordinates {system.first_order}"
     for factor, _, _ in simple_factors(system.space):
         if not isinstance(factor, (Rn, SE2, SO3, SE3, S2)):
             return f"has a {type(factor).__name__}, on which no group is known to act"

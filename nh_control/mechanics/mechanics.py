@@ -29,7 +29,7 @@ class Mechanics:
     @cached_property
     def state_space(self) -> Space:
         """Space of the states (q, rho), where the velocities of prescribed coordinates stand in
-        the place of their momenta.
+        the place of their momenta; first-order coordinates have none.
 
         Without velocity constraints rho is p = dL/dv, stored like velocities; with them it is
         `X^T p` (nrho). Beside spheres, whose bases turn, rho is stored like the independent
@@ -43,7 +43,7 @@ class Mechanics:
             [self._momentum_name(name.removesuffix("_dot")) for name in names]
             for names in (space.velocity_names, space.tangent_names)
         )
-        return PhaseSpace(space, stored, local, elimination.dropped, elimination.dependent)
+        return PhaseSpace(space, stored, local, elimination.dropped, elimination.without_momentum)
 
     def admissible_basis(self, q: ca.SX) -> ca.SX:
         """X(q), (nw, nrho): a basis of the virtual velocities, A X = 0."""

@@ -17,7 +17,8 @@ from nh_control.numerics.compiled import Functions
 
 class ReducedEquations:
     """`w' = f(w, u)` with w = (q, s): configuration and velocity, `frame(q) (Y s + c) = v`, Y (nv,
-    nrho) a basis of the admissible velocities and c those of the drift.
+    nrho) a basis of the admissible velocities and c those of the drift, and in the rates of
+    motion those of first-order coordinates.
 
     `Y^T M Y s' = Y^T (F - M (Y' s + c'))`, with the holonomic constraints' multipliers where there
     are some, from the terms of `ContinuousSystem`. On spheres, whose bases turn, s is the stored
@@ -34,7 +35,7 @@ class ReducedEquations:
         q, u = ca.SX.sym("q", space.nq), ca.SX.sym("u", system.nu)
         s, v = ca.SX.sym("s", self._n - space.nq), ca.SX.sym("v", space.nw)
         velocity, rate = (_minimal if flat else _stored)(system, continuous.terms, q, s, u)
-        y = space.frame(q).T @ velocity
+        y = space.frame(q).T @ system.with_rates(q, velocity, u)
         w = ca.vertcat(q, s)
         of_velocity = _coordinates(system, q, v) if flat else v
         self._functions = Functions(
@@ -83,12 +84,15 @@ def _minimal(
     space, n = system.space, system.space.nv
     e = ca.SX.sym("e", n)
     moved, basis = space.retract(q, e), system.mechanics.admissible_tangents(q)
-    y = basis @ s + system.mechanics.elimination.particular(q, ca.SX(0, 1))
+    velocity = space.frame(q) @ (
+        basis @ s + system.mechanics.elimination.particular(q, ca.SX(0, 1))
+    )
+    moving = system.with_rates(q, velocity, u)
     moved_velocity = system.mechanics.admissible_tangents(moved) @ s
     moved_velocity += system.mechanics.elimination.particular(moved, ca.SX(0, 1))
-    basis_rate = ca.substitute(ca.jtimes(moved_velocity, e, y), e, ca.SX.zeros(n))
-    velocity = space.frame(q) @ y
-    t = _sparse(terms(q=q, v=velocity, u=u))
+    basis_rate = ca.jtimes(moved_velocity, e, space.frame(q).T @ moving)
+    basis_rate = ca.substitute(basis_rate, e, ca.SX.zeros(n))
+    t = _sparse(terms(q=q, v=moving, u=u))
     mass, holonomic = t["mass"], t["constraint"][system.n_velocity_constraints :, :]
     force = basis.T @ (t["force"] - mass @ basis_rate)
     rows, gamma = (
@@ -102,9 +106,16 @@ def _stored(
     system: System, terms: ca.Function, q: ca.SX, s: ca.SX, u: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """Velocity and s' where s is the velocity as the space stores it."""
-    t = _sparse(terms(q=q, v=s, u=u))
-    y_rate = _solve(t["mass"], t["constraint"], t["force"], -t["constraint_rate"])
-    return s, t["frame"] @ y_rate + t["frame_rate"]
+    t = _sparse(terms(q=q, v=system.with_rates(q, s, u), u=u))
+    # the velocities of first-order coordinates are no unknowns: 1 s' = 0 in their rows
+    still = [*range(system.space.nv - len(system.first_order), system.space.nv)]
+    mass, force = t["mass"], t["force"]
+    mass[still, still], force[still] = ca.SX.eye(len(still)), 0
+    y_rate = _solve(mass, t["constraint"], force, -t["constraint_rate"])
+    rate = t["frame"] @ y_rate + t["frame_rate"]
+    if still:
+        rate[system.space.nw - len(still) :] = 0
+    return s, rate
 
 
 def _sparse(terms: dict[str, ca.SX]) -> dict[str, ca.SX]:

@@ -37,6 +37,13 @@ class System(LagrangianSystem):
     a discrete system. The Lagrangian must be quadratic in v, and its mass matrix positive definite
     on the admissible velocities.
 
+    `first_order` names coordinates without inertia, as a motor's current, an actuator's lag or an
+    integrator: the last ones of a space Rn that ends the configuration space (before prescribed
+    ones), with the units `first_order_units`. They move by `q_i' = first_order_rate(q, v, u)`,
+    where v has no rates of theirs. Forces, potential energy and velocity constraints may depend
+    on them, holonomic constraints and the kinetic energy may not; entries of `force` there count
+    for nothing.
+
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
     the place of every number: compiled code serves all values, and can be differentiated by
@@ -54,7 +61,8 @@ class System(LagrangianSystem):
             "holonomic": self.n_holonomic_constraints,
         }
         constraints = "".join(f", {n} {kind} constraints" for kind, n in counts.items() if n)
-        return f"System({self.name!r}, {self.space}, inputs {self.inputs}{constraints})"
+        rates = f", first order {self.first_order}" if self.first_order else ""
+        return f"System({self.name!r}, {self.space}, inputs {self.inputs}{constraints}{rates})"
 
     @cached_property
     def mechanics(self) -> Mechanics:

@@ -221,7 +221,7 @@ def compare(
     drifts, work = Drifts(reference, step_s), {}
     found, refused = {}, {}
     for name, integrator in integrators.items():
-        if reason := integrator.refuses(motion.system):
+        if reason := integrator.reason(motion.system):
             refused[name] = reason
             continue
         progress(name)
@@ -256,7 +256,7 @@ def method_table(
 ) -> Iterator[MethodRow]:
     """A row for every integrator on the system of the motion, timed at step h."""
     for integrator in integrators.values():
-        if reason := integrator.refuses(motion.system):
+        if reason := integrator.reason(motion.system):
             yield MethodRow(integrator, reason)
             continue
         dsys = integrator.make(motion.system, h)

@@ -206,7 +206,7 @@ def _made(name: str, method: OneMethod, system: System, h: float) -> DiscreteSys
             raise ValueError(f"no integrator {method!r}, choose of: {', '.join(INTEGRATORS)}")
         method = INTEGRATORS[method]
     if isinstance(method, Integrator):
-        if reason := method.refuses(system):
+        if reason := method.reason(system):
             raise ValueError(f"{name} cannot take {system.name}, which {reason}")
         method = method.make
     if not callable(method):

@@ -129,7 +129,7 @@ def _vector_name(names: list[str], unit: str) -> str:
     common = os.path.commonprefix(names).rpartition("_")[0]
     if common and len(names) > 1:
         return f"{common} position"
-    return ", ".join(names) if len(names) <= 3 else TOGETHER[unit]
+    return ", ".join(names) if len(names) <= 3 else TOGETHER.get(unit, unit)
 
 
 def _pose_parts(_: Scenario, factor: SE2, q: np.ndarray, targets: np.ndarray) -> Iterator[Part]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -15,6 +15,21 @@ def require_coordinates(named: Iterable[tuple[str, str]], space: Space) -> None:
     for what, name in named:
         if name not in space.names:
             raise UnknownName(f"coordinate of {what},", name, space.names)
+
+
+def require_first_order_shown(
+    scenario: str, first_order: Iterable[str], shown: Collection[str] | None
+) -> None:
+    """Raise ValueError for first-order coordinates that are not among the coordinates `shown` by
+    joints: messages would not hold the state. None where no messages are wanted.
+    """
+    hidden = [name for name in first_order if shown is not None and name not in shown]
+    if hidden:
+        raise ValueError(
+            f"scenario {scenario}: messages of the state lack the first-order coordinates "
+            f"{hidden}; show them beside the joints, each with its unit: "
+            f"joints=(..., Joint({hidden[0]!r}, {hidden[0]!r}, unit='A'))"
+        )
 
 
 def checked_reference(where: str, made: object, model: DiscreteSystem) -> Trajectory:

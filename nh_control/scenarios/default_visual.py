@@ -120,6 +120,7 @@ class _Skeleton:
         self.shapes: list[Shape] = []
         self._energy = _potential_energy(system)
         self._units, self._at, self._on = units, 0, WORLD
+        self._unseen = set(system.first_order)
         self._flat, self._angle = False, -1
         self._boxes: set[str] = set()
         space = system.space
@@ -165,7 +166,7 @@ class _Skeleton:
 
     def _sticks(self, factor: Rn) -> None:
         for i, name in enumerate(factor.names):
-            if self._turns(name):
+            if self._turns(name) and name not in self._unseen:
                 self._stick(name, slice(self._at + i, self._at + i + 1))
 
     def _turns(self, name: str) -> bool:
@@ -178,7 +179,7 @@ class _Skeleton:
         for i, name in enumerate(names):
             along = ALONG.search(name)
             prefix, axis = (name[: along.start()], along[1]) if along else (name, "x")
-            if self._turns(name):
+            if self._turns(name) or name in self._unseen:
                 last = "", set("xyz")
             elif last[0] == prefix and axis not in last[1]:
                 groups[-1].append(i)

@@ -31,7 +31,8 @@ def driven_joints(joints: Sequence[Joint], system: System, inputs: int) -> tuple
     """
     system = system.numeric
     q, v, u = system.symbols
-    slope = ca.simplify(ca.jacobian(system.generalized_force(q, v, u), u))[:, :inputs]
+    moves = ca.vertcat(system.generalized_force(q, v, u), system.rate_at(q, v, u))
+    slope = ca.simplify(ca.jacobian(moves, u))[:, :inputs]
     reached: dict[int, list[int]] = {}  # inputs that move a row of the force
     moved: dict[int, list[int]] = {}  # rows that an input moves
     for row, column in zip(*slope.sparsity().get_triplet()):

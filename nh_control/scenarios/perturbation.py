@@ -89,13 +89,14 @@ def perturb_state(
     """State x (nx) with its configuration changed by `change` (nv) and every momentum changed by
     the fraction `momentum` of its value, both with their `signs` (ndx).
 
-    Prescribed coordinates do not change; a least-norm correction restores the holonomic
-    constraints. Raises NotConsistent if it cannot.
+    Prescribed and first-order coordinates do not change; a least-norm correction restores the
+    holonomic constraints. Raises NotConsistent if it cannot.
     """
     system = model.system
     nq, nv, n = system.space.nq, system.space.nv, system.nrho
     dx = np.zeros(model.ndx)
-    dx[: nv - len(system.prescribed)] = change[: nv - len(system.prescribed)]
+    moving = nv - len(system.first_order) - len(system.prescribed)
+    dx[:moving] = change[:moving]
     momenta = model.local(np.concatenate([x[:nq], np.zeros(model.nx - nq)]), x)[nv:]
     dx[nv : nv + n] = momentum * momenta[:n]
     out = model.retract(x, signs * dx)

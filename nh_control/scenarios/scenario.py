@@ -26,68 +26,22 @@ from nh_control.mechanics.external_forces import (
 )
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
-from nh_control.scenarios.declared import checked_reference, require_coordinates
+from nh_control.scenarios.declared import (
+    checked_reference,
+    require_coordinates,
+    require_first_order_shown,
+)
 from nh_control.scenarios.default_visual import balls, system_visual, with_axes
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
+from nh_control.scenarios.shown import Body as Body
+from nh_control.scenarios.shown import BodyState as BodyState
+from nh_control.scenarios.shown import Joint as Joint
+from nh_control.scenarios.shown import MonitoredOutput as MonitoredOutput
 from nh_control.scenarios.visual_model import Pose, VisualModel
-
-
-@dataclass(frozen=True)
-class Joint:
-    """A one-dof joint as ROS shows it: `name`, the `coordinate` it follows, the sign it follows it
-    with, and its `unit`, m for one that slides.
-    """
-
-    name: str
-    coordinate: str
-    sign: float = 1.0
-    unit: str = "rad"
-
-
-@dataclass(frozen=True)
-class Body:
-    """A planar body as ROS shows it: `frame` in `parent`, with the names of its SE(2) coordinates
-    (theta, x, y).
-    """
-
-    frame: str
-    parent: str
-    coordinates: tuple[str, str, str] = ("theta", "x", "y")
-
-
-@dataclass(frozen=True)
-class BodyState:
-    """A body in space as ROS shows it: `frame` in `parent`, `position` (3) in m and
-    `linear_velocity` (3) in m/s in the parent's axes, unit `quaternion_wxyz` (4),
-    `angular_velocity_body` (3) in rad/s in the body's axes."""
-
-    frame: str
-    parent: str
-    position: np.ndarray
-    quaternion_wxyz: np.ndarray
-    linear_velocity: np.ndarray
-    angular_velocity_body: np.ndarray
-
-
-@dataclass(frozen=True)
-class MonitoredOutput:
-    """A monitored output with one value for each of `names`, in `unit`:
-    `values(parameters, q, v, u, external)`, with external forces by the names of their targets.
-    A value at or below `minimum` raises the `warning`.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    unit: str
-    values: Callable[
-        [Any, np.ndarray, np.ndarray, np.ndarray, Mapping[str, np.ndarray]], np.ndarray
-    ]
-    minimum: float
-    warning: str
 
 
 @dataclass(frozen=True)
@@ -243,7 +197,7 @@ class Scenario:
 
     def targets(self, system: System) -> dict[str, ForceTarget]:
         """What disturbances may push in this system, by name: those of `external`, the planar
-        body, and all coordinates that are not prescribed.
+        body, and all coordinates that have inertia.
         """
         self._check_coordinates(system.space)
         declared = [] if self.external is None else list(self.external(system))
@@ -253,7 +207,9 @@ class Scenario:
             declared.append(
                 on_planar_body(system.space, self.body.frame, lambda q, p: q[at : at + 3])
             )
-        coordinates = on_coordinates(system.space, system.prescribed, units)
+        coordinates = on_coordinates(
+            system.space, (*system.first_order, *system.prescribed), units
+        )
         return {target.name: target for target in (*coordinates, *declared)}
 
     def disturbance(self, model: DiscreteSystem, options: PlantOptions) -> DisturbanceForces:
@@ -330,10 +286,11 @@ class Scenario:
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         self._check_coordinates(system.space)
+        require_first_order_shown(self.name, system.first_order, self._shown)
         integrator = integrator or next(iter(self.integrators))
         if integrator in self.integrators:
             return self.integrators[integrator](system, h)
-        if integrator in INTEGRATORS and (reason := INTEGRATORS[integrator].refuses(system)):
+        if integrator in INTEGRATORS and (reason := INTEGRATORS[integrator].reason(system)):
             raise ValueError(
                 f"{self.name}: {integrator} cannot take {system.name}, which {reason}"
             )
@@ -346,6 +303,12 @@ class Scenario:
         named = [(f"the joint {joint.name!r}", joint.coordinate) for joint in self.joints]
         body = () if self.body is None else self.body.coordinates
         require_coordinates([*named, *((f"the body of {self.name}", c) for c in body)], space)
+
+    @property
+    def _shown(self) -> list[str] | None:
+        """The coordinates of joints; None where messages do not hold the state."""
+        shown = [joint.coordinate for joint in self.joints]
+        return shown if shown or self.body or self.to_bodies else None
 
     def _same_method(self, make: Make, model: DiscreteSystem) -> bool:
         return make(model.system, model.h).method.name == model.method.name

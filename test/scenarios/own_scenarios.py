@@ -19,6 +19,10 @@ CALLS = {
         *("--reference", "slalom", "--perturb-heading", "0.3", "--perturb-seed", "2"),
         *("--disturb", "base_link:gust:0,3,0.5,start=0.5,duration=0.5"),
     ),
+    "motor_arm": (
+        *("--reference", "upright", "--perturb-displacement", "0.2"),
+        *("--disturb", "angle:gust:0.5,start=0.5,duration=0.5"),
+    ),
     "underwater_vehicle": (
         *("--reference", "station", "--perturb-heading", "0.5", "--perturb-position", "0.2"),
         *("--disturb", "vehicle:sine:0,1,0,0,0,0.1,frequency=0.5"),

@@ -1,0 +1,223 @@
+"""Actuators with first-order dynamics in front of a system: its inputs become their outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics.input_bounds import input_bounds
+from nh_control.mechanics.parameters import Parameters, parameter
+from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import Returned, as_expression
+
+Law = Callable[..., Returned]
+"""A function of (q, v, w, u) and, of a system with parameters, p."""
+
+
+@dataclass(frozen=True)
+class DcMotor(Parameters):
+    """A motor with a gear: with current i, voltage u and the speed `omega` of the joint that it
+    drives, `L i' = u - R i - K n omega`, the torque on the joint is `n K i - n^2 b omega`, and
+    there is `n^2 J omega^2 / 2` more kinetic energy.
+
+    With n in rad/m instead of a ratio it drives a joint that slides.
+    """
+
+    resistance: float = parameter(1.0, "ohm", "R of the winding")
+    inductance: float = parameter(1e-3, "H", "L of the winding")
+    torque_constant: float = parameter(0.1, "N m/A", "K, also the voltage per speed in V s/rad")
+    gear: float = parameter(1.0, "", "n, turns of the rotor per turn of the joint")
+    rotor_inertia: float = parameter(0.0, "kg m^2", "J about the rotor's axis", at_least=0.0)
+    friction: float = parameter(0.0, "N m s", "b at the rotor", at_least=0.0)
+    voltage_limit: float = parameter(24.0, "V", "largest voltage of either sign")
+
+
+def with_actuators(
+    system: System,
+    states: Sequence[str],
+    rate: Law,
+    effort: Law,
+    inputs: Sequence[str],
+    *,
+    state_units: Sequence[str] = (),
+    input_units: Sequence[str] = (),
+    input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None,
+    lagrangian: Callable[..., Returned] | None = None,
+) -> System:
+    """The system whose inputs are the outputs of actuators with the states w (n), by name, after
+    its coordinates: `w' = rate(q, v, w, u)`, `f = force(q, v, effort(q, v, w, u))`, u the new
+    `inputs` with their units and limits (nu, 2).
+
+    q and v are those of the system; of one with parameters p, both functions take p last.
+    `lagrangian(q, v)` is added, of a rotor's inertia. A declared symmetry is left out. Raises
+    ValueError for a system without inputs, with prescribed coordinates or with first-order ones.
+    """
+    if not system.inputs or system.prescribed or system.first_order:
+        raise ValueError(
+            f"{system.name}: actuators need a system with inputs, without prescribed coordinates "
+            f"{system.prescribed} and first-order coordinates {system.first_order}; declare such "
+            "a system with `first_order` and `first_order_rate`"
+        )
+    space, n = system.space, len(states)
+    nq, nw = space.nq, space.nw
+    factors = space.factors if isinstance(space, Product) else (space,)
+
+    def own(q: ca.SX, v: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        return q[:nq], v[:nw], q[nq:], u
+
+    def force(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+        given = ca.vertcat(as_expression(effort(*own(q, v, u), *p)))
+        if given.shape != (system.nu, 1):
+            raise ValueError(
+                f"{system.name}: effort must give {system.nu} numbers, one for each of "
+                f"{system.inputs}, got shape {given.shape}"
+            )
+        f = as_expression(_declared(system.force)(q[:nq], v[:nw], given, *p))
+        return ca.vertcat(f, ca.SX(n, 1))
+
+    def energy(q: ca.SX, v: ca.SX, *p: Any) -> ca.SX:
+        added = 0.0 if lagrangian is None else lagrangian(q[:nq], v[:nw], *p)
+        return as_expression(system.lagrangian(q[:nq], v[:nw], *p)) + added
+
+    def of_q(function: Callable[..., Returned] | None) -> Callable[..., Returned] | None:
+        return function and (lambda q, *p: function(q[:nq], *p))
+
+    a, x = system.velocity_constraint, system.distribution
+    return System(
+        name=f"{system.name}_with_actuators",
+        space=Product(*factors, Rn(*states)),
+        lagrangian=energy,
+        inputs=tuple(inputs),
+        force=force,
+        velocity_constraint=a and (lambda q, *p: _padded(_declared(a)(q[:nq], *p), right=n)),
+        velocity_drift=of_q(system.velocity_drift),
+        holonomic_constraint=of_q(system.holonomic_constraint),
+        distribution=x and (lambda q, *p: _padded(_declared(x)(q[:nq], *p), below=n)),
+        dependent=system.dependent,
+        domain=of_q(system.domain),
+        parameters=system.parameters,
+        input_limits=input_limits,
+        input_units=tuple(input_units),
+        nominal=None if system.nominal is None else (*system.nominal, *np.zeros(n)),
+        first_order=tuple(states),
+        first_order_rate=lambda q, v, u, *p: rate(*own(q, v, u), *p),
+        first_order_units=tuple(state_units),
+    )
+
+
+def with_lag(system: System, time_constants: Mapping[str, float]) -> System:
+    """The system whose inputs named in `time_constants` (s) follow their commands u late:
+    `tau w' = u - w`, w the effort that acts, `<input>_actual`; names, units and limits of the
+    inputs stay.
+
+    Raises ValueError for names that are no inputs, constants that are not positive, and as
+    `with_actuators`.
+    """
+    taus = _chosen(system, time_constants)
+    if not all(np.isfinite(tau) and tau > 0 for tau in taus.values()):
+        raise ValueError(
+            f"{system.name}: time constants must be positive and finite (s), got "
+            f"{dict(time_constants)}; leave inputs without a lag out"
+        )
+    places = list(taus)
+    scale = ca.DM(list(taus.values()))
+
+    def effort(q: ca.SX, v: ca.SX, w: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+        acting = ca.SX(u)
+        acting[places] = w
+        return acting
+
+    return with_actuators(
+        system,
+        [f"{system.inputs[i]}_actual" for i in places],
+        lambda q, v, w, u, *p: (u[places] - w) / scale,
+        effort,
+        system.inputs,
+        state_units=[system.input_units[i] for i in places] if system.input_units else (),
+        input_units=system.input_units,
+        input_limits=system.input_limits,
+    )
+
+
+def with_dc_motors(system: System, motors: Mapping[str, DcMotor]) -> System:
+    """The system whose inputs named in `motors` are made by motors: the input is the voltage
+    `<input>_voltage`, the current `<input>_current` a first-order coordinate, see `DcMotor`.
+
+    The speed is the one on which the input works, `omega = (df/du_i)^T v`. Raises ValueError for
+    names that are no inputs, forces that are not linear in the inputs, and as `with_actuators`.
+    """
+    chosen = _chosen(system, motors)
+    places, n = list(chosen), ca.DM([motor.gear for motor in chosen.values()])
+    r, inductance, k, b, j = (
+        ca.DM([getattr(motor, name) for motor in chosen.values()])
+        for name in ("resistance", "inductance", "torque_constant", "friction", "rotor_inertia")
+    )
+
+    def speed(q: ca.SX, v: ca.SX, *p: Any) -> ca.SX:
+        u = ca.SX.sym("u", system.nu)
+        f = as_expression(_declared(system.force)(q, v, u, *p))
+        slope = ca.jacobian(f, u)
+        if ca.depends_on(slope, u):
+            raise ValueError(
+                f"{system.name}: force must be linear in the inputs {system.inputs} for motors to "
+                "drive them"
+            )
+        return slope[:, places].T @ v
+
+    def effort(q: ca.SX, v: ca.SX, w: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+        acting = ca.SX(u)
+        acting[places] = n * k * w - n**2 * b * speed(q, v, *p)
+        return acting
+
+    names, units = list(system.inputs), list(system.input_units)
+    for i in places:
+        names[i] = f"{system.inputs[i]}_voltage"
+        if units:
+            units[i] = "V"
+
+    def limits(p: Any) -> np.ndarray:
+        bounds = np.array(
+            input_bounds(system.name, system.input_limits, p, system.nu, n_prescribed=0)
+        )
+        bounds[places] = [[-m.voltage_limit, m.voltage_limit] for m in chosen.values()]
+        return bounds
+
+    return with_actuators(
+        system,
+        [f"{system.inputs[i]}_current" for i in places],
+        lambda q, v, w, u, *p: (u[places] - r * w - k * n * speed(q, v, *p)) / inductance,
+        effort,
+        names,
+        state_units=["A"] * len(places),
+        input_units=units,
+        input_limits=limits,
+        lagrangian=lambda q, v, *p: ca.dot(n**2 * j / 2, speed(q, v, *p) ** 2),
+    )
+
+
+def _declared(function: Callable[..., Returned] | None) -> Callable[..., Returned]:
+    if function is None:
+        raise TypeError("a function that the system declares is needed")
+    return function
+
+
+def _chosen(system: System, given: Mapping[str, Any]) -> dict[int, Any]:
+    """The values by the places of their inputs, in the order of the inputs."""
+    unknown = [name for name in given if name not in system.inputs]
+    if unknown or not given:
+        raise ValueError(
+            f"{system.name}: expected some of the inputs {system.inputs}, got {list(given)}"
+        )
+    return {i: given[name] for i, name in enumerate(system.inputs) if name in given}
+
+
+def _padded(matrix: Returned, right: int = 0, below: int = 0) -> ca.SX:
+    """A matrix with columns and rows of zeros after its own."""
+    own = as_expression(matrix)
+    rows, columns = own.shape
+    return ca.blockcat([[own, ca.SX(rows, right)], [ca.SX(below, columns), ca.SX(below, right)]])

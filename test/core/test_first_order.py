@@ -1,0 +1,391 @@
+"""First-order coordinates beside (q, v): currents, lags, integrators. Their rates, order, exact
+derivatives, LQR and loops, against SciPy and closed formulas.
+"""
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import differences
+import numpy as np
+import pytest
+from interpreting import made_once_each_way
+from scipy.integrate import solve_ivp
+
+import nh_control as nh
+from nh_control.control import lqr
+from nh_control.integrators import INTEGRATORS
+from nh_control.mechanics.actuators import DcMotor, with_actuators, with_dc_motors, with_lag
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
+from nh_control.mechanics.reduced import ReducedEquations
+from nh_control.scenarios.default_visual import system_visual
+from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
+from nh_control.systems.rigid_body import rigid_body
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@dataclass(frozen=True)
+class Motor(nh.Parameters):
+    inertia: float = nh.parameter(0.05, "kg m^2")
+    weight: float = nh.parameter(0.6, "N m")
+    damping: float = nh.parameter(0.01, "N m s")
+    resistance: float = nh.parameter(1.0, "ohm")
+    inductance: float = nh.parameter(0.05, "H")
+    constant: float = nh.parameter(0.3, "N m/A")
+
+
+PENDULUM = dict(
+    name="motor_pendulum",
+    space=nh.Rn("theta", "current"),
+    lagrangian=lambda q, v, p: p.inertia * v[0] ** 2 / 2 - p.weight * ca.cos(q[0]),
+    inputs=("voltage",),
+    input_units=("V",),
+    force=lambda q, v, u, p: [p.constant * q[1] - p.damping * v[0], 0],
+    first_order=("current",),
+    first_order_units=("A",),
+    first_order_rate=lambda q, v, u, p: (
+        (u[0] - p.resistance * q[1] - p.constant * v[0]) / p.inductance
+    ),
+    parameters=Motor(),
+)
+"""A pendulum whose motor has a current: the angle is 0 upright."""
+
+
+def motor_pendulum():
+    return nh.System(**PENDULUM)
+
+
+def scipy_motor(u, start, duration, p=Motor()):
+    """(theta, theta', current) after `duration`, from equations by hand."""
+
+    def rates(t, y):
+        theta, omega, i = y
+        torque = p.constant * i - p.damping * omega + p.weight * np.sin(theta)
+        voltage = u - p.resistance * i - p.constant * omega
+        return [omega, torque / p.inertia, voltage / p.inductance]
+
+    run = solve_ivp(rates, (0, duration), start, method="DOP853", rtol=1e-13, atol=1e-14)
+    return run.y[:, -1]
+
+
+@made_once_each_way
+def motor_errors(method):
+    """|(theta, theta', current) - SciPy's| after 0.4 s, a row for each number of steps."""
+    system, rows = motor_pendulum(), []
+    exact = scipy_motor(2.0, [0.4, 0.3, 0.1], 0.4)
+    for steps in (20, 40, 80):
+        d = INTEGRATORS[method](system, 0.4 / steps)
+        x = d.state([0.4, 0.1], [0.3, 0.0])
+        for _ in range(steps):
+            x = d.step(x, [2.0])
+        rows.append(np.abs([x[0], d.velocity(x)[0], x[1]] - exact))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("method", ["midpoint", "midpoint_order4", "rk4", "implicit_midpoint"])
+def test_a_motor_driven_pendulum_agrees_with_scipy_to_the_methods_order(method):
+    errors = motor_errors(method)
+    slopes = np.log2(errors[:-1] / errors[1:])
+    order = INTEGRATORS[method].order
+    assert (slopes > order - 0.25).all(), slopes
+    assert (errors[-1] < {2: 3e-4, 4: 1e-7}[order]).all(), errors[-1]
+
+
+@pytest.mark.native_twin_slow
+def test_the_reduced_equations_are_those_by_hand():
+    equations = ReducedEquations(motor_pendulum())
+    start = equations.start([0.4, 0.1], [0.3, 7.0])
+    run = solve_ivp(
+        equations.rates([2.0]), (0, 0.4), start, method="DOP853", rtol=1e-13, atol=1e-14
+    )
+    theta, current, omega = run.y[:, -1]
+    assert np.allclose([theta, omega, current], scipy_motor(2.0, [0.4, 0.3, 0.1], 0.4), atol=1e-11)
+    _, v = equations.phase(run.y[:, -1])
+    assert v.tolist() == [omega, 0.0]
+
+
+@pytest.mark.native_twin_slow
+def test_a_lag_is_the_midpoint_rule_of_its_equation():
+    """`w1 = w0 + h (u - w_mid) / tau`, exactly, whatever the pendulum does."""
+    tau, h, u = 0.07, 0.02, 0.8
+    d = nh.midpoint(with_lag(pendulum(), {"torque": tau}), h)
+    x, w = d.state([0.5, 0.1], [0.0, 0.0]), 0.1
+    assert d.state_names == ("theta", "torque_actual", "p_theta")
+    for _ in range(10):
+        x = d.step(x, [u])
+        w = ((1 - h / (2 * tau)) * w + h / tau * u) / (1 + h / (2 * tau))
+        assert x[1] == pytest.approx(w, rel=1e-14)
+    exact = u + (0.1 - u) * np.exp(-10 * h / tau)
+    assert x[1] == pytest.approx(exact, abs=2e-3)
+
+
+@pytest.mark.native_twin_slow
+def test_an_integrator_of_the_angle_is_a_first_order_coordinate():
+    """Of a pendulum that rests, the integral of the angle grows linearly."""
+    system = nh.System(
+        "integral",
+        nh.Rn("theta", "integral"),
+        lambda q, v: v[0] ** 2 / 2,
+        first_order=("integral",),
+        first_order_rate=lambda q, v, u: q[0],
+    )
+    d = nh.midpoint(system, 0.1)
+    end = d.simulate(d.state([0.3, 0.0], [0.0, 0.0]), 20).states[-1]
+    assert end == pytest.approx([0.3, 0.6, 0.0], abs=1e-14)
+
+
+def slow_sleigh():
+    """Rolling, with a lag of both inputs: a velocity constraint on SE(2) beside them."""
+    system = chaplygin_sleigh()
+    return with_lag(system, {name: 0.1 for name in system.inputs})
+
+
+def slow_body():
+    """Rotations in space, with motors."""
+    system = rigid_body()
+    motor = DcMotor(resistance=0.5, inductance=0.02, gear=3.0, rotor_inertia=1e-3, friction=1e-3)
+    return with_dc_motors(system, {system.inputs[0]: motor, system.inputs[2]: motor})
+
+
+CASES = {
+    "motor": (motor_pendulum, nh.midpoint),
+    "sleigh": (slow_sleigh, nh.nonholonomic_midpoint),
+    "body": (slow_body, nh.midpoint),
+}
+
+
+@pytest.mark.native_twin_slow
+@pytest.mark.parametrize("case", CASES)
+def test_derivatives_are_exact(case):
+    system, method = CASES[case][0](), CASES[case][1]
+    d = method(system, 0.02)
+    rng = np.random.default_rng(3)
+    x = d.retract(
+        d.state(system.nominal_configuration, np.zeros(system.space.nw)),
+        0.3 * rng.normal(size=d.ndx),
+    )
+    u, lam = rng.normal(size=d.nu), rng.normal(size=d.ndx)
+    names = [name for name in ("resistance", "I") if name in system.parameter_names]
+    lin = d.linearize(x, u, names)
+
+    def moved(z):
+        values = {n: getattr(system.parameters, n) + z[d.ndx + d.nu] for n in names}
+        varied = d.with_parameters(**values) if names else d
+        x1 = varied.step(d.retract(x, z[: d.ndx]), u + z[d.ndx : d.ndx + d.nu])
+        return d.local(lin.x1, x1)
+
+    n = d.ndx + d.nu + len(names)
+    exact = np.hstack([lin.A, lin.B, lin.P]) if names else np.hstack([lin.A, lin.B])
+    numeric = differences.jacobian(moved, n, 1e-2)
+    assert np.abs(exact - numeric).max() < 1e-9 * np.abs(exact).max()
+    hessian = d.hessian(x, u, lam, parameters=names)
+    if case != "body":
+        second = differences.hessian(lambda z: lam @ moved(z), n, 2e-2)
+        assert np.abs(hessian - second).max() < 1e-6 * max(1.0, np.abs(hessian).max())
+
+
+@pytest.mark.native_twin_slow
+@pytest.mark.parametrize("case", ["sleigh", "body"])
+def test_order_two_beside_constraints_and_rotations(case):
+    """Against the reduced equations by SciPy."""
+    system, method = CASES[case][0](), CASES[case][1]
+    equations = ReducedEquations(system)
+    probe = method(system, 0.1)
+    q0 = system.space.retract(system.nominal_configuration, np.full(system.space.nv, 0.2))
+    v0 = probe.velocity(probe.state(q0, np.full(system.space.nw, 0.5)))
+    u = np.linspace(0.4, 0.7, system.nu)
+    run = solve_ivp(
+        equations.rates(u),
+        (0, 0.4),
+        equations.start(q0, v0),
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-13,
+    )
+    q, v = equations.phase(run.y[:, -1])
+    exact, errors = probe.state(q, v), []
+    for steps in (20, 40):
+        d = method(system, 0.4 / steps)
+        x = d.state(q0, v0)
+        for _ in range(steps):
+            x = d.step(x, u)
+        errors.append(np.abs(d.local(exact, x)))
+    kept = errors[0] > 1e-9
+    slopes = np.log2(errors[0][kept] / errors[1][kept])
+    assert kept.sum() > 3 and (np.abs(slopes - 2) < 0.2).all(), slopes
+
+
+def test_lqr_balances_a_pendulum_by_the_voltage_of_its_motor():
+    d = nh.midpoint(motor_pendulum(), 0.01)
+    x = d.state([0.0, 0.0], [0.0, 0.0])
+    gain = lqr.infinite_horizon(d, x, [0.0], np.diag([10.0, 0.01, 1.0]), np.eye(1))
+    A, B = d.linearize(x, [0.0])
+    assert np.abs(np.linalg.eigvals(A)).max() > 1.02
+    assert np.abs(np.linalg.eigvals(A - B @ gain.K)).max() < 0.99
+    rest = nh.Trajectory(d.h, np.tile(x, (2, 1)), np.zeros((1, 1)))
+    tracker = nh.LqrTracker(d, rest, np.diag([10.0, 0.01, 1.0]), np.eye(1), hold=True)
+    done = nh.rollout(d, np.array([[0.3, 0.0, 0.0]]), tracker, steps=400)
+    assert np.abs(done.states[0][-1]).max() < 1e-4
+
+
+def test_equilibrium_finds_the_current_that_holds_the_weight():
+    p, d = Motor(), nh.midpoint(motor_pendulum(), 0.01)
+    x, u = nh.equilibrium(d, d.state([0.3, 0.0], [0.0, 0.0]), [0.0], ["theta"])
+    current = -p.weight * np.sin(0.3) / p.constant
+    assert x == pytest.approx([0.3, current, 0.0], abs=1e-9)
+    assert u == pytest.approx([p.resistance * current], abs=1e-9)
+
+
+@pytest.mark.native_twin_slow
+def test_external_forces_leave_the_rates_alone():
+    """They are further inputs, which the rates do not see."""
+    system = with_lag(pendulum(), {"torque": 0.1})
+    whole = replace(system, first_order_rate=lambda q, v, u, p: (u - q[-1:]) / 0.1)
+    targets = on_coordinates(system.space, system.first_order)
+    assert [target.name for target in targets] == ["theta"]
+    pushed = nh.midpoint(with_external_forces(whole, targets), 0.02)
+    plain = nh.midpoint(system, 0.02)
+    x = plain.state([0.5, 0.1], [0.2, 0.0])
+    assert pushed.step(x, [0.7, 0.0]) == pytest.approx(plain.step(x, [0.7]), abs=1e-15)
+    assert pushed.step(x, [0.7, 1.0])[1] == pytest.approx(plain.step(x, [0.7])[1], abs=1e-15)
+
+
+def test_parameters_change_rates_without_new_code():
+    d = nh.midpoint(motor_pendulum(), 0.01)
+    other = d.with_parameters(resistance=2.0)
+    x = d.state([0.0, 1.0], [0.0, 0.0])
+    p = Motor()
+    for model, resistance in ((d, 1.0), (other, 2.0)):
+        rate = (model.step(x, [0.0])[1] - 1.0) / 0.01
+        assert rate == pytest.approx(-resistance / p.inductance, rel=0.2)
+
+
+@pytest.mark.native_twin_slow
+def test_a_motor_equals_the_declared_system():
+    p = Motor()
+    bare = nh.System(
+        "bare",
+        nh.Rn("theta"),
+        lambda q, v: p.inertia * v[0] ** 2 / 2 - p.weight * ca.cos(q[0]),
+        inputs=("torque",),
+        force=lambda q, v, u: u - p.damping * v,
+    )
+    motor = DcMotor(p.resistance, p.inductance, p.constant, gear=1.0, voltage_limit=12.0)
+    made = with_dc_motors(bare, {"torque": motor})
+    assert made.inputs == ("torque_voltage",) and made.first_order == ("torque_current",)
+    assert made.input_bounds.tolist() == [[-12.0, 12.0]]
+    x = [0.4, 0.1, 0.3 * p.inertia]
+    one, other = (nh.midpoint(s, 0.02).step(x, [2.0]) for s in (made, motor_pendulum()))
+    assert one == pytest.approx(other, abs=1e-15)
+
+
+def test_a_gear_multiplies_torque_and_divides_speed():
+    """Statics and the kinetic energy of the rotor: n K i, n^2 J."""
+    motor = DcMotor(gear=20.0, rotor_inertia=1e-4, friction=1e-3, inductance=0.01)
+    system = with_dc_motors(snakeboard(), {"steer_torque": motor})
+    assert system.inputs == ("rotor_torque", "steer_torque_voltage")
+    assert system.input_units == ("N m", "V")
+    system, plain = system.numeric, snakeboard().numeric
+    q, v, u = (ca.DM(np.linspace(0.1, 0.6, n)) for n in (6, 6, 2))
+    steer = plain.space.names.index("phi")
+    more = system.lagrangian_at(q, v) - plain.lagrangian_at(q[:5], v[:5])
+    force = system.generalized_force(q, v, u)
+    assert float(more) == pytest.approx(20.0**2 * 1e-4 * float(v[steer]) ** 2 / 2)
+    wanted = 20.0 * 0.1 * float(q[5]) - 20.0**2 * 1e-3 * float(v[steer])
+    assert float(force[steer]) == pytest.approx(wanted)
+
+
+def test_steps_are_the_same_bits_in_a_trajectory():
+    d = nh.midpoint(motor_pendulum(), 0.02)
+    x = d.state([0.4, 0.1], [0.3, 0.0])
+    inputs = np.linspace(-1.0, 1.0, 25)[:, None]
+    path = d.simulate(x, inputs)
+    for k, u in enumerate(inputs):
+        x = d.step(x, u)
+        assert x.tolist() == path.states[k + 1].tolist()
+    assert path.velocities[-1][1] == 0.0
+
+
+def test_sticks_are_drawn_of_coordinates_with_inertia_alone():
+    visual = system_visual(motor_pendulum())
+    assert not any("current" in shape.frame for shape in visual.shapes)
+    assert any("theta" in shape.frame for shape in visual.shapes)
+
+
+def test_methods_that_would_not_move_them_refuse_by_name():
+    system = motor_pendulum()
+    for name, one in INTEGRATORS.items():
+        if one.takes(system):
+            assert one(system, 0.01).method.first_order, name
+        else:
+            assert "first-order coordinates ('current',)" in one.reason(system)
+            with pytest.raises(ValueError, match=system.name):  # whatever refuses it first
+                one.make(system, 0.01)
+    with pytest.raises(ValueError, match="no accelerations; use ReducedEquations"):
+        ContinuousSystem(system).acceleration([0.0, 0.0], [0.0, 0.0], [0.0])
+
+
+REFUSED = {
+    "a rate that is missing": (dict(first_order_rate=None), "without a rate"),
+    "a rate of nothing": (dict(first_order=(), first_order_units=()), "with a rate"),
+    "a text": (dict(first_order="current"), "tuple of texts"),
+    "another place": (
+        dict(space=nh.Rn("current", "theta")),
+        r"must be the last ones of a space Rn, .*Rn\('current'\)",
+    ),
+    "another size": (dict(first_order_rate=lambda q, v, u, p: [q[1], q[0]]), r"\(1, 1\)"),
+    "units": (dict(first_order_units=("A", "V")), "1 first-order coordinates but 2"),
+    "inertia": (
+        dict(lagrangian=lambda q, v, p: ca.sumsqr(v)),
+        "lagrangian depends on the rates",
+    ),
+    "a rate of its rate": (
+        dict(first_order_rate=lambda q, v, u, p: v[1]),
+        "first_order_rate depends on the rates",
+    ),
+    "a constraint of values": (
+        dict(holonomic_constraint=lambda q, p: q[1]),
+        "holonomic_constraint depends on the values",
+    ),
+    "a constraint of rates": (
+        dict(
+            space=nh.Rn("theta", "other", "current"),
+            lagrangian=lambda q, v, p: ca.sumsqr(v[:2]),
+            force=None,
+            inputs=(),
+            input_units=(),
+            first_order_rate=lambda q, v, u, p: q[0],
+            velocity_constraint=lambda q, p: ca.SX([[1.0, 0.0, 2.0]]),
+        ),
+        "velocity_constraint must be zero for the velocities",
+    ),
+    "no force for its input": (dict(force=None), "need a force"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused(case):
+    changes, message = REFUSED[case]
+    with pytest.raises((ValueError, TypeError), match=message):
+        nh.System(**{**PENDULUM, **changes})
+
+
+def test_actuators_refuse_what_they_cannot_drive():
+    with pytest.raises(ValueError, match=r"some of the inputs \('torque',\), got \['tork'\]"):
+        with_lag(pendulum(), {"tork": 0.1})
+    with pytest.raises(ValueError, match="time constants must be positive"):
+        with_lag(pendulum(), {"torque": 0.0})
+    with pytest.raises(ValueError, match="need a system with inputs"):
+        with_lag(with_lag(pendulum(), {"torque": 0.1}), {"torque": 0.1})
+    squared = replace(pendulum(), force=lambda q, v, u, *p: u**2)
+    with pytest.raises(ValueError, match="must be linear in the inputs"):
+        with_dc_motors(squared, {"torque": DcMotor()})
+    with pytest.raises(ValueError, match="effort must give 1 numbers"):
+        with_actuators(
+            pendulum(),
+            ["w"],
+            lambda q, v, w, u, *p: w,
+            lambda q, v, w, u, *p: ca.vertcat(w, w),
+            ["u"],
+        )
