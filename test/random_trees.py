@@ -104,13 +104,13 @@ def both_ways(model, h=0.02, forcing="symmetric"):
     compiler.
     """
     tree = midpoint(model.system, h, forcing)
-    assert isinstance(tree._engine, TreeEngine)
+    assert isinstance(tree.engine, TreeEngine)
     with without_compiler():
         generated = midpoint(model.system, h, forcing)
-        assert not isinstance(generated._engine, TreeEngine)
+        assert not isinstance(generated.engine, TreeEngine)
         generated.prepare()
         for part in ("step", "linearize", "hessian"):
-            getattr(generated._engine, part)
+            getattr(generated.engine, part)
         generated.step(*random_motion(generated, np.random.default_rng(0)))
         generated.linearize(*random_motion(generated, np.random.default_rng(0)))
     return tree, generated
@@ -120,10 +120,10 @@ def not_worth_compiling(dsys, *functions):
     """Return the system with all generated functions in CasADi's virtual machine; the kernel is
     unchanged.
     """
-    _ = dsys._engine, dsys._code.node_functions
+    _ = dsys.engine, dsys._functions.code.node_functions
     with without_compiler():
         for name in ("state", *functions):
-            getattr(dsys._code, name)
+            getattr(dsys._functions.code, name)
     return dsys
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
+from nh_control.discrete.composed import ComposedEngine
 from nh_control.discrete.engine import Engine, MakeKernel, NodeFunctions, generated_engine
 from nh_control.discrete.method import Method
 from nh_control.discrete.workspace import Shapes, Workspace
@@ -110,6 +112,31 @@ class Arrays(threading.local):
     def __init__(self, shapes: Shapes, p: np.ndarray):
         self.work = Workspace(shapes)
         self.work.p[:] = p
+
+
+class BoundFunctions:
+    """The engine of the compiled functions `code` for the `substeps` of a step, and the arrays in
+    which it computes, at values p (n_parameters) of the parameters and of h.
+    """
+
+    def __init__(self, code: CompiledFunctions, substeps: Sequence[float], p: np.ndarray):
+        self.code, self._substeps, self._p = code, substeps, p
+
+    @cached_property
+    def engine(self) -> Engine | ComposedEngine:
+        """Step, linearization and Hessian."""
+        engine = self.code.engine
+        return engine if len(self._substeps) == 1 else ComposedEngine(engine, self._substeps)
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """Arrays of the engine."""
+        return Arrays(self.engine.shapes_at(self._p), self._p)
+
+    @cached_property
+    def parametric_arrays(self) -> Arrays:
+        """Arrays of the engine that differentiates by the parameters, too."""
+        return Arrays(self.engine.parametric.shapes_at(self._p), self._p)
 
 
 def _sizes(states: Space) -> tuple[int, int, int]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.workspace import Workspace
 from nh_control.numerics import newton
 
 CHUNK = 20_000
@@ -49,6 +51,50 @@ def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: in
     if steps < 0 or steps % every:
         raise ValueError(f"{where}: steps must be a multiple of every = {every}, got {steps}")
     return np.tile(u, (steps // every, 1))
+
+
+def advance(
+    simulate: Callable[..., tuple[int, int]],
+    step: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    work: Workspace,
+    table: np.ndarray,
+    inputs: np.ndarray,
+    every: int,
+) -> tuple[int, StepFailed | ValueError | None]:
+    """Write the states after inputs (N, nu), each held for `every` steps, into table[1:] from
+    the state table[0] by `simulate(work, inputs, every, states)`; `step(x, u)` takes over where
+    that fails. Returns the number of steps, and the error that ended them.
+    """
+    row = 0
+    while row < len(inputs):
+        work.x[:] = table[row]
+        _, done = simulate(work, inputs[row:], every, table[row + 1 :])
+        row += done // every
+        if row < len(inputs):  # a step that failed may have a solution from another start
+            try:
+                table[row + 1] = _steps(step, table[row], inputs[row], every, row * every)
+            except StepFailed as failure:
+                return row * every if failure.step is None else failure.step, failure
+            except ValueError as problem:
+                return row * every, problem
+            row += 1
+    return every * len(inputs), None
+
+
+def _steps(
+    step: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    x: np.ndarray,
+    u: np.ndarray,
+    count: int,
+    first: int,
+) -> np.ndarray:
+    """The state after `count` steps under one input, the first of number `first`."""
+    for k in range(first, first + count):
+        try:
+            x = step(x, u)
+        except StepFailed as failure:
+            raise failure.at(k) from None
+    return x
 
 
 def native_simulation(library: ctypes.CDLL, fractions: np.ndarray) -> Callable[..., Any]:

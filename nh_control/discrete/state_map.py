@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+import logging
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.discrete.compiled_functions import Arrays, CompiledFunctions
-from nh_control.discrete.composed import ComposedEngine
-from nh_control.discrete.engine import Engine, MakeKernel
+from nh_control.discrete.compiled_functions import BoundFunctions
 from nh_control.discrete.method import Method
 from nh_control.discrete.motion import Motion
 from nh_control.geometry.spaces import Space
@@ -20,70 +19,34 @@ from nh_control.mechanics.constraints import require_consistent
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import all_finite
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+log = logging.getLogger(__name__)
+
+WATCHED = 1000
+"""Number of states of a trajectory that are asked for their rotations: a velocity costs as much as
+a step.
+"""
+
 
 class StateMap:
-    """The states of a `DiscreteSystem`: functions that take no step.
+    """The states of a system under a method with step h (s): functions that take no step.
 
     A state x (nx) is (q, rho), configuration and discrete momenta at the same node; small changes
     dx (ndx) are in the local coordinates of `state_space`.
     """
 
     def __init__(
-        self,
-        system: System,
-        h: float,
-        method: Method,
-        step_space: Space | None = None,
-        alpha: float = 0.5,
-        make_kernel: MakeKernel | None = None,
+        self, system: System, h: float, method: Method, space: Space, functions: BoundFunctions
     ):
-        method.require_taken(system)
-        self.system, self.method, self.h = system, method, checked_step(method, h)
-        self.state_space = method.state_space(system)
-        self._code = CompiledFunctions(system, method, make_kernel, step_space, alpha)
+        self.system, self.h, self.method, self.state_space = system, h, method, space
+        self._code, self._functions = functions.code, functions
+        self.inputs = system.inputs + system.prescribed
+        self.nx, self.ndx, self.nu = space.nq, space.nv, len(self.inputs)
 
     def __repr__(self) -> str:
         return f"{self.system.name} by {self.method.name}, h = {self.h:g} s"
-
-    @property
-    def name(self) -> str:
-        """System, method and step, in words."""
-        return repr(self)
-
-    @property
-    def nx(self) -> int:
-        """Numbers that store a state."""
-        return self.state_space.nq
-
-    @property
-    def ndx(self) -> int:
-        """Dimension of the state space."""
-        return self.state_space.nv
-
-    @property
-    def nu(self) -> int:
-        """Number of inputs."""
-        return len(self.inputs)
-
-    @property
-    def state_names(self) -> tuple[str, ...]:
-        """Names of the stored states."""
-        return self.state_space.names
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs: forces, then prescribed coordinates' next values."""
-        return self.system.inputs + self.system.prescribed
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of all that a step can be differentiated by: the system's parameters, and h."""
-        return (*self.system.parameter_names, "h")
-
-    @property
-    def parameter_values(self) -> np.ndarray:
-        """Their values, (n)."""
-        return np.append(self.system.parameter_values, self.h)
 
     @cached_property
     def nominal_masses(self) -> np.ndarray:
@@ -137,7 +100,7 @@ class StateMap:
             space = self.system.space
             q = states.numbers(self, f"a configuration {space.names}", q, space.nq)
             v = states.numbers(self, f"a velocity {space.velocity_names}", v, space.nw)
-            momenta = node.momentum(self._arrays.work, q, v)
+            momenta = node.momentum(self._functions.arrays.work, q, v)
             return self._finite("state", np.concatenate([q, momenta]), (q, v))
         forces = np.zeros(self.system.nu) if u is None else np.asarray(u)[: self.system.nu]
         return self._evaluate("state", q, v, forces, [self.h])
@@ -159,8 +122,8 @@ class StateMap:
             return np.reshape([self.velocity(row) for row in x], (len(x), self.system.space.nw))
         x = self._moving(x)
         if (node := self._code.node_functions) is not None:
-            return node.velocity(self._arrays.work, x)
-        return self._motion.velocity(x)
+            return node.velocity(self._functions.arrays.work, x)
+        return self.motion.velocity(x)
 
     def rotation_angles(self, x: ArrayLike) -> np.ndarray:
         """Largest angles (N, rad) by which the velocities of states (N, nx) rotate a body or
@@ -172,6 +135,16 @@ class StateMap:
             return np.zeros(len(rows))
         return states.rotation_angles(space, self.velocity(rows), self.h)
 
+    def warn_of_rotations(self, table: np.ndarray, every: int) -> None:
+        """Log when half a turn in one step is first seen, in one of some WATCHED states of a
+        table (N + 1, nx) of every `every`-th state.
+        """
+        stride = 1 + len(table) // WATCHED
+        for row, angle in enumerate(self.rotation_angles(table[::stride])):
+            if message := states.rotation_problem(angle, self.h):
+                log.warning("%s: at step %d %s", self, row * stride * every, message)
+                return
+
     def constraint_impulses(self, x: ArrayLike) -> np.ndarray:
         """The part mu (n_holonomic_constraints) of a state's momentum `p = M v + Dh^T mu` that
         neither its velocity nor its next step depends on, or (N, n_holonomic_constraints) of a
@@ -181,7 +154,7 @@ class StateMap:
         if x.ndim == 2:
             rows = [self.constraint_impulses(row) for row in x]
             return np.reshape(rows, (len(x), self.system.n_holonomic_constraints))
-        return self._motion.impulses(self._moving(x))
+        return self.motion.impulses(self._moving(x))
 
     def with_constraint_impulses(self, x: ArrayLike, mu: ArrayLike) -> np.ndarray:
         """The state of the same configuration and velocity with mu (n_holonomic_constraints) in
@@ -198,7 +171,7 @@ class StateMap:
             changed = [self.with_constraint_impulses(*row) for row in zip(x, mu)]
             return np.reshape(changed, x.shape)
         mu = states.numbers(self, "constraint impulses", mu, n)
-        return self._motion.with_impulses(self._moving(x), mu)
+        return self.motion.with_impulses(self._moving(x), mu)
 
     def idle(self, x: ArrayLike) -> np.ndarray:
         """Input (nu) of zero forces that keeps the prescribed coordinates of a state x (nx), or
@@ -265,7 +238,7 @@ class StateMap:
             ]
             return np.reshape(rows, (len(x0), self.system.n_velocity_constraints))
         return self._finite(
-            "constraint", self._motion.constraint_residuals(x0, x1, self.h), (x0, x1)
+            "constraint", self.motion.constraint_residuals(x0, x1, self.h), (x0, x1)
         )
 
     def _states(self, x: ArrayLike) -> np.ndarray:
@@ -302,8 +275,8 @@ class StateMap:
     def _energies(self, states: np.ndarray) -> np.ndarray:
         node = self._code.node_functions
         if node is None:
-            return self._motion.energies(states)
-        work = self._arrays.work
+            return self.motion.energies(states)
+        work = self._functions.arrays.work
         return np.array([node.energy(work, x, node.velocity(work, x)) for x in states])
 
     def _evaluate(self, name: str, *arguments: ArrayLike) -> np.ndarray:
@@ -327,17 +300,29 @@ class StateMap:
         return x
 
     @cached_property
-    def _motion(self) -> Motion:
+    def motion(self) -> Motion:
+        """Velocities, energies and constraint impulses by code that is not the kernel's."""
         return Motion(self.system, self.nx, self._code)
 
-    @cached_property
-    def _engine(self) -> Engine | ComposedEngine:
-        engine, substeps = self._code.engine, self.method.substeps
-        return engine if len(substeps) == 1 else ComposedEngine(engine, substeps)
 
-    @cached_property
-    def _arrays(self) -> Arrays:
-        return Arrays(self._engine.shapes_at(self.parameter_values), self.parameter_values)
+class HasStates(Protocol):
+    """A discrete system, of which only the states count."""
+
+    @property
+    def state_map(self) -> StateMap:
+        """Functions of its states."""
+
+
+def of_states(
+    function: Callable[Concatenate[StateMap, P], R],
+) -> Callable[Concatenate[HasStates, P], R]:
+    """A function of the `state_map` as a method of its discrete system."""
+
+    @wraps(function)
+    def method(self: HasStates, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(self.state_map, *args, **kwargs)
+
+    return method
 
 
 def checked_step(method: Method, h: float) -> float:

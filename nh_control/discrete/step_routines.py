@@ -30,7 +30,7 @@ class StepRoutines:
     """
 
     def __init__(self, dsys: DiscreteSystem, second: bool):
-        self._engine, self._error = dsys._engine, list[BaseException]()
+        self._engine, self._error = dsys.engine, list[BaseException]()
         self.dsys, p = dsys, dsys.parameter_values
         self.work = Workspace(self._engine.shapes_at(p))
         self.work.p[:] = p
@@ -45,9 +45,7 @@ class StepRoutines:
             if second and hessian is None:
                 hessian = HESSIAN(self._call("hessian"))
         self.takes_solutions = type(engine) is Engine and native is not None
-        self.local, self.retract = (
-            dsys._code.state.address(name) or 0 for name in ("local", "retract")
-        )
+        self.local, self.retract = (dsys.state_address(name) for name in ("local", "retract"))
         self.kept = step, linearize, hessian
         self.step, self.linearize, self.hessian = map(_address, self.kept)
 
@@ -85,4 +83,4 @@ def _address(routine: Any) -> int:
 
 def has_fast_hessian(dsys: DiscreteSystem) -> bool:
     """Whether second derivatives of steps are native, without compiling them."""
-    return type(dsys._engine) is Engine
+    return type(dsys.engine) is Engine

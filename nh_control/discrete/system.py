@@ -5,7 +5,6 @@ everything else derived from these two.
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,34 +13,91 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.discrete.compiled_functions import Arrays
+from nh_control.discrete.compiled_functions import Arrays, BoundFunctions, CompiledFunctions
 from nh_control.discrete.composed import ComposedEngine, check_composition
-from nh_control.discrete.engine import Engine
+from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.failure import failure
+from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import NativeSystem, StepperData
 from nh_control.discrete.results import Conditioning, Linearization, StepFailed
-from nh_control.discrete.simulation import input_rows
-from nh_control.discrete.state_map import StateMap, checked_step
+from nh_control.discrete.simulation import advance, input_rows
+from nh_control.discrete.state_between import state_between
+from nh_control.discrete.state_map import StateMap, checked_step, of_states
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.discrete.workspace import Workspace
-from nh_control.mechanics.states import rotation_problem
-
-log = logging.getLogger(__name__)
-
-WATCHED = 1000
-"""Number of states of a trajectory that are asked for their rotations: a velocity costs as much as
-a step.
-"""
+from nh_control.discrete.workspace import Workspace, assign
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics.system import System
 
 
-class DiscreteSystem(StateMap):
+class DiscreteSystem:
     """A mechanical system under an integrator with step `h` (s): `step`, exact `linearize` and
     `hessian`.
 
     A state x (nx) is (q, rho), configuration and discrete momenta at the same node; small changes
-    dx (ndx) are in the local coordinates of `state_space`.
+    dx (ndx) are in the local coordinates of `state_space`. The `state_map` makes and reads states.
     `step` and the others are pure functions. Raises ValueError for h <= 0 or not finite.
     """
+
+    def __init__(
+        self,
+        system: System,
+        h: float,
+        method: Method,
+        step_space: Space | None = None,
+        alpha: float = 0.5,
+        make_kernel: MakeKernel | None = None,
+    ):
+        method.require_taken(system)
+        code = CompiledFunctions(system, method, make_kernel, step_space, alpha)
+        self._bind(system, checked_step(method, h), method, method.state_space(system), code)
+
+    def _bind(
+        self, system: System, h: float, method: Method, space: Space, code: CompiledFunctions
+    ) -> None:
+        """Take the values of the parameters and of h for the functions of `code`."""
+        self.system, self.h, self.method, self.state_space = system, h, method, space
+        self._functions = BoundFunctions(code, method.substeps, self.parameter_values)
+        self.state_map = states = StateMap(system, h, method, space, self._functions)
+        self.nx, self.ndx, self.nu = states.nx, states.ndx, states.nu
+        self.state_names, self.inputs = space.names, states.inputs
+
+    def __repr__(self) -> str:
+        return repr(self.state_map)
+
+    @property
+    def name(self) -> str:
+        """System, method and step, in words."""
+        return repr(self)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of all that a step can be differentiated by: the system's parameters, and h."""
+        return (*self.system.parameter_names, "h")
+
+    @property
+    def parameter_values(self) -> np.ndarray:
+        """Their values, (n)."""
+        return np.append(self.system.parameter_values, self.h)
+
+    @property
+    def nominal_masses(self) -> np.ndarray:
+        """See `StateMap.nominal_masses`."""
+        return self.state_map.nominal_masses
+
+    state = of_states(StateMap.state)
+    measured_state = of_states(StateMap.measured_state)
+    configuration = of_states(StateMap.configuration)
+    velocity = of_states(StateMap.velocity)
+    rotation_angles = of_states(StateMap.rotation_angles)
+    constraint_impulses = of_states(StateMap.constraint_impulses)
+    with_constraint_impulses = of_states(StateMap.with_constraint_impulses)
+    idle = of_states(StateMap.idle)
+    energy = of_states(StateMap.energy)
+    energies = of_states(StateMap.energies)
+    local = of_states(StateMap.local)
+    retract = of_states(StateMap.retract)
+    constraint_residual = of_states(StateMap.constraint_residual)
+    constraint_residuals = of_states(StateMap.constraint_residuals)
 
     def with_parameters(self, **changes: Any) -> DiscreteSystem:
         """The same discrete system with other physical parameters; compiled code is shared.
@@ -74,13 +130,13 @@ class DiscreteSystem(StateMap):
         """Next state x1 (nx) from state x (nx) and input u (nu); raises StepFailed, and ValueError
         for a wrong shape or a value that is not finite.
         """
-        return self._run(self._engine.step, x, u).x1.copy()
+        return self._run(self.engine.step, x, u).x1.copy()
 
     def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """The unknowns z (nz) that solve the step's residual at x (nx), u (nu), of a composition
         those of its first substep; raises as `step` does.
         """
-        return self._run(self._engine.step, x, u).z.copy()
+        return self._run(self.engine.step, x, u).z.copy()
 
     def linearize(
         self, x: ArrayLike, u: ArrayLike = (), parameters: Sequence[str] = ()
@@ -92,9 +148,9 @@ class DiscreteSystem(StateMap):
         Raises as `step` does, and ValueError for an unknown parameter.
         """
         engine, arrays = self._differentiated(parameters)
-        work, n, m = self._run(engine.linearize, x, u, arrays), self._ndx, self._multipliers
+        work, n, m = self._run(engine.linearize, x, u, arrays), self.ndx, self._multipliers
         ab, dz, first = work.ab.copy(), work.dz, self.method.substeps[0]
-        by_x, by_u = slice(n), slice(n, n + self._nu)
+        by_x, by_u = slice(n), slice(n, n + self.nu)
         by_p, multipliers_by_p = self._no_parameters
         if parameters:
             columns = self._columns(parameters)
@@ -123,15 +179,15 @@ class DiscreteSystem(StateMap):
         """
         engine, arrays = self._differentiated(parameters)
         work, m = arrays.work, self._multipliers
-        _assign(work.lam, lam, self, "adjoint")
+        assign(work.lam, lam, self, "adjoint")
         work.lam_z[:] = 0
         if multiplier_adjoint is not None:
-            _assign(work.lam_z[m], multiplier_adjoint, self, "multiplier adjoint")
+            assign(work.lam_z[m], multiplier_adjoint, self, "multiplier adjoint")
             work.lam_z[m] /= self.method.substeps[0]
         full = self._run(engine.hessian, x, u, arrays).hessian
         if not parameters:
             return full.copy()
-        kept = [*range(self._ndx + self._nu), *self._columns(parameters)]
+        kept = [*range(self.ndx + self.nu), *self._columns(parameters)]
         return full[np.ix_(kept, kept)]
 
     def multipliers(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
@@ -141,20 +197,20 @@ class DiscreteSystem(StateMap):
         A first step from a momentum M v, which knows of no force before, has half of it. Those of
         a composition are its first substep's, over the fraction of h.
         """
-        z = self._run(self._engine.step, x, u).z
+        z = self._run(self.engine.step, x, u).z
         return z[self._multipliers] / self.method.substeps[0]
 
     def newton_iterations(self, x: ArrayLike, u: ArrayLike = ()) -> int:
         """Iterations that the step from x under u takes, of a composition those of its last
         substep; raises as `step` does.
         """
-        return int(self._run(self._engine.step, x, u).info[0])
+        return int(self._run(self.engine.step, x, u).info[0])
 
     def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
         """Condition numbers of the equations of the step from x under u, at its solution, of a
         composition those of the worst substep; a step that fails has them in its StepFailed.
         """
-        jacobians = self._engine.jacobians(self._run(self._engine.linearize, x, u))
+        jacobians = self.engine.jacobians(self._run(self.engine.linearize, x, u))
         equations = self.method.multipliers, self.nominal_masses
         substeps = [Conditioning.of(r_z, *equations) for r_z in jacobians]
         return max(substeps, key=lambda substep: substep.jacobian)
@@ -163,7 +219,7 @@ class DiscreteSystem(StateMap):
         """Compile or load everything at once, which the first calls would do otherwise, but the
         second derivatives of a model with an engine of its own; returns this system.
         """
-        code = self._code
+        code = self._functions.code
         code.engine.hessian, code.state  # noqa: B018  (made when asked for)
         code.node_functions or code.inertia  # noqa: B018
         return self
@@ -188,20 +244,12 @@ class DiscreteSystem(StateMap):
         """
         inputs = input_rows(self, inputs, steps, every)
         table = np.empty((len(inputs) + 1, self.nx))
-        _assign(table[0], x0, self, "x0")
+        assign(table[0], x0, self, "x0")
         _, failure = self.steps_into(table, inputs, every)
         if failure is not None:
             raise failure
-        self._warn_of_rotations(table, every)
+        self.state_map.warn_of_rotations(table, every)
         return Trajectory(every * self.h, table, inputs, self.state_names, self.inputs, name, self)
-
-    def _warn_of_rotations(self, table: np.ndarray, every: int) -> None:
-        """Say when half a turn in one step is first seen, in one of some WATCHED states."""
-        stride = 1 + len(table) // WATCHED
-        for row, angle in enumerate(self.rotation_angles(table[::stride])):
-            if message := rotation_problem(angle, self.h):
-                log.warning("%s: at step %d %s", self, row * stride * every, message)
-                return
 
     def steps_into(
         self, table: np.ndarray, inputs: np.ndarray, every: int = 1
@@ -210,29 +258,8 @@ class DiscreteSystem(StateMap):
         (at least N, nx) from the state table[0]. Returns the number of steps, and the error that
         ended them before the last one.
         """
-        simulate, work, row = self._engine.simulate, self._arrays.work, 0
-        while row < len(inputs):
-            work.x[:] = table[row]
-            _, done = simulate(work, inputs[row:], every, table[row + 1 :])
-            row += done // every
-            if row < len(inputs):  # a step that failed may have a solution from another start
-                try:
-                    table[row + 1] = self._steps(table[row], inputs[row], every, row * every)
-                except StepFailed as failure:
-                    return row * every if failure.step is None else failure.step, failure
-                except ValueError as problem:
-                    return row * every, problem
-                row += 1
-        return every * len(inputs), None
-
-    def _steps(self, x: np.ndarray, u: np.ndarray, count: int, first: int) -> np.ndarray:
-        """The state after `count` steps under one input, the first of number `first`."""
-        for k in range(first, first + count):
-            try:
-                x = self.step(x, u)
-            except StepFailed as failure:
-                raise failure.at(k) from None
-        return x
+        simulate, work = self.engine.simulate, self._arrays.work
+        return advance(simulate, self.step, work, table, inputs, every)
 
     def state_from_configurations(
         self, q0: ArrayLike, q1: ArrayLike, u: ArrayLike = (), iterations: int = 20
@@ -243,40 +270,25 @@ class DiscreteSystem(StateMap):
         For configurations that a step joins the result is exact to round-off. Raises StepFailed,
         and ValueError if the iteration does not settle.
         """
-        space, n = self.system.space, self.system.space.nv
-        q1 = np.asarray(q1, dtype=float)
-        x0 = self.measured_state(q0, space.velocity(np.asarray(q0), q1) / self.h)
-        at_rest = np.append(space.origin, np.zeros(self.nx - len(q1)))
-        for _ in range(iterations):
-            lin = self.linearize(x0, u)
-            target = np.concatenate([q1, lin.x1[len(q1) :]])
-            A = lin.A[:n, n:]
-            # columns of unit length: the momenta that count do not depend on their units
-            lengths = np.linalg.norm(A, axis=0)
-            lengths[lengths == 0] = 1.0
-            wanted = self.local(lin.x1, target)[:n], self.local(at_rest, target)[:n]
-            scaled = np.linalg.lstsq(A / lengths, np.column_stack(wanted), rcond=None)[0]
-            change, from_origin = scaled.T / lengths
-            x0 = self.retract(x0, np.concatenate([np.zeros(n), change]))
-            # sizes of the momenta, and of those that move the origin to q1: a body may be at rest
-            size = np.abs(x0[len(q1) :]).max(initial=0.0) + np.abs(from_origin).max(initial=0.0)
-            if np.abs(change).max(initial=0.0) <= 1e-12 * size:
-                x1 = self.step(x0, u)
-                return np.concatenate([q1, x1[len(q1) :]])
-        raise ValueError(
-            f"{self}: no momentum found that joins the configurations {np.asarray(q0).tolist()} "
-            f"and {q1.tolist()} in one step"
-        )
+        derivatives = lambda x: self.linearize(x, u)  # noqa: E731
+        return state_between(self.state_map, derivatives, q0, q1, iterations)
+
+    def state_address(self, name: str) -> int:
+        """Address of the native function `name` of states ("local", "retract", "state"), 0 where
+        there is no native code.
+        """
+        return self._functions.code.state.address(name) or 0
 
     def native(self) -> NativeSystem | None:
         """What native loops of this thread need; None where there is no native code."""
-        substeps, motion, s = self._engine.substeps, self._motion.data, self.system
+        substeps, motion, s = self.engine.substeps, self.state_map.motion.data, self.system
         if substeps is None or motion is None:
             return None
         work, n_prescribed = self._arrays.work, len(s.prescribed)
         stepper = StepperData.of(substeps, work, s.space.nq, n_prescribed)
-        functions = (self._code.state.address(f) for f in ("local", "retract", "state"))
-        return NativeSystem(stepper, motion, *(f or 0 for f in functions))
+        return NativeSystem(
+            stepper, motion, *map(self.state_address, ("local", "retract", "state"))
+        )
 
     def _run(
         self,
@@ -286,45 +298,40 @@ class DiscreteSystem(StateMap):
         arrays: Arrays | None = None,
     ) -> Workspace:
         work = (self._arrays if arrays is None else arrays).work
-        _assign(work.x, x, self, "state")
-        _assign(work.u, u, self, "input")
+        assign(work.x, x, self, "state")
+        assign(work.u, u, self, "input")
         status = routine(work)
-        if status and (status := self._engine.solve_by_continuation(routine, status, work)):
-            raise failure(self, self._engine, status, work)
+        if status and (status := self.engine.solve_by_continuation(routine, status, work)):
+            raise failure(self.state_map, self.engine, status, work)
         return work
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""
-        names, first = self.parameter_names, self._ndx + self._nu
+        names, first = self.parameter_names, self.ndx + self.nu
         if unknown := [name for name in parameters if name not in names]:
             raise ValueError(f"{self}: no parameters {unknown}, choose of {list(names)}")
         return [first + names.index(name) for name in parameters]
 
     def _differentiated(self, parameters: Sequence[str]) -> tuple[Engine | ComposedEngine, Arrays]:
         if parameters:
-            return self._engine.parametric, self._parametric_arrays
-        return self._engine, self._arrays
+            return self.engine.parametric, self._functions.parametric_arrays
+        return self.engine, self._arrays
 
     def _copy_with(self, **changed: Any) -> DiscreteSystem:
         copied = copy.copy(self)
-        for name in ("_arrays", "_parametric_arrays", "_engine", "_motion"):
-            copied.__dict__.pop(name, None)
-        copied.__dict__.update(changed)
+        copied.__dict__.clear()
+        values: dict[str, Any] = {"system": self.system, "h": self.h, "method": self.method}
+        copied._bind(**values | changed, space=self.state_space, code=self._functions.code)
         return copied
 
     @cached_property
-    def _parametric_arrays(self) -> Arrays:
-        return Arrays(
-            self._engine.parametric.shapes_at(self.parameter_values), self.parameter_values
-        )
+    def engine(self) -> Engine | ComposedEngine:
+        """What steps: the kernel of trees, generated code, or a composition of its steps."""
+        return self._functions.engine
 
     @cached_property
-    def _ndx(self) -> int:
-        return self.ndx
-
-    @cached_property
-    def _nu(self) -> int:
-        return self.nu
+    def _arrays(self) -> Arrays:
+        return self._functions.arrays
 
     @cached_property
     def _no_parameters(self) -> tuple[np.ndarray, np.ndarray]:
@@ -334,16 +341,9 @@ class DiscreteSystem(StateMap):
     @cached_property
     def _no_multipliers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Multipliers and their derivatives of a system without any."""
-        return np.zeros(0), np.zeros((0, self._ndx)), np.zeros((0, self._nu))
+        return np.zeros(0), np.zeros((0, self.ndx)), np.zeros((0, self.nu))
 
     @cached_property
     def _multipliers(self) -> slice:
         places = self.method.multipliers
         return slice(places.start, places.stop)
-
-
-def _assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:
-    shape = value.shape if type(value) is np.ndarray else np.shape(value)
-    if shape != array.shape and (shape or array.shape != (1,)):  # a number will do for one
-        raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
-    array[...] = value

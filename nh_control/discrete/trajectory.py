@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.discrete import trajectory_files
-from nh_control.discrete.state_map import StateMap
+from nh_control.discrete.state_map import HasStates, StateMap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -33,7 +33,7 @@ class Trajectory:
     state_names: tuple[str, ...] = ()
     input_names: tuple[str, ...] = ()
     name: str = ""
-    dsys: StateMap | None = field(default=None, repr=False, compare=False)
+    dsys: HasStates | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for table in ("states", "inputs"):
@@ -95,12 +95,12 @@ class Trajectory:
     @property
     def velocities(self) -> np.ndarray:
         """Velocities (N + 1, nw) at the nodes; raises ValueError without a discrete system."""
-        return self.system_of("asked for velocities").velocity(self.states)
+        return self.state_map_for("asked for velocities").velocity(self.states)
 
     @property
     def energies(self) -> np.ndarray:
         """Energies (N + 1) at the nodes in J; raises ValueError without a discrete system."""
-        return self.system_of("asked for energies").energies(self.states)
+        return self.state_map_for("asked for energies").energies(self.states)
 
     # Files and tables ----------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Trajectory:
         trajectory_files.write(path, self.h, self.name, **tables, **names)
 
     @classmethod
-    def load(cls, path: str | Path, dsys: StateMap | None = None) -> Trajectory:
+    def load(cls, path: str | Path, dsys: HasStates | None = None) -> Trajectory:
         """The trajectory that `save` has written, or the run in a `results.npz` of `nh_control`,
         with its discrete system if it is given. Raises OSError, and ValueError for another file.
         """
@@ -137,18 +137,19 @@ class Trajectory:
 
     # Pictures ------------------------------------------------------------------------------------
 
-    def system_of(self, purpose: str) -> StateMap:
-        """The discrete system; raises ValueError, which names the purpose, where it is not
-        known or its states have another size.
+    def state_map_for(self, purpose: str) -> StateMap:
+        """The state map of the discrete system; raises ValueError, which names the purpose, where
+        the system is not known or its states have another size.
         """
-        if self.dsys is None or self.dsys.nx != self.states.shape[1]:
-            found = "none" if self.dsys is None else f"{self.dsys} with {self.dsys.nx} states"
+        known = None if self.dsys is None else self.dsys.state_map
+        if known is None or known.nx != self.states.shape[1]:
+            found = "none" if known is None else f"{known} with {known.nx} states"
             raise ValueError(
                 f"Trajectory {self.name!r}: to be {purpose}, it needs the discrete system of its "
                 f"{self.states.shape[1]} states, got {found}; "
                 "write dataclasses.replace(trajectory, dsys=...)"
             )
-        return self.dsys
+        return known
 
     def view(self, file: str | Path = "", *, visual: Any = None, open_page: bool = True) -> Path:
         """Write the page with scene, plots and timeline to `file` (a temporary one without it),

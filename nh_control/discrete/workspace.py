@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 Shapes = dict[str, tuple[int, ...] | np.ndarray]
 """Shapes of a workspace's arrays, or arrays themselves that all threads read."""
@@ -42,3 +43,11 @@ class Workspace:
         self.list = (ctypes.c_void_p * len(shapes))(
             *(getattr(self, name).ctypes.data for name in shapes)
         )
+
+
+def assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:
+    """Write a value into an array of the same shape; raises ValueError for another one."""
+    shape = value.shape if type(value) is np.ndarray else np.shape(value)
+    if shape != array.shape and (shape or array.shape != (1,)):  # a number will do for one
+        raise ValueError(f"{where}: {what} must have shape {array.shape}, got {np.shape(value)}")
+    array[...] = value

@@ -33,7 +33,7 @@ class Panel:
 
 def panels(trajectory: Trajectory) -> list[Panel]:
     """What is drawn of a trajectory; raises ValueError without its discrete system."""
-    dsys = trajectory.system_of("plotted")
+    dsys = trajectory.state_map_for("plotted")
     system, states, times = dsys.system, trajectory.states, trajectory.times
     space = system.space
     velocities = np.array([dsys.velocity(x) for x in states])

@@ -82,7 +82,7 @@ def of_trajectory(
     """The animation of a trajectory that knows its discrete system, with the visual model of the
     system unless another one is given. Raises ValueError for a trajectory without a system.
     """
-    dsys = trajectory.system_of("drawn")
+    dsys = trajectory.state_map_for("drawn")
     rows = chosen_rows(trajectory.times, rate_hz)
     states, system = trajectory.states[rows], dsys.system
     visual = visual or system_visual(system)

@@ -52,7 +52,9 @@ def main() -> None:
             first, each, found = times(dsys, x, adjoint)
             text = f"{make.__name__:>6} {n:5d} {first:9.2f} {each:9.0f}"
             if n <= options.compiled:
-                generated._code.__dict__["engine"] = generated._code.generated()
+                generated._functions.code.__dict__["engine"] = (
+                    generated._functions.code.generated()
+                )
                 first, each, wanted = times(generated, x, adjoint)
                 apart = np.abs(found - wanted).max() / np.abs(wanted).max()
                 text += f" {first:11.2f} {each:9.0f} {apart:9.1e}"

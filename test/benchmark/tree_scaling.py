@@ -84,7 +84,7 @@ def row(make, n: int, momentum: float, generated: int) -> str:
     if n > generated:
         return text
     old = midpoint(make(n).system, h)
-    old._code.__dict__["engine"] = old._code.generated()  # the other way
+    old._functions.code.__dict__["engine"] = old._functions.code.generated()  # the other way
     apart = np.abs(old.step(x) - dsys.step(x)).max() / np.abs(x).max()
     old_step, old_linear = measure(old, x)
     return f"{text} {old_step:10.1f} {old_linear:12.1f} {apart:9.1e}"

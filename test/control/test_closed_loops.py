@@ -258,7 +258,7 @@ def test_energies_of_a_table_equal_those_of_single_states(name):
     x, other = (
         dsys.state_space.retract(still, 0.01 * rng.normal(size=dsys.ndx)) for _ in range(2)
     )
-    (m, b, basis, c) = dsys._motion._inertia(x)
+    (m, b, basis, c) = dsys.state_map.motion._inertia(x)
     v = (basis @ np.linalg.solve(m, b) + c)[:, 0]
     np.testing.assert_allclose(dsys.velocity(x), v, rtol=0, atol=1e-11 * np.abs(v).max())
     each = [dsys.energy(state) for state in (x, other, x)]

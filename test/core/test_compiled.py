@@ -458,7 +458,7 @@ def test_steps_and_both_derivatives_run_natively_if_anything_can_be_compiled(int
     dsys = midpoint(pendulum(), 0.1)
     x, u, lam = np.array([0.3, -0.2]), np.array([0.1]), np.array([1.0, 2.0])
     assert np.isfinite(dsys.linearize(x, u).A).all() and np.isfinite(dsys.hessian(x, u, lam)).all()
-    engine = dsys._code.engine
+    engine = dsys._functions.code.engine
     for part in ("step", "linearize", "hessian"):
         assert (getattr(engine, f"_native_{part}") is None) == interpreted
 

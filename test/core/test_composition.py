@@ -180,7 +180,7 @@ def test_a_guess_that_leads_nowhere_is_dropped(interpreted):
     expected, work = dsys.step(x, u), dsys._arrays.work
     for wrong in (np.nan, np.inf):
         work.x[:], work.u[:], work.z[:], work.warm[:] = x, u, wrong, 1.0
-        assert dsys._engine.step(work) == 0 and np.array_equal(work.x1, expected)
+        assert dsys.engine.step(work) == 0 and np.array_equal(work.x1, expected)
     work.warm[:] = 0.0
 
 

@@ -13,10 +13,10 @@ from nh_control.numerics import compiled
 def places(dsys):
     """Where this thread's numbers of steps, of derivatives by parameters and of velocities lie."""
     found = set()
-    for arrays in (dsys._arrays, dsys._parametric_arrays):
+    for arrays in (dsys._arrays, dsys._functions.parametric_arrays):
         values = vars(arrays.work).values()
         found |= {a.ctypes.data for a in values if isinstance(a, np.ndarray) and a.size}
-    return found | {dsys._motion._room.ctypes.data}
+    return found | {dsys.state_map.motion._room.ctypes.data}
 
 
 @pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
@@ -25,7 +25,7 @@ def test_every_thread_has_arrays_of_its_own(case):
     dsys = discrete(*case, 0.1)
 
     def used():
-        assert dsys._motion.data is not None
+        assert dsys.state_map.motion.data is not None
         return places(dsys)
 
     here = used()
@@ -44,10 +44,10 @@ def test_copies_with_other_numbers_have_arrays_of_their_own():
     assert not np.array_equal(other.step(x, u), expected)
     assert (
         other._arrays is not dsys._arrays
-        and other._parametric_arrays is not dsys._parametric_arrays
+        and other._functions.parametric_arrays is not dsys._functions.parametric_arrays
     )
     np.testing.assert_array_equal(dsys.step(x, u), expected)
-    assert dsys._motion is not dsys.with_parameters(m=2.0)._motion
+    assert dsys.state_map.motion is not dsys.with_parameters(m=2.0).state_map.motion
 
 
 def test_functions_have_arrays_for_every_thread_and_for_every_loop(interpreted):

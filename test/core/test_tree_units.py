@@ -132,7 +132,7 @@ def steps(name: str, n: Units) -> tuple[np.ndarray, np.ndarray]:
     of_rho = n.kg * n.m**2 / n.s / of_d
     of_x, of_dx = np.concatenate([of_q, of_rho]), np.concatenate([of_d, of_rho])
     dsys, u = midpoint(it.model.system, H / 4 * n.s), it.u * of_u
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     x = dsys.state(it.q * of_q, it.v * of_d / n.s)
     for _ in range(STEPS):
         x = dsys.step(x, u)

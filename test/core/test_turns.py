@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.discrete import system as discrete_system
+from nh_control.discrete import state_map
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
@@ -110,13 +110,11 @@ def test_an_explicit_step_that_blows_up_says_so(method, interpreted):
 
 def test_of_a_long_trajectory_some_states_are_watched(wheel, caplog, monkeypatch):
     asked = []
-    real = discrete_system.DiscreteSystem.velocity
-    monkeypatch.setattr(
-        discrete_system.DiscreteSystem, "velocity", lambda d, x: asked.append(x) or real(d, x)
-    )
+    real = state_map.StateMap.velocity
+    monkeypatch.setattr(state_map.StateMap, "velocity", lambda s, x: asked.append(x) or real(s, x))
     with caplog.at_level(logging.WARNING):
         wheel.simulate(start(wheel, 0.0), [0.1], steps=10_000)
-    assert 900 < len(asked) <= discrete_system.WATCHED
+    assert 900 < len(asked) <= state_map.WATCHED
     (record,) = caplog.records
     step = int(record.message.partition("at step ")[2].split()[0])
     assert 6284 <= step <= 6284 + len(asked) / 50  # 0.005 rad/s a step

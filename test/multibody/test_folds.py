@@ -37,7 +37,7 @@ def followed(dsys, x, u):
     and how much larger the condition number of r_z is there.
     """
     part, ahead, z, conditions = 0.0, 0.05, None, []
-    work, engine = dsys._arrays.work, dsys._engine
+    work, engine = dsys._arrays.work, dsys.engine
     work.x[:], work.u[:] = x, u
     while part < 1 and ahead > 1e-9:
         trial = min(1.0, part + ahead)

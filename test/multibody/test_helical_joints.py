@@ -111,7 +111,7 @@ def test_a_nut_falls_down_a_screw_with_constant_acceleration(pitch):
     """(J + m pitch^2) q'' = -m g pitch, of which the midpoint rule is exact, and keeps energy."""
     model = screw(pitch)
     dsys = midpoint(model.system, H)
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     states = dsys.simulate(dsys.state([0.2], [0.5]), steps=200).states
     t, a = H * np.arange(201), -MASS * 9.81 * pitch / (INERTIA + MASS * pitch**2)
     q = 0.2 + 0.5 * t + a * t**2 / 2

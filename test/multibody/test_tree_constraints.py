@@ -89,17 +89,17 @@ class Generated:
     def __init__(self, model, h, q, rng):
         with without_compiler():
             dsys = midpoint(model.system, h)
-            assert not isinstance(dsys._engine, TreeEngine)
+            assert not isinstance(dsys.engine, TreeEngine)
             self.x, self.u = at = motion(dsys, q, rng)
             self.x1, self.linear = dsys.step(*at), dsys.linearize(*at)
             # of r_z as it is: scaled rows hide constraints whose gradient is round-off
-            self.condition = np.linalg.cond(dsys._engine.last_jacobian(dsys._arrays.work))
+            self.condition = np.linalg.cond(dsys.engine.last_jacobian(dsys._arrays.work))
             self.conditions = dsys.conditioning(*at)
             self.motion = dsys.velocity(self.x), dsys.energy(self.x)
 
     def assert_same(self, tree):
         """Step, derivatives, multipliers and conditions."""
-        assert isinstance(not_worth_compiling(tree, "inertia")._engine, TreeEngine)
+        assert isinstance(not_worth_compiling(tree, "inertia").engine, TreeEngine)
         at, size = (self.x, self.u), max(1.0, np.abs(self.x).max())
         # round-off enters a step by the condition number of its equations: seed 280 of four joints
         # with two strings, of 3e5, differs by 1.4e-12
@@ -168,7 +168,7 @@ def test_equations_of_a_step_that_turns_far_are_the_generated_ones():
     model = Multibody("hung", frames, [body], constraints=[string])
     at = model.space.origin, np.array([3.0, 5.0, -4.0])
     tree = midpoint(model.system, 0.1)
-    assert isinstance(tree._engine, TreeEngine)
+    assert isinstance(tree.engine, TreeEngine)
     found = tree.conditioning(tree.measured_state(*at))
     with without_compiler():
         generated = midpoint(model.system, 0.1)
@@ -301,9 +301,9 @@ def test_joints_that_close_loops_hold_along_their_slopes():
     rng = np.random.default_rng(8)
     model, q = closed_chain(rng)
     dsys, system = midpoint(model.system, 0.005), model.system
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     x, u = motion(dsys, q, rng)
-    (r_z,) = dsys._engine.jacobians(dsys._run(dsys._engine.linearize, x, u))
+    (r_z,) = dsys.engine.jacobians(dsys._run(dsys.engine.linearize, x, u))
     end = dsys.step(x, u)[: len(q)]
     residuals = np.concatenate([*model.constraint_residuals(end).values()])
     np.testing.assert_allclose(residuals, 0, rtol=0, atol=1e-13)
@@ -323,8 +323,8 @@ def test_the_velocity_that_hard_steps_begin_with_keeps_the_constraints_of_moving
     dsys, system = midpoint(model.system, 0.002), model.system
     x = np.concatenate([q, rng.normal(size=dsys.nx - len(q))])
     u = np.concatenate([rng.normal(size=system.nu), q[-1:] + 0.003])
-    work = dsys._run(dsys._engine.linearize, x, u)
-    found = dsys._engine.velocity(work, x)[: len(q) - 1]
+    work = dsys._run(dsys.engine.linearize, x, u)
+    found = dsys.engine.velocity(work, x)[: len(q) - 1]
     slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q)
     assert np.abs(slope[0, -1]) > 0.1 and np.abs(found).max() > 0.1
     np.testing.assert_allclose(slope @ [*found, 0.003 / dsys.h], 0, rtol=0, atol=1e-12)
@@ -336,7 +336,7 @@ def test_a_mass_on_two_slides_stays_on_its_rod():
     rod = Distance("rod", "world", "up", 0.7)
     slides = Multibody("slides", frames, [Body("up", 2.0), Body("across", 0.1)], constraints=[rod])
     dsys = not_worth_compiling(midpoint(slides.system, 0.05))
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     x = dsys.state([0.7 * np.sin(0.4), -0.7 * np.cos(0.4)], [2 * np.cos(0.4), 2 * np.sin(0.4)])
     states = dsys.simulate(x, steps=40).states
     lengths = np.linalg.norm(states[:, :2], axis=1)
@@ -361,9 +361,9 @@ def test_constraints_of_user_classes_use_generated_code():
         pass
 
     own = four_bar(Own("pin", PIN.a, PIN.b, "xz"))
-    assert not isinstance(midpoint(own.system, 0.01)._engine, TreeEngine)
+    assert not isinstance(midpoint(own.system, 0.01).engine, TreeEngine)
     changed = replace(four_bar(PIN).system, holonomic_constraint=own.system.holonomic_constraint)
-    assert not isinstance(midpoint(changed, 0.01)._engine, TreeEngine)
+    assert not isinstance(midpoint(changed, 0.01).engine, TreeEngine)
 
 
 def test_a_system_with_a_domain_of_its_own_is_not_the_model_s():
@@ -372,8 +372,8 @@ def test_a_system_with_a_domain_of_its_own_is_not_the_model_s():
     limited = replace(model.system, domain=lambda q: 1 - q[0])
     assert model.system.model is model and limited.model is None
     for own in (model, model.system):
-        assert isinstance(midpoint(own, 0.01)._engine, TreeEngine)
-    assert not isinstance(midpoint(limited, 0.01)._engine, TreeEngine)
+        assert isinstance(midpoint(own, 0.01).engine, TreeEngine)
+    assert not isinstance(midpoint(limited, 0.01).engine, TreeEngine)
 
 
 def test_a_changed_system_is_checked_again():

@@ -73,7 +73,7 @@ def test_derivatives_of_many_followers_by_differences():
     rng = np.random.default_rng(2)
     model = with_followers(random_tree([5, *rng.integers(0, 2, 12)], rng), 12, rng)
     dsys = midpoint(model.system, 0.02)
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     assert_derivatives(dsys, *random_motion(dsys, rng), rng, 1e-3)
 
 

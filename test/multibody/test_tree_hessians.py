@@ -66,7 +66,7 @@ def test_second_derivatives_of_multipliers_equal_generated_ones(kinds, constrain
         x, u = motion(generated, q, rng)
         adjoints = rng.normal(size=tree.ndx), rng.normal(size=tree.system.n_holonomic_constraints)
         wanted = generated.hessian(x, u, *adjoints)
-    assert isinstance(tree._engine, TreeEngine) and not isinstance(generated._engine, TreeEngine)
+    assert isinstance(tree.engine, TreeEngine) and not isinstance(generated.engine, TreeEngine)
     found = tree.hessian(x, u, *adjoints)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
     assert np.abs(found - tree.hessian(x, u, adjoints[0])).max() > 1e-3 * np.abs(wanted).max()
@@ -90,7 +90,7 @@ def test_second_derivatives_of_a_large_tree_start_at_once(n, monkeypatch):
     """
     rng = np.random.default_rng(6)
     dsys = not_worth_compiling(midpoint(random_tree([0, 1] * (n // 2), rng).system, 0.005))
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     x, u = random_motion(dsys, rng)
     dsys.linearize(x, u)
     monkeypatch.setattr(compiled, "_compile", lambda *_: pytest.fail("something is compiled"))

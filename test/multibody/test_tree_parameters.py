@@ -22,13 +22,13 @@ def parametrized(model: Multibody) -> Multibody:
 
 def assert_the_same_slopes(model, rng, forcing="symmetric"):
     tree = midpoint(model.system, 0.02, forcing)
-    assert isinstance(tree._engine, TreeEngine)
+    assert isinstance(tree.engine, TreeEngine)
     names, (x, u) = tree.parameter_names, random_motion(tree, rng)
     with without_compiler():
         ours = tree.linearize(x, u, names)
         generated = midpoint(model.system, 0.02, forcing)
         theirs = generated.linearize(x, u, names)
-    assert not isinstance(generated._engine, TreeEngine)
+    assert not isinstance(generated.engine, TreeEngine)
     for a, b in ((ours.P, theirs.P), (ours.A, theirs.A), (ours.B, theirs.B)):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max(initial=0.0))
 
@@ -56,7 +56,7 @@ def test_derivatives_of_joints_of_several_coordinates_by_differences(kinds, forc
     rng = np.random.default_rng(sum(kinds))
     model = parametrized(random_tree(kinds, rng))
     dsys = midpoint(model.system, 0.05, forcing)
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     x, u = random_motion(dsys, rng)
     linear, values = dsys.linearize(x, u, dsys.parameter_names), vars(model.constants.parameters)
     parts = {name: rng.normal(size=np.size(value)) for name, value in values.items()}
@@ -111,7 +111,7 @@ def test_other_values_step_as_a_model_that_has_them():
         "b5_rest": 1.0,
     }
     other = dsys.with_parameters(**changes)
-    assert isinstance(other._engine, TreeEngine) and other._engine is dsys._engine
+    assert isinstance(other.engine, TreeEngine) and other.engine is dsys.engine
     fresh = midpoint(
         parametrized(model).constants.model_with(vars(other.system.parameters)).system, 0.02
     )

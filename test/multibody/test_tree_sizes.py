@@ -44,7 +44,7 @@ ELLIPSOID = (0.1, 0.12, 0.15)
 def assert_moves_as_generated(model, q, v, h=0.01, steps=30):
     """Every step of a motion by the kernel is the one of the generated equations."""
     tree = midpoint(model.system, h)
-    assert isinstance(tree._engine, TreeEngine)
+    assert isinstance(tree.engine, TreeEngine)
     with without_compiler():
         generated = midpoint(model.system, h)
         states = [generated.measured_state(q, v)]
@@ -182,7 +182,7 @@ def test_a_stiff_spring_holds_a_point_at_the_origin(space):
     names = model.space.names[4:]
     q = model.configuration(dict(zip(names, -at)))
     dsys = not_worth_compiling(midpoint(model.system, 1e-3))
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     start = dsys.measured_state(q, np.concatenate([w, -np.cross(w, at)]))
     states = dsys.simulate(start, steps=30).states
     ends = [model.point(x[:7], Point("body", at)) for x in states]
@@ -196,7 +196,7 @@ def test_thrusts_that_balance_the_weight_hold_a_body_in_the_air():
     body = Body("body", 1.0, inertia=ELLIPSOID)
     model = Multibody("hover", [floating("body")], [body], inputs=thrusts)
     dsys = midpoint(model.system, 0.01)
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     u = np.array([9.81 / 4 * name.endswith("force_z") for name in dsys.system.inputs])
     states = dsys.simulate(dsys.state(model.space.origin, np.zeros(6)), [u] * 50).states
     np.testing.assert_allclose(states, [states[0]] * 51, rtol=0, atol=1e-14)

@@ -61,14 +61,14 @@ def test_derivatives_of_a_large_tree_with_wrenches_by_differences():
     rng = np.random.default_rng(2)
     model = with_wrenches(random_tree([5, *rng.integers(0, 2, 12)], rng), 3, rng)
     dsys = midpoint(model.system, 0.02)
-    assert isinstance(dsys._engine, TreeEngine)
+    assert isinstance(dsys.engine, TreeEngine)
     assert_derivatives(dsys, *random_motion(dsys, rng), rng, 1e-3)
 
 
 def test_a_wrench_on_the_world_is_generated():
     model = Multibody("pushed", [revolute("a")], [body("a", np.random.default_rng(3))])
     still = replace(model, inputs=[Wrench("push", "world")])
-    assert not isinstance(midpoint(still.system, 0.01)._engine, TreeEngine)
+    assert not isinstance(midpoint(still.system, 0.01).engine, TreeEngine)
 
 
 def test_parameters_of_trees_with_wrenches_have_exact_derivatives():

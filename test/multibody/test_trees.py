@@ -184,10 +184,10 @@ def test_momenta_velocities_and_energies_are_the_generated_ones():
     rng = np.random.default_rng(6)
     model = random_tree([5, 0, 1, 2, 3], rng)
     tree = midpoint(model.system, 0.02)
-    assert isinstance(tree._engine, TreeEngine)
+    assert isinstance(tree.engine, TreeEngine)
     with without_compiler():
         generated = midpoint(model.system, 0.02)
-        assert not isinstance(generated._engine, TreeEngine)
+        assert not isinstance(generated.engine, TreeEngine)
         q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv))
         v = rng.normal(size=model.space.nw)
         x = generated.measured_state(q, v)
