@@ -40,6 +40,7 @@ FILES = (
     "residual.c",
     "factorization.c",
     "mimic_joints.c",
+    "joint_rows.c",
     "low_rank_update.c",
     "constraints.c",
     "kkt.c",

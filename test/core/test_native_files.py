@@ -3,7 +3,9 @@
 `python test/core/test_native_files.py` writes the headers that follow from Python.
 """
 
+import re
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,29 @@ def test_a_warning_fails(tmp_path):
     file = tmp_path / "unused.c"
     file.write_text("static int unused(int n) { return 0; }\n")
     assert check(file).returncode != 0
+
+
+def calls_between(texts):
+    """The files whose functions each file calls, of texts by name."""
+    code = {name: re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL) for name, text in texts.items()}
+    definition = re.compile(r"^(?!static)\w[\w \*]*?\b(\w+)\([^;{]*\)\s*\{", re.MULTILINE)
+    home = {function: name for name, text in code.items() for function in definition.findall(text)}
+    called = {name: set(re.findall(r"\b(\w+)\(", text)) for name, text in code.items()}
+    return {name: {home[f] for f in own & set(home)} - {name} for name, own in called.items()}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_files_do_not_call_each_other_in_a_circle(folder):
+    calls = calls_between({file.name: file.read_text() for file in folder.glob("*.c")})
+    assert any(calls.values())
+    list(TopologicalSorter(calls).static_order())
+
+
+def test_a_circle_of_calls_is_found():
+    calls = calls_between(
+        {"a.c": "int f(void)\n{\n g();\n}\n", "b.c": "int g(void)\n{\n f();\n}\n"}
+    )
+    assert calls == {"a.c": {"b.c"}, "b.c": {"a.c"}}
 
 
 @pytest.mark.parametrize("file", HEADERS, ids=name_of)

@@ -117,6 +117,10 @@ INTERNAL void solve_joints(const struct tree_model *model, const struct tree_dat
 INTERNAL void clear_shared_columns(const struct tree_model *model, const struct tree_data *data,
                                    int count, int first, int stride, double *ab, double *dz);
 
+/* joint_rows.c: solutions for several rows at once */
+INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
+                               const double *W, int rows, int constrained_only, double *Y);
+
 /* low_rank_update.c: springs and dampers in Newton's equation */
 INTERNAL int n_force_rows(const struct tree_model *model, int linearized);
 INTERNAL int factor_with_forces(const struct tree_model *model, const struct tree_data *data,
@@ -145,8 +149,6 @@ INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_dat
                            const double *z, double turns);
 INTERNAL void constraint_jacobian_by_z(const struct tree_model *model,
                                        const struct tree_data *data);
-INTERNAL void solve_joint_rows(const struct tree_model *model, const struct tree_data *data,
-                               const double *W, int rows, int constrained_only, double *Y);
 INTERNAL int kkt_factor(const struct tree_model *model, const struct tree_data *data,
                         enum equation equation);
 INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *data,
