@@ -1,5 +1,5 @@
-/* Y = r_z^{-1} W^T of the joints for several rows of W at once, those of constraints (kkt.c) and of
- * springs and dampers (low_rank_update.c): LANES of them in the two sweeps of a solution.
+/* Y = r_z^{-1} W^T of the joints (T17, T19), for LANES rows of W at once: rows of constraints
+ * (kkt.c), or of springs and dampers (low_rank_update.c).
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
