@@ -92,6 +92,7 @@ setup(
             "control/optimal/native/*.[ch]",
             "view/page/page.*",
             "view/page/*.js",
+            "view/page/*.glsl",
         ]
     },
     data_files=[

@@ -4,7 +4,7 @@ bodies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,6 +80,12 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
         force=force,
         first_order_rate=rate and (lambda q, v, u, *p: rate(q, v, u[:nu], *p)),
     )
+
+
+def in_space(targets: Mapping[str, ForceTarget]) -> dict[str, ForceTarget]:
+    """Targets whose components are forces and torques along the axes, by name."""
+    along = {*FORCE, *TORQUE}
+    return {name: one for name, one in targets.items() if set(one.components) <= along}
 
 
 def on_point(

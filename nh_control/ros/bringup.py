@@ -163,6 +163,8 @@ def actions(
         inline |= scenario.origin
     if wanted["headless"]:
         inline.setdefault("on_finish", "exit")
+    if wanted["view"]:
+        inline.setdefault("wrench.targets", topics.pulled(scenario))
     if wanted["record"]:
         inline["wait_for"] = inline["heard_by"] = ["rosbag2_recorder"]
     robots, exits, started = viewers.robots(text), _Exits(), []

@@ -131,6 +131,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         ),  # what must be held would fall under no command
         "integral": experiment.integral,
         **({"wait_for": waited_for} if waited_for else {}),
+        **({"wrench": {"targets": topics.pulled(experiment.scenario)}} if options.view else {}),
         **(
             {"output": str(folder / RECORDING), "heard_by": ["recorder"]} if options.record else {}
         ),

@@ -4,6 +4,7 @@ files and documentation.
 
 from __future__ import annotations
 
+from nh_control.mechanics.external_forces import FORCE, in_space
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 
@@ -37,9 +38,19 @@ def goals(scenario: Scenario) -> dict[str, str]:
     }
 
 
+PULLED = 3
+"""Most targets of wrenches of a plant with a live page: every one makes its steps larger."""
+
+
+def pulled(scenario: Scenario) -> list[str]:
+    """The targets that a live page pulls by the topic `wrench`."""
+    targets = in_space(scenario.targets(scenario.make_system(scenario.parameters)))
+    return [name for name, one in targets.items() if FORCE[0] in one.components][:PULLED]
+
+
 def recorded(scenario: Scenario) -> dict[str, str]:
     """Topics that tell a run: states, commands, reference and its start, markers, what the model
-    did not expect, goals, time and diagnostics.
+    did not expect, wrenches, goals, time and diagnostics.
     """
     return {
         **states(scenario),
@@ -48,6 +59,7 @@ def recorded(scenario: Scenario) -> dict[str, str]:
         "reference_start": "builtin_interfaces/msg/Time",
         "markers": "visualization_msgs/msg/MarkerArray",
         "shadow/residual": "sensor_msgs/msg/JointState",
+        "wrench": "geometry_msgs/msg/WrenchStamped",
         **goals(scenario),
         "clock": "rosgraph_msgs/msg/Clock",
         "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",

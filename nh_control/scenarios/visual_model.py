@@ -44,10 +44,19 @@ class Pose:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """A surface of `triangles` (m, 3), counter-clockwise from outside, of `vertices` (n, 3)."""
+
+    vertices: np.ndarray
+    triangles: np.ndarray
+
+
 @dataclass(frozen=True)
 class Shape:
     """A "box", "cylinder" (axis along z) or "sphere" of the given extents (m), its center at
-    `offset` (m) of a frame, rolled (rad) about the frame's x.
+    `offset` (m) of a frame, rolled (rad) about the frame's x; or a "mesh", whose vertices are
+    scaled by the extents.
     """
 
     kind: str
@@ -57,6 +66,7 @@ class Shape:
     offset: Vector = (0.0, 0.0, 0.0)
     roll: float = 0.0
     opacity: float = 1.0
+    mesh: Mesh | None = None
 
 
 @dataclass(frozen=True)

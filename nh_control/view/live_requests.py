@@ -9,12 +9,15 @@ from typing import Any
 
 LARGEST = 4096
 """Bytes of the longest request."""
+Vector = tuple[float, float, float]
 FIELDS: dict[str, tuple[str, ...]] = {
     "pause": ("on",),
     "step": (),
     "reset": (),
     "arm": ("on",),
     "goal": ("position",),
+    "pull": ("target", "force"),
+    "change": ("parameter", "value"),
 }
 """Requests by name, each with what it says besides."""
 
@@ -25,12 +28,17 @@ class RequestError(ValueError):
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: its name, whether a pause or the armed time begins or ends, and a goal's
-    position (3) in m."""
+    """A request: its name, whether a pause or the armed time begins or ends, a goal's position (3)
+    in m, the target that is pulled with a force (3) in N, a parameter and its value as text.
+    """
 
     name: str
     on: bool = False
-    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    position: Vector = (0.0, 0.0, 0.0)
+    target: str = ""
+    force: Vector = (0.0, 0.0, 0.0)
+    parameter: str = ""
+    value: str = ""
 
 
 def parsed(body: bytes) -> Asked:
@@ -55,14 +63,18 @@ def parsed(body: bytes) -> Asked:
         raise RequestError(f"{name}: expected {', '.join(fields) or 'nothing'} besides the name")
     if "on" in given and not isinstance(given["on"], bool):
         raise RequestError(f"{name}: expected true or false as on")
-    if "position" in given:
-        given["position"] = _position(given["position"])
+    for field in ("position", "force"):
+        if field in given:
+            given[field] = _vector(name, field, given[field])
+    for field in ("target", "parameter", "value"):
+        if field in given and not (isinstance(given[field], str) and given[field].isprintable()):
+            raise RequestError(f"{name}: expected a line of text as {field}")
     return Asked(name, **given)
 
 
-def _position(given: Any) -> tuple[float, float, float]:
+def _vector(name: str, field: str, given: Any) -> Vector:
     """Three finite numbers."""
-    expected = "goal: expected three finite numbers as position"
+    expected = f"{name}: expected three finite numbers as {field}"
     if not isinstance(given, list) or len(given) != 3:
         raise RequestError(expected)
     if not all(type(number) in (int, float) for number in given):

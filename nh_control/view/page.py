@@ -9,72 +9,49 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from nh_control.view import meshes
 from nh_control.view.animation import Animation, Poses
 from nh_control.view.camera import FIELD, SUN, first_view
 
 PAGE = Path(__file__).parent / "page"
-MODULES = ("vectors", "solids", "renderer", "curves", "scene", "timeline", "app")
+MODULES = ("vectors", "renderer", "curves", "scene", "timeline", "app")
 """The JavaScript in the order in which its modules import one another."""
-LIVE = "live"
-"""The module that a page has besides if it follows a plant that is running."""
+GROUND = np.array([[[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]])
 HEIGHT_PX = 520
 """Height of a page in a notebook."""
 
 
 def page(animation: Animation) -> str:
     """The page as HTML."""
-    return _html(payload(animation), MODULES, "")
+    return filled(payload(animation))
 
 
-def live_page(
-    animation: Animation, offered: Mapping[str, Any] = MappingProxyType({}), goals: bool = False
+def filled(
+    data: dict[str, Any], modules: tuple[str, ...] = MODULES, sources: str = "", controls: str = ""
 ) -> str:
-    """The page for a server of the states of a plant that is running: it has the animation's view,
-    begins with its first frame, and shows what comes from where the page comes from. It has
-    buttons of the requests `offered` by their names, and, if asked for, a field for goals.
+    """The page of these data and modules, with `controls` below its title, which may ask `sources`
+    besides.
     """
-    whole, first = payload(animation), payload(_first_frame(animation))
-    kept = {name: whole[name] for name in ("view", "loadRange")}
-    asks = {"requests": dict(offered), "goals": goals}
-    data = {**first, **kept, **asks, "reference": first["run"]}
-    return _html(data, (*MODULES, LIVE), "connect-src 'self'; ")
-
-
-def _html(data: dict[str, Any], modules: tuple[str, ...], sources: str) -> str:
-    """The page of these data and modules, which may ask `sources` besides."""
     numbers = json.dumps(data, separators=(",", ":"), allow_nan=False)
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     inside = {
         "title": html.escape(data["title"]),
         "sources": sources,
+        "controls": controls,
         "style": (PAGE / "page.css").read_text(encoding="utf-8"),
+        "vertex": (PAGE / "vertex.glsl").read_text(encoding="utf-8"),
+        "fragment": (PAGE / "fragment.glsl").read_text(encoding="utf-8"),
         "data": numbers.replace("<", "\\u003c"),
         "script": script(modules),
     }
     return re.sub(r"<!--(\w+)-->", lambda found: inside[found[1]], text)
-
-
-def _first_frame(animation: Animation) -> Animation:
-    run = animation.run
-    return replace(
-        animation,
-        times=animation.times[:1],
-        run=Poses(run.names, run.position[:1], run.wxyz[:1]),
-        reference=None,
-        curves=tuple(replace(curve, values=curve.values[:1]) for curve in animation.curves),
-        loads=animation.loads[:1],
-        arrows=animation.arrows[:1],
-        intervals=(),
-    )
 
 
 def in_a_notebook(animation: Animation) -> str:
@@ -89,12 +66,14 @@ def payload(animation: Animation) -> dict[str, Any]:
     visual, loads = animation.visual, animation.load_range
     frames = {name: i for i, name in enumerate(animation.run.names)}
     reference = animation.reference if animation.differs else None
+    own = {id(s.mesh): s.mesh for s in visual.shapes if s.mesh is not None}
+    surfaces = {key: f"mesh {i}" for i, key in enumerate(own)}
     return {
         "title": animation.title,
         "frames": animation.run.names,
         "shapes": [
             {
-                "kind": s.kind,
+                "mesh": s.kind if s.mesh is None else surfaces[id(s.mesh)],
                 "extents": s.extents,
                 "color": s.color,
                 "frame": frames[s.frame],
@@ -104,6 +83,14 @@ def payload(animation: Animation) -> dict[str, Any]:
             }
             for s in visual.shapes
         ],
+        "meshes": {
+            **{kind: _surface(meshes.solid(kind, meshes.PAGE)) for kind in meshes.SOLIDS},
+            "ground": _surface(GROUND),
+            **{
+                surfaces[key]: _surface(meshes.quadrilaterals(one.vertices, one.triangles))
+                for key, one in own.items()
+            },
+        },
         "cables": [
             {"start": frames[c.start], "end": frames[c.end], "diameter": c.diameter}
             for c in visual.cables
@@ -129,6 +116,12 @@ def payload(animation: Animation) -> dict[str, Any]:
         "loads": packed(animation.loads),
         "arrowLengths": packed(animation.arrows),
     }
+
+
+def _surface(faces: np.ndarray) -> dict[str, str]:
+    """The surface of faces (n, 4, 3), packed."""
+    corners, triangles = meshes.shaded(faces)
+    return {"corners": packed(corners), "triangles": packed(triangles)}
 
 
 def packed(values: np.ndarray) -> str:

@@ -5,14 +5,14 @@ twice as large as the picture, with their shadows, under the page's camera and l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
 from scipy.spatial.transform import Rotation
 
-from nh_control.scenarios.visual_model import Color
+from nh_control.scenarios.visual_model import Color, Shape
+from nh_control.view import meshes
 from nh_control.view.animation import Animation, Poses
 from nh_control.view.camera import FIELD, SUN, View, first_view, placement
 
@@ -32,38 +32,6 @@ class Face(NamedTuple):
 
     corners: np.ndarray
     fill: np.ndarray
-
-
-@cache
-def mesh(kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Quadrilaterals (n, 4, 3) of a solid of unit size and their normals (n, 3)."""
-    if kind == "box":
-        square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
-        faces = [
-            np.insert(square, axis, side / 2, axis=1) for axis in range(3) for side in (-1, 1)
-        ]
-    else:
-        ring = np.linspace(0, 2 * np.pi, 21 if kind == "sphere" else 25)
-        profiles = {
-            "sphere": [
-                (np.cos(t) / 2, np.sin(t) / 2) for t in np.linspace(-np.pi / 2, np.pi / 2, 13)
-            ],
-            "cylinder": [(0, -0.5), (0.5, -0.5), (0.5, 0.5), (0, 0.5)],
-            "cone": [(0, -0.5), (0.5, -0.5), (0, 0.5)],
-        }
-        rows = [
-            np.column_stack([r * np.cos(ring), r * np.sin(ring), np.full(len(ring), z)])
-            for r, z in profiles[kind]
-        ]
-        faces = [
-            np.array([p[j], p[j + 1], q[j + 1], q[j]])
-            for p, q in zip(rows, rows[1:])
-            for j in range(len(ring) - 1)
-        ]
-    quads = np.array(faces)
-    normals = np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 1])
-    normals *= np.sign((normals * quads.mean(axis=1)).sum(axis=1, keepdims=True))
-    return quads, normals / np.linalg.norm(normals, axis=1, keepdims=True)
 
 
 class Camera:
@@ -94,6 +62,7 @@ class Painter:
         self._camera = Camera(self._eye, np.array(self._view.center), self._size)
         self._floor = self._painted_floor(np.array(self._view.center))
         self._heat = animation.load_range
+        self._meshes: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._local = [placement(shape) for shape in animation.visual.shapes]
 
     def picture(self, k: int) -> Image.Image:
@@ -157,7 +126,8 @@ class Painter:
             i = index[shape.frame]
             center = poses.position[k, i] + turns[i] @ offset
             turn = turns[i] @ roll
-            yield self._placed(shape.kind, shape.extents, turn, center, shape.color, shape.opacity)
+            faces = self._surfaces(shape)
+            yield self._placed(faces, shape.extents, turn, center, shape.color, shape.opacity)
         at = {name: poses.position[k, i] for name, i in index.items()}
         for i, cable in enumerate(visual.cables):
             color = self._color(i, k)
@@ -188,11 +158,12 @@ class Painter:
         x = np.cross([0.0, 0.0, 1.0] if abs(z[2]) < 0.9 else [1.0, 0.0, 0.0], z)
         x /= np.linalg.norm(x)
         turn = np.column_stack([x, np.cross(z, x), z])
-        return self._placed(kind, (thick, thick, max(length, 1e-9)), turn, (a + b) / 2, color, 1.0)
+        extents = thick, thick, max(length, 1e-9)
+        return self._placed(_solid(kind), extents, turn, (a + b) / 2, color, 1.0)
 
     def _placed(
         self,
-        kind: str,
+        surface: tuple[np.ndarray, np.ndarray],
         extents: tuple[float, float, float],
         turn: np.ndarray,
         center: np.ndarray,
@@ -200,7 +171,7 @@ class Painter:
         opacity: float,
     ) -> Face:
         """The lit faces of a solid that look towards the eye."""
-        quads, normals = mesh(kind)
+        quads, normals = surface
         corners = center + (quads * extents) @ turn.T
         facing = (normals / extents) @ turn.T
         facing /= np.linalg.norm(facing, axis=1, keepdims=True)
@@ -228,6 +199,15 @@ class Painter:
         for shape, color in zip(shapes, fill[order].tolist()):
             draw.polygon(shape, tuple(color))
 
+    def _surfaces(self, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        """Faces of a shape and their normals."""
+        if shape.mesh is None:
+            return _solid(shape.kind)
+        if id(shape.mesh) not in self._meshes:
+            faces = meshes.quadrilaterals(shape.mesh.vertices, shape.mesh.triangles)
+            self._meshes[id(shape.mesh)] = faces, meshes.normals(faces)
+        return self._meshes[id(shape.mesh)]
+
     def _painted_floor(self, middle: np.ndarray) -> Image.Image:
         """The ground with the page's lines, which fade into the background."""
         image = Image.new("RGB", self._size, SKY)
@@ -249,3 +229,8 @@ class Painter:
                 )
                 draw.polygon(pixels.ravel().tolist(), floor, outline=line, width=OVER)
         return image
+
+
+def _solid(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    faces = meshes.solid(kind)
+    return faces, meshes.normals(faces)

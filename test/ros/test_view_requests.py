@@ -4,17 +4,20 @@ nothing.
 
 import threading
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, benches  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
+from rcl_interfaces.msg import SetParametersResult  # noqa: E402
+from rcl_interfaces.srv import SetParametersAtomically  # noqa: E402
 from rclpy.task import Future  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.messages import conversions, view_requests  # noqa: E402
+from nh_control.ros.messages import conversions, heard_nodes, view_requests  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.view_requests import OF_HARDWARE, OF_PLANT, ViewRequests  # noqa: E402
 from nh_control.view.live_requests import Asked, parsed  # noqa: E402
@@ -37,7 +40,11 @@ class Client:
         future = Future()
         if self.answer is not None:
             success, message = self.answer
-            future.set_result(self.srv_type.Response(success=success, message=message))
+            if self.srv_type is SetParametersAtomically:
+                result = SetParametersResult(successful=success, reason=message)
+                future.set_result(self.srv_type.Response(result=result))
+            else:
+                future.set_result(self.srv_type.Response(success=success, message=message))
         return future
 
     def remove_pending_request(self, future):
@@ -54,7 +61,9 @@ def asking(monkeypatch):
             node, desk, clients = make("view", namespace), Desk(), {}
             node.create_client = lambda kind, name: clients.setdefault(name, Client(kind, name))
             shown = codecs(scenario, scenario.model(), prefix=namespace and f"{namespace}/")
-            return node, desk, clients, ViewRequests(node, desk, scenario, shown, source)
+            system = scenario.make_system(scenario.parameters)
+            made = ViewRequests(node, desk, scenario, system, shown, source)
+            return node, desk, clients, made
 
         yield start
 
@@ -65,6 +74,7 @@ def test_what_is_asked_for_reaches_its_service_and_so_does_the_answer_the_page(a
         "plant/pause": SetBool,
         "plant/step": Trigger,
         "plant/reset": Trigger,
+        "plant/set_parameters_atomically": SetParametersAtomically,
     }
     clients["plant/step"].answer = (False, "it is running: pause it first")
     assert requests.answer(Asked("pause", on=True)) == (True, "done")
@@ -98,6 +108,84 @@ def test_services_that_are_not_there_or_say_nothing_are_told(asking):
     clients["plant/step"].answer = None
     assert requests.answer(Asked("step")) == (False, "plant/step did not answer in 0.2 s")
     assert len(clients["plant/step"].removed) == 1
+
+
+def plant_says(desk, level=b"\0", message="running", node="plant", **values):
+    """The plant's diagnostics."""
+    pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+    status = DiagnosticStatus(name=f"{node}: simulation", message=message, values=pairs)
+    status.level = level
+    desk.give("/diagnostics", DiagnosticArray(status=[status]))
+
+
+PULL = Asked("pull", target="payload", force=(3.0, -6.0, 1.0))
+
+
+def test_a_body_is_pulled_within_the_bound_that_the_plant_tells(asking):
+    node, desk, _, requests = asking()
+    assert requests.targets == ("payload", "quad1", "quad2") and requests.bounds == {}
+    done, why = requests.answer(PULL)
+    assert not done and "none: see its parameter wrench.targets" in why
+    plant_says(desk, **{"wrench bound payload (N)": 4.0, "wrench bound quad1 (N)": 0.0})
+    assert requests.bounds == {"payload": 4.0}
+    assert requests.answer(PULL) == (True, "payload: 4.52 N")
+    assert not requests.answer(Asked("pull", target="quad1", force=(1.0, 0.0, 0.0))).done
+    (message,) = node.sent("wrench")
+    force = conversions.xyz(message.wrench.force)
+    assert message.header.frame_id == "payload" and np.abs(force).max() < 4.0
+    np.testing.assert_allclose(force, 4.0 / 6.0 * np.array(PULL.force), rtol=1e-4)
+
+
+def test_a_planar_body_is_pulled_in_its_plane(asking):
+    node, desk, _, requests = asking(scenarios.get("snakeboard"))
+    plant_says(desk, **{"wrench bound base_link (N)": 10.0})
+    assert requests.answer(Asked("pull", target="base_link", force=(3.0, 4.0, 9.0))).done
+    assert conversions.xyz(node.sent("wrench")[0].wrench.force).tolist() == [3.0, 4.0, 0.0]
+    assert not asking(source="hardware")[3].answer(PULL).done
+
+
+def test_parameters_of_the_plant_are_changed_and_refusals_have_its_reason(asking):
+    _, _, clients, requests = asking()
+    client = clients["plant/set_parameters_atomically"]
+    changed = lambda name, value: requests.answer(Asked("change", parameter=name, value=value))  # noqa: E731
+    assert changed("speed_factor", "0.5") == (True, "speed_factor is 0.5")
+    assert changed("fault", "delay=0.01  loss=0.1").done and changed("disturb", "").done
+    given = [request.parameters[0] for request in client.asked]
+    assert [one.name for one in given] == ["speed_factor", "fault", "disturb"]
+    assert given[0].value.double_value == 0.5
+    assert list(given[1].value.string_array_value) == ["delay=0.01", "loss=0.1"]
+    assert given[2].value.type == 9 and not list(given[2].value.string_array_value)
+    client.answer = (False, "no such fault")
+    assert changed("fault", "magic") == (False, "no such fault")
+    assert changed("speed_factor", "fast") == (False, "speed_factor: 'fast' is not a number")
+    done, why = changed("use_sim_time", "true")
+    assert not done and "is none of speed_factor, fault, disturb" in why
+    client.ready = False
+    assert changed("fault", "") == (False, "nobody offers plant/set_parameters_atomically")
+
+
+def test_what_nodes_say_is_told_and_what_they_say_no_more(asking, monkeypatch):
+    _, desk, _, requests = asking(namespace="robot1")
+    now = [100.0]
+    monkeypatch.setattr(heard_nodes.time, "monotonic", lambda: now[0])
+    plant_says(desk, node="plant", message="another robot")
+    plant_says(desk, b"\1", "3 steps missed", node="robot1/plant", missed_steps=3)
+    plant_says(desk, node="robot1/view", message="itself")
+    assert requests.heard.told(101.0) == [("plant", "warn", "3 steps missed")]
+    assert requests.heard.of("plant").values["missed_steps"] == "3"
+    assert requests.heard.of("tracker") == heard_nodes.Said()
+    now[0] = 105.0
+    plant_says(desk, b"\2", "ill", node="robot1/tracker")
+    assert requests.heard.told(105.0) == [
+        ("plant", "error", "silent for 5 s"),
+        ("tracker", "error", "ill"),
+    ]
+    now[0] = 161.0
+    plant_says(desk, node="robot1/tracker")
+    assert [name for name, _, _ in requests.heard.told(161.0)] == ["tracker"]
+    for k in range(100):
+        plant_says(desk, node=f"robot1/node{k}")
+    assert len(requests.heard.told(161.0)) == heard_nodes.NODES
 
 
 def told(desk, accepted, refused, message="tracking", node="tracker"):
@@ -138,4 +226,3 @@ def test_goals_are_for_scenarios_that_take_them(asking):
     node, desk, _, requests = asking(scenarios.get("snakeboard"))
     assert not requests.goals and "goal" not in node.made
     assert requests.answer(GOAL) == (False, "nobody here takes the request goal")
-    assert "/diagnostics" not in desk.subscribed

@@ -9,9 +9,9 @@ from test_page_in_browser import DRAWING, now, scene, seek, settle
 
 import nh_control as nh
 from nh_control.view.live import LiveMotion
+from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_requests import Asked
 from nh_control.view.live_server import Answer, LiveServer
-from nh_control.view.page import live_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip(
@@ -19,6 +19,12 @@ playwright = pytest.importorskip(
 )
 pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
+OFFERS = Offers(
+    {"Stop": {"name": "pause", "on": True}, "Step": {"name": "step"}},
+    ("speed_factor", "fault"),
+    ("pole_end",),
+    goals=True,
+)
 RUNNING = {"state": "running", "silent": 0.0, "factor": 0.5}
 
 
@@ -43,8 +49,7 @@ class Live:
 
     def __init__(self, browser, motion):
         self.motion, self.asked = motion, []
-        offered = {"Stop": {"name": "pause", "on": True}, "Step": {"name": "step"}}
-        self.server = LiveServer(live_page(motion.animation, offered, goals=True), self.answer)
+        self.server = LiveServer(live_page(motion.animation, OFFERS), self.answer)
         self.page = browser.new_context(viewport={"width": 900, "height": 500}).new_page()
         self.page.said, self.page.asked = [], []
         self.page.on("pageerror", lambda error: self.page.said.append(str(error)))
@@ -175,6 +180,87 @@ def test_what_is_asked_for_is_answered_in_the_page(live):
     live.page.click("text=Stop")
     answered("refused: the view does not answer")
     live.server = LiveServer("<p>")
+
+
+def drag(live, mode, dx, dy, release=True):
+    """Drag from the pole's end by pixels."""
+    live.page.check(f"[name=mouse][value={mode}]")
+    x, y = live.page.evaluate(
+        """() => page.scene.renderer.project(page.live.place(page.data.frames.indexOf("pole_end")))
+        """
+    )
+    live.page.mouse.move(x, y)
+    live.page.mouse.down()
+    live.page.mouse.move(x + dx, y + dy, steps=3)
+    if release:
+        live.page.mouse.up()
+    return x, y
+
+
+def test_a_body_is_pulled_by_the_mouse(live):
+    live.give(0.0, 0.0, {**RUNNING, "nodes": [], "missed": "4", "bounds": {"pole_end": 3.0}})
+    assert live.said.endswith("4 missed steps")
+    camera = live.page.evaluate("() => page.scene.camera.yaw")
+    drag(live, "pull", 60, 0, release=False)
+    live.until("pulled", lambda: len(live.asked) > 2)
+    marks = live.page.evaluate("() => page.scene.marks")
+    live.page.mouse.up()
+    live.until("released", lambda: live.asked[-1].force == (0.0, 0.0, 0.0))
+    pulls = live.asked[:-1]
+    assert {one.target for one in live.asked} == {"pole_end"}
+    force = np.array(max((one.force for one in pulls), key=np.linalg.norm))
+    way = np.array(marks[0]["to"]) - live.position("pole_end")
+    assert 0 < np.linalg.norm(force) <= 3.0 and len(marks) == 1
+    assert force @ way == pytest.approx(np.linalg.norm(force) * np.linalg.norm(way), rel=1e-6)
+    size = live.page.evaluate("() => page.data.view.size")
+    expected = 3.0 * min(1.0, 2 * np.linalg.norm(way) / size)
+    assert np.linalg.norm(force) == pytest.approx(expected, rel=1e-6)
+    assert live.page.evaluate("() => page.scene.marks") == []
+    assert live.page.evaluate("() => page.scene.camera.yaw") == camera and live.page.said == []
+
+
+def test_a_goal_is_dragged_over_its_height_and_with_shift_up(live):
+    live.page.evaluate("() => { page.scene.camera.pitch = 0.7; }")
+    live.give(0.0, 0.0)
+    height = live.position("pole_end")[2]
+    x, y = drag(live, "goal", 40, 20)
+    live.until("sent", lambda: len(live.asked) == 1)
+    (goal,) = live.asked
+    assert goal.name == "goal" and goal.position[2] == pytest.approx(height)
+    settle(live.page)
+    drawn = live.page.evaluate(
+        "(at) => page.scene.renderer.project(at)", list(map(float, goal.position))
+    )
+    np.testing.assert_allclose(drawn, [x + 40, y + 20], atol=0.5)
+    live.page.keyboard.down("Shift")
+    live.page.mouse.move(x + 40, y + 20)
+    live.page.mouse.down()
+    live.page.mouse.move(x + 40, y - 40, steps=3)
+    live.page.mouse.up()
+    live.page.keyboard.up("Shift")
+    live.until("sent", lambda: len(live.asked) == 2)
+    upper = live.asked[1].position
+    assert upper[2] > height + 0.05 and upper[:2] == pytest.approx(goal.position[:2])
+    drag(live, "turn", 30, 0)
+    assert len(live.asked) == 2
+
+
+def test_parameters_are_changed_and_nodes_tell_how_they_are(live):
+    nodes = [["plant", "warn", "3 steps <missed>"], ["tracker", "ok", "tracking"]]
+    live.give(0.0, 0.0, {**RUNNING, "nodes": nodes, "bounds": {}})
+    assert live.page.inner_text("#nodes").split("\n") == [
+        "plant: 3 steps <missed>",
+        "tracker: tracking",
+    ]
+    assert live.page.get_attribute("#nodes li", "class") == "warn"
+    live.page.fill("[data-change=fault]", " delay=0.01 ")
+    live.page.press("[data-change=fault]", "Enter")
+    live.page.select_option("#speed", "0.5")
+    live.until("asked", lambda: len(live.asked) == 2)
+    assert [(one.parameter, one.value) for one in live.asked] == [
+        ("fault", "delay=0.01"),
+        ("speed_factor", "0.5"),
+    ]
 
 
 def test_a_plant_that_stands_still_and_a_view_that_is_gone_are_told(live):

@@ -3,8 +3,10 @@ browser does or leaves undone holds up who sends.
 """
 
 import asyncio
+import html
 import http.client
 import json
+import re
 import socket
 import sys
 import threading
@@ -15,9 +17,9 @@ import pytest
 from motions import animation
 
 from nh_control.view import live_server
+from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_requests import FIELDS, LARGEST, Asked, RequestError, parsed
 from nh_control.view.live_server import Answer, LiveServer, ViewMissing
-from nh_control.view.page import live_page
 
 aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
 
@@ -367,3 +369,21 @@ def test_a_live_page_asks_nobody_but_its_server():
     data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
     assert data["reference"] is not None and data["view"]["size"] > 0
     assert text.count("https:") == 0 and text.count("new WebSocket(") == 1
+    assert data["pulled"] == {} and "data-ask" not in text.partition("<footer>")[0]
+
+
+def test_what_is_offered_is_in_the_page_and_nothing_of_it_is_markup():
+    shown, _ = animation("quadrotor_payload", 11)
+    asked = {"name": "pause", "on": True}
+    offers = Offers({"<b>": asked}, ("speed_factor", "fault"), ("payload", "big_quad1", "x"))
+    text = live_page(shown, offers)
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    names = data["frames"]
+    assert {key: names[i] for key, i in data["pulled"].items()} == {
+        "payload": "payload",
+        "big_quad1": "quad1",
+        "x": "payload",  # which leaves the trail
+    }
+    assert "<b>" not in text and 'data-change="fault"' in text and 'value="goal"' not in text
+    (given,) = re.findall(r'data-ask="([^"]*)"', text)
+    assert json.loads(html.unescape(given)) == asked and data["paces"]

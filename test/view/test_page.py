@@ -19,6 +19,7 @@ import nh_control as nh
 from nh_control.view import page as pages
 from nh_control.view.animation import Curves, chosen_rows
 from nh_control.view.camera import first_view
+from nh_control.view.live_page import LIVE
 
 NAMES = nh.scenarios.built_in()
 LARGEST = {"quadrotor_payload": 500_000}
@@ -98,10 +99,10 @@ def test_a_page_asks_for_nothing_from_elsewhere(made):
 
 def test_modules_are_short_and_all_there():
     lines = {file.stem: file.read_text().splitlines() for file in pages.PAGE.glob("*.js")}
-    assert set(lines) == {*pages.MODULES, pages.LIVE}
+    assert set(lines) == {*pages.MODULES, LIVE}
     assert sum(map(len, lines.values())) <= 1000
     assert all(len(line) <= 99 for own in lines.values() for line in own)
-    for modules in (pages.MODULES, (*pages.MODULES, pages.LIVE)):
+    for modules in (pages.MODULES, (*pages.MODULES, LIVE)):
         script = pages.script(modules)
         assert "import " not in script and "\nexport " not in script
 
@@ -109,7 +110,7 @@ def test_modules_are_short_and_all_there():
 @pytest.mark.skipif(NODE is None, reason="needs Node.js")
 def test_the_script_is_javascript(tmp_path):
     file = tmp_path / "page.mjs"
-    file.write_text(pages.script((*pages.MODULES, pages.LIVE)))
+    file.write_text(pages.script((*pages.MODULES, LIVE)))
     done = subprocess.run([NODE, "--check", file], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -125,7 +126,7 @@ for (const name of ["times", "run", "reference", "loads", "arrowLengths"]) {
   for (let i = 0; i < n; i++) for (let j = 0; j < 4; j++) out[4 * i + j] = planes[j * n + i];
   data[name] = new Float32Array(out.buffer);
 }
-const mesh = Object.fromEntries(Object.keys(solids()).map((kind) => [kind, kind]));
+const mesh = Object.fromEntries(Object.keys(data.meshes).map((kind) => [kind, kind]));
 const renderer = { mesh, canvas: { clientWidth: 900, clientHeight: 600 },
   draw: (camera, view, solid, ghost) => pictures.push({ camera, solid, ghost }) };
 const scene = new Scene(renderer, data);
@@ -142,7 +143,7 @@ def test_solids_that_are_drawn_are_the_visual_model_s(made, name, tmp_path):
     rows, size = (0, 40, len(q) - 1), first_view(shown).size
     parts = [
         re.sub(r"^(import .*\n|export )", "", (pages.PAGE / f"{m}.js").read_text(), flags=re.M)
-        for m in ("vectors", "solids", "scene")
+        for m in ("vectors", "scene")
     ]
     file = tmp_path / "draw.mjs"
     text = json.dumps(json.dumps(pages.payload(shown)))

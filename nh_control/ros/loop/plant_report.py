@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -16,10 +17,16 @@ from nh_control.scenarios import MonitoredOutput
 AWAIT_WARNING_S = 1.0
 
 
+class Monitor(Protocol):
+    """Something that is watched: values, and a warning, "" without one."""
+
+    def report(self) -> tuple[Mapping[str, object], str]: ...
+
+
 class PlantReport:
     """Reports on a loop; rates and warnings are about the time since the report before."""
 
-    def __init__(self, loop: SimulationLoop, *monitors: OutputMonitor | RotationMonitor):
+    def __init__(self, loop: SimulationLoop, *monitors: Monitor):
         self._loop, self._monitors = loop, monitors
         self._time, self._steps = time.monotonic(), 0
         self._trouble = (0, 0, 0)

@@ -15,6 +15,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import Vector, all_finite
+from nh_control.ros.loop.wrenches import Wrenches
 from nh_control.runs.fault_effects import Tally
 from nh_control.runs.faults import FaultLines, FaultOutput
 from nh_control.scenarios import Scenario
@@ -26,7 +27,8 @@ class SimulatedPlant:
     """A plant whose period `h` (s) has `substeps` steps of `dsys`, under inputs that are held over
     the period.
 
-    Commands and measurements pass through `faults`; external forces come from the `disturbance`.
+    Commands and measurements pass through `faults`; external forces come from the `disturbance`,
+    which has all targets of the `wrenches`, and from these.
     `advance` succeeds as a whole or leaves the state as it was. `configuration` (nq) and
     `velocity` (nw), trivialized, belong to the present `state` (nx). Raises ValueError for an
     initial state that is not finite.
@@ -39,11 +41,13 @@ class SimulatedPlant:
         substeps: int = 1,
         disturbance: DisturbanceForces | None = None,
         faults: PlantFaults | None = None,
+        wrenches: Wrenches | None = None,
     ):
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
+        self.wrenches = wrenches
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -95,6 +99,8 @@ class SimulatedPlant:
         external: dict[str, np.ndarray] = {}
         if self._disturbance is not None:
             forces = self._disturbance(self.step)
+            if self.wrenches is not None:
+                self.wrenches.add(self.step, self._disturbance.named(forces))
             inputs = with_external(self.dsys, commands, forces)
             external = self._disturbance.named(forces)
         before, state = advance(self.dsys, self.state, inputs, self.substeps)

@@ -15,6 +15,7 @@ from nh_control.control.tracking import run_steps
 from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.mechanics.external_forces import ForceTarget, in_space
 from nh_control.mechanics.parameters import declarations
 from nh_control.ros.loop.clocks import Pacer
 from nh_control.ros.loop.command_validator import (
@@ -26,6 +27,7 @@ from nh_control.ros.loop.command_validator import (
 from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
 from nh_control.ros.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
 from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
+from nh_control.ros.loop.wrenches import Wrenches, bounds, none_yet
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.codec_publisher import CodecPublisher
@@ -40,6 +42,7 @@ from nh_control.ros.messages.state_publisher import (
     StatePublisher,
     second_clock,
 )
+from nh_control.ros.messages.wrench_interface import WrenchInterface
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import PERTURBATION, PLANT, PLANT_PARAMETERS
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
@@ -52,6 +55,7 @@ from nh_control.runs.node_process import STEP_FAILED
 from nh_control.runs.topics import TRUTH
 from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.driven_joints import driven_joints
+from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.user_code import located
 
 QUEUE = 10
@@ -82,7 +86,8 @@ class Plant:
         self._truth = CodecPublisher(node, true, TRUTH, UNSENT)
         self._monitor = OutputMonitor(model.scenario.monitor, self._plant_parameters)
         self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
-        self._report = PlantReport(self._loop, self._monitor, self._rotations)
+        wrenches = [] if plant.wrenches is None else [plant.wrenches]
+        self._report = PlantReport(self._loop, self._monitor, self._rotations, *wrenches)
         self._diagnostics = Diagnostics(
             node,
             inbox,
@@ -93,6 +98,8 @@ class Plant:
         )
         self._command = Template(conversions.command_message(self._model.dsys.inputs))
         inbox.subscribe(JointState, "joint_commands", self._on_command, QUEUE, raw=True)
+        for one in wrenches:
+            WrenchInterface(node, inbox, self._loop, one)
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
         errors = [
@@ -100,7 +107,7 @@ class Plant:
             for entry in declarations(self._model.scenario.no_perturbation)
         ]
         changes = PlantChanges(
-            model, self._loop, self._options, errors, self._last_step, self._backup
+            model, self._loop, self._options, errors, self._last_step, self._backup, self._pulled
         )
         self._live = DynamicParameters(node, inbox, self._parameters, changes.changes)
         self._log_start()
@@ -174,6 +181,8 @@ class Plant:
 
     def _make_plant(self) -> SimulatedPlant:
         p, model, scenario = self._parameters, self._model, self._model.scenario
+        targets = self._wrench_targets()
+        self._pulled = none_yet(targets)
         other = p.declare_changed(PLANT_PARAMETERS, scenario.parameters)
         perturbation = type(scenario.perturbation)(
             **p.declare_fields(PERTURBATION, scenario.no_perturbation, read_only=False)
@@ -182,7 +191,7 @@ class Plant:
             p["plant.integrator"],
             p["plant.substeps"],
             other,
-            tuple(disturbance.parse(text) for text in p["disturb"]),
+            (*self._pulled, *map(disturbance.parse, p["disturb"])),
             tuple(fault.parse(text) for text in p["fault"]),
         )
         dsys = scenario.plant(model.dsys, options)
@@ -191,7 +200,19 @@ class Plant:
         forces = scenario.disturbance(model.dsys, options) if options.disturbances else None
         faults = PlantFaults(model.dsys, options.faults)
         x0 = convert(start, model.dsys, dsys)
-        return SimulatedPlant(dsys, x0, options.substeps, forces, faults)
+        wrenches = None
+        if targets:
+            largest = bounds(dsys, x0, targets, model.dsys.system.nu, p["wrench.acceleration"])
+            wrenches = Wrenches(targets, largest, model.dsys.h)
+        return SimulatedPlant(dsys, x0, options.substeps, forces, faults, wrenches)
+
+    def _wrench_targets(self) -> list[ForceTarget]:
+        """What wrenches act on; raises UnknownName."""
+        known = in_space(self._model.scenario.targets(self._model.dsys.system))
+        for name in self._parameters["wrench.targets"]:
+            if name not in known:
+                raise UnknownName("target of wrenches", name, known)
+        return [known[name] for name in dict.fromkeys(self._parameters["wrench.targets"])]
 
     def _log_start(self) -> None:
         p, loop = self._parameters, self._loop

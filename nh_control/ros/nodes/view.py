@@ -27,8 +27,8 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.view.live import LiveMotion
+from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_server import LiveServer, ViewMissing
-from nh_control.view.page import live_page
 
 HARDWARE_QUEUE = 10
 """Messages kept of hardware, whose states come in several on one topic."""
@@ -69,12 +69,16 @@ class View:
         targets = StateListener(self._on_target, self._refuse)
         self._targets = StateReader(inbox, shown, targets, 1, PREFIX)
         inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
-        asked = ViewRequests(node, inbox, scenario, shown, parameters["source"])
+        asked = ViewRequests(node, inbox, scenario, dsys.system, shown, parameters["source"])
+        self._asked, self._told_s = asked, 0.0
         self._sent, self._refused, self._trouble = 0, 0, ""
         self._diagnostics = Diagnostics(node, inbox, "showing", scenario.name, self._make_report)
         try:
             self._server = LiveServer(
-                live_page(self._motion.animation, asked.offered, asked.goals),
+                live_page(
+                    self._motion.animation,
+                    Offers(asked.offered, asked.changes, asked.targets, asked.goals),
+                ),
                 asked.answer,
                 host=parameters["view.host"],
                 port=parameters["view.port"],
@@ -160,7 +164,14 @@ class View:
             self._inputs = dict(zip(names, values))
 
     def _send(self) -> None:
-        message: dict[str, Any] = {"status": self._pace.status(time.monotonic())}
+        now = time.monotonic()
+        status: dict[str, Any] = self._pace.status(now)
+        if now - self._told_s >= STATUS_S:
+            self._told_s = now
+            missed = self._asked.heard.of("plant").values.get("missed_steps")
+            nodes = self._asked.heard.told(now)
+            status |= {"nodes": nodes, "missed": missed, "bounds": self._asked.bounds}
+        message: dict[str, Any] = {"status": status}
         if self._fresh:
             try:
                 message["frame"] = self._frame()

@@ -119,6 +119,19 @@ PLANT = RUNNING + (
         read_only=False,
     ),
     Spec(
+        "wrench.targets",
+        [],
+        "Targets of external forces on which the topic `wrench` acts, such as a body that a page "
+        "pulls; `nh_control list SCENARIO` shows the targets.",
+    ),
+    Spec(
+        "wrench.acceleration",
+        10.0,
+        "Bounds a wrench: the acceleration, m/s^2 and rad/s^2, that its largest force and torque "
+        "may give a target at the start.",
+        minimum=0.0,
+    ),
+    Spec(
         "step_count",
         1,
         "Steps that the service ~/step makes.",

@@ -24,7 +24,8 @@ Prepared = Callable[[], None]
 class PlantChanges:
     """Changes of the plant of a `model` that was made with `options`: of speed, fallback, faults
     and disturbances at the next step; of the initial error and of the reference, at whose start it
-    starts and which makes its run `last_step(reference)` steps long, at the next reset.
+    starts and which makes its run `last_step(reference)` steps long, at the next reset. The
+    disturbances `always` stay.
     """
 
     def __init__(
@@ -35,9 +36,10 @@ class PlantChanges:
         errors: Sequence[str],
         last_step: Callable[[Trajectory], int],
         backup: BackupTracker,
+        always: tuple[disturbance.Disturbance, ...] = (),
     ):
         self._model, self._loop, self._options = model, loop, options
-        self._last_step, self._backup = last_step, backup
+        self._last_step, self._backup, self._always = last_step, backup, always
         self.changes = (
             Change(("speed_factor",), self._speed),
             Change(("fallback",), self._fallback),
@@ -66,7 +68,7 @@ class PlantChanges:
     def _disturbances(self, values: Mapping[str, Any]) -> Prepared:
         """Targets that are new need another plant, which is compiled and tried here."""
         scenario, model = self._model.scenario, self._model.dsys
-        given = tuple(disturbance.parse(text) for text in values["disturb"])
+        given = (*self._always, *map(disturbance.parse, values["disturb"]))
         options = replace(self._options, disturbances=given)
         forces = scenario.disturbance(model, options) if given else None
         plant = self._loop.plant

@@ -21,12 +21,14 @@ async function unpack(text) {
   const data = JSON.parse(text);
   for (const name of PACKED) if (data[name] !== null) data[name] = await unpacked(data[name]);
   for (const curve of data.curves) curve.values = await unpacked(curve.values);
+  for (const mesh of Object.values(data.meshes))
+    for (const part in mesh) mesh[part] = await unpacked(mesh[part]);
   return data;
 }
 
 function sceneOf(data) {
   try {
-    return new Scene(new Renderer($("scene")), data);
+    return new Scene(new Renderer($("scene"), data.meshes), data);
   } catch (error) {
     $("message").textContent = `${error.message} The plots work without it.`;
     $("message").hidden = false;
@@ -41,8 +43,8 @@ function mouse(canvas, scene, changed) {
   canvas.onpointerup = canvas.onpointercancel = (e) => pressed.delete(e.pointerId);
   canvas.onpointermove = (e) => {
     if (!e.buttons) return;
-    const before = pressed.get(e.pointerId) ?? [e.clientX, e.clientY];
-    const moved = [e.clientX - before[0], e.clientY - before[1]];
+    const [x, y] = pressed.get(e.pointerId) ?? [e.clientX, e.clientY], before = [x, y];
+    const moved = [e.clientX - x, e.clientY - y];
     if (pressed.size === 2) {
       const [other] = [...pressed].filter(([id]) => id !== e.pointerId).map(([, at]) => at);
       const apart = (at) => Math.hypot(at[0] - other[0], at[1] - other[1]) || 1;
@@ -91,7 +93,7 @@ const flip = (name) => () => { if (scene) scene.shown[name] = !scene.shown[name]
 const speeds = [...$("speed").options].map((option) => option.value);
 const faster = (by) => {
   const at = Math.min(speeds.length - 1, Math.max(0, $("speed").selectedIndex + by));
-  $("speed").selectedIndex = at; timeline.speed = +speeds[at];
+  $("speed").selectedIndex = at; $("speed").onchange();
 };
 const picture = () => { scene.draw(timeline.now); saved("scene.png", canvas.toDataURL()); };
 const actions = {

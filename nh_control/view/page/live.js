@@ -1,7 +1,8 @@
 // A plant that is running: appends the states that the server sends, says how it is, and asks.
-import { button } from "./curves.js";
+import { norm, sub, unit } from "./vectors.js";
 
-const WINDOW = 1200, RETRY_MS = 1000, SILENT_MS = 3000, NEAR_S = 0.5;
+const WINDOW = 1200, RETRY_MS = 1000, SILENT_MS = 3000, NEAR_S = 0.5, PULL_MS = 50, GRAZING = 0.15;
+const PULL = [0.85, 0.2, 0.5, 1], GOAL = [0.9, 0.7, 0.1, 1];
 
 // The last rows of numbers, at most WINDOW, one after another in memory.
 class Rolling {
@@ -33,17 +34,17 @@ class Live {
     // playing at the end is to follow; what was before can be looked at meanwhile
     timeline.seek = (t) => { timeline.playing = t >= timeline.last - 1e-6; timeline.show(t); };
     timeline.loops = false; timeline.playing = true;
-    const header = document.querySelector("header");
-    const made = (kind, given) =>
-      Object.assign(header.appendChild(document.createElement(kind)), given);
-    this.plant = made("p", { id: "plant", role: "status" });
-    for (const [text, request] of Object.entries(data.requests))
-      button(header, text, "request", "").onclick = () => this._ask(request);
-    const field = data.goals ? made("input", { id: "goal" }) : {};
-    field.placeholder = field.ariaLabel = "goal: x y z";
-    field.onchange = () =>
-      this._ask({ name: "goal", position: field.value.trim().split(/[\s,]+/).map(Number) });
-    this.answer = made("p", { id: "answer", role: "status" });
+    const all = (selector) => document.querySelectorAll(selector);
+    for (const one of all("[data-ask]"))
+      one.onclick = () => this._ask(JSON.parse(one.dataset.ask));
+    const change = (parameter, value) => this._ask({ name: "change", parameter, value });
+    for (const one of all("[data-change]"))
+      one.onchange = () => change(one.dataset.change, one.value.trim());
+    const speed = document.getElementById("speed");
+    if (data.paces) speed.onchange = () => change("speed_factor", speed.value);
+    for (const field of all("#goal"))
+      field.onchange = () => this._go(field.value.trim().split(/[\s,]+/).map(Number));
+    if (scene) this._mouse(scene.renderer.canvas);
     setInterval(() => {
       const silent = performance.now() - this.heard;
       if (silent > SILENT_MS) this._say(`no answer for ${(silent / 1000).toFixed(0)} s`);
@@ -51,14 +52,91 @@ class Live {
     this._connect();
   }
 
-  _say(text) { this.plant.textContent = text; }
+  // Drags that the chosen one of the radio buttons wants, before the camera's.
+  _mouse(canvas) {
+    const { scene, data } = this, down = { pull: (e) => this._grab(e), goal: () => this._aim() };
+    const handle = (type, act) => canvas.addEventListener(type, (e) => {
+      const chosen = document.querySelector("[name=mouse]:checked")?.value ?? "turn";
+      if (chosen === "turn" && !this.drag) return;
+      e.stopImmediatePropagation();
+      act(e, chosen);
+      this.timeline.dirty = true;
+    }, true);
+    const move = (e) => {
+      if (!this.drag) return;
+      const { mark, from, normal } = this.drag, at = scene.under([e.offsetX, e.offsetY], from(),
+        e.shiftKey && mark.at ? sub(scene.placed.eye, scene.placed.at).with(2, 0) : normal);
+      if (!at) return;
+      if (mark.at) mark.at = e.shiftKey ? mark.at.with(2, at[2]) : at; else mark.to = at;
+    };
+    handle("pointerdown", (e, chosen) => {
+      canvas.setPointerCapture(e.pointerId);
+      this.drag = down[chosen](e);
+      scene.marks = [this.drag.mark];
+      move(e);
+    });
+    handle("pointermove", move);
+    handle("pointerup", () => {
+      const { mark, done } = this.drag ?? {};
+      this.drag = null;
+      done?.(mark);
+    });
+    handle("pointercancel", () => { this.drag = null; scene.marks = []; });
+    setInterval(() => this.drag?.pull?.(), PULL_MS);
+    this.place = (frame) => scene.pose(data.run, frame, this.timeline.now).slice(0, 3);
+  }
+
+  // Pull the body that is drawn nearest, by a force that grows with the distance to the mouse.
+  _grab(e) {
+    const { scene, data } = this, { project } = scene.renderer;
+    const far = ([, frame]) => {
+      const [x, y] = project.call(scene.renderer, this.place(frame));
+      return Math.hypot(x - e.offsetX, y - e.offsetY);
+    };
+    const [target, frame] = Object.entries(data.pulled).sort((a, b) => far(a) - far(b))[0];
+    const mark = { frame, to: this.place(frame), color: PULL };
+    const ask = (force) => this._ask({ name: "pull", target, force });
+    const pull = () => {
+      const way = sub(mark.to, this.place(frame)), long = norm(way) || 1;
+      const size = (this.bounds?.[target] ?? 0) * Math.min(1, 2 * long / data.view.size);
+      if (!this.asking) ask(way.map((v) => v / long * size));
+    };
+    const done = () => { scene.marks = []; ask([0, 0, 0]); };
+    return { mark, pull, done, from: () => this.place(frame),
+      normal: sub(scene.placed.eye, scene.placed.at) };
+  }
+
+  // Move the goal, or else the body of the trail, over the height that it has; across the view if
+  // the eye is at about that height.
+  _aim() {
+    const { goal = this.place(this.data.trail ?? 0) } = this, mark = { at: goal, color: GOAL };
+    const back = unit(sub(this.scene.placed.eye, goal));
+    const normal = Math.abs(back[2]) > GRAZING ? [0, 0, 1] : back;
+    return { mark, from: () => mark.at, normal, done: () => this._go(mark.at) };
+  }
+
+  async _go(position) {
+    const shown = { at: position, color: GOAL }, kept = this.goal;
+    this.goal = position;
+    if (this.scene && position.length === 3) this.scene.marks = [shown];
+    if (await this._ask({ name: "goal", position })) return;
+    this.goal = kept;
+    if (this.scene) this.scene.marks = [];
+    this.timeline.dirty = true;
+  }
+
+  _say(text) { document.getElementById("plant").textContent = text; }
 
   async _ask(request) {
     const asked = { method: "POST", body: JSON.stringify(request) };
+    this.asking = true;
     const answer = await fetch("/requests", asked).catch(() => null);
+    this.asking = false;
     const { done, message } = answer?.ok ? await answer.json()
       : { message: answer ? await answer.text() : "the view does not answer" };
-    this.answer.textContent = `${done ? "" : "refused: "}${message}`;
+    const text = `${done ? "" : "refused: "}${message}`, className = done ? "" : "error";
+    Object.assign(document.getElementById("answer"), { textContent: text, className });
+    return done;
   }
 
   _connect() {
@@ -67,11 +145,18 @@ class Live {
     socket.onclose = () => setTimeout(() => this._connect(), RETRY_MS);
   }
 
-  _take({ status: { state, factor, silent }, frame }) {
+  _take({ status: { state, factor, silent, nodes, missed, bounds }, frame }) {
     this.heard = performance.now();
+    if (nodes) {
+      Object.assign(this, { bounds, missed });
+      document.getElementById("nodes").replaceChildren(...nodes.map(([name, level, text]) =>
+        Object.assign(document.createElement("li"),
+          { className: level, textContent: `${name}: ${text}` })));
+    }
     if (frame && frame.time !== this.last) this._append(frame);
     this._say(state + (silent > 1 ? ` for ${silent.toFixed(0)} s` : "")
-      + (factor === null ? "" : `, ${factor.toFixed(2)}× real time`));
+      + (factor === null ? "" : `, ${factor.toFixed(2)}× real time`)
+      + (this.missed ? `, ${this.missed} missed steps` : ""));
   }
 
   _append(frame) {

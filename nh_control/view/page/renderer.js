@@ -1,71 +1,21 @@
 // A small WebGL 2 renderer: lit solids and ribbons over a ground with shadows.
 import { add, cross, look, orthographic, perspective, product, sub, unit } from "./vectors.js";
-import { solids, SQUARE } from "./solids.js";
 
 const BACKGROUND = [0.975, 0.98, 0.99], SHADOW_PX = 1024;
 const SOLID = 0, GROUND = 1, RIBBON = 2, DEPTH = 3;
 const UNIFORMS = ["model", "view", "light", "raw", "color", "eye", "sun", "center", "extent",
   "kind", "shadows", "bias", "background", "grid"];
 
-const VERTEX = `#version 300 es
-layout(location=0) in vec3 place; layout(location=1) in vec3 normal;
-layout(location=2) in float fade;
-uniform mat4 model, view, light; uniform bool raw; uniform float bias;
-out vec3 world, n; out vec4 lit; out float visible;
-void main() {
-  vec4 w = raw ? vec4(place, 1.) : model * vec4(place, 1.);
-  world = w.xyz; visible = raw ? fade : 1.;
-  n = raw ? vec3(0., 0., 1.) : mat3(model) * (normal / vec3(dot(model[0].xyz, model[0].xyz),
-    dot(model[1].xyz, model[1].xyz), dot(model[2].xyz, model[2].xyz)));
-  lit = light * vec4(w.xyz + bias * normalize(n), 1.);  // off the surface: no shade on itself
-  gl_Position = view * w;
-  if (raw) gl_Position.z -= 2e-3 * gl_Position.w;  // lines on the ground lie above it
-}`;
-
-const FRAGMENT = `#version 300 es
-precision highp float; precision highp sampler2DShadow;
-in vec3 world, n; in vec4 lit; in float visible;
-uniform vec4 color; uniform vec3 eye, sun, center, background; uniform float extent, grid;
-uniform int kind; uniform sampler2DShadow shadows;
-out vec4 pixel;
-float line(float step, float width) {
-  vec2 p = world.xy / step, w = fwidth(p), d = abs(fract(p - .5) - .5) / max(w, 1e-5);
-  return (1. - min(min(d.x, d.y) / width, 1.)) * clamp(1.2 - 3. * max(w.x, w.y), 0., 1.);
-}
-float sunlight() {
-  vec3 p = lit.xyz / lit.w * .5 + .5; float s = 0.;
-  if (any(greaterThan(abs(p - .5), vec3(.5)))) return 1.;
-  for (int i = -1; i < 2; i++) for (int j = -1; j < 2; j++)
-    s += texture(shadows, vec3(p.xy + vec2(i, j) * 1.2 / ${SHADOW_PX}., p.z - .0008));
-  return s / 9.;
-}
-void main() {
-  if (kind == ${DEPTH}) { pixel = vec4(1.); return; }
-  if (kind == ${RIBBON}) { pixel = vec4(color.rgb, color.a * visible); return; }
-  if (kind == ${GROUND}) {
-    float far = clamp((length(world.xy - center.xy) - extent) / (2.5 * extent), 0., 1.);
-    vec3 c = mix(vec3(.93, .94, .955), vec3(.72, .75, .79), .55 * line(grid, 1.2));
-    c = mix(c, vec3(.80, .82, .85), .35 * line(grid / 4., 1.)) * mix(.72, 1., sunlight());
-    pixel = vec4(mix(c, background, far), 1.); return;
-  }
-  vec3 m = normalize(n), v = normalize(eye - world), h = normalize(sun + v);
-  vec3 c = pow(color.rgb, vec3(2.2));
-  float d = max(dot(m, sun), 0.) * sunlight(), sky = .5 + .5 * m.z;
-  vec3 o = c * (.22 + .33 * sky + .62 * d) + .12 * pow(max(dot(m, h), 0.), 40.) * d;
-  o += c * .25 * pow(1. - max(dot(m, v), 0.), 3.);
-  pixel = vec4(pow(o, vec3(1. / 2.2)), color.a);
-}`;
-
 export class Renderer {
-  constructor(canvas) {
+  constructor(canvas, meshes) {
     const options = { antialias: true, alpha: false, preserveDrawingBuffer: true };
     const gl = this.gl = canvas.getContext("webgl2", options);
     if (!gl) throw new Error("This browser shows no WebGL 2, which the scene needs.");
     this.canvas = canvas;
     this._program();
     this.mesh = {};
-    for (const [kind, numbers] of Object.entries({ ...solids(), ground: SQUARE }))
-      this.mesh[kind] = this._buffer(new Float32Array(numbers), [3, 3]);
+    for (const [name, { corners, triangles }] of Object.entries(meshes))
+      this.mesh[name] = this._buffer(corners, [3, 3], Uint32Array.from(triangles));
     this.ribbon = this._buffer(new Float32Array(0), [3, 0, 1]);
     this._shadows();
     gl.clearColor(...BACKGROUND, 1);
@@ -121,9 +71,11 @@ export class Renderer {
 
   _program() {
     const gl = this.gl, program = gl.createProgram();
-    for (const [type, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
+    const both = [[gl.VERTEX_SHADER, "vertex"], [gl.FRAGMENT_SHADER, "fragment"]];
+    for (const [type, id] of both) {
       const shader = gl.createShader(type);
-      gl.shaderSource(shader, text); gl.compileShader(shader); gl.attachShader(program, shader);
+      gl.shaderSource(shader, document.getElementById(id).textContent);
+      gl.compileShader(shader); gl.attachShader(program, shader);
       if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS))
         throw new Error(`The scene's shader was refused: ${gl.getShaderInfoLog(shader)}`);
     }
@@ -165,7 +117,7 @@ export class Renderer {
     return [w, h];
   }
 
-  _buffer(numbers, sizes) {
+  _buffer(numbers, sizes, triangles = []) {
     const gl = this.gl, array = gl.createVertexArray(), buffer = gl.createBuffer();
     gl.bindVertexArray(array); gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.bufferData(gl.ARRAY_BUFFER, numbers, gl.DYNAMIC_DRAW);
@@ -177,13 +129,18 @@ export class Renderer {
       gl.vertexAttribPointer(i, n, gl.FLOAT, false, stride, offset);
       offset += 4 * n;
     });
-    return { array, buffer, count: numbers.length * 4 / stride };
+    if (triangles.length) {
+      gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
+      gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, triangles, gl.STATIC_DRAW);
+    }
+    return { array, buffer, count: triangles.length };
   }
 
   _solid({ mesh, model, color }) {
     const gl = this.gl;
     gl.uniformMatrix4fv(this.u.model, false, model); gl.uniform4fv(this.u.color, color);
-    gl.bindVertexArray(mesh.array); gl.drawArrays(gl.TRIANGLES, 0, mesh.count);
+    gl.bindVertexArray(mesh.array);
+    gl.drawElements(gl.TRIANGLES, mesh.count, gl.UNSIGNED_INT, 0);
   }
 
   _ribbons(camera, ribbons) {

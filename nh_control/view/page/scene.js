@@ -1,5 +1,5 @@
 // What is drawn of an animation at a time: shapes, cables, arrows, trails, and the camera.
-import { add, below, clamp, posed, product, rod, sub } from "./vectors.js";
+import { add, below, clamp, cross, dot, norm, posed, product, rod, sub, unit } from "./vectors.js";
 
 const GHOST = 0.28, TRAIL_S = 5, NEAR = 0.003;
 const ARROW = [0.1, 0.6, 0.25, 1], SLACK = [0.45, 0.47, 0.5];
@@ -8,8 +8,9 @@ const TRAIL = [0.95, 0.45, 0.05, 1], PATH = [0.45, 0.5, 0.6, 0.7], OUTLINE = [0.
 export class Scene {
   constructor(renderer, data) {
     this.renderer = renderer; this.data = data; this.shown = { reference: true, trail: true };
+    this.marks = []; // balls {at, color} and arrows {frame, to, color} besides
     this.shapes = data.shapes.map((s) => ({
-      mesh: renderer.mesh[s.kind], frame: s.frame, color: [...s.color, s.opacity],
+      mesh: renderer.mesh[s.mesh], frame: s.frame, color: [...s.color, s.opacity],
       local: posed([...s.offset, Math.cos(s.roll / 2), Math.sin(s.roll / 2), 0, 0], s.extents),
     }));
     this.home();
@@ -67,9 +68,14 @@ export class Scene {
       if (other) this._ghost(ghost, mesh, [...SLACK, 1], model, rope(other));
     });
     this._arrows(solid, run, time);
+    for (const { frame, at, to, color } of this.marks) {
+      const d = new Array(3).fill(0.06 * data.view.size), { sphere } = renderer.mesh;
+      if (at) solid.push({ mesh: sphere, color, model: posed([...at, 1, 0, 0, 0], d) });
+      else this._arrow(solid, run(frame).slice(0, 3), to, color);
+    }
     this._outline(solid, run);
     this._trails(ribbons, time);
-    renderer.draw(this._placed(run), data.view, solid, ghost, ribbons);
+    renderer.draw(this.placed = this._placed(run), data.view, solid, ghost, ribbons);
   }
 
   _ghost(ghost, mesh, color, model, expected) {
@@ -79,17 +85,32 @@ export class Scene {
   }
 
   _arrows(solid, run, time) {
-    const { arrows, arrowLengths, times, view } = this.data, row = below(times, time);
+    const { arrows, arrowLengths, times } = this.data, row = below(times, time);
     arrows.forEach((arrow, i) => {
-      const length = arrowLengths[row * arrows.length + i], thick = 0.012 * view.size + 0.008;
-      if (!(Math.abs(length) > thick / 4)) return;
       const pose = run(arrow.frame), m = posed(pose), z = [m[8], m[9], m[10]];
-      const start = add(pose.slice(0, 3), z, arrow.offset), end = add(start, z, length);
-      const neck = add(end, z, -Math.sign(length) * Math.min(Math.abs(length), 4 * thick));
-      const { cylinder, cone } = this.renderer.mesh;
-      solid.push({ mesh: cylinder, color: ARROW, model: rod(start, neck, thick) });
-      solid.push({ mesh: cone, color: ARROW, model: rod(neck, end, 2.5 * thick) });
+      const start = add(pose.slice(0, 3), z, arrow.offset);
+      this._arrow(solid, start, add(start, z, arrowLengths[row * arrows.length + i]), ARROW);
     });
+  }
+
+  _arrow(solid, start, end, color) {
+    const thick = 0.012 * this.data.view.size + 0.008, along = sub(end, start), long = norm(along);
+    if (!(long > thick / 4)) return;
+    const neck = add(end, along, -Math.min(1, 4 * thick / long));
+    const { cylinder, cone } = this.renderer.mesh;
+    solid.push({ mesh: cylinder, color, model: rod(start, neck, thick) });
+    solid.push({ mesh: cone, color, model: rod(neck, end, 2.5 * thick) });
+  }
+
+  // The point under a pixel in the plane through a point across a normal; null beyond sight.
+  under([x, y], point, normal) {
+    const { placed: { eye, at, field }, camera, renderer } = this, back = unit(sub(eye, at));
+    const { clientWidth: w, clientHeight: h } = renderer.canvas, t = 2 * Math.tan(field / 2) / h;
+    const right = unit(cross([0, 0, 1], back));
+    const ray = add(add(sub([0, 0, 0], back), right, (x - w / 2) * t),
+      cross(back, right), (h / 2 - y) * t);
+    const far = dot(sub(point, eye), normal) / dot(ray, normal);
+    return far > 0 && far < 20 * camera.distance ? add(eye, ray, far) : null;
   }
 
   _outline(solid, run) {

@@ -9,17 +9,8 @@ export const norm = (a) => Math.hypot(...a);
 export const unit = (a) => { const n = norm(a) || 1; return [a[0] / n, a[1] / n, a[2] / n]; };
 export const clamp = (v, low, high) => Math.min(high, Math.max(low, v));
 
-export function product(a, b) {
-  const out = new Array(16);
-  for (let c = 0; c < 4; c++) {
-    for (let r = 0; r < 4; r++) {
-      let sum = 0;
-      for (let k = 0; k < 4; k++) sum += a[4 * k + r] * b[4 * c + k];
-      out[4 * c + r] = sum;
-    }
-  }
-  return out;
-}
+export const product = (a, b) => Array.from({ length: 16 }, (_, i) =>
+  [0, 1, 2, 3].reduce((sum, k) => sum + a[4 * k + i % 4] * b[(i & 12) + k], 0));
 
 // The matrix of a pose [x, y, z, qw, qx, qy, qz], its axes scaled by s.
 export function posed([x, y, z, w, a, b, c], s = [1, 1, 1]) {

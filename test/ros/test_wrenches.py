@@ -1,0 +1,167 @@
+"""Wrenches on a simulated plant: what is refused, for how long they act, what they bring about."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+from bench import Desk, Ended, benches  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.ros.loop import wrenches  # noqa: E402
+from nh_control.ros.loop.reports import Refusal, Unusable  # noqa: E402
+from nh_control.ros.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet  # noqa: E402
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.nodes import plant  # noqa: E402
+from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.runs import topics  # noqa: E402
+from nh_control.scenarios import PlantOptions  # noqa: E402
+
+CART = scenarios.get("cart_pole")
+H = CART.step_s
+STEPS = round(DURATION_S / H)
+
+
+@pytest.fixture
+def taken():
+    """Wrenches on the end of the pole, of at most 3 N."""
+    target = CART.targets(CART.make_system(CART.parameters))["pole_end"]
+    return Wrenches([target], {"pole_end": np.array([3.0, 0.0])}, H)
+
+
+def at(taken, step):
+    """The force in a step."""
+    forces = {"pole_end": np.array([0.1, 0.0, 0.0])}
+    taken.add(step, forces)
+    return forces["pole_end"].tolist()
+
+
+def test_a_wrench_acts_for_a_while_and_the_next_one_replaces_it(taken):
+    assert at(taken, 0) == [0.1, 0, 0]
+    taken.offer("pole_end", [1.0, 0.0, -2.0, 0.0, 0.0, 0.0], 5)
+    assert at(taken, 5) == at(taken, 4 + STEPS) == [1.1, 0, -2]
+    assert at(taken, 5 + STEPS) == [0.1, 0, 0] and at(taken, 5) == [0.1, 0, 0]
+    taken.offer("pole_end", [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], 9)
+    taken.offer("pole_end", [0.0] * 6, 10)
+    assert at(taken, 10) == [0.1, 0, 0]
+    taken.offer("pole_end", [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], 50)
+    assert at(taken, 3) == [0.1, 0, 0] and at(taken, 50) == [0.1, 0, 0]  # forgotten by a reset
+    values, warning = taken.report()
+    assert values["wrenches_accepted"] == 4 and values["wrench bound pole_end (N)"] == 3.0
+    assert warning == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "text"),
+    [
+        ("cart", [0.0] * 6, Refusal.FRAME, "on 'cart'; expected one of pole_end"),
+        ("pole_end", [np.nan] + [0.0] * 5, Refusal.NOT_FINITE, "not finite"),
+        ("pole_end", [3.1] + [0.0] * 5, Refusal.IMPLAUSIBLE, "beyond its bound of 3"),
+        ("pole_end", [0.0] * 5 + [1.0], Refusal.NAMES, "torque_z on pole_end, which has force_x"),
+    ],
+)
+def test_what_is_refused_says_why_and_changes_nothing(taken, name, values, kind, text):
+    taken.offer("pole_end", [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0)
+    with pytest.raises(Unusable, match=text) as refused:
+        taken.offer(name, values, 0)
+    assert refused.value.kind is kind and at(taken, 1) == [1.1, 0, 0]
+    values, warning = taken.report()
+    assert values["wrenches_refused"] == 1 and text in warning
+    assert taken.report()[1] == ""
+
+
+def test_bounds_give_an_acceleration(interpreted):
+    """Of the snakeboard along its way, where its mass is m, and by no torque, which its wheels
+    take; a payload of 0.4 kg on its own."""
+    for name, target, expected in (
+        ("snakeboard", "base_link", [10.0, 0.0]),
+        ("cart_pole", "pole_end", [3.0, 0.0]),
+    ):
+        scenario = scenarios.get(name)
+        model = scenario.model()
+        targets = [scenario.targets(model.system)[target]]
+        made = scenario.plant(model, PlantOptions(disturbances=none_yet(targets)))
+        x = made.measured_state(model.system.space.origin, np.zeros(model.system.space.nw))
+        found = bounds(made, x, targets, model.system.nu, 10.0)
+        np.testing.assert_allclose(found[target], expected, rtol=2e-2)
+
+
+class Running:
+    """A plant of the cart and pole in this thread, whose pole's end can be pulled."""
+
+    def __init__(self, make, **parameters):
+        given = {"scenario": "cart_pole", "speed_factor": 0.0, "wait_for_tracker": False}
+        self.node, self.desk = make("plant", **(given | parameters)), Desk()
+        self.made = plant.Plant(self.node, self.desk, Ended())
+        self.loop = self.made._loop
+
+    def pull(self, *force, target="pole_end"):
+        """A wrench arrives."""
+        message = WrenchStamped()
+        message.header.frame_id = target
+        conversions.set_xyz(message.wrench.force, force)
+        self.desk.give("wrench", message)
+
+    def go(self, steps):
+        """Momenta after some steps without commands."""
+        for _ in range(steps):
+            self.loop._advance()
+        return self.loop.plant.state.copy()
+
+
+@pytest.fixture
+def made():
+    with benches() as make:
+        yield lambda **given: Running(make, **given)
+
+
+def test_a_plant_is_pulled_and_without_wrenches_it_is_as_ever(made):
+    plain, pulled = made(), made(**{"wrench.targets": ["pole_end"]})
+    assert "wrench" not in plain.desk.subscribed
+    np.testing.assert_allclose(pulled.go(30), plain.go(30), atol=1e-12)
+    force = 2.0
+    pulled.pull(force, 0.0, 0.0)
+    x = pulled.loop.plant.state
+    pushed, alone = pulled.go(10), plain.go(10)
+    first = plain.loop.plant.dsys.system.space.nq  # the momentum of x
+    assert pushed[first] - alone[first] == pytest.approx(10 * force * H, rel=1e-6)
+    assert not np.array_equal(x, pushed)
+    pulled.pull(99.0, 0.0, 0.0)
+    pulled.made._diagnostics.publish()
+    level, text, values = pulled.node.told
+    assert level == 1 and "wrench refused: force_x of 99 on pole_end is beyond its bound" in text
+    assert values["wrenches_accepted"] == "1" and values["wrenches_refused"] == "1"
+    assert float(values["wrench bound pole_end (N)"]) == pytest.approx(3.0, rel=0.05)
+    pulled.loop.plant.reset()
+    start = pulled.loop.plant.state
+    plain.loop.plant.reset()
+    np.testing.assert_allclose(start, plain.loop.plant.state, atol=1e-12)
+    np.testing.assert_allclose(pulled.go(5), plain.go(5), atol=1e-12)
+
+
+def test_disturbances_that_change_leave_the_targets_of_wrenches(made):
+    running = made(**{"wrench.targets": ["pole_end"]})
+    (change,) = [c for c in running.made._live._changes if "disturb" in c.names]
+    change.prepare({"disturb": ["pole_end:constant:0.5,0,0"]})()
+    assert running.loop.plant.targets == ("pole_end",)
+    before = running.go(1)
+    running.pull(1.0, 0.0, 0.0)
+    running.go(1)
+    assert running.loop.plant.external["pole_end"].tolist() == [1.5, 0, 0]
+    change.prepare({"disturb": []})()
+    running.go(1)
+    assert running.loop.plant.external["pole_end"].tolist() == [1.0, 0, 0]
+    assert np.isfinite(before).all()
+
+
+def test_unknown_targets_are_named(made):
+    with pytest.raises(UsageError, match="target of wrenches"):
+        made(**{"wrench.targets": ["moon"]})
+
+
+def test_a_page_pulls_what_has_forces():
+    assert topics.pulled(CART) == ["pole_end"]
+    quads = topics.pulled(scenarios.get("quadrotor_payload"))
+    assert quads == ["payload", "quad1", "quad2"]
+    assert wrenches.COMPONENTS[:3] == ("force_x", "force_y", "force_z")
