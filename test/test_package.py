@@ -483,7 +483,7 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
     )
 
     declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY)}
-    declared |= {"scenario": name, "disturb": [""], "fault": [""]}
+    declared |= {"scenario": name} | dict.fromkeys(("disturb", "fault", "wrench.targets"), [""])
     for name_of_all in ["wait_for", "heard_by", *(spec.name for spec in HARDWARE)]:
         del declared[name_of_all]  # a launch argument's, and those of a file of their own
     if name == "scenario":
