@@ -90,6 +90,7 @@ setup(
             "numerics/native/*.[ch]",
             "multibody/native/*.[ch]",
             "control/optimal/native/*.[ch]",
+            "interop/native/*.[ch]",
             "view/page/page.*",
             "view/page/*.js",
             "view/page/*.glsl",

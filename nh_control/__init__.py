@@ -11,7 +11,7 @@ linearizations, LQR, ROS 2 nodes.
 - optimal control: optimize, collocate, quadratic_cost, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter, smooth
-- systems of python-control: to_control, to_iosys
+- other programs: to_control, to_iosys (python-control), export_c (C code)
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
 nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view, nh.gym. A name and a
@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.integrators import nonholonomic_midpoint as nonholonomic_midpoint
     from nh_control.integrators import rdp as rdp
     from nh_control.integrators.adaptive import solve_ivp as solve_ivp
+    from nh_control.interop.c_code import export_c as export_c
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
@@ -115,6 +116,7 @@ _HOMES = {
     "smooth": "control.smoothing",
     "to_control": "control.python_control",
     "to_iosys": "control.python_control",
+    "export_c": "interop.c_code",
 }
 """Everyday names and the modules that they come from."""
 

@@ -21,6 +21,7 @@ ROOMS = (
     "runs",
     "gym",
     "scenarios",
+    "interop",
     "control",
     "systems",
     "integrators",

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from nh_control.command import (
     compare_integrators,
+    export_scenario,
     identify_parameters,
     list_scenarios,
     new_scenario,
@@ -112,6 +113,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_list(commands)
     _add_new(commands)
+    export_scenario.add_to(commands)
     compare_integrators.add_to(commands)
     run_paper.add_to(commands)
     run_study.add_to(commands)

@@ -32,7 +32,7 @@ def find_scenario(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def writing(folder: str | Path) -> Iterator[None]:
     """Raise CannotWrite where a file of the folder cannot be written, as on a full disk."""
     try:
         yield

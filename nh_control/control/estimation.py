@@ -138,6 +138,13 @@ class KalmanFilter:
 
     @cached_property
     def _functions(self) -> Functions:
+        return Functions(f"{self.dsys.system.name}_kalman", self.equations)
+
+    @property
+    def equations(self) -> list[ca.Function]:
+        """`measure(x) -> y`; `innovation(x, y) -> difference, H`; `correct(x, dx) -> x1,
+        transform`, the state moved by dx, and how errors are carried there.
+        """
         d = self.dsys
         space, phase = d.system.space, d.state_space
         x, e, dx = ca.SX.sym("x", d.nx), ca.SX.sym("e", d.ndx), ca.SX.sym("dx", d.ndx)
@@ -152,22 +159,12 @@ class KalmanFilter:
         # the error in coordinates at x + dx, by the error in coordinates at x
         corrected = phase.retract(x, dx)
         transform = ca.jacobian(phase.local(corrected, phase.retract(x, dx + e)), e)
-        return Functions(
-            f"{d.system.name}_kalman",
-            [
-                ca.Function("measure", [x], [expected], ["x"], ["y"]),
-                ca.Function(
-                    "innovation", [x, y], [difference, H], ["x", "y"], ["difference", "H"]
-                ),
-                ca.Function(
-                    "correct",
-                    [x, dx],
-                    [corrected, ca.substitute(transform, e, ca.SX.zeros(d.ndx))],
-                    ["x", "dx"],
-                    ["x1", "transform"],
-                ),
-            ],
-        )
+        moved = [corrected, ca.substitute(transform, e, ca.SX.zeros(d.ndx))]
+        return [
+            ca.Function("measure", [x], [expected], ["x"], ["y"]),
+            ca.Function("innovation", [x, y], [difference, H], ["x", "y"], ["difference", "H"]),
+            ca.Function("correct", [x, dx], moved, ["x", "dx"], ["x1", "transform"]),
+        ]
 
 
 class OutputFeedback:

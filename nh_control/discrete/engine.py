@@ -218,15 +218,21 @@ class Engine:
     def _library(
         self, name: str, functions: Sequence[ca.Function], *files: str
     ) -> ctypes.CDLL | None:
+        text = native_text(self.sizes, self.shapes, *files)
+        return Native(f"{self.equations.system.name}_{name}", functions, text).library
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that system.h defines."""
         e = self.equations
         sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_parameters, "N_Z": e.nz, "N_DX": e.ndx}
-        sizes |= {
-            "N_COLUMNS": e.n_columns(self._parameters),
-            "N_DOMAIN": e.n_domain,
-            "N_TURNS": e.n_turns,
-        }
-        text = native_text(sizes, self.shapes, *files)
-        return Native(f"{e.system.name}_{name}", functions, text).library
+        sizes |= {"N_COLUMNS": e.n_columns(self._parameters), "N_DOMAIN": e.n_domain}
+        return sizes | {"N_TURNS": e.n_turns}
+
+    @property
+    def functions(self) -> list[ca.Function]:
+        """The generated functions that a step and its first derivatives call."""
+        return [*self.equations.step, self._first_function]
 
     @cached_property
     def _first_function(self) -> ca.Function:

@@ -279,6 +279,11 @@ class DiscreteSystem:
         """
         return self._functions.code.state.address(name) or 0
 
+    @property
+    def substep_engine(self) -> Engine:
+        """The engine of a step, of a composition that of its substeps."""
+        return self._functions.code.engine
+
     def native(self) -> NativeSystem | None:
         """What native loops of this thread need; None where there is no native code."""
         substeps, motion, s = self.engine.substeps, self.state_map.motion.data, self.system

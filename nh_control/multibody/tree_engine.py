@@ -8,6 +8,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from nh_control.discrete.engine import (
@@ -119,6 +120,21 @@ class TreeEngine(Engine):
         addresses = [address for joint in data.multi_dof_types for address in _compiled(joint)[1]]
         functions = np.array(addresses, dtype=np.uint64)
         return data.packed(self._force_at_start, self._n_parameters, functions)
+
+    def packed_model(self, p: np.ndarray) -> np.ndarray:
+        """The model's numbers at the parameters p (n_parameters), with zeros for the addresses of
+        functions.
+        """
+        data = self._data if self._n_parameters == 1 else TreeModel(self._model_at(p))
+        n = sum(map(len, self.joint_functions))
+        return data.packed(self._force_at_start, self._n_parameters, np.zeros(n, dtype=np.uint64))
+
+    @property
+    def joint_functions(self) -> list[list[ca.Function]]:
+        """The generated functions of every kind of joints with several coordinates, in the order
+        of `struct joint_functions`.
+        """
+        return [list(functions_of(joint)) for joint in self._data.multi_dof_types]
 
     @property
     def nz(self) -> int:

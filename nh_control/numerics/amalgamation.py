@@ -12,14 +12,19 @@ INCLUDE = re.compile(r'#include "([^"]+)"')
 
 
 def amalgamation(
-    files: Sequence[str], given: Mapping[str, str], folders: Sequence[Path] = (NATIVE,)
+    files: Sequence[str],
+    given: Mapping[str, str],
+    folders: Sequence[Path] = (NATIVE,),
+    marked: bool = True,
 ) -> str:
     """The text of `files` with the headers that they include, each file once; `given` are texts of
-    headers by their names, others are looked up in the `folders` in turn. `#line` tells compilers
-    and debuggers which file a line is from. Raises FileNotFoundError for an unknown name.
+    headers by their names, others are looked up in the `folders` in turn. If it is `marked`,
+    `#line` tells compilers and debuggers which file a line is from. Raises FileNotFoundError for
+    an unknown name.
     """
     seen = set[str]()
-    return "".join(line for file in files for line in _lines(file, folders, given, seen))
+    lines = (line for file in files for line in _lines(file, folders, given, seen))
+    return "".join(line for line in lines if marked or not line.startswith("\n#line"))
 
 
 def _lines(

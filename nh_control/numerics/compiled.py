@@ -17,7 +17,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -142,15 +142,29 @@ def _instructions(f: ca.Function) -> int:
 
 
 def _source(functions: Sequence[ca.Function]) -> str:
-    generator = ca.CodeGenerator("functions.c", {"casadi_int": "long long int"})
+    wrappers = (_wrapper(f, f"int call_{f.name()}") for f in functions)
+    return _generated(functions, "functions") + "".join(wrappers)
+
+
+def static_source(functions: Mapping[str, ca.Function], prefix: str) -> str:
+    """C text of functions by name that other C text includes: `static int call_NAME(in0, ...,
+    out0, ...)` of each, as `Native` has them; all other names begin with the `prefix`.
+    """
+    named = {name: _by_rows(f, name=f"{prefix}_{name}") for name, f in functions.items()}
+    wrappers = (_wrapper(f, f"static int call_{name}") for name, f in named.items())
+    return _generated(list(named.values()), prefix) + "".join(wrappers)
+
+
+def _generated(functions: Sequence[ca.Function], prefix: str) -> str:
+    generator = ca.CodeGenerator(f"{prefix}.c", {"casadi_int": "long long int"})
     for f in functions:
         generator.add(f)
-    return generator.dump() + "".join(_wrapper(f) for f in functions)
+    return generator.dump()
 
 
-def _wrapper(f: ca.Function) -> str:
-    """C text of `call_f`: f on plain pointers, its sparse outputs spread to dense ones (constant
-    zeros in f itself would choke the compiler).
+def _wrapper(f: ca.Function, heading: str) -> str:
+    """C text of a function that calls f on plain pointers, its sparse outputs spread to dense ones
+    (constant zeros in f itself would choke the compiler).
     """
     parameters = [f"const double *i{k}" for k in range(f.n_in())] + [
         f"double *o{k}" for k in range(f.n_out())
@@ -171,7 +185,7 @@ def _wrapper(f: ca.Function) -> str:
         results.append(f"s{k}")
     arguments = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
     return (
-        f"\nint call_{f.name()}({', '.join(parameters)})\n{{\n{before}"
+        f"\n{heading}({', '.join(parameters)})\n{{\n{before}"
         f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n"
         f"    double *res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
         f"    casadi_int iw[{f.sz_iw() + 1}];\n    {_doubles('w', f.sz_w())}"
@@ -315,13 +329,13 @@ class Functions:
         return call
 
 
-def _by_rows(f: ca.Function, dense: bool = False) -> ca.Function:
+def _by_rows(f: ca.Function, dense: bool = False, name: str = "") -> ca.Function:
     """The function with its outputs transposed, which CasADi then stores row by row, and its
-    common subexpressions shared.
+    common subexpressions shared; under another name if one is given.
     """
     kind: Any = ca.SX if f.is_a("SXFunction") else ca.MX
     inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
     outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
     return ca.Function(
-        f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX}
+        name or f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX}
     )

@@ -16,7 +16,7 @@ from nh_control.discrete.engine import definitions, step_shapes
 from nh_control.multibody import kernel_layout, tree_engine
 from nh_control.numerics import amalgamation, compiled
 
-ROOMS = ("numerics", "multibody", "control/optimal")
+ROOMS = ("numerics", "multibody", "control/optimal", "interop")
 FOLDERS = [Path(nh_control.__file__).parent / room / "native" for room in ROOMS]
 FILES = sorted(file for folder in FOLDERS for file in folder.glob("*.[ch]"))
 STRICT = "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fsyntax-only", "-xc"

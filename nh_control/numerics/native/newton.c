@@ -9,12 +9,14 @@
 #define SELDOM
 #endif
 
+enum { ROOM_Z = N_Z ? N_Z : 1 }; /* C has no arrays without numbers */
+
 /* r(x, u, z, p) = 0 of a step, with its Jacobian J and the factors of one, (N_Z, N_Z). `fixed`:
  * sizes of r's terms in x and u. `dropped`: sizes of rows that are round-off, 0 of others. */
 struct step_equation {
     const double *x, *u, *p;
-    double *fixed, *J, *factors, dropped[N_Z];
-    int pivots[N_Z];
+    double *fixed, *J, *factors, dropped[ROOM_Z];
+    int pivots[ROOM_Z];
 };
 
 NEWTON_INLINE void step_residual(const struct newton *it, int iteration, const double *z)
@@ -74,7 +76,7 @@ SELDOM static void step_drop_round_off(const struct newton *it, enum newton_caus
 {
     struct step_equation *step = it->equation;
     const double *factors = step->factors, *dz = it->dz;
-    double terms[N_Z], passed[N_Z], added[N_Z];
+    double terms[ROOM_Z], passed[ROOM_Z], added[ROOM_Z];
     call_terms(step->x, step->u, z, step->p, terms);
     for (int i = 0; i < N_Z; ++i) {
         passed[i] = 0.0;
@@ -109,7 +111,8 @@ static const struct newton_callbacks STEP = {
 NEWTON_INLINE int iterate(int patient, int warm, const double *x, const double *u, const double *p,
                           double *z, double *fixed, double *info, double *J, double *factors)
 {
-    double r[N_Z], size[N_Z], dz[N_Z], trial[N_Z], start[N_Z], larger[N_Z], after[N_Z];
+    double r[ROOM_Z], size[ROOM_Z], dz[ROOM_Z], trial[ROOM_Z], start[ROOM_Z];
+    double larger[ROOM_Z], after[ROOM_Z];
     struct step_equation step = {
         .x = x, .u = u, .p = p, .fixed = fixed, .J = J, .factors = factors};
     const struct newton it = {N_Z, &step, r, size, dz, trial, start, larger, after};

@@ -25,6 +25,7 @@ int nh_substeps(double *const *a, const double *fractions, int n)
     int status = CONVERGED;
     memcpy(start, a[X], sizeof(double) * N_X);
     memset(last, 0, sizeof last);
+    memset(first, 0, sizeof first);
     for (int i = 0; i < n && status == CONVERGED; ++i) {
         if (i) {
             memcpy(a[X], a[X1], sizeof(double) * N_X);

@@ -1,0 +1,1 @@
+"""Discrete systems for other programs: C code, PyTorch, JAX, LaTeX."""

@@ -1,0 +1,285 @@
+"""A discrete system as C code that depends on nothing: step, derivatives, tracker and filter for
+microcontrollers and C++ controllers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from nh_control.control.estimation import KalmanFilter
+from nh_control.control.tracking import LqrTracker
+from nh_control.discrete.engine import Engine, definitions, macros
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.workspace import Shapes
+from nh_control.interop.c_interface import CInterface
+from nh_control.multibody import kernel_layout, tree_engine
+from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.numerics.amalgamation import NATIVE, amalgamation
+from nh_control.numerics.compiled import static_source
+
+FOLDER = Path(__file__).parent / "native"
+GENERATED = ("newton.c", "linearize.c")
+"""Files of numerics/native for a step whose functions CasADi generates."""
+OWN = ("model.c", "tracker.c", "filter.c")
+UNUSED = ("lam", "lam_z", "mu", "full", "g", "half", "hessian", "slopes")
+"""Arrays of a workspace that neither a step nor its first derivatives need."""
+UNCALLED = ("derivatives_by_h",)
+"""Functions of joints that only derivatives by parameters call."""
+PRIVATE = re.compile(r"^(?:int|double) ((?:nh|tree)_\w+)\(", re.MULTILINE)
+"""Functions of the package's C files."""
+SAME = 1e-12
+"""Difference of states and inputs that are one."""
+QUIET = """#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* of generated functions */
+#endif
+"""
+TREE = """#undef __AVX512F__ /* memory is laid out for vectors of four numbers */
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* GCC loses track at -O1 */
+#endif
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class CCode:
+    """The C code of a discrete system: the texts of NAME.h, NAME.c and of NAME_example.c, a
+    program that shows their use.
+    """
+
+    name: str
+    header: str
+    source: str
+    example: str
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the three files into a folder, which is made; returns their paths. Raises
+        OSError.
+        """
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        texts = {".h": self.header, ".c": self.source, "_example.c": self.example}
+        files = [Path(folder, self.name + ending) for ending in texts]
+        for file, text in zip(files, texts.values()):
+            file.write_text(text)
+        return files
+
+
+def export_c(
+    dsys: DiscreteSystem,
+    tracker: LqrTracker | None = None,
+    kalman: KalmanFilter | None = None,
+    name: str = "",
+) -> CCode:
+    """C code (C99) of a discrete system at its parameters: NAME_step, NAME_linearize with exact A
+    and B, NAME_local and NAME_retract, the extended Kalman filter NAME_predict and NAME_update,
+    which measures configurations unless a filter says otherwise, and NAME_track of a tracker with
+    its table of gains, one gain where it holds one state.
+
+    Newton's iteration and the kernel of trees are those of the package, and give its bits where
+    they are compiled without contraction (`-ffp-contract=off`, part of `-std=c99`) with the same
+    mathematical functions. There is no memory but the caller's stack, nothing is shared between
+    calls. A step that fails has no further attempts by continuation, as `DiscreteSystem.step` has
+    them. `name` is that of the system, unless it is given.
+
+    Raises ValueError for a name that C cannot have, for a tracker or filter of another system, and
+    for trackers with a disturbance estimate or of systems with holonomic constraints.
+    """
+    name = name or re.sub(r"\W", "_", dsys.system.name)
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"{dsys}: the name {name!r} must consist of letters, digits and _")
+    if tracker is not None:
+        _check_tracker(dsys, tracker)
+    if kalman is None:
+        kalman = KalmanFilter(dsys, np.eye(dsys.ndx), np.eye(dsys.system.space.nv))
+    elif kalman.dsys is not dsys:
+        raise ValueError(f"expected a filter of {dsys}, got one of {kalman.dsys}")
+    table = None if tracker is None else GainTable.of(tracker)
+    interface = CInterface(dsys, name, len(kalman.V), 0 if table is None else len(table.inputs))
+    functions = _functions_of_states(dsys, kalman)
+    files = OWN if tracker is not None else tuple(file for file in OWN if file != "tracker.c")
+    if isinstance(engine := dsys.substep_engine, TreeEngine):
+        model = _tree_model(dsys, engine, name, functions)
+    else:
+        model = _generated_model(engine, name, functions)
+    room = _sizes(interface) + model.room + _numbers(dsys) + (table.text() if table else "")
+    given = {**model.given, "room.h": f'#include "system.h"\n{room}'}
+    folders = (*model.folders, NATIVE, FOLDER)
+    text = amalgamation([*model.files, *files], given, folders, marked=False)
+    private = "".join(f"#define {f} {name}_{f}\n" for f in sorted({*PRIVATE.findall(text)}))
+    parts = (QUIET, f'#include <stdint.h>\n\n#include "{name}.h"\n\n', private)
+    top = f"/* {name}.c, written by nh_control; {name}.h explains it. */\n{model.top}"
+    source = "".join([top, *parts, model.functions, text])
+    return CCode(name, interface.header(kalman, tracker), source, interface.example(tracker))
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What differs between engines: generated functions, files with texts that they include, and
+    `struct room` with its list.
+    """
+
+    functions: str
+    files: tuple[str, ...]
+    given: dict[str, str]
+    room: str
+    folders: tuple[Path, ...] = ()
+    top: str = ""
+
+
+def _functions_of_states(dsys: DiscreteSystem, kalman: KalmanFilter) -> list[ca.Function]:
+    space = dsys.state_space
+    x, x1, dx = (ca.SX.sym(n, k) for n, k in zip("xyd", (dsys.nx, dsys.nx, dsys.ndx)))
+    local = ca.Function("local", [x, x1], [space.local(x, x1)])
+    return [local, ca.Function("retract", [x, dx], [space.retract(x, dx)]), *kalman.equations]
+
+
+def _generated_model(engine: Engine, name: str, functions: list[ca.Function]) -> _Model:
+    text = static_source(_by_name([*engine.functions, *functions]), f"{name}_generated")
+    given = {
+        "system.h": macros(engine.sizes) + '#include "definitions.h"\n',
+        "definitions.h": definitions(engine.shapes),
+    }
+    return _Model(text, GENERATED, given, _room(_sizes_of(engine.shapes)))
+
+
+def _tree_model(
+    dsys: DiscreteSystem, engine: TreeEngine, name: str, functions: list[ca.Function]
+) -> _Model:
+    """The kernel of trees with its model as constant numbers."""
+    kinds = engine.joint_functions
+    shapes = dict(engine.shapes_at(dsys.parameter_values))
+    words = engine.packed_model(dsys.parameter_values).view(np.uint64)
+    given = {
+        "definitions.h": definitions(tree_engine.ARRAYS),
+        "tree_layout.h": kernel_layout.header(),
+    }
+    named = _by_name(functions)
+    for i, kind in enumerate(kinds):
+        named |= {f"joint{i}_{f.name()}": f for f in kind if f.name() not in UNCALLED}
+    text = "#define INTERNAL static\n" + static_source(named, f"{name}_generated")
+    table = ", ".join(f"UINT64_C({word:#x})" for word in words)
+    tree = f"static const uint64_t MODEL_WORDS[] = {{{table}}};\n"
+    del shapes["tree"]
+    sizes = _sizes_of(shapes)
+    if not kinds:
+        room = tree + _room(sizes, "a[TREE] = (double *)MODEL_WORDS;")
+    else:  # addresses of functions are known to the linker only
+        calls = (
+            f"{{{', '.join(_address(f'joint{i}_{f.name()}', f.name()) for f in kind)}}}"
+            for i, kind in enumerate(kinds)
+        )
+        tree += f"static const struct joint_functions JOINTS[] = {{{', '.join(calls)}}};\n"
+        room = tree + _room(
+            sizes | {"tree": len(words)},
+            "memcpy(room->tree, MODEL_WORDS, sizeof MODEL_WORDS);\n"
+            "    a[TREE] = room->tree;\n"
+            "    memcpy((char *)room->tree + TREE_OF(a)->joint_functions, JOINTS, sizeof JOINTS);",
+        )
+    files = tree_engine.FILES
+    return _Model(text, files, given, room, (tree_engine.FOLDER,), TREE)
+
+
+def _by_name(functions: Iterable[ca.Function]) -> dict[str, ca.Function]:
+    return {f.name(): f for f in functions}
+
+
+def _address(name: str, function: str) -> str:
+    return "0" if function in UNCALLED else f"call_{name}"
+
+
+def _sizes_of(shapes: Shapes) -> dict[str, int]:
+    """Numbers of the arrays that are needed."""
+    used = (name for name in shapes if name not in UNUSED)
+    return {name: int(np.prod(np.asarray(shapes[name], dtype=int))) for name in used}
+
+
+def _room(sizes: dict[str, int], more: str = "") -> str:
+    """C text of `struct room` with arrays of these numbers, and of the list of them."""
+    fields = "".join(
+        f"    {'int' if name == 'pivots' else 'double'} {name}[{max(n, 1)}];\n"
+        for name, n in sizes.items()
+    )
+    listed = "".join(
+        f"    a[{name.upper()}] = {'(double *)' if name == 'pivots' else ''}room->{name};\n"
+        for name in sizes
+        if name != "tree"
+    )
+    return (
+        f"struct room {{\n{fields}}};\n\n"
+        f"static void lay_out(struct room *room, double **a)\n{{\n{listed}    {more}\n}}\n\n"
+    )
+
+
+def _sizes(interface: CInterface) -> str:
+    d, n = interface.dsys, interface.n_measured
+    sizes = {"NX": d.nx, "NU": d.nu, "NP": len(d.parameter_values), "NDX": d.ndx, "NE": n}
+    sizes |= {"NZ": d.method.nz, "NQ": d.system.space.nq, "N_PRESCRIBED": len(d.system.prescribed)}
+    listed = ", ".join(f"{key} = {value}" for key, value in sizes.items())
+    return f"#define MODEL(function) {interface.name}_##function\n\nenum {{ {listed} }};\n\n"
+
+
+def _numbers(dsys: DiscreteSystem) -> str:
+    return table("PARAMETERS", dsys.parameter_values) + table("FRACTIONS", dsys.method.substeps)
+
+
+def table(name: str, values: object) -> str:
+    """C text of a constant array."""
+    numbers = np.ravel(np.asarray(values, dtype=float))
+    listed = ", ".join(map(_number, numbers)) or "0.0"
+    return f"static const double {name}[] = {{{listed}}};\n"
+
+
+def _number(value: float) -> str:
+    """The shortest digits that give the same bits."""
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return repr(float(value))
+
+
+@dataclass(frozen=True)
+class GainTable:
+    """States (N + 1, nx), inputs (N, nu) and gains (N, nu, ndx) of a tracker; `hold`: whether it
+    goes on past the end, with the last of them.
+    """
+
+    states: np.ndarray
+    inputs: np.ndarray
+    gains: np.ndarray
+    limits: np.ndarray
+    hold: bool
+
+    @classmethod
+    def of(cls, tracker: LqrTracker) -> GainTable:
+        """The table of a tracker, of one row where it holds one state all the time."""
+        states, inputs, K = tracker.reference.states, tracker.reference.inputs, tracker.gains.K
+        at_rest = (np.abs(part - part[-1]).max() <= SAME for part in (states, inputs))
+        if tracker.hold and all(at_rest):
+            states, inputs, K = states[[-1, -1]], inputs[-1:], K[-1:]
+        return cls(states, inputs, K, tracker.limits, tracker.hold)
+
+    def text(self) -> str:
+        """C text of the table."""
+        names = ("TARGETS", "FEEDFORWARD", "GAINS", "LIMITS")
+        values = (self.states, self.inputs, self.gains, self.limits)
+        sizes = f"enum {{ STEPS = {len(self.inputs)}, HOLD = {int(self.hold)} }};\n"
+        return sizes + "".join(map(table, names, values))
+
+
+def _check_tracker(dsys: DiscreteSystem, tracker: LqrTracker) -> None:
+    if tracker.dsys is not dsys:
+        raise ValueError(f"expected a tracker of {dsys}, got one of {tracker.dsys}")
+    if tracker.disturbance_gain:
+        raise ValueError(f"{tracker}: C code has no disturbance estimate; use disturbance_gain=0")
+    if dsys.system.n_holonomic_constraints:
+        raise ValueError(
+            f"{tracker}: C code has no tracker of systems with holonomic constraints, whose "
+            "momenta have parts that no measurement shows; export without the tracker"
+        )

@@ -1,0 +1,73 @@
+/* Step and first derivatives of an exported model: all memory is on the stack of a call. */
+#include <string.h>
+
+#include "room.h"
+#include "simulate.c"
+
+enum { N_FRACTIONS = sizeof FRACTIONS / sizeof *FRACTIONS };
+
+/* The room and its list, with the state, the input and the parameters. */
+static void prepare(struct room *room, double **a, const double *x, const double *u)
+{
+    memset(room, 0, sizeof *room);
+    lay_out(room, a);
+    memcpy(room->x, x, sizeof(double) * NX);
+    if (NU) memcpy(room->u, u, sizeof(double) * NU);
+    memcpy(room->p, PARAMETERS, sizeof PARAMETERS);
+}
+
+int MODEL(step)(const double *x, const double *u, double *x1)
+{
+    struct room room;
+    double *a[HESSIAN + 4] = {0};
+    prepare(&room, a, x, u);
+    const int status = nh_substeps(a, FRACTIONS, N_FRACTIONS);
+    if (status == CONVERGED) memcpy(x1, room.x1, sizeof(double) * NX);
+    return status;
+}
+
+/* S (NDX, NDX + NU) becomes ab S, whose input stays: the chain rule over a substep. */
+static void chain(const double *ab, double *S)
+{
+    enum { NW = NDX + NU };
+    double before[NDX * NW];
+    memcpy(before, S, sizeof before);
+    for (int i = 0; i < NDX; ++i)
+        for (int j = 0; j < NW; ++j) {
+            double sum = j < NDX ? 0.0 : ab[NW * i + j];
+            for (int k = 0; k < NDX; ++k) sum += ab[NW * i + k] * before[NW * k + j];
+            S[NW * i + j] = sum;
+        }
+}
+
+int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, double *B)
+{
+    enum { NW = NDX + NU };
+    struct room room;
+    double *a[HESSIAN + 4] = {0}, S[NDX * NW], last[NZ + 1] = {0}, before[NZ + 1];
+    prepare(&room, a, x, u);
+    for (int i = 0; i < N_FRACTIONS; ++i) {
+        if (i) { /* from the unknowns of the substeps before */
+            memcpy(room.x, room.x1, sizeof room.x);
+            memcpy(before, last, sizeof before);
+            memcpy(last, room.z, sizeof(double) * NZ);
+            guess(NZ, i, FRACTIONS, last, before, room.z);
+            room.warm[0] = 1.0;
+        }
+        room.p[NP - 1] = FRACTIONS[i] * PARAMETERS[NP - 1];
+        const int status = nh_linearize(nh_step, a);
+        if (status != CONVERGED) return status;
+        if (i) chain(room.ab, S);
+        else memcpy(S, room.ab, sizeof S);
+    }
+    for (int i = 0; i < NDX; ++i) {
+        memcpy(A + NDX * i, S + NW * i, sizeof(double) * NDX);
+        if (NU) memcpy(B + NU * i, S + NW * i + NDX, sizeof(double) * NU);
+    }
+    memcpy(x1, room.x1, sizeof(double) * NX);
+    return CONVERGED;
+}
+
+void MODEL(local)(const double *x0, const double *x1, double *dx) { call_local(x0, x1, dx); }
+
+void MODEL(retract)(const double *x, const double *dx, double *x1) { call_retract(x, dx, x1); }
