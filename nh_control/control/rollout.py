@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.closed_loop import CHUNK, ClosedLoopRunner, LoopRecord
+from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.run_data import ExternalForces, RunSystems, number_of_runs
 from nh_control.control.tracking import Controller, LqrTracker, run_steps
 from nh_control.discrete.results import StepFailed
@@ -115,7 +116,8 @@ def rollout(
     rows, nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant: `substeps` of its
     steps make one of the controller's model, which the runs take `steps` of (as many as its
     reference has, unless they are given), and the states that are kept are the model's. Loops of
-    an `LqrTracker` run natively; other controllers are called from Python, run by run. Beyond the
+    an `LqrTracker` run natively; an `MpcTracker` solves natively, runs side by side; other
+    controllers are called from Python, run by run. Beyond the
     end of the reference they go on where the motion rests, or the controller's `hold` is true.
 
     Runs can have `parameters` of their own: (R, n) in the order of `system.parameter_names`, or
@@ -143,7 +145,7 @@ def rollout(
         runs = number_of_runs(dsys, {**given, "disturbances": forces.runs})
         out = _room_of_closed_loops(dsys, inputs, runs, steps, substeps, every)
         one = partial(_closed_loop, systems, inputs, forces, substeps, out)
-        threads = threads if isinstance(inputs, LqrTracker) else 1
+        threads = threads if isinstance(inputs, (LqrTracker, MpcTracker)) else 1
     elif callable(inputs):
         raise ValueError(
             f"{dsys}: expected inputs or a Controller, which has `dsys`, `reference`, `target(k)` "

@@ -41,8 +41,10 @@ class MpcTracker:
 
     A step takes one linearization and `iterations` interior-point steps at the `barrier` from the
     plan before (real-time iteration, Diehl, Bock and Schloeder 2005); the first one, and one after
-    a failure, is solved from the reference. Give constraints a weight: hard ones that cannot be
-    met fail. Their parameters are rows along the reference, and, if they are `disturbed`, the
+    a failure, is solved from the reference. A larger barrier follows sudden changes in fewer
+    iterations, and keeps further from limits. Give constraints a weight a few times their
+    multiplier: hard ones that cannot be met fail, and heavier ones are met at any cost of
+    tracking. Their parameters are rows along the reference, and, if they are `disturbed`, the
     estimated forces. With `hold` and `disturbance_gain` as `LqrTracker`. `hessian` is
     "gauss_newton" or "exact".
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import casadi as ca
@@ -22,7 +22,14 @@ from nh_control.numerics.amalgamation import amalgamation
 from nh_control.numerics.compiled import Functions, Native
 
 FOLDER = Path(__file__).parent / "native"
-FILES = ("horizon.c", "riccati.c", "interior_point.c", "real_time.c")
+FILES = (
+    "horizon.c",
+    "riccati.c",
+    "slacks.c",
+    "search.c",
+    "interior_point.c",
+    "real_time.c",
+)
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,7 @@ class Transcription:
             reuses=self.routines.takes_solutions,
             arrays=ctypes.addressof(self.routines.work.list),
         )
+        self._address = ctypes.addressof(self.record)
         self._by_address = {array.ctypes.data: array for array in self._arrays.values()}
         lower, upper = problem.input_bounds
         self.array("lower")[:], self.array("upper")[:] = lower, upper
@@ -200,9 +208,16 @@ class Transcription:
 
     def call(self, name: str, *numbers: int) -> int:
         """The outcome of a routine; raises what Python code raised that it called."""
-        outcome = int(self._library[name](ctypes.byref(self.record), *numbers))
+        outcome = int(_routine(self._library, name, len(numbers))(self._address, *numbers))
         self.routines.check()
         return outcome
+
+
+@cache
+def _routine(library: ctypes.PyDLL, name: str, numbers: int) -> Callable[..., int]:
+    """A routine of the solver, which lets other threads run."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_int] * numbers)
+    return kind((name, library))
 
 
 def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
@@ -214,10 +229,11 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     for trial in ("", "_trial"):
         shapes |= {f"x{trial}": (nodes, nx), f"u{trial}": (steps, nu), f"z{trial}": (steps, nz)}
         shapes |= {f"y{trial}": (steps, nx), f"s{trial}": (nodes, ni), f"t{trial}": (nodes, ni)}
-    shapes |= {name: (nodes, ni) for name in ("c", "lam", "ds", "dt", "dl")}
-    shapes |= {name: (steps, ndx) for name in ("pi", "pi_next", "gap")}
+    shapes |= {name: (nodes, ni) for name in ("c", "c_trial", "lam", "ds", "dt", "dl")}
+    shapes |= {name: (nodes, ni) for name in ("aim_s", "aim_t")}
+    shapes |= {name: (steps, ndx) for name in ("pi", "pi_next", "gap", "gap_trial")}
     shapes |= {"lower": (nu,), "upper": (nu,), "weight": (ni,), "drift": (ndx,), "start": (ndx,)}
-    shapes |= {"nu": (n,), "nu_next": (n,), "e": (n,), "e_slope": (n, ndx)}
+    shapes |= {"nu": (n,), "nu_next": (n,), "e": (n,), "e_trial": (n,), "e_slope": (n, ndx)}
     shapes |= {"ab": (steps, ndx, ny), "g": (steps, ny), "h": (steps, ny, ny)}
     shapes |= {"g_end": (ndx,), "h_end": (ndx, ndx), "bend": (steps, ny, ny)}
     shapes |= {"slopes": (nodes, rows, ny), "dx": (nodes, ndx), "du": (steps, nu)}

@@ -32,22 +32,24 @@ INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const 
 }
 
 /* Cost, violation, the 1-norm of gaps and residuals, and merit, the barrier function, of a trial
- * with slacks s, t; 1 where a step fails. z, y: unknowns and ends of its steps. */
+ * with slacks s, t; 1 where a step fails. z, y: unknowns and ends of its steps. Gaps and values
+ * are in gap_trial, c_trial, e_trial. */
 INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
                       const double *t, double *z, double *y, double *violation, double *merit,
                       double *cost)
 {
-    double v, gap[N_DX], c[N_I + 1], e[N_END + 1];
+    double v;
     double *const *a = o->arrays;
     *violation = *merit = *cost = 0.0;
     for (long k = 0; k <= o->steps; ++k) {
         const double *xk = x + N_X * k, *uk = u + N_U * k, *w = o->w + N_NODE * k;
+        double *gap = o->gap_trial + N_DX * k, *c = o->c_trial + N_I * k;
         if (k < o->steps) {
             if (solve_step(o, k, xk, uk)) return 1;
             memcpy(z + o->nz * k, a[Z], sizeof(double) * o->nz);
             memcpy(y + N_X * k, a[X1], sizeof(double) * N_X);
             o->local(xk + N_X, a[X1], a[P], gap);
-            for (int i = 0; i < N_DX; ++i) *violation += fabs(gap[i] + o->drift[i]);
+            for (int i = 0; i < N_DX; ++i) *violation += fabs(gap[i] += o->drift[i]);
             o->stage(xk, uk, w, &v);
         } else {
             o->terminal(xk, w, &v);
@@ -62,8 +64,8 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
             *violation += fabs(c[i] + (is_soft(o, i) ? t[r] : 0.0) - s[r]);
         }
     }
-    if (N_END) o->end(x + N_X * o->steps, e);
-    for (int i = 0; i < N_END; ++i) *violation += fabs(e[i]);
+    if (N_END) o->end(x + N_X * o->steps, o->e_trial);
+    for (int i = 0; i < N_END; ++i) *violation += fabs(o->e_trial[i]);
     *merit += *cost;
     return !isfinite(*merit) || !isfinite(*violation);
 }

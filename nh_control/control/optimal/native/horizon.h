@@ -17,6 +17,7 @@
 
 #define N_Y (N_DX + N_U)
 #define N_I (2 * N_U + N_ROWS)
+#define CORRECTION 10 /* times the barrier that a corrector adds to a product at most */
 #define END_REGULARIZATION 1e-8 /* of the multipliers of the end condition */
 
 #ifndef INTERNAL
@@ -43,6 +44,7 @@ static inline double along(const struct horizon *o, long k, int i, const double 
     return dot(N_DX, row, dx) + (k < o->steps ? dot(N_U, row + N_DX, du) : 0.0);
 }
 
+/* horizon.c */
 INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
                            double *c);
 INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const double *u);
@@ -50,10 +52,21 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
                       const double *t, double *z, double *y, double *violation, double *merit,
                       double *cost);
 INTERNAL int expand(struct horizon *o);
+/* riccati.c */
 INTERNAL int factorize(struct horizon *o, double damping);
 INTERNAL void substitute(struct horizon *o);
+/* slacks.c */
+INTERNAL void begin_slacks(struct horizon *o, int warm);
+INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffness);
+INTERNAL void aim(struct horizon *o);
+INTERNAL void aim_beyond(struct horizon *o);
 INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual);
-INTERNAL void move(const struct horizon *o, double length, double *x, double *u);
 INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t);
 INTERNAL void move_multipliers(struct horizon *o, double primal, double dual);
+/* search.c */
+INTERNAL void move(const struct horizon *o, double length, double *x, double *u);
+INTERNAL int search(struct horizon *o, double tau, double primal, double dual);
+/* interior_point.c */
+INTERNAL void newton_step(struct horizon *o, int corrected, double tau, double *primal,
+                          double *dual);
 #endif

@@ -54,6 +54,9 @@ struct horizon {
     double *u_trial;
     double *z_trial;
     double *y_trial;
+    double *gap_trial;
+    double *c_trial;
+    double *e_trial;
     double *lower; /* (N_U) limits of inputs */
     double *upper; /* (N_U) */
     double *weight; /* (N_I) of violation, infinite for a hard row */
@@ -86,6 +89,8 @@ struct horizon {
     double *s; /* (N + 1, N_I) slacks of the inequalities */
     double *t; /* (N + 1, N_I) what soft rows are violated by */
     double *lam; /* (N + 1, N_I) multipliers */
+    double *aim_s; /* (N + 1, N_I) what s lam is to be */
+    double *aim_t; /* (N + 1, N_I) what t (weight - lam) is to be */
     double *ds;
     double *dt;
     double *dl;

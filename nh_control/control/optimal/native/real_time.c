@@ -72,8 +72,7 @@ int ocp_feedback(struct horizon *o, int most)
     memset(o->total, 0, sizeof(double) * N_Y * (o->steps + 1));
     for (int it = 0; it < most; ++it) {
         if (it && factorize_with_damping(o)) return NOT_CONVEX;
-        substitute(o);
-        slack_steps(o, 0.99, &primal, &dual);
+        newton_step(o, 1, 0.99, &primal, &dual);
         move_model(o, primal);
         move_slacks(o, primal, o->s, o->t);
         move_multipliers(o, primal, dual);

@@ -2,22 +2,6 @@
  * soft rows as in Frison and Diehl (2020). */
 #include "horizon.h"
 
-/* Row i of node k without s, t and lam: c + dc + t + dt = s + ds, with s lam = mu and
- * t (weight - lam) = mu, leaves lam + dlam = m - stiffness dc. Returns m. */
-static double condense(const struct horizon *o, long k, int i, double *stiffness)
-{
-    const long r = N_I * k + i;
-    const double lam = o->lam[r];
-    double rest = o->c[r] - o->mu / lam, width = o->s[r] / lam;
-    if (is_soft(o, i)) {
-        const double left = o->weight[i] - lam;
-        rest += o->mu / left;
-        width += o->t[r] / left;
-    }
-    *stiffness = 1.0 / width;
-    return lam - rest / width;
-}
-
 /* Slope of row i of node k, beside the limits of inputs. */
 static const double *row_of(const struct horizon *o, long k, int i)
 {
@@ -69,8 +53,7 @@ static void last_matrix(const struct horizon *o, double damping, double *P)
     for (int r = 0; r < N_END; ++r) {
         const double *row = o->e_slope + N_DX * r;
         for (int i = 0; i < N_DX; ++i)
-            for (int j = 0; j < N_DX; ++j)
-                P[N_DX * i + j] += row[i] * row[j] / END_REGULARIZATION;
+            for (int j = 0; j < N_DX; ++j) P[N_DX * i + j] += row[i] * row[j] / END_REGULARIZATION;
     }
 }
 
@@ -178,28 +161,4 @@ INTERNAL void substitute(struct horizon *o)
         o->nu_next[r] =
             o->nu[r] + (o->e[r] + dot(N_DX, o->e_slope + N_DX * r, o->dx + N_DX * o->steps)) /
                            END_REGULARIZATION;
-}
-
-/* ds, dt, dl that belong to dx, du, and the longest steps that keep s, t, lam and weight - lam
- * above 1 - tau of themselves. */
-INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual)
-{
-    *primal = *dual = 1.0;
-    for (long k = 0; k <= o->steps; ++k)
-        for (int i = 0; i < N_I; ++i) {
-            const long r = N_I * k + i;
-            double stiffness;
-            if (!holds_at(o, k, i)) continue;
-            const double m = condense(o, k, i, &stiffness);
-            const double slope = along(o, k, i, o->dx + N_DX * k, o->du + N_U * k);
-            o->dl[r] = m - stiffness * slope - o->lam[r];
-            o->ds[r] = (o->mu - o->s[r] * o->dl[r]) / o->lam[r] - o->s[r];
-            if (o->ds[r] < 0) *primal = fmin(*primal, -tau * o->s[r] / o->ds[r]);
-            if (o->dl[r] < 0) *dual = fmin(*dual, -tau * o->lam[r] / o->dl[r]);
-            if (!is_soft(o, i)) continue;
-            const double left = o->weight[i] - o->lam[r];
-            o->dt[r] = (o->mu + o->t[r] * o->dl[r]) / left - o->t[r];
-            if (o->dt[r] < 0) *primal = fmin(*primal, -tau * o->t[r] / o->dt[r]);
-            if (o->dl[r] > 0) *dual = fmin(*dual, tau * left / o->dl[r]);
-        }
 }

@@ -1,0 +1,118 @@
+/* Slacks s, t and multipliers lam of the inequalities, c + t = s: their start, their steps, and
+ * what they add to Newton's equation. Soft rows as in Frison and Diehl (2020). */
+#include "horizon.h"
+
+/* Slacks and multipliers of the inequalities to start with at mu. */
+static void start_slacks(struct horizon *o)
+{
+    for (long k = 0; k <= o->steps; ++k) {
+        inequalities(o, k, o->x + N_X * k, o->u + N_U * k, o->c + N_I * k);
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            o->s[r] = o->lam[r] = o->t[r] = 0.0;
+            if (!holds_at(o, k, i)) continue;
+            o->s[r] = fmax(o->c[r], i < 2 * N_U ? 1e-8 : 1e-2);
+            o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
+            if (is_soft(o, i)) o->t[r] = o->mu / (o->weight[i] - o->lam[r]);
+        }
+    }
+}
+
+/* Slacks and multipliers of a problem solved before, on the central path at mu: of each pair the
+ * larger one stays. */
+static void center(struct horizon *o)
+{
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            if (!holds_at(o, k, i)) continue;
+            if (o->s[r] < o->lam[r]) o->s[r] = o->mu / o->lam[r];
+            else o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
+            if (is_soft(o, i)) o->t[r] = o->mu / (o->weight[i] - o->lam[r]);
+        }
+}
+
+INTERNAL void begin_slacks(struct horizon *o, int warm)
+{
+    if (warm) center(o);
+    else start_slacks(o);
+}
+
+/* Row i of node k without s, t and lam: c + dc + t + dt = s + ds, with s lam = aim_s and
+ * t (weight - lam) = aim_t to first order, leaves lam + dlam = m - stiffness dc. Returns m. */
+INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffness)
+{
+    const long r = N_I * k + i;
+    const double lam = o->lam[r];
+    double rest = o->c[r] - o->aim_s[r] / lam, width = o->s[r] / lam;
+    if (is_soft(o, i)) {
+        const double left = o->weight[i] - lam;
+        rest += o->aim_t[r] / left;
+        width += o->t[r] / left;
+    }
+    *stiffness = 1.0 / width;
+    return lam - rest / width;
+}
+
+/* The products that Newton's step is to reach: mu. */
+INTERNAL void aim(struct horizon *o)
+{
+    for (long r = 0; r < N_I * (o->steps + 1); ++r) o->aim_s[r] = o->aim_t[r] = o->mu;
+}
+
+/* With the products of the step's parts, which Newton's equation leaves out: Mehrotra (1992), here
+ * at most as large as mu. */
+INTERNAL void aim_beyond(struct horizon *o)
+{
+    for (long r = 0; r < N_I * (o->steps + 1); ++r) {
+        o->aim_s[r] = o->mu - fmin(fmax(o->ds[r] * o->dl[r], -CORRECTION * o->mu), o->mu);
+        o->aim_t[r] = o->mu + fmax(fmin(o->dt[r] * o->dl[r], CORRECTION * o->mu), -o->mu);
+    }
+}
+
+/* ds, dt, dl that belong to dx, du, and the longest steps that keep s, t, lam and weight - lam
+ * above 1 - tau of themselves. */
+INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual)
+{
+    *primal = *dual = 1.0;
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            double stiffness;
+            if (!holds_at(o, k, i)) continue;
+            const double m = condense(o, k, i, &stiffness);
+            const double slope = along(o, k, i, o->dx + N_DX * k, o->du + N_U * k);
+            o->dl[r] = m - stiffness * slope - o->lam[r];
+            o->ds[r] = (o->aim_s[r] - o->s[r] * o->dl[r]) / o->lam[r] - o->s[r];
+            if (o->ds[r] < 0) *primal = fmin(*primal, -tau * o->s[r] / o->ds[r]);
+            if (o->dl[r] < 0) *dual = fmin(*dual, -tau * o->lam[r] / o->dl[r]);
+            if (!is_soft(o, i)) continue;
+            const double left = o->weight[i] - o->lam[r];
+            o->dt[r] = (o->aim_t[r] + o->t[r] * o->dl[r]) / left - o->t[r];
+            if (o->dt[r] < 0) *primal = fmin(*primal, -tau * o->t[r] / o->dt[r]);
+            if (o->dl[r] > 0) *dual = fmin(*dual, tau * left / o->dl[r]);
+        }
+}
+
+INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t)
+{
+    for (long r = 0; r < N_I * (o->steps + 1); ++r) {
+        s[r] = o->s[r] + length * o->ds[r];
+        t[r] = o->t[r] + length * o->dt[r];
+    }
+}
+
+/* Costates by the primal length; multipliers of inequalities by the dual one, kept near the
+ * central path (Waechter and Biegler 2006, (16)). */
+INTERNAL void move_multipliers(struct horizon *o, double primal, double dual)
+{
+    for (long k = 0; k <= o->steps; ++k)
+        for (int i = 0; i < N_I; ++i) {
+            const long r = N_I * k + i;
+            if (!holds_at(o, k, i)) continue;
+            const double central = o->mu / o->s[r];
+            o->lam[r] = fmin(fmax(o->lam[r] + dual * o->dl[r], central / 1e10), central * 1e10);
+        }
+    for (long i = 0; i < N_DX * o->steps; ++i) o->pi[i] += primal * (o->pi_next[i] - o->pi[i]);
+    for (int r = 0; r < N_END; ++r) o->nu[r] += primal * (o->nu_next[r] - o->nu[r]);
+}
