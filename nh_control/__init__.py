@@ -8,6 +8,7 @@ linearizations, LQR, ROS 2 nodes.
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp, convergence
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
+- motions of joints: JointTrajectory, joint_reference
 - optimal control: optimize, collocate, quadratic_cost, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter, smooth
@@ -42,6 +43,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.costs import quadratic_cost as quadratic_cost
     from nh_control.control.equilibrium import equilibrium as equilibrium
     from nh_control.control.estimation import KalmanFilter as KalmanFilter
+    from nh_control.control.joint_reference import joint_reference as joint_reference
+    from nh_control.control.joint_trajectory import JointTrajectory as JointTrajectory
     from nh_control.control.optimal.mpc import MpcTracker as MpcTracker
     from nh_control.control.optimize import optimize as optimize
     from nh_control.control.path_constraints import keep_out as keep_out
@@ -102,6 +105,8 @@ _HOMES = {
     "LqrTracker": "control.tracking",
     "rollout": "control.rollout",
     "equilibrium": "control.equilibrium",
+    "JointTrajectory": "control.joint_trajectory",
+    "joint_reference": "control.joint_reference",
     "project_trajectory": "control.projection",
     "quadratic_cost": "control.costs",
     "Limits": "control.costs",

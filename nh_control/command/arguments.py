@@ -208,7 +208,8 @@ def _add_model(add: Callable) -> None:
     def seconds(option: str, meaning: str) -> None:
         add(option, type=bounded_number(0, open_=True), default=0.0, metavar="S", help=meaning)
 
-    text("--reference", "motion that the tracker follows (default: the scenario's first)")
+    motion = "motion that the tracker follows, or a joint trajectory, FILE.csv or FILE.yaml"
+    text("--reference", f"{motion} (default: the scenario's first)")
     text("--integrator", "integrator of the tracker's model (default: the scenario's first)")
     seconds("--step", "step of model and commands in s (default: the scenario's)")
     seconds("--duration", "simulated time in s (default: the reference's length)")

@@ -170,7 +170,7 @@ def _compare(args: Namespace) -> int:
                 f"{motion.duration:g} s; choose {motion.duration / MOST_STEPS:g} or more"
             )
         chosen = _chosen(args.methods, INTEGRATORS.with_own(scenario.integrators))
-        out = folder(f"{scenario.name}-comparison", args.output, args.overwrite)
+        out = folder(f"{scenario.label or scenario.name}-comparison", args.output, args.overwrite)
     with usage_errors(scenario.file, files=False):
         result = compare(
             motion, chosen, args.step, progress=lambda name: print(f"{name} ...", file=sys.stderr)

@@ -202,11 +202,7 @@ def _folder(args: Namespace, experiment: Experiment) -> Path:
     from nh_control.runs import output
 
     try:
-        return output.folder(
-            f"{experiment.scenario.name}-{experiment.tracker.reference.name}",
-            args.output,
-            args.overwrite,
-        )
+        return output.folder("-".join(experiment.labels), args.output, args.overwrite)
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error
 

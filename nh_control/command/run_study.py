@@ -202,7 +202,7 @@ def _folder(args: Namespace, study: Study) -> Path:
 
     if args.output and not args.overwrite and Store.exists(Path(args.output)):
         return Path(args.output)
-    name = f"{study.settings.scenario.name}-study"
+    name = f"{study.settings.scenario.label or study.settings.scenario.name}-study"
     return output.folder(name, args.output, args.overwrite)
 
 

@@ -92,10 +92,7 @@ def run_label(result: Result) -> str:
 
 def title(result: Result) -> str:
     """Return the scenario and reference, and whether the run stopped early."""
-    return (
-        f"{result.experiment.scenario.name}, {result.experiment.tracker.reference.name}"
-        + " (stopped early)" * bool(result.stopped)
-    )
+    return ", ".join(result.experiment.labels) + " (stopped early)" * bool(result.stopped)
 
 
 def head(figure: Figure, result: Result, handles: Sequence[Artist], note: str = "") -> None:

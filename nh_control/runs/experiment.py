@@ -25,6 +25,7 @@ from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
+from nh_control.scenarios.joint_motion import reference_label
 
 FINEST = 1e-4
 """Shortest step of a run, as a part of the scenario's."""
@@ -78,16 +79,14 @@ class Experiment:
         steps = tracker.steps(duration_s)
         require_room(model, steps, SIMULATED)
         return Experiment(
-            scenario,
-            model,
-            plant,
-            tracker,
-            integrator,
-            options,
-            perturbation,
-            x0,
-            steps,
+            *(scenario, model, plant, tracker, integrator, options, perturbation, x0, steps)
         )
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Scenario, or its robot, and reference as titles and folders name them."""
+        reference = reference_label(self.tracker.reference.name)
+        return self.scenario.label or self.scenario.name, reference
 
     @property
     def integral(self) -> bool:

@@ -30,6 +30,7 @@ def summarize(result: Result) -> dict:
     trajectory = loop.trajectory
     return {
         "scenario": e.scenario.name,
+        "title": ", ".join(e.labels),
         "model": str(e.model),
         "plant": str(e.plant),
         "plant_substeps": e.options.substeps,
@@ -144,7 +145,7 @@ def table(summary: dict) -> Table:
     from rich.text import Text
 
     out = Table(
-        title=f"{summary['scenario']}, {summary['reference']}",
+        title=summary["title"],
         title_justify="left",
         show_header=False,
         box=None,

@@ -34,6 +34,7 @@ from nh_control.scenarios.declared import (
 from nh_control.scenarios.default_visual import balls, system_visual, with_axes
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
+from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
@@ -90,6 +91,7 @@ class Scenario:
     - `limits`: safety limits; beyond them a robot counts as out of control.
     - `source`: the parameters by which nodes make the scenario again if its name is not enough.
     - `file`: the file that declares it, "" for the package's own scenarios.
+    - `label`: its name in titles and folders if that differs, as that of a robot.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Scenario:
     limits: SafetyLimits = SafetyLimits()
     source: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
         if self.perturb is displaced and not isinstance(self.perturbation, Displacement):
@@ -219,10 +222,15 @@ class Scenario:
         return DisturbanceForces(options.disturbances, self.targets(model.system), model.h)
 
     def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
-        """The reference of that name ("" is the default) on the model; raises UnknownName."""
+        """The reference of that name ("" is the default) on the model, or along the joint
+        trajectory in a file (see `joint_motion`); raises UnknownName, OSError, ValueError.
+        """
         name = name or next(iter(self.references))
         if name not in self.references:
-            raise UnknownName(f"{self.name} reference", name, self.references)
+            if is_file(name):
+                return joint_motion(self.joints, model, name)
+            hint = "; or give a joint trajectory, path/to/file.csv or .yaml"
+            raise UnknownName(f"{self.name} reference", name, self.references, hint)
         where = f"{self.name}: reference {name!r}"
         made = checked_reference(where, self.references[name](model), model)
         return replace(made, name=name)

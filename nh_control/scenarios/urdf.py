@@ -76,6 +76,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     return Scenario(
         name="urdf",
         title=f"The robot {model.name}",
+        label=model.name,
         parameters=urdf_parameters(model),
         make_system=partial(_system, model),
         integrators={"midpoint": midpoint},

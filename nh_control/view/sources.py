@@ -15,6 +15,7 @@ from nh_control.runs.experiment import Result
 from nh_control.runs.results_file import Stored, stored
 from nh_control.scenarios import Gust, Scenario
 from nh_control.scenarios.default_visual import system_visual
+from nh_control.scenarios.joint_motion import reference_label
 from nh_control.scenarios.visual_model import VisualModel
 from nh_control.view.animation import (
     RATE_HZ,
@@ -64,7 +65,7 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
     curves += _residuals(arrays["constraint"], rows)
     curves += coordinate_curves(scenario, system.space, q)
     return Animation(
-        f"{scenario.name}, {run.reference}",
+        f"{scenario.label or scenario.name}, {reference_label(run.reference)}",
         visual,
         arrays["times"][rows],
         Poses.of(visual, parameters, q),

@@ -51,7 +51,7 @@ def test_results_in_a_file_are_the_same_run(result, folder):
 def test_an_animation_of_results_shows_the_run(result, folder):
     shown, made = load(folder), of_result(result)
     np.testing.assert_array_equal(shown.run.position, made.run.position)
-    assert shown.times[-1] == pytest.approx(0.4) and shown.title == "urdf, hold"
+    assert shown.times[-1] == pytest.approx(0.4) and shown.title == "double_pendulum, hold"
     assert [c.label for c in shown.curves] == [
         "error (rad)",
         "input (N m)",
@@ -96,7 +96,7 @@ def test_view_writes_the_page_beside_the_run(folder, capsys, monkeypatch):
     assert cli.main(["view", str(folder)]) == 0
     page = folder / "view.html"
     assert capsys.readouterr().out.strip() == str(page) and opened == [page.as_uri()]
-    assert "urdf, hold" in page.read_text()
+    assert "double_pendulum, hold" in page.read_text()
     assert (
         cli.main(["view", str(folder / RESULTS), "--no-open", "--output", f"{folder}/a.html"]) == 0
     )
@@ -105,13 +105,16 @@ def test_view_writes_the_page_beside_the_run(folder, capsys, monkeypatch):
 
 def test_a_run_shows_itself_in_a_notebook(result):
     frame = result._repr_html_()
-    assert frame.startswith("<iframe") and "urdf, hold" in frame
+    assert frame.startswith("<iframe") and "double_pendulum, hold" in frame
 
 
 def test_view_shows_two_runs(folder, capsys):
     assert cli.main(["view", str(folder), str(folder / RESULTS), "--no-open"]) == 0
     text = (folder / "view.html").read_text()
-    assert "urdf, hold | other: urdf, hold" in text and "energy, difference (J)" in text
+    assert (
+        "double_pendulum, hold | other: double_pendulum, hold" in text
+        and "energy, difference (J)" in text
+    )
     assert cli.main(["view", str(folder), "nothing", "--no-open"]) == 2
     assert "nothing does not exist" in capsys.readouterr().err
 

@@ -1,0 +1,57 @@
+"""References of scenarios along joint trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nh_control.control.joint_reference import joint_reference, require_actuated
+from nh_control.control.joint_trajectory import JointTrajectory
+from nh_control.control.joint_trajectory_files import ENDINGS
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.shown import Joint
+
+
+def is_file(reference: str) -> bool:
+    """Whether the name of a reference is the path of a joint trajectory."""
+    return Path(reference).suffix in ENDINGS
+
+
+def reference_label(reference: str) -> str:
+    """The name of a reference in titles and folders: of a file without folder and ending."""
+    return Path(reference).stem if is_file(reference) else reference
+
+
+def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> Trajectory:
+    """The reference along the joint trajectory in a file (`JointTrajectory.load`), named by the
+    absolute path, at which nodes find it too. Raises OSError, InfeasibleTrajectory for limits
+    that it exceeds, and ValueError for other joints, or not one actuator for each of them.
+    """
+    path = Path(file).expanduser().absolute()
+    found = on_coordinates(joints, model, JointTrajectory.load(path))
+    return replace(joint_reference(model, found), name=str(path))
+
+
+def on_coordinates(
+    joints: Sequence[Joint], model: DiscreteSystem, trajectory: JointTrajectory
+) -> JointTrajectory:
+    """A trajectory of a scenario's joints as one of the model's coordinates, which joints follow
+    with a sign; raises ValueError for other joints, or a model that is not all actuated joints.
+    """
+    require_actuated(model)
+    names = model.system.space.names
+    shown = {joint.coordinate: joint for joint in joints}
+    if missing := [name for name in names if name not in shown]:
+        raise ValueError(f"{model}: no joint shows the coordinates {missing}")
+    found = trajectory.of([shown[name].name for name in names])
+    signs = np.array([shown[name].sign for name in names])
+    tables: dict[str, Any] = {
+        field: None if (table := getattr(found, field)) is None else table * signs
+        for field in ("positions", "velocities", "accelerations")
+    }
+    return replace(found, names=names, **tables)
