@@ -285,7 +285,7 @@ def _in_threads(
 ) -> None:
     """`one(run, stopped)` for all runs; it is to end when `stopped`."""
     stopped = Event()
-    with ThreadPoolExecutor(threads or _processors()) as pool:
+    with ThreadPoolExecutor(threads or processors()) as pool:
         futures = [pool.submit(one, run, stopped) for run in range(runs)]
         try:
             for n, ended in enumerate(as_completed(futures), 1):
@@ -297,7 +297,7 @@ def _in_threads(
             raise
 
 
-def _processors() -> int:
+def processors() -> int:
     """Processors that this process may use."""
     return (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

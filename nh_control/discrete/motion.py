@@ -74,6 +74,23 @@ class Motion(threading.local):
                 out[i] = self._code.state("constraint", *pair, step, self._p)[0][:, 0]
         return out
 
+    def pairs(self, name: str, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray | None:
+        """The function `name` of states, local or retract, of every row of a and of b, (rows,
+        size); None without native code.
+        """
+        library, function = loops(), self._code.state.address(name)
+        takes = [self._code.state.size_in(name, k) for k in range(2)]
+        if library is None or function is None or takes != [a.shape[1], b.shape[1]]:
+            return None
+        a, b, out = np.ascontiguousarray(a), np.ascontiguousarray(b), np.empty((len(a), size))
+        sizes = ctypes.c_longlong(a.shape[1]), ctypes.c_longlong(b.shape[1])
+        library["nh_pairs"](
+            *(ctypes.c_void_p(function), address(self._p), ctypes.c_longlong(len(a))),
+            *(sizes[0], address(a), sizes[1], address(b)),
+            *(ctypes.c_longlong(size), address(out)),
+        )
+        return out
+
     def impulses(self, x: np.ndarray) -> np.ndarray:
         """Constraint impulses mu (n_holonomic_constraints), the part of the momentum on which the
         velocity does not depend.

@@ -269,8 +269,11 @@ class StateMap:
                 f"{self}: {name} takes vectors (n,) or tables (N, n) of as many rows, got {shapes}"
             )
         (count,) = counts
-        rows = zip(*(np.broadcast_to(one, (count, one.shape[-1])) for one in given))
-        return np.reshape([self._evaluate(name, *row) for row in rows], (count, size))
+        rows = [np.broadcast_to(one, (count, one.shape[-1])) for one in given]
+        values = self.motion.pairs(name, rows[0], rows[1], size)
+        if values is not None and all_finite(values):
+            return values
+        return np.reshape([self._evaluate(name, *row) for row in zip(*rows)], (count, size))
 
     def _energies(self, states: np.ndarray) -> np.ndarray:
         node = self._code.node_functions

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control import scenarios
-from nh_control.control.rollout import rollout
+from nh_control.control.parallel_steps import step_all
 from nh_control.scenarios import Scenario
 
 try:
@@ -81,15 +81,15 @@ class _Tracking:
         row keeps its state.
         """
         u = u.clip(*self._bounds)
-        made = rollout(self.dsys, x, u[:, None])
-        going = np.setdiff1d(np.arange(len(x)), list(made.failures))
+        after, failures = step_all(self.dsys, x, u)
+        going = np.setdiff1d(np.arange(len(x)), list(failures))
         following, rewards = x.copy(), np.full(len(x), self.failure_reward)
-        following[going] = made.states[going, 1]
+        following[going] = after[going]
         Q, R = self._weights
         dx = self.dsys.local(self.reference.states[k[going] + 1], following[going])
         du = u[going] - self.reference.inputs[k[going]]
         rewards[going] = -(dx**2 @ Q + du**2 @ R)
-        return following, rewards, made.failures
+        return following, rewards, failures
 
 
 class TrackingEnv(gymnasium.Env[np.ndarray, np.ndarray]):

@@ -299,6 +299,10 @@ class Functions:
         """
         return self._evaluator(self._functions[name])
 
+    def size_in(self, name: str, k: int) -> int:
+        """Numbers that the function takes as its argument k."""
+        return int(self._functions[name].size1_in(k))
+
     def address(self, name: str) -> int | None:
         """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none."""
         if self._native is None:

@@ -6,6 +6,14 @@
 
 enum { DONE, FAILED };
 
+/* out (rows, n): f(a, b, p) of the rows of a (rows, na) and b (rows, nb). */
+void nh_pairs(int (*f)(const double *a, const double *b, const double *p, double *out),
+              const double *p, long long rows, long long na, const double *a, long long nb,
+              const double *b, long long n, double *out)
+{
+    for (long long i = 0; i < rows; ++i) f(a + na * i, b + nb * i, p, out + n * i);
+}
+
 /* Physical parameters p and the function inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with
  * n = nrho + n_impulses; room for these and a copy of M. */
 struct motion {
@@ -26,6 +34,19 @@ struct stepper {
     double *x, *u, *x1;
     long long nx, nu, nq, n_prescribed;
 };
+
+/* Steps from the rows of x (rows, nx) under those of u (rows, nu) to those of x1, 0 in `statuses`
+ * where they succeed. */
+void nh_steps(const struct stepper *s, long long rows, const double *x, const double *u,
+              double *x1, int *statuses)
+{
+    for (long long i = 0; i < rows; ++i) {
+        memcpy(s->x, x + s->nx * i, sizeof(double) * (size_t)s->nx);
+        memcpy(s->u, u + s->nu * i, sizeof(double) * (size_t)s->nu);
+        statuses[i] = s->substeps(s->arrays, s->fractions, (int)s->n);
+        memcpy(x1 + s->nx * i, s->x1, sizeof(double) * (size_t)s->nx);
+    }
+}
 
 /* u = feedforward - K local(target, x) - K_d d within limits, for the steps of a reference and,
  * with `hold`, past its end; without K_d (NULL) there is no estimate d, without impulses (NULL)
