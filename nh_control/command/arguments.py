@@ -215,6 +215,24 @@ def _add_model(add: Callable) -> None:
     seconds("--duration", "simulated time in s (default: the reference's length)")
     integral = "let the tracker estimate a constant disturbance and compensate it"
     add("--integral", action="store_true", help=integral)
+    _add_controller(add, seconds)
+
+
+def _add_controller(add: Callable, seconds: Callable[[str, str], None]) -> None:
+    which = "lqr, or mpc, which plans ahead within limits and constraints in every step"
+    add("--controller", choices=("lqr", "mpc"), default="lqr", help=which)
+    seconds("--mpc-horizon", "how far it plans in s (default: the scenario's)")
+    iterations = "interior-point iterations in a step (default: 3)"
+    add("--mpc-iterations", type=bounded_integer(1), default=0, metavar="N", help=iterations)
+    constraint = (
+        "a constraint of the scenario that it keeps, auto for those of the reference (default); "
+        "repeatable"
+    )
+    add("--mpc-constraint", action="append", default=[], metavar="NAME", help=constraint)
+    late = "share of its plans that are late, to see what becomes of the motion"
+    add("--mpc-late", type=bounded_number(0), default=0.0, metavar="P", help=late)
+    seed = "seed with which these are drawn"
+    add("--mpc-seed", type=bounded_integer(0), default=0, metavar="N", help=seed)
 
 
 def _add_plant(add: Callable) -> None:

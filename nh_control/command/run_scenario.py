@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
     from nh_control.runs import launcher
     from nh_control.runs.experiment import Experiment, Result
+    from nh_control.scenarios import MpcOptions
 
 SLOW = 0.95
 """Part of the rate that was asked for below which a run was too slow."""
@@ -195,7 +196,29 @@ def _experiment(args: Namespace, progress: Progress) -> Experiment:
             perturbation,
             args.integral,
             args.duration,
+            _mpc(args),
         )
+
+
+def _mpc(args: Namespace) -> MpcOptions | None:
+    """The options of the predictive tracker, None for LQR; raises ValueError for options without
+    it.
+    """
+    from nh_control.scenarios import MpcOptions
+
+    given = {
+        "horizon_s": args.mpc_horizon,
+        "iterations": args.mpc_iterations,
+        "constraints": tuple(args.mpc_constraint),
+        "late": args.mpc_late,
+        "seed": args.mpc_seed,
+    }
+    given = {name: value for name, value in given.items() if value}
+    if args.controller == "mpc":
+        return MpcOptions(**given)
+    if given:
+        raise ValueError("options --mpc-... are for the predictive tracker: add --controller mpc")
+    return None
 
 
 def _folder(args: Namespace, experiment: Experiment) -> Path:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.guidance import Guidance
-from nh_control.control.tracking import Command, LqrTracker
+from nh_control.control.trackers import Tracker, moved
+from nh_control.control.tracking import Command
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import all_finite
@@ -33,7 +34,7 @@ class ReferenceLeg:
     """
 
     start: int
-    tracker: LqrTracker
+    tracker: Tracker
     guidance: Guidance | None = None
 
     @property
@@ -53,15 +54,26 @@ class ReferenceLeg:
         )
 
 
+def _answer(tracker: Tracker, k: int, x: ArrayLike, memory: Any) -> Command:
+    return tracker.command(k, x, memory)
+
+
 class ReferenceSequence:
     """A controller for a sequence of legs: at step k the tracker of the last leg that has started
-    gives the command. Legs that are over are dropped.
+    gives the command, or `answer(tracker, step of its leg, x, memory)`. Legs that are over are
+    dropped. Plans go on in the next leg.
 
     Not thread-safe: one thread owns a sequence; others may call `leg`.
     """
 
-    def __init__(self, tracker: LqrTracker, guidance: Guidance | None = None):
+    def __init__(
+        self,
+        tracker: Tracker,
+        guidance: Guidance | None = None,
+        answer: Callable[[Tracker, int, ArrayLike, Any], Command] = _answer,
+    ):
         self.dsys, self._first = tracker.dsys, ReferenceLeg(0, tracker, guidance)
+        self._answer = answer
         self.reset()
 
     def reset(self) -> None:
@@ -69,11 +81,11 @@ class ReferenceSequence:
         self._legs, self.step = [self._first], 0
 
     @property
-    def trackers(self) -> list[LqrTracker]:
+    def trackers(self) -> list[Tracker]:
         """Those of all legs, and of the first one, with which a reset begins."""
         return [leg.tracker for leg in (self._first, *self._legs)]
 
-    def exchange(self, trackers: Sequence[tuple[LqrTracker, LqrTracker]]) -> None:
+    def exchange(self, trackers: Sequence[tuple[Tracker, Tracker]]) -> None:
         """Use other trackers, (old, new), from the next step on."""
         new = {id(old): tracker for old, tracker in trackers}
 
@@ -112,15 +124,15 @@ class ReferenceSequence:
         """Command for step k at state x (nx); raises ValueError where it is not finite."""
         self.step = k
         leg = self.leg(k)
-        command = leg.tracker.command(k - leg.start, x, memory)
+        command = self._answer(leg.tracker, k - leg.start, x, moved(memory, -leg.start))
         if not (all_finite(command.u) and all_finite(command.error)):
             raise ValueError(
                 f"{self.dsys}: no finite command for step {k}: the state {np.asarray(x).tolist()} "
                 f"is too far from the reference"
             )
-        return command
+        return replace(command, memory=moved(command.memory, leg.start))
 
-    def begin(self, tracker: LqrTracker, guidance: Guidance | None = None) -> ReferenceLeg:
+    def begin(self, tracker: Tracker, guidance: Guidance | None = None) -> ReferenceLeg:
         """Follow another reference from its start on, at the next step, or at step 0 where that is
         the present one, instead of all others, and after a reset; returns the leg.
         """

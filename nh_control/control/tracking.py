@@ -214,6 +214,11 @@ class LqrTracker:
         return self._on(self.reference, _scaled(Q, Q, state), _scaled(R, R, inputs), Qf)
 
     @property
+    def weights(self) -> tuple[ArrayLike, ArrayLike, ArrayLike | None]:
+        """The weights (Q, R, Qf)."""
+        return self._weights
+
+    @property
     def diagonal_weights(self) -> tuple[np.ndarray, np.ndarray]:
         """Diagonal weights of the local coordinates (ndx) and the inputs (nu)."""
         return np.diag(self._weights[0]).copy(), np.diag(self._weights[1]).copy()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.figures import attitude, common, planar, spatial, stick_figures
+from nh_control.figures import attitude, common, kept, planar, spatial, stick_figures
 from nh_control.figures.scene import tracks
 from nh_control.figures.style import save
 from nh_control.runs.experiment import Result
@@ -69,6 +69,8 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
         drawn[scenario.monitor.title.replace(" ", "_")] = partial(
             common.monitored, monitor=scenario.monitor
         )
+    if scenario.constraints:
+        drawn["constraints"] = kept.constraints
     return drawn
 
 

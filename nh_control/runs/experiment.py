@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nh_control.control import Controller, LqrTracker
+from nh_control.control import Controller
+from nh_control.control.trackers import Tracker
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
@@ -23,7 +24,7 @@ from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.simulation import ClosedLoop, closed_loop
-from nh_control.scenarios import PlantOptions, Scenario
+from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.joint_motion import reference_label
 
@@ -40,12 +41,13 @@ class Experiment:
     scenario: Scenario
     model: DiscreteSystem
     plant: DiscreteSystem
-    tracker: LqrTracker
+    tracker: Tracker
     integrator: str
     options: PlantOptions
     perturbation: Any
     x0: np.ndarray
     steps: int
+    mpc: MpcOptions | None = None
 
     @staticmethod
     def make(
@@ -57,9 +59,10 @@ class Experiment:
         perturbation: Any = None,
         integral: bool = False,
         duration_s: float = 0.0,
+        mpc: MpcOptions | None = None,
     ) -> Experiment:
         """Build what the names and numbers ask for ("", 0 and None: the scenario's defaults; 0 s:
-        the reference's length).
+        the reference's length), with a predictive tracker for options `mpc`, else LQR.
 
         Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference
         cannot be simulated.
@@ -72,15 +75,18 @@ class Experiment:
         require_room(model, len(target), LINEARIZED)
         if not len(target) or 0 < duration_s <= model.h / 2:
             raise ValueError(f"{model}: the step is longer than the run; choose a smaller step")
-        tracker = scenario.tracker(model, target, integral)
+        tracker: Tracker = (
+            scenario.tracker(model, target, integral)
+            if mpc is None
+            else mpc_tracker(scenario, model, target, mpc, integral)
+        )
         perturbation = _checked(scenario, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
         FaultLines.of(options.faults, model)  # refused before anything runs
         steps = tracker.steps(duration_s)
         require_room(model, steps, SIMULATED)
-        return Experiment(
-            *(scenario, model, plant, tracker, integrator, options, perturbation, x0, steps)
-        )
+        how = (integrator, options, perturbation, x0, steps, mpc)
+        return Experiment(scenario, model, plant, tracker, *how)
 
     @property
     def labels(self) -> tuple[str, str]:
@@ -326,6 +332,7 @@ class Result:
             "step_s": e.model.h,
             "duration_s": e.steps * e.model.h,
             "integral": e.integral,
+            "mpc": None if e.mpc is None else asdict(e.mpc),
             "perturbation": {d.name: d.value for d in declarations(e.perturbation)},
             "plant_integrator": o.integrator,
             "plant_substeps": o.substeps,

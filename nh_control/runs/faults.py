@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control import Command, DisturbanceEstimate, LqrTracker
+from nh_control.control import Command
+from nh_control.control.trackers import Tracker
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
@@ -223,7 +224,7 @@ class FaultyTracker:
     commands are the reference's inputs. While measurements are lost it repeats its last command.
     """
 
-    def __init__(self, tracker: LqrTracker, lines: FaultLines, feedback: bool = True):
+    def __init__(self, tracker: Tracker, lines: FaultLines, feedback: bool = True):
         self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
         self._tracker, self._lines, self._feedback = tracker, lines, feedback
 
@@ -264,7 +265,7 @@ class FaultyTracker:
         return out
 
 
-def _without_prediction(memory: DisturbanceEstimate | None) -> DisturbanceEstimate | None:
+def _without_prediction(memory: Any) -> Any:
     return None if memory is None else replace(memory, predicted=None)
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import yaml
@@ -23,7 +23,7 @@ from nh_control.runs import topics
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.node_process import PARENT, STEP_FAILED
 from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
-from nh_control.scenarios import Scenario
+from nh_control.scenarios import MpcOptions, Scenario
 
 MESSAGES = (
     "diagnostic",
@@ -130,6 +130,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
             {"fallback": "hold"} if experiment.scenario.hold else {}
         ),  # what must be held would fall under no command
         "integral": experiment.integral,
+        **_controller(experiment.mpc),
         **({"wait_for": waited_for} if waited_for else {}),
         **({"wrench": {"targets": topics.pulled(experiment.scenario)}} if options.view else {}),
         **(
@@ -137,6 +138,13 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         ),
         **({"topics": _with_truth(experiment.scenario)} if options.record and faults else {}),
     }
+
+
+def _controller(mpc: MpcOptions | None) -> dict:
+    """Parameters of a predictive tracker."""
+    if mpc is None:
+        return {}
+    return {"controller": "mpc", "mpc": {**asdict(mpc), "constraints": list(mpc.constraints)}}
 
 
 def _with_truth(scenario: Scenario) -> list[str]:

@@ -17,7 +17,7 @@ from nh_control.runs import stored as stored_runs
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.output import RESULTS
 from nh_control.runs.simulation import ClosedLoop
-from nh_control.scenarios import PlantOptions, Scenario, disturbance, fault
+from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, disturbance, fault
 
 REMEDY = "expected a folder of `nh_control simulate` or `nh_control run`, its results.npz, or a \
 recording (MCAP)"
@@ -78,6 +78,7 @@ class Stored:
             type(self.scenario.perturbation)(**_tuples(told["perturbation"])),
             told["integral"],
             told["duration_s"],
+            MpcOptions.of(told.get("mpc")),
         )
         opened = arrays.get("open_loop_states")
         return Result(

@@ -13,7 +13,7 @@ from nh_control import scenarios
 from nh_control.runs.decoding import RecordingError
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.output import PARAMETERS, RECORDING
-from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios import MpcOptions, PlantOptions, disturbance
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ def load(folder: Path) -> Run:
             perturbation,
             p["integral"],
             p["duration_s"],
+            MpcOptions.of(p["mpc"]) if p.get("controller") == "mpc" else None,
         )
         return Run(experiment, p["lockstep"], tuple(p.get("fault", ())))
     except (KeyError, TypeError, AttributeError, yaml.YAMLError) as error:

@@ -14,12 +14,15 @@ from nh_control.mechanics.states import has_rotations, rotation_problem
 from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.runs.fault_effects import FaultEffect
+from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.runs.simulation import ClosedLoop
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 STOPPED, TURNED = "stopped early", "half a turn"
+TOLERATED = 1e-6
+"""Violations up to this size do not count."""
 ROUND_OFF = 1e13
 """Ratio of errors of which the smaller one is nothing but round-off."""
 
@@ -38,6 +41,9 @@ def summarize(result: Result) -> dict:
         "reference": e.tracker.reference.name,
         "reference_steps": len(e.tracker.reference),
         "integral": e.integral,
+        "mpc": None
+        if e.mpc is None
+        else {**asdict(e.mpc), "horizon_s": e.mpc.horizon_s or e.scenario.horizon_s},
         "feedback": result.feedback,
         "perturbation": _values(e.perturbation),
         "disturbances": [str(disturbance) for disturbance in e.options.disturbances],
@@ -49,6 +55,7 @@ def summarize(result: Result) -> dict:
         "error": _error(result),
         "inputs": {name: _input(result, i) for i, name in enumerate(e.model.inputs)},
         "monitored": _monitored(result),
+        "constraints": _constraints(result),
         "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0))
         if e.plant.system.n_velocity_constraints
         else None,
@@ -126,6 +133,18 @@ def _monitored(result: Result) -> dict:
     }
 
 
+def _constraints(result: Result) -> dict:
+    """Smallest margin of every constraint, and the number of steps in which it is violated."""
+    return {
+        name: {
+            "margin_min": float(kept.margins.min()),
+            "steps_violated": int((kept.margins < -TOLERATED).sum()),
+            "unit": kept.unit,
+        }
+        for name, kept in kept_constraints(result).items()
+    }
+
+
 def _input(result: Result, i: int) -> dict:
     lower, upper = (
         float(v) if np.isfinite(v) else None for v in result.experiment.tracker.limits[i]
@@ -170,6 +189,10 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         steps = m["steps_with_warning"]
         warning = f", {m['warning']} in {steps} steps" if steps else ""
         yield name, f"min {m['min']:.3g} {m['unit']}{warning}"
+    for name, c in s["constraints"].items():
+        steps = c["steps_violated"]
+        violated = f", violated in {steps} steps" if steps else ""
+        yield name, f"least margin {_with_unit(c['margin_min'], c['unit'])}{violated}"
     if s["constraint_residual_max_m"] is not None:
         yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
     if s["manifold_residual_max"] is not None:
@@ -193,12 +216,20 @@ def _setup_rows(s: dict) -> Iterator[tuple[str, str]]:
     yield "model", s["model"]
     substeps = s["plant_substeps"]
     yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")
-    tracker = "LQR" + (" with disturbance estimate" if s["integral"] else "")
+    tracker = _tracker(s["mpc"]) + (" with disturbance estimate" if s["integral"] else "")
     yield "control", tracker if s["feedback"] else "none (open loop)"
     for disturbance in s["disturbances"]:
         yield "disturbance", disturbance
     for effect in s["faults"]:
         yield "fault", f"{effect['fault']}: {FaultEffect(**effect)}"
+
+
+def _tracker(mpc: dict | None) -> str:
+    """The tracker in words."""
+    if mpc is None:
+        return "LQR"
+    late = f", {mpc['late']:.0%} of its plans late" if mpc["late"] else ""
+    return f"MPC over {mpc['horizon_s']:g} s, {mpc['iterations']} iterations{late}"
 
 
 def _steps(s: dict) -> str:

@@ -14,6 +14,7 @@ from nh_control.scenarios import discovery
 from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
 from nh_control.scenarios.chaplygin_sleigh import CHAPLYGIN_SLEIGH
+from nh_control.scenarios.constraints import MpcOptions, ScenarioConstraint
 from nh_control.scenarios.differential_drive import DIFFERENTIAL_DRIVE
 from nh_control.scenarios.discovery import AmbiguousName
 from nh_control.scenarios.disturbance import Constant, Disturbance, Gust, Noise, Sine
@@ -29,6 +30,7 @@ from nh_control.scenarios.perturbation import (
     initial_error,
     momentum_error,
 )
+from nh_control.scenarios.predictive import constraints_along, mpc_tracker
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
 from nh_control.scenarios.rolling_disk import ROLLING_DISK
 from nh_control.scenarios.satellite import SATELLITE
@@ -103,21 +105,25 @@ __all__ = [
     "Gust",
     "Joint",
     "MonitoredOutput",
+    "MpcOptions",
     "Noise",
     "Parameters",
     "PlanarPerturbation",
     "PlantOptions",
     "SafetyLimits",
     "Scenario",
+    "ScenarioConstraint",
     "Sine",
     "UnknownName",
     "UserCodeError",
     "built_in",
+    "constraints_along",
     "initial_error",
     "error_seed",
     "from_urdf",
     "get",
     "momentum_error",
+    "mpc_tracker",
     "names",
     "on_body",
     "on_coordinates",

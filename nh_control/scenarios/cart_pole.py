@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.control.collocation import collocate, resample
+from nh_control.control.constraints import Constraint
 from nh_control.control.costs import Cost
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -19,6 +20,7 @@ from nh_control.mechanics.external_forces import ForceTarget, on_point
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 from nh_control.scenarios.cart_pole_visual import visual_model
+from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.joints import JointPerturbation, ending_at_rest, perturbed
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.scenario import Joint, Scenario
@@ -77,6 +79,11 @@ def on_pole(system: System) -> tuple[ForceTarget]:
     return (on_point(system.space, "pole_end", end, "force on the end of the pole"),)
 
 
+def on_track(dsys: DiscreteSystem) -> Constraint:
+    """The cart stays on its track."""
+    return Constraint("track", lambda x, u, w: x[0], -TRACK, TRACK, weight=1e3)
+
+
 CART_POLE = Scenario(
     name="cart_pole",
     title="Cart swinging up a pole",
@@ -93,4 +100,5 @@ CART_POLE = Scenario(
     step_s=0.01,
     limits=SafetyLimits(ranges=(f"cart_joint:{-1.2 * TRACK}:{1.2 * TRACK}",)),
     hold=True,
+    constraints={"track": ScenarioConstraint(on_track, "m")},
 )

@@ -26,6 +26,7 @@ from nh_control.mechanics.external_forces import (
 )
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
+from nh_control.scenarios.constraints import ScenarioConstraint, with_obstacles
 from nh_control.scenarios.declared import (
     checked_reference,
     require_coordinates,
@@ -88,6 +89,8 @@ class Scenario:
     - `disturbance_gain`: the gain of the tracker's integral action where it is on.
     - `hold`: whether references end at rest and are held there.
     - `excluded`: tangent coordinates that are not held, see `lqr.infinite_horizon`.
+    - `constraints`: what motions keep to beside the limits of inputs, by name.
+    - `horizon_s`: the horizon of the predictive tracker.
     - `limits`: safety limits; beyond them a robot counts as out of control.
     - `source`: the parameters by which nodes make the scenario again if its name is not enough.
     - `file`: the file that declares it, "" for the package's own scenarios.
@@ -115,6 +118,8 @@ class Scenario:
     disturbance_gain: float = 0.2
     hold: bool = False
     excluded: tuple[str, ...] = ()
+    constraints: Mapping[str, ScenarioConstraint] = field(default_factory=dict)
+    horizon_s: float = 1.0
     limits: SafetyLimits = SafetyLimits()
     source: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
@@ -266,11 +271,14 @@ class Scenario:
             return ()
         return self.to_bodies(self.parameters, space.origin, np.zeros(space.nw))
 
-    def visual_model(self, parameters: Any = None) -> VisualModel:
+    def visual_model(self, parameters: Any = None, reference: str = "") -> VisualModel:
         """The visual model of the nominal system, or that of other parameters: `visual`, with the
         axes of its frames if it draws nothing, or else a ball with axes for every body, or of
-        joints alone that of `system_visual`.
+        joints alone that of `system_visual`; with the obstacles along a reference.
         """
+        return with_obstacles(self._visual_model(parameters), self.constraints, reference)
+
+    def _visual_model(self, parameters: Any) -> VisualModel:
         p = self.parameters if parameters is None else parameters
         if self.visual is not None:
             return with_axes(self.visual(p), p, lambda: self.make_system(p).space.origin)

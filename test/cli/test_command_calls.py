@@ -20,6 +20,7 @@ from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.mechanics.parameters import Declaration
 from nh_control.runs import launcher, output, recording
 from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import MpcOptions
 
 FAILED_STEP = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
 
@@ -35,9 +36,11 @@ class Made(Exception):
 def asked(monkeypatch):
     """Return f(*options) -> the arguments of `Experiment.make` by name."""
 
-    def make(scenario, reference, integrator, step_s, options, perturbation, integral, duration):
+    def make(
+        scenario, reference, integrator, step_s, options, perturbation, integral, duration, mpc
+    ):
         raise Made(scenario.name, reference, integrator, step_s, options, perturbation, integral,
-                   duration)  # fmt: skip
+                   duration, mpc)  # fmt: skip
 
     monkeypatch.setattr(Experiment, "make", make)
     progress = SimpleNamespace(phase=lambda text: None)
@@ -52,7 +55,8 @@ def asked(monkeypatch):
 
 
 def test_an_experiment_uses_the_scenario_s_defaults(asked):
-    name, reference, integrator, step, options, error, integral, duration = asked()
+    name, reference, integrator, step, options, error, integral, duration, mpc = asked()
+    assert mpc is None
     assert (name, reference, integrator, step, integral, duration) == (
         "snakeboard", "", "", 0.0, False, 0.0,
     )  # fmt: skip
@@ -62,12 +66,15 @@ def test_an_experiment_uses_the_scenario_s_defaults(asked):
 
 
 def test_every_option_reaches_the_experiment(asked):
-    _, reference, integrator, step, options, error, integral, duration = asked(
+    _, reference, integrator, step, options, error, integral, duration, mpc = asked(
         "--reference", "forward", "--integrator", "rdp_exp", "--step", "0.02", "--duration", "1.5",
         "--integral", "--plant-integrator", "rdp_cay", "--plant-substeps", "3",
         "--plant-parameter", "m=1.1", "--plant-parameter", "J=2", "--disturb", "psi:gust:1",
         "--fault", "noise=0.1", "--fault", "psi:bias=1", "--perturb-heading", "0.25",
+        "--controller", "mpc", "--mpc-horizon", "0.5", "--mpc-iterations", "2",
+        "--mpc-constraint", "gates", "--mpc-late", "0.25", "--mpc-seed", "3",
     )  # fmt: skip
+    assert mpc == MpcOptions(0.5, 2, ("gates",), 0.25, 3)
     assert (reference, integrator, step, duration) == ("forward", "rdp_exp", 0.02, 1.5)
     assert integral is True
     assert (options.integrator, options.substeps) == ("rdp_cay", 3)

@@ -252,6 +252,7 @@ def whole(**changes):
         "options": options,
         "perturbation": replace(scenario.perturbation, heading=0.3, seed=4),
         "steps": 6,
+        "mpc": None,
     }
     return SimpleNamespace(**{**given, **changes})
 
@@ -302,9 +303,9 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(tmp_path, monkeypatch):
     run = stored.load(tmp_path)
     assert run.lockstep and run.faults == ("positions:noise=0.1",)
     assert found == [("urdf", "arm.urdf", "floating")]
-    (scenario, reference, integrator, step_s, options, perturbation, integral, duration_s) = made[
-        0
-    ]
+    scenario, reference, integrator, step_s, options, perturbation, integral, *rest = made[0]
+    duration_s, mpc = rest
+    assert mpc is None
     assert (reference, integrator, step_s) == ("forward", "rdp_exp", 0.25)
     assert (integral, duration_s, perturbation) == (True, 1.5, own.perturbation)
     assert options == replace(own.options, faults=())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,7 +117,18 @@ class MpcTracker:
 
     def with_reference(self, reference: Trajectory) -> MpcTracker:
         """The same tracker on another reference."""
-        return MpcTracker(self.dsys, reference, **self._options)
+        return type(self)(self.dsys, reference, **self._options)
+
+    def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> MpcTracker:
+        """The same tracker with other diagonal weights, as `LqrTracker.with_weights`."""
+        Q, R, Qf = self.fallback.with_weights(state, inputs).weights
+        weights = {"Q": Q, "R": R, "Qf": self._options["Qf"] if self.hold else Qf}
+        return type(self)(self.dsys, self.reference, **{**self._options, **weights})
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Lower and upper limits (nu, 2) of the inputs."""
+        return self._bounds.T
 
     def steps(self, duration_s: float = 0.0) -> int:
         """Number of steps of a run, see `run_steps`."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from nh_control.control import Command, DisturbanceEstimate
+from nh_control.control import Command
 from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
@@ -100,7 +100,7 @@ class HardwareTracker:
         self._inputs.clear()
         self._ahead_ns, self._doubted = 0, 0
         self.start_ns, self.last_ns, self._step = None, -1, -1
-        self._memory: DisturbanceEstimate | None = None
+        self._memory: Any = None
 
     def gap_s(self, time_ns: int) -> float:
         """Seconds by which a state is newer than the last one where that is more than LONGEST_S,

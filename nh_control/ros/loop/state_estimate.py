@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.control.trackers import linear
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
@@ -102,9 +103,10 @@ def obstacle(sequence: ReferenceSequence, k: int, x: np.ndarray) -> str:
     step k on, "" if nothing does.
     """
     leg, i = sequence.leg(k), k
+    tracker = linear(leg.tracker)
     try:
         for i in range(k, leg.end):
-            x = sequence.dsys.step(x, leg.tracker.command(i - leg.start, x).u)
+            x = sequence.dsys.step(x, tracker.command(i - leg.start, x).u)
     except (StepFailed, ValueError, np.linalg.LinAlgError) as reason:
         return f"tracked from there, the model fails at t = {i * sequence.dsys.h:.3f} s, {reason}"
     return ""

@@ -29,7 +29,7 @@ class TrackerReport:
         self._parts: tuple[np.ndarray, np.ndarray] | None = None
         self.last: tuple[np.ndarray, Command] | None = None
         """The target (nx) and the command of the last state."""
-        self._trouble, self._state = "", ""
+        self._trouble, self._state, self._planning = "", "", ""
         self._more: dict[str, object] = {}
         self._news: dict[str, str] = {}
         self._leg: ReferenceLeg | None = None
@@ -53,6 +53,11 @@ class TrackerReport:
         """Further values, and what there is to warn of, from now on."""
         self._more.update(values)
         self._state = state
+
+    def set_planning(self, values: Mapping[str, object], trouble: str) -> None:
+        """Further values of a predictive tracker, and what there is to warn of until now."""
+        self._more.update(values)
+        self._planning = trouble
 
     def refuse_state(self, kind: Refusal, reason: str) -> None:
         """A state could not be used."""
@@ -172,6 +177,8 @@ class TrackerReport:
             return "warn", "no new states" if self._step >= 0 else "waiting for states"
         if self._goal:
             return "warn", self._goal
+        if self._planning:
+            return "warn", self._planning
         return self._judge_end()
 
     def _judge_end(self) -> tuple[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from rclpy.node import Node
 
-from nh_control.control import DisturbanceEstimate
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.clocks import StepClock
@@ -55,7 +56,7 @@ class SimulationInterface:
         space = self._dsys.system.space
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
         self._answered: tuple[int, list[float]] | None = None
-        self._memory: DisturbanceEstimate | None = None
+        self._memory: Any = None
         self._u = np.zeros(self._dsys.nu)
         self._start_step, self._start_known, self._latest = 0, False, -1
         # before the states: it counts for those that follow
@@ -165,7 +166,7 @@ class SimulationInterface:
         if k == self._last:
             self._forget()
         elif k > self._last + 1 and self._memory is not None:
-            self._memory = DisturbanceEstimate(self._memory.disturbance)
+            self._memory = replace(self._memory, predicted=None)
         target = self._sequence.target(k)
         x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
         command = self._sequence.command(k, x, self._memory)

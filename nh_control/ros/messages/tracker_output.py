@@ -12,7 +12,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from nh_control.control import Command
+from nh_control.control.optimal.plan import Plan
 from nh_control.control.reference_sequence import ReferenceSequence
+from nh_control.control.trackers import linear
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
@@ -73,7 +75,8 @@ class ControllerState:
         if error:
             self._send_row(1, self._error, command.error, stamp)
         if gains:
-            self._gains.message.data = array("d", self._gains_at(k).ravel().tolist())
+            K = self._gains_at(k, command.memory)
+            self._gains.message.data = array("d", K.ravel().tolist())
             self._publishers[2].publish(self._gains.encode())
 
     def _send_row(self, i: int, template: Template, row: np.ndarray, stamp: int) -> None:
@@ -81,9 +84,12 @@ class ControllerState:
         template.message.position = array("d", row.tolist())
         self._publishers[i].publish(template.encode())
 
-    def _gains_at(self, k: int) -> np.ndarray:
+    def _gains_at(self, k: int, memory: object) -> np.ndarray:
+        """Gains of the plan, or of LQR."""
+        if isinstance(memory, Plan) and memory.arrays:
+            return memory.gains[memory.age]
         leg = self._sequence.leg(k)
-        K, at = leg.tracker.gains.K, k - leg.start
+        K, at = linear(leg.tracker).gains.K, k - leg.start
         if at >= len(K) and not leg.tracker.hold:
             return np.zeros_like(K[0])
         return K[min(at, len(K) - 1)]

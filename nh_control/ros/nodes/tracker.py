@@ -1,4 +1,4 @@
-"""The tracker node: answers states with the commands of the discrete LQR tracker, and follows
+"""The tracker node: answers states with the commands of an LQR or predictive tracker, and follows
 goals and trajectories.
 """
 
@@ -31,6 +31,7 @@ from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.tracker_output import TrackerOutput
 from nh_control.ros.runtime import process
+from nh_control.ros.runtime.controller import controller
 from nh_control.ros.runtime.declared import AUTO, TRACKER
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
@@ -59,14 +60,14 @@ class Tracker:
             if model.scenario.guidance
             else None
         )
-        self._sequence = ReferenceSequence(
-            model.scenario.tracker(model.dsys, model.reference, parameters["integral"]), guidance
-        )
+        tracker, self._planner = controller(model, parameters)
+        self._sequence = ReferenceSequence(tracker, guidance, self._planner.answer)
         shown = codecs(model.scenario, model.dsys, prefix=frame_prefix(node, parameters))
         self._report = TrackerReport(model.scenario, model.dsys)
         changes = TrackerChanges(
             model, self._sequence, parameters, lambda: self._report.state, self._on_reference
         )
+        self._is_predictive = parameters["controller"] == "mpc"
         self._live = DynamicParameters(node, inbox, parameters, changes.changes)
         self._output = output = TrackerOutput(
             node, shown, self._sequence, self._report, self._restart
@@ -89,6 +90,7 @@ class Tracker:
         node.get_logger().info(
             f"model: {model.dsys}; reference {model.reference.name!r}, "
             f"{len(model.reference)} steps"
+            f"{'; predictive' if self._is_predictive else ''}"
             f"{'; with disturbance estimate' if parameters['integral'] else ''}"
             f"{'; for hardware' if parameters['source'] == 'hardware' else ''}"
         )
@@ -98,7 +100,9 @@ class Tracker:
         while not self._inbox.closed:
             self._output.has_sent = False
             self._inbox.serve(TICK_S)
-            if not self._output.has_sent:
+            if self._output.has_sent:
+                self._planner.prepare()
+            else:
                 self._states.tick()
                 self._output.repeat_target()
         self._states.stop()
@@ -106,6 +110,7 @@ class Tracker:
     def close(self) -> None:
         """End planning."""
         self._live.close()
+        self._planner.close()
         if self._actions is not None:
             self._actions.close()
         if self._goals is not None:
@@ -188,6 +193,8 @@ class Tracker:
 
     def _make_report(self) -> Report:
         self._report.set_leg(self._sequence.leg(self._sequence.step))
+        if self._is_predictive:
+            self._report.set_planning(self._planner.values(), self._planner.trouble())
         return self._report.make()
 
 

@@ -8,6 +8,9 @@ from dataclasses import replace
 
 from nh_control.ros.loop.arming import DisarmCommand
 from nh_control.ros.loop.command_validator import Fallback
+from nh_control.ros.runtime.declared_mpc import MPC
+from nh_control.ros.runtime.spec import AUTO as AUTO
+from nh_control.ros.runtime.spec import OF_SCENARIO as OF_SCENARIO
 from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import disturbance, fault
@@ -20,9 +23,6 @@ PERTURBATION = "perturb."
 
 WEIGHTS = "weights."
 """Prefix of the tracker's weights, `weights.<coordinate or input>`."""
-
-OF_SCENARIO, AUTO = -1.0, "auto"
-"""Values that stand for the limits and ranges of the scenario."""
 
 SCENARIO = (
     Spec(
@@ -70,6 +70,12 @@ SHARED = SCENARIO + (
     ),
 )
 
+LOCKSTEP = Spec(
+    "lockstep",
+    False,
+    "Wait, at every step, for the command that answers its state; the tracker, for every plan.",
+)
+
 RUNNING = tuple(replace(spec, read_only=False) if spec is REFERENCE else spec for spec in SHARED)
 """Of the nodes whose reference may change."""
 
@@ -85,7 +91,7 @@ PLANT = RUNNING + (
         minimum=0.0,
         read_only=False,
     ),
-    Spec("lockstep", False, "Wait, at every step, for the command that answers its state."),
+    LOCKSTEP,
     Spec(
         "wait_for_tracker",
         True,
@@ -278,6 +284,7 @@ HARDWARE = (
 
 TRACKER = (
     RUNNING
+    + (LOCKSTEP, *MPC)
     + (
         Spec(
             "integral", False, "Estimate a constant disturbance of the momenta and compensate it."

@@ -9,6 +9,9 @@ from typing import Any
 
 from nh_control.mechanics.parameters import Declaration
 
+OF_SCENARIO, AUTO = -1.0, "auto"
+"""Values that stand for what the scenario declares."""
+
 
 class UsageError(ValueError):
     """A node cannot start with the values that it was given; the message names the remedy."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.control import LqrTracker
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.control.trackers import Tracker, linear
 from nh_control.ros.runtime.declared import WEIGHTS
 from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
@@ -49,7 +49,7 @@ class TrackerChanges:
         self._present, self._followed = present, followed
         self._coordinates, self._inputs = dsys.state_space.tangent_names, dsys.inputs
         names = *self._coordinates, *self._inputs
-        weights = dict(zip(names, np.concatenate(sequence.trackers[0].diagonal_weights)))
+        weights = dict(zip(names, np.concatenate(linear(sequence.trackers[0]).diagonal_weights)))
         for name, weight in weights.items():
             least = SMALLEST if weight > 0 else 0.0
             text = f"LQR weight of {name}, in local coordinates."
@@ -84,14 +84,14 @@ class TrackerChanges:
 
         return change
 
-    def _weighted(self, values: Mapping[str, float]) -> list[tuple[LqrTracker, LqrTracker]]:
+    def _weighted(self, values: Mapping[str, float]) -> list[tuple[Tracker, Tracker]]:
         """The present trackers, each with another one."""
         state = {i: values[WEIGHTS + name] for i, name in enumerate(self._coordinates)}
         inputs = {i: values[WEIGHTS + name] for i, name in enumerate(self._inputs)}
         old = {id(tracker): tracker for tracker in self._sequence.trackers}.values()
         return [(tracker, tracker.with_weights(state, inputs)) for tracker in old]
 
-    def _along(self, name: str, tracker: LqrTracker) -> LqrTracker:
+    def _along(self, name: str, tracker: Tracker) -> Tracker:
         """The tracker along the reference of this name; raises ValueError or StepFailed for one
         that is unknown, is no motion of the model, or is not reached from the present state.
         """
@@ -99,10 +99,11 @@ class TrackerChanges:
         x = self._present()
         if x is None:
             return tracker
-        run = closed_loop(self._sequence.dsys, tracker, x, len(tracker.reference))
+        run = closed_loop(self._sequence.dsys, linear(tracker), x, len(tracker.reference))
         if run.failure is not None:
             raise ValueError(f"reference {name!r} cannot be followed from here: {run.failure}")
-        first, last = (float(run.errors[k] @ tracker.gains.P[k] @ run.errors[k]) for k in (0, -1))
+        P = linear(tracker).gains.P
+        first, last = (float(run.errors[k] @ P[k] @ run.errors[k]) for k in (0, -1))
         if not last <= first + GROWTH:
             raise ValueError(
                 f"reference {name!r} cannot be followed from here: by the model the weighted "

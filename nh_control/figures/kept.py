@@ -1,0 +1,47 @@
+"""Figure of how a run kept the scenario's constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nh_control.figures import style
+from nh_control.runs.experiment import Result
+from nh_control.runs.kept_constraints import KeptConstraint, kept_constraints
+
+FORBIDDEN = "#f3d6d2"
+ROOM = 0.12
+"""Least part of a panel that shows what is forbidden."""
+
+
+def constraints(result: Result) -> Figure:
+    """Draw the values of every constraint, what is forbidden shaded, and its least margin."""
+    kept = kept_constraints(result)
+    size = (style.WIDTH, 1.7 * max(1, len(kept)) + 0.8)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(max(1, len(kept)), 1, sharex=True, squeeze=False).ravel()
+    for panel, (name, one) in zip(panels, kept.items()):
+        _draw(panel, name, one, result.loop.trajectory.times[:-1])
+    panels[-1].set_xlabel("time (s)")
+    style.head(figure, result, style.handles(panels[0]))
+    return figure
+
+
+def _draw(panel: Axes, name: str, kept: KeptConstraint, times: np.ndarray) -> None:
+    rows = kept.values.shape[1]
+    for i, color in zip(range(rows), style.SERIES):
+        panel.plot(times, kept.values[:, i], color=color, label=f"row {i}" if rows > 1 else "run")
+    lower, upper = (float(bound) for bound in (kept.bounds[0].min(), kept.bounds[1].max()))
+    shown = [v for v in (kept.values.min(), kept.values.max(), lower, upper) if np.isfinite(v)]
+    room = ROOM * (max(shown) - min(shown) or 1.0)
+    panel.set_ylim(min(shown) - room, max(shown) + room)
+    for near, far in ((lower, panel.get_ylim()[0]), (upper, panel.get_ylim()[1])):
+        if np.isfinite(near):
+            panel.axhspan(near, far, color=FORBIDDEN, linewidth=0, zorder=0)
+            panel.axhline(near, color=style.LIMIT, linewidth=1.0, label="bound")
+    label = name.replace("_", " ") + (f" ({kept.unit})" if kept.unit else "")
+    panel.set_ylabel(style.wrapped(label, 20))
+    least = float(kept.margins.min())
+    color = style.LIMIT if least < 0 else style.TARGET
+    panel.set_title(f"least margin {least:.3g} {kept.unit}", loc="right", fontsize=8, color=color)

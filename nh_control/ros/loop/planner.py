@@ -1,0 +1,202 @@
+"""Plans of predictive trackers, made in a thread beside the one that answers states."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control import Command
+from nh_control.control.constraint_margins import ConstraintMargins
+from nh_control.control.optimal.mpc import MpcTracker
+from nh_control.control.optimal.plan import Plan, Prepared
+from nh_control.control.trackers import Tracker, is_late
+from nh_control.discrete.results import StepFailed
+
+log = logging.getLogger(__name__)
+
+PLANNED, FOLLOWED, LINEAR = "commands_by_plan", "commands_by_earlier_plan", "commands_by_lqr"
+"""What a command comes from."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the thread does for step k of a tracker after a memory: prepare it, or make its plan,
+    too.
+    """
+
+    tracker: MpcTracker
+    k: int
+    memory: Plan | None
+    outcome: Future[Any]
+
+    def is_for(self, tracker: MpcTracker, k: int, memory: Plan | None) -> bool:
+        """Whether it is what is asked for: memories are the same if their plans and predictions
+        are.
+        """
+        if self.tracker is not tracker or self.k != k or memory is None or self.memory is None:
+            return False
+        mine = self.memory
+        return mine.arrays is memory.arrays and mine.predicted is memory.predicted
+
+
+class Planner:
+    """Answers of trackers. Once a command is sent, `prepare` has the next step prepared in a
+    thread, and its state is answered with the feedback. A plan that is not there within
+    `deadline_s` after the state is late: the state is answered without it, and it becomes the last
+    plan once it is there. With None, in lock-step, every plan is waited for; where the planner is
+    `patient`, that of a run's first state, too. The `margins` are those of commands. Other
+    trackers answer by themselves.
+
+    Of one thread, but for the work.
+    """
+
+    def __init__(
+        self,
+        deadline_s: float | None,
+        patient: bool = True,
+        margins: ConstraintMargins | None = None,
+    ):
+        self._deadline_s, self._patient, self._margins = deadline_s, patient, margins
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
+        self._prepared: _Work | None = None
+        self._late: _Work | None = None
+        self._last: tuple[MpcTracker, Plan] | None = None
+        self._counts: Counter[str] = Counter()
+        self.margin, self.solve_s = np.nan, np.nan
+        """The last command's least margin, and how long its state waited for it."""
+        self.plan: Plan | None = None
+        """The last command's plan."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._times_s: dict[str, list[float]] = {"prepare": [], "answer": []}
+        self._least: np.ndarray | None = None
+        self._before = Counter(self._counts)
+
+    def close(self) -> None:
+        """End planning."""
+        self._thread.shutdown(cancel_futures=True)
+
+    def answer(self, tracker: Tracker, k: int, x: ArrayLike, memory: Any) -> Command:
+        """The tracker's command for step k at state x (nx)."""
+        if not isinstance(tracker, MpcTracker):
+            return tracker.command(k, x, memory)
+        start, x = time.perf_counter(), np.array(x, dtype=float)
+        command = self._answer(tracker, k, x, memory)
+        self.solve_s = time.perf_counter() - start
+        self._times_s["answer"].append(self.solve_s)
+        self.plan = plan = command.memory
+        self._last = None if plan is None else (tracker, plan)
+        self._count(x, command)
+        return command
+
+    def prepare(self) -> None:
+        """Prepare the step after the last command, which is sent."""
+        if self._last is None:
+            return
+        (tracker, memory), self._last = self._last, None
+        k = memory.k + 1
+        if self._late is None and not is_late(tracker, k):
+            outcome = self._thread.submit(self._prepare, tracker, memory)
+            self._prepared = _Work(tracker, k, memory, outcome)
+
+    def _prepare(self, tracker: MpcTracker, memory: Plan) -> Prepared:
+        start = time.perf_counter()
+        prepared = tracker.prepare(memory)
+        self._times_s["prepare"].append(time.perf_counter() - start)
+        return prepared
+
+    def _answer(self, tracker: MpcTracker, k: int, x: np.ndarray, memory: Plan | None) -> Command:
+        if memory is not None and is_late(tracker, k):
+            return tracker.late(k, x, memory)
+        within_s = np.inf if self._patient and memory is None else self._deadline_s
+        until = np.inf if within_s is None else time.perf_counter() + within_s
+        if self._late is not None:
+            if not _wait(self._late.outcome, until):
+                return self._without(tracker, k, x, memory)
+            memory, self._late = _newer(memory, self._late, tracker), None
+        begun, self._prepared = self._prepared, None
+        if begun is None or not begun.is_for(tracker, k, memory):
+            begun = _Work(tracker, k, memory, self._thread.submit(tracker.command, k, x, memory))
+        if _wait(begun.outcome, until):
+            done = begun.outcome.result()
+            return tracker.feedback(done, x) if isinstance(done, Prepared) else done
+        self._late = replace(begun, outcome=self._thread.submit(_finish, begun, x))
+        return self._without(tracker, k, x, memory)
+
+    def _without(self, tracker: MpcTracker, k: int, x: np.ndarray, memory: Plan | None) -> Command:
+        nothing = Plan(k - 1, np.zeros(tracker.dsys.system.nrho))
+        return tracker.late(k, x, nothing if memory is None else memory)
+
+    def _count(self, x: np.ndarray, command: Command) -> None:
+        plan = command.memory
+        if plan is not None:
+            made = LINEAR if not plan.arrays else FOLLOWED if plan.age else PLANNED
+            self._counts[made] += 1
+        if self._margins is not None and self._margins.constraints:
+            found = self._margins(x, command.u)
+            self.margin = float(found.min())
+            self._least = found if self._least is None else np.minimum(self._least, found)
+
+    def values(self) -> dict[str, object]:
+        """Counts of the run; times and least margins since `trouble` was asked for."""
+        plan = self.plan
+        sources = (PLANNED, FOLLOWED, LINEAR)
+        found: dict[str, object] = {name: self._counts[name] for name in sources}
+        if plan is not None:
+            found |= {"plan_age_steps": plan.age if plan.arrays else -1, "plans_late": plan.late}
+            found |= {"plans_failed": plan.failures, "plans_outdated": plan.outdated}
+        for name, times_s in self._times_s.items():
+            if times_s:
+                found[f"{name}_mean_ms"] = 1e3 * float(np.mean(times_s))
+                found[f"{name}_max_ms"] = 1e3 * float(np.max(times_s))
+        if self._least is not None and self._margins is not None:
+            named = zip(self._margins.names, self._least)
+            found |= {f"margin: {name}": float(margin) for name, margin in named}
+        return found
+
+    def trouble(self) -> str:
+        """What there is to warn of since this was asked for, "" without."""
+        counts = self._counts - self._before
+        self._clear()
+        if not (counts[FOLLOWED] or counts[LINEAR]):
+            return ""
+        return (
+            f"of {counts.total()} commands {counts[FOLLOWED]} by an earlier plan and "
+            f"{counts[LINEAR]} by LQR: plans are late or fail"
+        )
+
+
+def _wait(outcome: Future[Any], until: float) -> bool:
+    """Whether there is an outcome by a time."""
+    left = until - time.perf_counter()
+    wait([outcome], None if left == np.inf else max(0.0, left))
+    return outcome.done()
+
+
+def _finish(begun: _Work, x: np.ndarray) -> Command:
+    """The command, and its plan, of work that was begun before in the same thread."""
+    done = begun.outcome.result()
+    return begun.tracker.feedback(done, x) if isinstance(done, Prepared) else done
+
+
+def _newer(memory: Plan | None, late: _Work, tracker: MpcTracker) -> Plan | None:
+    """The memory with the plan that was late, if that is newer and of this tracker."""
+    try:
+        made = late.outcome.result().memory
+    except (StepFailed, ValueError) as failure:
+        log.warning("no plan for step %d: %s", late.k, failure)
+        return memory
+    if late.tracker is not tracker or made is None or memory is None or not made.arrays:
+        return memory
+    since = memory.k - late.k
+    if since < 0 or (memory.arrays and memory.age <= since):
+        return memory
+    return replace(memory, arrays=made.arrays, gains=made.gains, age=since)

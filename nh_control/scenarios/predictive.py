@@ -1,0 +1,54 @@
+"""Predictive trackers of scenarios."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nh_control.control.constraints import Constraint
+from nh_control.control.optimal.mpc import MpcTracker
+from nh_control.control.trackers import LateMpc
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.constraints import ALL, MpcOptions, chosen
+from nh_control.scenarios.scenario import Scenario
+
+
+def mpc_tracker(
+    scenario: Scenario,
+    model: DiscreteSystem,
+    reference: Trajectory,
+    options: MpcOptions = MpcOptions(),
+    integral: bool = False,
+) -> MpcTracker:
+    """Predictive tracker of a reference with the scenario's weights, within the limits of inputs
+    and its constraints, with a disturbance estimate if `integral`; raises UnknownName, ValueError,
+    OSError.
+    """
+    Q, R, Qf = scenario.weights
+    memory = (0, len(model.method.memory))
+    kind = partial(LateMpc, is_late=options.is_late) if options.late else MpcTracker
+    return kind(
+        model,
+        reference,
+        np.pad(Q, memory),
+        R,
+        None if Qf is None else np.pad(Qf, memory),
+        horizon_s=options.horizon_s or scenario.horizon_s,
+        constraints=constraints_along(scenario, model, reference.name, options.constraints),
+        iterations=options.iterations,
+        disturbance_gain=scenario.disturbance_gain if integral else 0.0,
+        hold=scenario.hold,
+        excluded=scenario.excluded,
+    )
+
+
+def constraints_along(
+    scenario: Scenario, model: DiscreteSystem, reference: str, names: tuple[str, ...] = (ALL,)
+) -> tuple[Constraint, ...]:
+    """The scenario's constraints of the model, soft, that hold along a reference, or those of
+    these names; raises UnknownName.
+    """
+    made = chosen(scenario.constraints, reference, names)
+    return tuple(constraint.make(model) for constraint in made.values())
