@@ -26,6 +26,8 @@ SETTLING = 4
 """Steps at rest behind the end, in which what is left of the error goes."""
 ITERATIONS = 2
 """Corrections of an input; the next step corrects what they leave."""
+MOST_STEPS = 1_000_000
+"""Of one trajectory, so that a slip of a time does not fill the memory."""
 PRECISION, SLOWEST = 1e-3, 64.0
 """Of a time factor, and the largest one that is tried."""
 JOINED = 0.01
@@ -91,6 +93,11 @@ def along(
     dynamics (see `joint_reference`), from a state `start` (nx) or that of the curve at 0.
     """
     steps = int(np.ceil(duration_s / dsys.h - 1e-9)) + SETTLING
+    if steps > MOST_STEPS:
+        raise InfeasibleTrajectory(
+            f"joint trajectory {name!r}: {duration_s:g} s are {steps} steps of {dsys.h:g} s, more "
+            f"than {MOST_STEPS}: divide it, or take a longer step"
+        )
     positions, velocities = curve(dsys.h * np.arange(steps + 1))
     x = dsys.state(positions[0], velocities[0]) if start is None else np.array(start, dtype=float)
     states, inputs, u, nv = [x], list[np.ndarray](), dsys.idle(x), dsys.system.space.nv

@@ -37,6 +37,25 @@ def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> T
     return replace(joint_reference(model, found), name=str(path))
 
 
+def follows_joints(joints: Sequence[Joint], model: DiscreteSystem) -> bool:
+    """Whether all coordinates of a model are joints with an actuator each."""
+    shown = {joint.coordinate for joint in joints}
+    try:
+        require_actuated(model)
+    except ValueError:
+        return False
+    return shown == {*model.system.space.names}
+
+
+def shown_positions(
+    joints: Sequence[Joint], model: DiscreteSystem, x: np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names (k) of a scenario's joints and their positions (k) at a state x (nx)."""
+    q, names = model.configuration(x), model.system.space.names
+    values = [joint.sign * q[names.index(joint.coordinate)] for joint in joints]
+    return tuple(joint.name for joint in joints), np.array(values)
+
+
 def on_coordinates(
     joints: Sequence[Joint], model: DiscreteSystem, trajectory: JointTrajectory
 ) -> JointTrajectory:

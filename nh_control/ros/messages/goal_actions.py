@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -11,13 +11,14 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped, Transform
 from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, ServerGoalHandle
 from rclpy.node import Node
-from trajectory_msgs.msg import MultiDOFJointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectoryPoint, MultiDOFJointTrajectoryPoint
 
 from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
-from nh_control.ros.messages.goal_interface import GoalInterface, Progress
+from nh_control.ros.messages.goal_interface import GoalInterface
+from nh_control.ros.messages.joint_goals import JointGoals
 from nh_control.ros.runtime.inbox import Inbox
 
 FEEDBACK_S = 0.1
@@ -28,13 +29,11 @@ class NavigateToPose:
 
     name, package, type_name = "navigate_to_pose", "nav2_msgs", "NavigateToPose"
 
-    def ask(self, goals: GoalInterface, request: Any, action_request: ActionRequest) -> None:
+    def ask(self, goals: Any, request: Any, action_request: ActionRequest) -> None:
         """Ask for the goal."""
         goals.goal(request.pose, action_request)
 
-    def fill_feedback(
-        self, feedback: Any, action_request: ActionRequest, progress: Progress
-    ) -> None:
+    def fill_feedback(self, feedback: Any, action_request: ActionRequest, progress: Any) -> None:
         """Fill in the pose, the times and the straight distance to the goal."""
         feedback.current_pose = PoseStamped(pose=progress.pose)
         feedback.current_pose.header.frame_id = progress.frame
@@ -61,24 +60,23 @@ class FollowJointTrajectory:
     """The action of control_msgs: it follows `multi_dof_trajectory`, without tolerances."""
 
     name, package, type_name = "follow_joint_trajectory", "control_msgs", "FollowJointTrajectory"
+    followed, other = "multi_dof_trajectory", "trajectory"
 
-    def ask(self, goals: GoalInterface, request: Any, action_request: ActionRequest) -> None:
+    def ask(self, goals: Any, request: Any, action_request: ActionRequest) -> None:
         """Ask for the trajectory."""
         fields = ("path_tolerance", "goal_tolerance")
         parts = [prefix + field for prefix in ("", "component_") for field in fields]
         given = [name for name in parts if getattr(request, name, [])]
-        if request.trajectory.points:
-            reason = "only multi_dof_trajectory is followed, not trajectory"
+        if getattr(request, self.other).points:
+            reason = f"only {self.followed} is followed, not {self.other}"
             goals.refuse("trajectory", reason, Refusal.NAMES, action_request)
         elif given:
             reason = f"{', '.join(given)}: tolerances are not supported, leave them empty"
             goals.refuse("trajectory", reason, Refusal.MODEL, action_request)
         else:
-            goals.trajectory(request.multi_dof_trajectory, action_request)
+            goals.trajectory(getattr(request, self.followed), action_request)
 
-    def fill_feedback(
-        self, feedback: Any, action_request: ActionRequest, progress: Progress
-    ) -> None:
+    def fill_feedback(self, feedback: Any, action_request: ActionRequest, progress: Any) -> None:
         """Fill in the desired and the actual position, and their difference."""
         feedback.header.frame_id = progress.frame
         conversions.set_time(feedback.header.stamp, progress.time_ns)
@@ -104,8 +102,31 @@ class FollowJointTrajectory:
         result.error_string = reason
 
 
+class FollowJoints(FollowJointTrajectory):
+    """The same action for joints: it follows `trajectory`."""
+
+    followed, other = "trajectory", "multi_dof_trajectory"
+
+    def fill_feedback(self, feedback: Any, action_request: ActionRequest, progress: Any) -> None:
+        """Fill in the desired and the actual positions, and their differences."""
+        conversions.set_time(feedback.header.stamp, progress.time_ns)
+        feedback.joint_names = list(progress.names)
+        error = progress.target - progress.actual
+        parts = ("desired", progress.target), ("actual", progress.actual), ("error", error)
+        for name, values in parts:
+            point = JointTrajectoryPoint(positions=values.tolist())
+            conversions.set_time(
+                point.time_from_start, action_request.time_ns(action_request.begin, progress.step)
+            )
+            setattr(feedback, name, point)
+
+
 ActionType: TypeAlias = NavigateToPose | FollowJointTrajectory
 """An action with its `name`, and the `package` and `type_name` of its type."""
+
+
+BODY_ACTIONS: tuple[ActionType, ...] = NavigateToPose(), FollowJointTrajectory()
+JOINT_ACTIONS: tuple[ActionType, ...] = (FollowJoints(),)
 
 
 class ActionRequest:
@@ -134,7 +155,7 @@ class ActionRequest:
         """The tracker does not follow the request, or has stopped following it."""
         self._finish(refusal, reason, "abort")
 
-    def tick(self, goals: GoalInterface) -> None:
+    def tick(self, goals: GoalInterface | JointGoals) -> None:
         """Publish the feedback; end the request at the goal or when it is canceled."""
         if self._handle.is_cancel_requested:
             self._finish(None, "canceled, to rest where it was", "canceled")
@@ -168,11 +189,17 @@ class GoalActions:
     topic, replaces the present request.
     """
 
-    def __init__(self, node: Node, inbox: Inbox, goals: GoalInterface, step_s: float):
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        goals: GoalInterface | JointGoals,
+        step_s: float,
+        kinds: Sequence[ActionType] = BODY_ACTIONS,
+    ):
         self._inbox, self._goals, self._step_s = inbox, goals, step_s
         self._requests: list[ActionRequest] = []
         self._servers: list[ActionServer] = []
-        kinds: tuple[ActionType, ...] = (NavigateToPose(), FollowJointTrajectory())
         for kind in kinds:
             try:
                 action = getattr(import_module(f"{kind.package}.action"), kind.type_name)

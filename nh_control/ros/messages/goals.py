@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
+from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from nh_control.control.guidance import Guidance
+from nh_control.control.guidance import LONGEST_S, Guidance
+from nh_control.control.joint_trajectory import JointTrajectory
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
 from nh_control.ros.loop.reports import Refusal, shortened
@@ -69,20 +71,11 @@ def trajectory(
     _require(named, Refusal.NAMES, f"joint_names are {names}; expected [{body.name!r}]")
     _require(bool(message.points), Refusal.LENGTH, "no points")
     stamp = _stamp(message, now_ns)
-    _require(
-        not 0 < stamp < now_ns,
-        Refusal.STAMP,
-        f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation time at "
-        f"which it is to start, or stamp 0",
-    )
+    _require_not_past(stamp, now_ns)
     times = np.array(
         [conversions.nanoseconds(point.time_from_start) / NANOSECONDS for point in message.points]
     )
-    _require(
-        times[0] >= 0 and bool((np.diff(times) > 0).all()),
-        Refusal.STAMP,
-        f"times_from_start must increase from 0 or later, got {shortened(times.tolist())} s",
-    )
+    _require_increasing(times)
     positions = np.array(
         [
             _vector(point.transforms, "translation", k, "translation")
@@ -111,7 +104,59 @@ def trajectory(
     return plan
 
 
-def _stamp(message: PoseStamped | MultiDOFJointTrajectory, now_ns: int) -> int:
+def joint_trajectory(
+    message: JointTrajectoryMessage, joints: Sequence[str], now_ns: int
+) -> tuple[JointTrajectory, int]:
+    """A trajectory of the joints and the stamp (ns) from which its times count, 0 for one of
+    another clock or none. Efforts and the frame do not matter.
+
+    Raises ConversionError for other joints, a stamp in the past, numbers that are missing or not
+    finite, times that do not increase, an end in motion, and more than LONGEST_S.
+    """
+    names = list(message.joint_names)
+    text = f"joint_names are {shortened(names)}; expected {shortened(joints)}, each once"
+    _require(sorted(names) == sorted(joints), Refusal.NAMES, text)
+    _require(bool(message.points), Refusal.LENGTH, "no points")
+    stamp = _stamp(message, now_ns)
+    _require_not_past(stamp, now_ns)
+    times = [conversions.nanoseconds(p.time_from_start) / NANOSECONDS for p in message.points]
+    _require_increasing(np.array(times))
+    _require(
+        0 < times[-1] <= LONGEST_S,
+        Refusal.STAMP,
+        f"it lasts {times[-1]:g} s, expected more than 0 and at most {LONGEST_S:g} s: send it in "
+        "parts",
+    )
+    for k, point in enumerate(message.points):
+        values = [*point.positions, *point.velocities, *point.accelerations]
+        finite = bool(np.isfinite(values).all())
+        _require(finite, Refusal.NOT_FINITE, f"point {k} has numbers that are not finite")
+    try:
+        return JointTrajectory.from_message(message), stamp
+    except ValueError as error:
+        raise ConversionError(Refusal.LENGTH, str(error)) from error
+
+
+def _require_not_past(stamp: int, now_ns: int) -> None:
+    _require(
+        not 0 < stamp < now_ns,
+        Refusal.STAMP,
+        f"stamped {(now_ns - stamp) / NANOSECONDS:.3g} s in the past: give the simulation time at "
+        f"which it is to start, or stamp 0",
+    )
+
+
+def _require_increasing(times: np.ndarray) -> None:
+    _require(
+        times[0] >= 0 and bool((np.diff(times) > 0).all()),
+        Refusal.STAMP,
+        f"times_from_start must increase from 0 or later, got {shortened(times.tolist())} s",
+    )
+
+
+def _stamp(
+    message: PoseStamped | MultiDOFJointTrajectory | JointTrajectoryMessage, now_ns: int
+) -> int:
     """Stamp in ns, 0 for now, which one of another clock is taken for."""
     stamp = conversions.nanoseconds(message.header.stamp)
     return stamp if abs(stamp - now_ns) <= OTHER_CLOCK_NS else 0

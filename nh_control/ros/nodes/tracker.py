@@ -24,9 +24,11 @@ from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.ros.loop.reports import Report
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.diagnostics import Diagnostics
-from nh_control.ros.messages.goal_actions import GoalActions
+from nh_control.ros.messages.goal_actions import BODY_ACTIONS, JOINT_ACTIONS, GoalActions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.hardware_interface import HardwareInterface
+from nh_control.ros.messages.joint_goals import JointGoals
+from nh_control.ros.messages.motion_requests import MotionRequests
 from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.tracker_output import TrackerOutput
@@ -38,6 +40,7 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
+from nh_control.scenarios.joint_motion import follows_joints
 
 TICK_S = 0.05
 """How often, while no state comes, to look for new subscribers and for too long a silence."""
@@ -163,13 +166,21 @@ class Tracker:
         )
         return Limits(p["disarm.silence_s"], error, saturation_s), safe
 
-    def _make_goals(self, node: Node, paths: PathPublisher | None) -> GoalInterface | None:
-        """Follow goals, if the scenario has bodies and a guidance."""
-        if paths is None or self._sequence.leg(0).guidance is None:
-            return None
+    def _make_goals(self, node: Node, paths: PathPublisher | None) -> MotionRequests | None:
+        """Follow goals, if the scenario has bodies and a guidance, or trajectories of joints, if
+        all of them have actuators.
+        """
         now = lambda: self._states.now_ns  # noqa: E731
-        goals = GoalInterface(node, self._inbox, self._sequence, self._report, paths, now)
-        self._actions = GoalActions(node, self._inbox, goals, self._model.dsys.h)
+        scenario, dsys = self._model.scenario, self._model.dsys
+        following = node, self._inbox, self._sequence, self._report
+        goals: GoalInterface | JointGoals
+        if paths is not None and self._sequence.leg(0).guidance is not None:
+            goals, kinds = GoalInterface(*following, paths, now), BODY_ACTIONS
+        elif follows_joints(scenario.joints, dsys):
+            goals, kinds = JointGoals(*following, scenario, now), JOINT_ACTIONS
+        else:
+            return None
+        self._actions = GoalActions(node, self._inbox, goals, dsys.h, kinds)
         return goals
 
     def _show_path(self, leg: ReferenceLeg) -> None:

@@ -1,0 +1,119 @@
+"""Takes joint trajectories from a topic and an action, for scenarios whose joints all have
+actuators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory as Message
+
+from nh_control.control.joint_reference import InfeasibleTrajectory, continued
+from nh_control.control.joint_trajectory import JointTrajectory
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.ros.loop.clocks import NANOSECONDS
+from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.messages import conversions, goals
+from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.scenarios import Scenario
+from nh_control.scenarios.joint_motion import on_coordinates, shown_positions
+
+QUEUE = 10
+STOP_S = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Durations that a stop tries, until limits hold."""
+
+
+@dataclass(frozen=True)
+class JointProgress:
+    """The present and the desired positions of the joints `names` (k), at a step of the sequence
+    and a time of the states (ns).
+    """
+
+    step: int
+    time_ns: int
+    names: tuple[str, ...]
+    actual: np.ndarray
+    target: np.ndarray
+
+
+class JointGoals(MotionRequests):
+    """Plans motions along joint trajectories, each from the present reference on, without a jump;
+    `now()` is the present time of the states in ns.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        sequence: ReferenceSequence,
+        report: TrackerReport,
+        scenario: Scenario,
+        now: Callable[[], int],
+    ):
+        super().__init__(node, inbox, sequence, report)
+        self._joints, self._now, self._model = scenario.joints, now, sequence.dsys
+        inbox.subscribe(Message, "joint_trajectory", self.trajectory, QUEUE)
+
+    def trajectory(self, message: Message, observer: GoalObserver | None = None) -> None:
+        """Plan a motion along the trajectory of the message."""
+        expected = [joint.name for joint in self._joints]
+        try:
+            found, stamp = goals.joint_trajectory(message, expected, self._now())
+        except conversions.ConversionError as reason:
+            self.refuse("joint trajectory", str(reason), reason.kind, observer)
+            return
+        own = on_coordinates(self._joints, self._model, found)
+        what = f"joint trajectory of {len(found.times)} points"
+        self.plan(what, lambda k: self._leg(k, self._due(own, stamp, k)), observer)
+
+    def stop(self) -> None:
+        """Plan to rest near the present position of the reference."""
+        self.plan("stop", self._stop, None)
+
+    def progress(self) -> JointProgress:
+        """Return the progress of the present motion."""
+        target = self.sequence.target(self.sequence.step)
+        actual = self.report.state
+        names, desired = shown_positions(self._joints, self._model, target)
+        present = shown_positions(self._joints, self._model, target if actual is None else actual)
+        return JointProgress(self.sequence.step, max(0, self._now()), names, present[1], desired)
+
+    def _due(self, trajectory: JointTrajectory, stamp: int, k: int) -> JointTrajectory:
+        """The trajectory with times from step k, where those of the message count from a stamp;
+        without one they count from k.
+        """
+        if not stamp:
+            return trajectory
+        begin = k * self._model.h
+        times = trajectory.times + stamp / NANOSECONDS - begin
+        if times[0] < 0:
+            raise InfeasibleTrajectory(
+                f"its first point is due at t = {begin + times[0]:.3f} s, but no change is "
+                f"possible before t = {begin:.3f} s"
+            )
+        return replace(trajectory, times=times)
+
+    def _leg(self, k: int, trajectory: JointTrajectory) -> ReferenceLeg:
+        """The leg that leaves the present reference at step k for the points."""
+        present = self.sequence.leg(k)
+        reference = present.tracker.reference
+        made = continued(self._model, reference, k - present.start, trajectory)
+        named = replace(made, name="joint_trajectory")
+        return ReferenceLeg(k, present.tracker.with_reference(named))
+
+    def _stop(self, k: int) -> ReferenceLeg:
+        """The shortest stop within the limits."""
+        names = self._model.system.space.names
+        x = self.sequence.target(k)
+        q, v = self._model.configuration(x), self._model.velocity(x)
+        for duration in STOP_S:
+            try:
+                end = q + v * duration / 2
+                return self._leg(k, JointTrajectory(names, np.array([duration]), end[None]))
+            except InfeasibleTrajectory as reason:
+                last = reason
+        raise last

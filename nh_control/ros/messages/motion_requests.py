@@ -1,0 +1,90 @@
+"""Requests of motions that a replanner plans while the tracker answers states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from rclpy.node import Node
+
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence, Replanner
+from nh_control.ros.loop.reports import Refusal
+from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.runtime.callback_errors import ThrottledLog
+from nh_control.ros.runtime.inbox import Inbox
+
+
+class GoalObserver(Protocol):
+    """Callbacks of the client of a goal."""
+
+    def accepted(self, leg: ReferenceLeg) -> None:
+        """The tracker follows the goal with this leg."""
+
+    def ended(self, refusal: Refusal | None, reason: str) -> None:
+        """The tracker does not follow the goal, or has stopped following it."""
+
+
+class MotionRequests:
+    """Plans legs of a sequence for requests. A new request, or a new start of the run, replaces a
+    request; its observer is called.
+    """
+
+    def __init__(
+        self, node: Node, inbox: Inbox, sequence: ReferenceSequence, report: TrackerReport
+    ):
+        self.sequence, self.report = sequence, report
+        self._log = node.get_logger()
+        self._warn = ThrottledLog(lambda text: self._log.warning(text))
+        self._replanner = Replanner(sequence, inbox.post, self._accepted, self._not_planned)
+        self._planned: GoalObserver | None = None
+        self._followed: GoalObserver | None = None
+
+    def forget(self, why: str) -> None:
+        """Drop the planned and the followed request, because another reference has begun."""
+        self._replanner.forget()
+        for observer in (self._planned, self._followed):
+            if observer is not None:
+                observer.ended(None, why)
+        self._planned = self._followed = None
+
+    def close(self) -> None:
+        """End planning."""
+        self._replanner.close()
+
+    def refuse(self, what: str, reason: str, kind: Refusal, observer: GoalObserver | None) -> None:
+        """Count and tell that a request is not followed, to who pursues it, too; the log hears of
+        it now and then.
+        """
+        if observer is not None:
+            observer.ended(kind, reason)
+        self.report.refuse_goal(kind, f"{what} refused: {reason}")
+        self._warn(f"{what} refused: {reason}")
+
+    def plan(
+        self, what: str, leg: Callable[[int], ReferenceLeg], observer: GoalObserver | None
+    ) -> None:
+        """Plan `leg(k)`, which starts at step k of the sequence; `what` names it for people."""
+        if self._planned is not None:
+            self._planned.ended(None, f"replaced by {what} while it was planned")
+        self._planned = observer
+        self._replanner.request(what, leg)
+
+    def on_accepted(self, leg: ReferenceLeg) -> None:
+        """A leg is followed from its start on."""
+
+    def _accepted(self, what: str, leg: ReferenceLeg) -> None:
+        self.report.accept_goal()
+        before, self._followed, self._planned = self._followed, self._planned, None
+        if before is not None:
+            before.ended(None, f"replaced by {what}")
+        if self._followed is not None:
+            self._followed.accepted(leg)
+        h = self.sequence.dsys.h
+        self._log.info(
+            f"{what} accepted: from t = {leg.start * h:.3f} s to rest at t = {leg.end * h:.3f} s"
+        )
+        self.on_accepted(leg)
+
+    def _not_planned(self, what: str, reason: str) -> None:
+        observer, self._planned = self._planned, None
+        self.refuse(what, reason, Refusal.MODEL, observer)
