@@ -66,7 +66,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--seed", metavar="N", help="seed of the sampling (default: 0)")
     add("--success", metavar="X", help="largest final error of a success (default: 0.05 m, rad)")
     least = (
-        "add a metric: least value of the scenario's monitored output, such as a cable's tension"
+        "add metrics: least value of the scenario's monitored output, such as a cable's tension, "
+        "and largest sizes of its system's declared outputs"
     )
     add("--monitor", action="store_const", const="true", help=f"{least}; slow")
     add("--urdf", metavar="FILE", help="robot of the scenario urdf")

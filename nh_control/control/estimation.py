@@ -4,7 +4,7 @@ with covariances in local coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 
 from nh_control.control.lqr import checked_weight
 from nh_control.control.tracking import Command, Controller
+from nh_control.discrete.outputs import OutputMap
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.mechanics import states
 from nh_control.numerics.compiled import Functions
 
@@ -49,9 +51,11 @@ class KalmanFilter:
     """Extended Kalman filter for `x1 = retract(f(x, u), w)` with process noise w of covariance W
     (ndx, ndx) and measurement noise n of covariance V.
 
-    The measurement is a configuration, `y = retract(q, n)` with n (nv), or, if `measurement(x)`
-    gives a vector h(x) as a CasADi expression of the state, `y = h(x) + n`. Covariances are in the
-    local coordinates of the estimate; the exact derivative transforms them when the estimate moves
+    The measurement is a configuration, `y = retract(q, n)` with n (nv). With names of the system's
+    outputs as the `measurement` it is their values, `y = retract(c(x, u), n)`, n in the local
+    coordinates of their space; with a function `measurement(x)` that gives a vector h(x) as a
+    CasADi expression of the state, `y = h(x) + n`. Covariances are in the local coordinates of the
+    estimate; the exact derivative transforms them when the estimate moves
     (the reset of an error-state filter, Sola 2017, 6.3). For a linear system on Rn it is the
     Kalman filter. Raises ValueError for covariances of wrong shape, W not
     semidefinite or V not definite.
@@ -62,15 +66,15 @@ class KalmanFilter:
         dsys: DiscreteSystem,
         W: ArrayLike,
         V: ArrayLike,
-        measurement: Callable[[ca.SX], ca.SX] | None = None,
+        measurement: Callable[[ca.SX], ca.SX] | str | Sequence[str] | None = None,
     ):
         self.dsys, self._measurement = dsys, measurement
+        self._outputs: OutputMap | None = None
+        if measurement is not None and not callable(measurement):
+            names = (measurement,) if isinstance(measurement, str) else measurement
+            self._outputs = dsys.outputs(*names)
         self.W = checked_weight("W", W, dsys.ndx)
-        self.V = checked_weight(
-            "V",
-            V,
-            len(self.expected(dsys.state_space.origin)) if measurement else dsys.system.space.nv,
-        )
+        self.V = checked_weight("V", V, self._space.nv)
         if np.linalg.eigvalsh(self.V).min() <= 0:
             raise ValueError(
                 f"{dsys}: V must be positive definite, its smallest eigenvalue is "
@@ -87,19 +91,21 @@ class KalmanFilter:
         lin = step.linearize(belief.x, u)
         return Belief(lin.x1, lin.A @ belief.P @ lin.A.T + step.h / self.dsys.h * self.W)
 
-    def update(self, belief: Belief, y: ArrayLike) -> Belief:
+    def update(self, belief: Belief, y: ArrayLike, u: ArrayLike | None = None) -> Belief:
         """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`,
         `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x.
 
-        Raises ValueError for a belief or a measurement that is not finite, and for a measured
-        configuration that is none.
+        Outputs that depend on the inputs, as accelerations do, need those that act, u (nu). Raises
+        ValueError for a belief or a measurement that is not finite, for a measured configuration
+        that is none, and where u is missing.
         """
-        return self.correct(belief, self.innovation(belief, y))
+        return self.correct(belief, self.innovation(belief, y, u))
 
-    def innovation(self, belief: Belief, y: ArrayLike) -> Innovation:
+    def innovation(self, belief: Belief, y: ArrayLike, u: ArrayLike | None = None) -> Innovation:
         """The measurement y less its prediction from the belief; raises ValueError as `update`."""
         self._require_finite(belief)
-        difference, H = self._functions("innovation", belief.x, self.measured(y))
+        at = belief.x, *self._acting(u), self.measured(y)
+        difference, H = self._functions("innovation", *at)
         return Innovation(difference[:, 0], H, H @ belief.P @ H.T + self.V)
 
     def correct(self, belief: Belief, innovation: Innovation) -> Belief:
@@ -113,9 +119,9 @@ class KalmanFilter:
         P = transform @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ transform.T
         return Belief(x[:, 0], (P + P.T) / 2)
 
-    def expected(self, x: ArrayLike) -> np.ndarray:
-        """Measurement at the state x (nx) without noise."""
-        return self._functions("measure", x)[0][:, 0]
+    def expected(self, x: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
+        """Measurement at the state x (nx) under the inputs u (nu) without noise."""
+        return self._functions("measure", x, *self._acting(u))[0][:, 0]
 
     @property
     def measures_configuration(self) -> bool:
@@ -126,7 +132,38 @@ class KalmanFilter:
         """A measurement as an array; raises ValueError as `update`."""
         if self._measurement is None:
             return states.configuration(self.dsys, self.dsys.system.space, y)
-        return states.numbers(self.dsys, "a measurement", y, len(self.V))
+        return states.numbers(self.dsys, "a measurement", y, self._space.nq)
+
+    @property
+    def measures_vectors(self) -> bool:
+        """Whether the measurement is a configuration or a vector, and no attitude or pose."""
+        return self._measurement is None or flat(self._space)
+
+    @cached_property
+    def takes_inputs(self) -> bool:
+        """Whether the measurement depends on the inputs that act."""
+        return self._outputs is not None and self._outputs.takes_inputs
+
+    @cached_property
+    def _space(self) -> Space:
+        """The space of the measurements."""
+        if self._outputs is not None:
+            return self._outputs.space
+        if not callable(self._measurement):
+            return self.dsys.system.space
+        values = ca.vertcat(self._measurement(ca.SX.sym("x", self.dsys.nx)))
+        return Rn(*(f"y_{i}" for i in range(values.shape[0])))
+
+    def _acting(self, u: ArrayLike | None) -> tuple[np.ndarray, ...]:
+        """The forces (nu) that act, where the measurement depends on them."""
+        outputs = self._outputs
+        return (outputs.inputs(u),) if outputs is not None and self.takes_inputs else ()
+
+    def _expression(self, x: ca.SX, u: ca.SX) -> ca.SX:
+        """The measurement without noise."""
+        if self._outputs is not None:
+            return self._outputs.expression(x, u)
+        return ca.vertcat(self._measurement(x)) if callable(self._measurement) else x
 
     def _require_finite(self, belief: Belief) -> None:
         for what, value in (("x", belief.x), ("P", belief.P)):
@@ -143,34 +180,45 @@ class KalmanFilter:
     @property
     def equations(self) -> list[ca.Function]:
         """`measure(x) -> y`; `innovation(x, y) -> difference, H`; `correct(x, dx) -> x1,
-        transform`, the state moved by dx, and how errors are carried there.
+        transform`, the state moved by dx, and how errors are carried there. The first two take the
+        forces u (nu) that act after x where the measurement depends on them.
         """
         d = self.dsys
         space, phase = d.system.space, d.state_space
         x, e, dx = ca.SX.sym("x", d.nx), ca.SX.sym("e", d.ndx), ca.SX.sym("dx", d.ndx)
+        u, y = ca.SX.sym("u", d.system.nu), ca.SX.sym("y", self._space.nq)
         if self._measurement is None:
-            expected, y = x[: space.nq], ca.SX.sym("y", space.nq)
-            difference, H = space.local(x[: space.nq], y), ca.SX.eye(d.ndx)[: space.nv, :]
+            expected, H = x[: space.nq], ca.SX.eye(d.ndx)[: space.nv, :]
         else:
-            expected = ca.vertcat(self._measurement(x))
-            y = ca.SX.sym("y", expected.shape[0])
-            jacobian = ca.jacobian(ca.vertcat(self._measurement(phase.retract(x, e))), e)
-            difference, H = y - expected, ca.substitute(jacobian, e, ca.SX.zeros(d.ndx))
+            expected, here = self._expression(x, u), ca.SX.sym("here", y.shape[0])
+            change = self._space.local(here, self._expression(phase.retract(x, e), u))
+            at_rest = [e, here], [ca.SX.zeros(d.ndx), expected]
+            (H,) = ca.substitute([ca.jacobian(change, e)], *at_rest)
+        difference = self._space.local(expected, y)
         # the error in coordinates at x + dx, by the error in coordinates at x
         corrected = phase.retract(x, dx)
         transform = ca.jacobian(phase.local(corrected, phase.retract(x, dx + e)), e)
+        acting, names = ([u], ["x", "u"]) if self.takes_inputs else ([], ["x"])
         moved = [corrected, ca.substitute(transform, e, ca.SX.zeros(d.ndx))]
         return [
-            ca.Function("measure", [x], [expected], ["x"], ["y"]),
-            ca.Function("innovation", [x, y], [difference, H], ["x", "y"], ["difference", "H"]),
+            ca.Function("measure", [x, *acting], [expected], names, ["y"]),
+            ca.Function(
+                "innovation", [x, *acting, y], [difference, H], [*names, "y"], ["difference", "H"]
+            ),
             ca.Function("correct", [x, dx], moved, ["x", "dx"], ["x1", "transform"]),
         ]
+
+
+def flat(space: Space) -> bool:
+    """Whether a space is one of vectors."""
+    return isinstance(space, Rn) or (isinstance(space, Product) and all(map(flat, space.factors)))
 
 
 class OutputFeedback:
     """A controller that gets measurements: it uses a filter's estimate instead of the state.
 
-    Its memory is the belief before the next measurement and the memory of the inner controller.
+    Its memory is the belief before the next measurement, the input that leads to it, zero before
+    the first, and the memory of the inner controller.
     """
 
     def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):
@@ -179,17 +227,17 @@ class OutputFeedback:
         self._controller, self._kalman, self._start = controller, kalman, start
 
     def command(
-        self, k: int, y: ArrayLike, memory: tuple[Belief, object] | None = None
+        self, k: int, y: ArrayLike, memory: tuple[Belief, np.ndarray, object] | None = None
     ) -> Command:
         """Command for step k at the measurement y; the error is that of the estimate. Raises
         StepFailed.
         """
-        before, inner = memory or (self._start, None)
-        belief = self._kalman.update(before, y)
+        before, acting, inner = memory or (self._start, np.zeros(self.dsys.nu), None)
+        belief = self._kalman.update(before, y, acting)
         command = self._controller.command(k, belief.x, inner)
         return Command(
             command.u,
             command.saturated,
             command.error,
-            (self._kalman.predict(belief, command.u), command.memory),
+            (self._kalman.predict(belief, command.u), command.u, command.memory),
         )

@@ -26,7 +26,8 @@ def to_control(
     `control.StateSpace` with step h, `dx1 = A dx + B du,  y = C dx`.
 
     States are the local coordinates by their names, inputs those of the system. `outputs` are
-    names of local coordinates (all without them), or rows (ndx) of C by name. At an equilibrium,
+    names of local coordinates (all without them) and of the system's declared outputs, which have
+    their exact C and D, or rows (ndx) of C by name. At an equilibrium,
     or a motion that looks the same in the body's axes, this is the system near there; elsewhere
     it is one step of a time-varying system. Raises ValueError for unknown names and other shapes,
     and as `linearize` does.
@@ -34,13 +35,13 @@ def to_control(
     from control import ss  # takes a second to import
 
     names, lin = dsys.state_space.tangent_names, dsys.linearize(x, u)
-    rows = _rows(dsys, names if outputs is None else outputs)
-    C = np.array(list(rows.values())).reshape(len(rows), dsys.ndx)
+    rows = _rows(dsys, names if outputs is None else outputs, x, u)
+    CD = np.array(list(rows.values())).reshape(len(rows), dsys.ndx + dsys.nu)
     return ss(
         lin.A,
         lin.B,
-        C,
-        np.zeros((len(rows), dsys.nu)),
+        CD[:, : dsys.ndx],
+        CD[:, dsys.ndx :],
         dsys.h,
         states=list(names),
         inputs=list(dsys.inputs),
@@ -78,19 +79,37 @@ def to_iosys(dsys: DiscreteSystem, x: ArrayLike | None = None) -> NonlinearIOSys
 
 
 def _rows(
-    dsys: DiscreteSystem, outputs: Sequence[str] | Mapping[str, ArrayLike]
+    dsys: DiscreteSystem,
+    outputs: Sequence[str] | Mapping[str, ArrayLike],
+    x: ArrayLike,
+    u: ArrayLike,
 ) -> dict[str, np.ndarray]:
-    """Rows (ndx) of C by name."""
-    names = dsys.state_space.tangent_names
-    if not isinstance(outputs, Mapping):
-        if unknown := [name for name in outputs if name not in names]:
-            raise ValueError(f"{dsys}: unknown outputs {unknown}, choose of {list(names)}")
-        return {name: np.eye(dsys.ndx)[names.index(name)] for name in outputs}
-    rows = {name: np.asarray(row, dtype=float) for name, row in outputs.items()}
-    for name, row in rows.items():
-        if row.shape != (dsys.ndx,):
-            raise ValueError(
-                f"{dsys}: the output {name!r} must be a row of {dsys.ndx} numbers, one for each "
-                f"of {list(names)}, got shape {row.shape}"
-            )
+    """Rows (ndx + nu) of (C, D) by name."""
+    names, n = dsys.state_space.tangent_names, dsys.ndx + dsys.nu
+    if isinstance(outputs, Mapping):
+        return {name: _row(dsys, name, row) for name, row in outputs.items()}
+    declared = [output.name for output in dsys.system.outputs]
+    if unknown := [name for name in outputs if name not in (*names, *declared)]:
+        raise ValueError(f"{dsys}: unknown outputs {unknown}, choose of {[*names, *declared]}")
+    rows: dict[str, np.ndarray] = {}
+    for name in outputs:
+        if name in names:
+            rows[name] = np.eye(n)[names.index(name)]
+            continue
+        chosen = dsys.outputs(name)
+        C, D = chosen.linearize(x, u)
+        prescribed = np.zeros((len(D), len(dsys.system.prescribed)))
+        labels = chosen.names if len(chosen.names) == len(C) else chosen.space.tangent_names
+        rows |= dict(zip(labels, np.hstack([C, D, prescribed])))
     return rows
+
+
+def _row(dsys: DiscreteSystem, name: str, row: ArrayLike) -> np.ndarray:
+    """A row (ndx) of C, with zeros for D."""
+    values = np.asarray(row, dtype=float)
+    if values.shape != (dsys.ndx,):
+        raise ValueError(
+            f"{dsys}: the output {name!r} must be a row of {dsys.ndx} numbers, one for each "
+            f"of {list(dsys.state_space.tangent_names)}, got shape {values.shape}"
+        )
+    return np.append(values, np.zeros(dsys.nu))

@@ -73,6 +73,11 @@ def smooth(
     not finite, and where the iteration does not settle.
     """
     dsys = kalman.dsys
+    if kalman.takes_inputs or not kalman.measures_vectors:
+        raise ValueError(
+            f"{dsys}: the smoother takes configurations, and outputs that are vectors and do not "
+            "depend on inputs; leave accelerations, attitudes and poses out"
+        )
     rows = input_rows(dsys, inputs, None, 1)
     ys = _measured(kalman, measurements, len(rows))
     problem = _Linearized(kalman, start, rows, ys)

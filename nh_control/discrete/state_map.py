@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from nh_control.discrete.compiled_functions import BoundFunctions
 from nh_control.discrete.method import Method
 from nh_control.discrete.motion import Motion
+from nh_control.discrete.outputs import OutputMap
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics import states
 from nh_control.mechanics.constraints import require_consistent
@@ -196,6 +197,14 @@ class StateMap:
         if not np.isfinite(rows).all():
             raise ValueError(f"{self}: the states of energies must be finite")
         return self._energies(rows)
+
+    def outputs(self, *names: str) -> OutputMap:
+        """The system's outputs with these names, in their order, all without names, as functions
+        of states, to be kept for many calls. Raises ValueError for an unknown name, or a system
+        without any.
+        """
+        chosen = self.system.chosen_outputs(names)
+        return OutputMap(self.system, self.state_space, chosen, self.velocity)
 
     def local(self, x0: ArrayLike, x1: ArrayLike) -> np.ndarray:
         """Tangent vector dx (ndx) from state x0 (nx) to state x1 (nx); (N, ndx) where one of them,

@@ -94,6 +94,7 @@ class DiscreteSystem:
     idle = of_states(StateMap.idle)
     energy = of_states(StateMap.energy)
     energies = of_states(StateMap.energies)
+    outputs = of_states(StateMap.outputs)
     local = of_states(StateMap.local)
     retract = of_states(StateMap.retract)
     constraint_residual = of_states(StateMap.constraint_residual)

@@ -217,6 +217,32 @@ def _show_gusts(result: Result, *panels: Axes) -> None:
                 panel.axvspan(gust.start, stop, color=GUST, linewidth=0, label=text, zorder=0)
 
 
+def outputs(result: Result, page: int = 0) -> Figure:
+    """Draw the plant's declared outputs of one of `output_pages`, a panel for each."""
+    found, pages = result.outputs, output_pages(result)
+    shown = pages[page]
+    figure = Figure(figsize=(style.WIDTH, 1.6 * len(shown) + 0.6), layout="constrained")
+    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False).ravel()
+    for i, panel in zip(shown, panels):
+        values, unit = found.values[:, i], found.units[i]
+        label = style.run_label(result)
+        panel.plot(result.loop.trajectory.times, values, color=style.RUN, label=label)
+        name = found.names[i].replace("_", " ") + (f" ({unit})" if unit else "")
+        panel.set_ylabel(style.wrapped(name, 20))
+        style.keep_readable(panel)
+    panels[-1].set_xlabel("time (s)")
+    _show_gusts(result, *panels)
+    note = style.page_note(page, len(pages))
+    style.head(figure, result, style.handles(*panels), note)
+    return figure
+
+
+def output_pages(result: Result) -> list[list[int]]:
+    """Return the outputs of every page; those with the largest range come first."""
+    values = result.outputs.values
+    return style.pages([[i] for i in range(values.shape[1])], np.ptp(values, axis=0))
+
+
 def monitored(result: Result, monitor: MonitoredOutput) -> Figure:
     """Draw the scenario's monitored output above its limit."""
     times = result.loop.trajectory.times[:-1]

@@ -22,6 +22,7 @@ SPLIT: dict[Draw, Callable[[Result], list[list[int]]]] = {
     planar.states: planar.state_pages,
     planar.joints: planar.joint_pages,
     common.inputs: common.input_pages,
+    common.outputs: common.output_pages,
 }
 """The contents of every page, for figures that may need several; `draw(result, page=i)` draws page
 i.
@@ -54,9 +55,9 @@ def path(result: Result) -> Figure:
     )
 
 
-def figures(scenario: Scenario) -> dict[str, Draw]:
-    """Return the figures of a scenario's runs by name; there is no path where nothing can be
-    drawn.
+def figures(scenario: Scenario, outputs: bool = False) -> dict[str, Draw]:
+    """Return the figures of a scenario's runs by name, with that of declared `outputs` where its
+    system has some; there is no path where nothing can be drawn.
     """
     drawn: dict[str, Draw] = {}
     if scenario.body or scenario.to_bodies or scenario.visual_model().shapes:
@@ -65,6 +66,8 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
     if scenario.to_bodies and scenario.joints:
         drawn["joints"] = planar.joints
     drawn |= {"inputs": common.inputs, "energy": common.energy, "error": common.error}
+    if outputs:
+        drawn["outputs"] = common.outputs
     if scenario.monitor is not None:
         drawn[scenario.monitor.title.replace(" ", "_")] = partial(
             common.monitored, monitor=scenario.monitor
@@ -77,7 +80,9 @@ def figures(scenario: Scenario) -> dict[str, Draw]:
 def _pages(result: Result) -> dict[str, Draw]:
     """Return all figures of a run with their further pages: `states`, `states_2`, ..."""
     drawn: dict[str, Draw] = {}
-    for name, draw in figures(result.experiment.scenario).items():
+    for name, draw in figures(
+        result.experiment.scenario, bool(result.experiment.plant.system.outputs)
+    ).items():
         drawn[name] = draw
         further = range(1, len(SPLIT[draw](result)) if draw in SPLIT else 1)
         drawn |= {f"{name}_{i + 1}": partial(draw, page=i) for i in further}

@@ -89,8 +89,9 @@ def export_c(
     calls. A step that fails has no further attempts by continuation, as `DiscreteSystem.step` has
     them. `name` is that of the system, unless it is given.
 
-    Raises ValueError for a name that C cannot have, for a tracker or filter of another system, and
-    for trackers with a disturbance estimate or of systems with holonomic constraints.
+    Raises ValueError for a name that C cannot have, for a tracker or filter of another system,
+    for filters of outputs that depend on inputs, and for trackers with a disturbance estimate or
+    of systems with holonomic constraints.
     """
     name = name or re.sub(r"\W", "_", dsys.system.name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
@@ -101,6 +102,11 @@ def export_c(
         kalman = KalmanFilter(dsys, np.eye(dsys.ndx), np.eye(dsys.system.space.nv))
     elif kalman.dsys is not dsys:
         raise ValueError(f"expected a filter of {dsys}, got one of {kalman.dsys}")
+    elif kalman.takes_inputs:
+        raise ValueError(
+            f"{dsys}: NAME_update takes measurements that depend on the state alone; leave out "
+            "outputs that depend on the inputs, as accelerations do"
+        )
     table = None if tracker is None else GainTable.of(tracker)
     interface = CInterface(dsys, name, len(kalman.V), 0 if table is None else len(table.inputs))
     functions = _functions_of_states(dsys, kalman)

@@ -70,13 +70,17 @@ def with_actuators(
     def own(q: ca.SX, v: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         return q[:nq], v[:nw], q[nq:], u
 
-    def force(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+    def acting(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
         given = ca.vertcat(as_expression(effort(*own(q, v, u), *p)))
         if given.shape != (system.nu, 1):
             raise ValueError(
                 f"{system.name}: effort must give {system.nu} numbers, one for each of "
                 f"{system.inputs}, got shape {given.shape}"
             )
+        return given
+
+    def force(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+        given = acting(q, v, u, *p)
         f = as_expression(_declared(system.force)(q[:nq], v[:nw], given, *p))
         return ca.vertcat(f, ca.SX(n, 1))
 
@@ -104,6 +108,7 @@ def with_actuators(
         input_limits=input_limits,
         input_units=tuple(input_units),
         nominal=None if system.nominal is None else (*system.nominal, *np.zeros(n)),
+        outputs=tuple(output.behind(nq, nw, acting) for output in system.outputs),
         first_order=tuple(states),
         first_order_rate=lambda q, v, u, *p: rate(*own(q, v, u), *p),
         first_order_units=tuple(state_units),

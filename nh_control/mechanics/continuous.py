@@ -25,42 +25,12 @@ class ContinuousSystem:
     """
 
     def __init__(self, system: System):
-        if system.prescribed:
-            raise ValueError(
-                f"{system.name}: continuous equations of motion need free coordinates, but "
-                f"{system.prescribed} are prescribed"
-            )
+        require_free(system)
         self.system = system = system.numeric
-        space = system.space
-        q, v, u = ca.SX.sym("q", space.nq), ca.SX.sym("v", space.nw), ca.SX.sym("u", system.nu)
-        e, y, n = (ca.SX.sym(name, space.nv) for name in "eyn")
-        moved = space.retract(q, e)
-        velocity = space.frame(moved) @ y
-        lagrangian = system.lagrangian_at(moved, velocity)
-        momentum, gradient_q = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
-        jacobian = space.local_jacobians(q, e)[1]
-        bracket = ca.jtimes(jacobian @ n, e, y) - ca.jtimes(jacobian @ y, e, n)
-        force = (
-            space.frame(q).T @ system.generalized_force(q, v, u)
-            + gradient_q
-            + ca.gradient(ca.dot(momentum, bracket), n)
-            - ca.jtimes(momentum, e, y)
-        )
-        rolling = system.constraint_matrix(moved) @ space.frame(moved)
-        constraint = ca.vertcat(rolling, system.mechanics.holonomic_jacobian(moved))
-        drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic_constraints, 1))
-        outputs = {
-            "mass": ca.jacobian(momentum, y),
-            "gradient_q": gradient_q,
-            "force": force,
-            "constraint": constraint,
-            "constraint_rate": ca.jtimes(constraint @ y - drift, e, y),
-            "frame": space.frame(q),
-            "frame_rate": ca.jtimes(velocity, e, y),
-        }
-        at = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
-        values = [ca.densify(value) for value in ca.substitute(list(outputs.values()), *at)]
-        self.terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(outputs))
+        q, v, u = system.symbols
+        terms = motion_terms(system, q, v, u)
+        values = [ca.densify(value) for value in terms.values()]
+        self.terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(terms))
 
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the velocity's components, (nv, nv), at configuration q (nq)."""
@@ -118,3 +88,46 @@ def _rates(t: dict[str, np.ndarray]) -> np.ndarray:
     zero = np.zeros((len(t["constraint"]),) * 2)
     matrix = np.block([[t["mass"], -t["constraint"].T], [t["constraint"], zero]])
     return newton.solve(matrix, np.concatenate([t["force"], -t["constraint_rate"]]))
+
+
+def require_free(system: System) -> None:
+    """Raise ValueError for prescribed coordinates."""
+    if system.prescribed:
+        raise ValueError(
+            f"{system.name}: continuous equations of motion need free coordinates, but "
+            f"{system.prescribed} are prescribed"
+        )
+
+
+def motion_terms(system: System, q: ca.SX, v: ca.SX, u: ca.SX) -> dict[str, ca.SX]:
+    """What Hamel's equations of a system are made of, at expressions: mass, gradient_q, force,
+    constraint, constraint_rate, frame and frame_rate, see `ContinuousSystem`.
+    """
+    space = system.space
+    e, y, n = (ca.SX.sym(name, space.nv) for name in "eyn")
+    moved = space.retract(q, e)
+    velocity = space.frame(moved) @ y
+    lagrangian = system.lagrangian_at(moved, velocity)
+    momentum, gradient_q = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
+    jacobian = space.local_jacobians(q, e)[1]
+    bracket = ca.jtimes(jacobian @ n, e, y) - ca.jtimes(jacobian @ y, e, n)
+    force = (
+        space.frame(q).T @ system.generalized_force(q, v, u)
+        + gradient_q
+        + ca.gradient(ca.dot(momentum, bracket), n)
+        - ca.jtimes(momentum, e, y)
+    )
+    rolling = system.constraint_matrix(moved) @ space.frame(moved)
+    constraint = ca.vertcat(rolling, system.mechanics.holonomic_jacobian(moved))
+    drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic_constraints, 1))
+    terms = {
+        "mass": ca.jacobian(momentum, y),
+        "gradient_q": gradient_q,
+        "force": force,
+        "constraint": constraint,
+        "constraint_rate": ca.jtimes(constraint @ y - drift, e, y),
+        "frame": space.frame(q),
+        "frame_rate": ca.jtimes(velocity, e, y),
+    }
+    at = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
+    return dict(zip(terms, ca.substitute(list(terms.values()), *at)))

@@ -78,6 +78,10 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
             else extended(system.input_bounds)
         ),
         force=force,
+        outputs=tuple(
+            output.behind(system.space.nq, system.space.nw, lambda q, v, u, *p: u[:nu])
+            for output in system.outputs
+        ),
         first_order_rate=rate and (lambda q, v, u, *p: rate(q, v, u[:nu], *p)),
     )
 

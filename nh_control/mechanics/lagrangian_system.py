@@ -179,6 +179,12 @@ class LagrangianSystem:
         start = end - len(self.first_order)
         return ca.vertcat(v[:start], self.rate_at(q, v, u), v[end:])
 
+    def evaluated(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
+        """A function of a user at expressions, with the parameters' symbols as its last argument
+        where there are parameters.
+        """
+        return self._call(function, *arguments)
+
     def _call(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
         if self.parameters is not None:
             arguments = (*arguments, self._symbolic_parameters[1])

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.continuous import motion_terms, require_free
 from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import Functions
 
@@ -21,20 +21,20 @@ class ReducedEquations:
     motion those of first-order coordinates.
 
     `Y^T M Y s' = Y^T (F - M (Y' s + c'))`, with the holonomic constraints' multipliers where there
-    are some, from the terms of `ContinuousSystem`. On spheres, whose bases turn, s is the stored
+    are some, from `motion_terms`. On spheres, whose bases turn, s is the stored
     velocity v itself and all constraints have multipliers. The linear system is solved by
     symbolic LDL^T factors, which know its zeros. Raises ValueError for prescribed coordinates.
     """
 
     def __init__(self, system: System):
-        continuous = ContinuousSystem(system)
-        self.system = system = continuous.system
-        self._terms, space = continuous.terms, system.space
+        require_free(system)
+        self.system = system = system.numeric
+        space = system.space
         flat = space.nw == space.nv
         self._n = space.nq + (system.nrho if flat else space.nw)
         q, u = ca.SX.sym("q", space.nq), ca.SX.sym("u", system.nu)
         s, v = ca.SX.sym("s", self._n - space.nq), ca.SX.sym("v", space.nw)
-        velocity, rate = (_minimal if flat else _stored)(system, continuous.terms, q, s, u)
+        velocity, rate, _ = (_minimal if flat else _stored)(system, q, s, u)
         y = space.frame(q).T @ system.with_rates(q, velocity, u)
         w = ca.vertcat(q, s)
         of_velocity = _coordinates(system, q, v) if flat else v
@@ -77,10 +77,18 @@ class ReducedEquations:
         return rates
 
 
-def _minimal(
-    system: System, terms: ca.Function, q: ca.SX, s: ca.SX, u: ca.SX
-) -> tuple[ca.SX, ca.SX]:
-    """Velocity and s' for coordinates s of the admissible velocities."""
+def velocity_rate(system: System, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+    """Rate (nw) of the stored velocity v (nw), with the rates of first-order coordinates left out,
+    at expressions; v must keep the constraints. Raises ValueError for prescribed coordinates.
+    """
+    require_free(system)
+    if system.space.nw == system.space.nv:
+        return _minimal(system, q, _coordinates(system, q, v), u)[2]
+    return _stored(system, q, v, u)[2]
+
+
+def _minimal(system: System, q: ca.SX, s: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Velocity, s' and the rate of the velocity for coordinates s of the admissible velocities."""
     space, n = system.space, system.space.nv
     e = ca.SX.sym("e", n)
     moved, basis = space.retract(q, e), system.mechanics.admissible_tangents(q)
@@ -92,21 +100,20 @@ def _minimal(
     moved_velocity += system.mechanics.elimination.particular(moved, ca.SX(0, 1))
     basis_rate = ca.jtimes(moved_velocity, e, space.frame(q).T @ moving)
     basis_rate = ca.substitute(basis_rate, e, ca.SX.zeros(n))
-    t = _sparse(terms(q=q, v=moving, u=u))
+    t = _sparse(motion_terms(system, q, moving, u))
     mass, holonomic = t["mass"], t["constraint"][system.n_velocity_constraints :, :]
     force = basis.T @ (t["force"] - mass @ basis_rate)
     rows, gamma = (
         holonomic @ basis,
         t["constraint_rate"][system.n_velocity_constraints :, :] + holonomic @ basis_rate,
     )
-    return velocity, _solve(basis.T @ mass @ basis, rows, force, -gamma)
+    rate = _solve(basis.T @ mass @ basis, rows, force, -gamma)
+    return velocity, rate, t["frame"] @ (basis @ rate + basis_rate) + t["frame_rate"]
 
 
-def _stored(
-    system: System, terms: ca.Function, q: ca.SX, s: ca.SX, u: ca.SX
-) -> tuple[ca.SX, ca.SX]:
-    """Velocity and s' where s is the velocity as the space stores it."""
-    t = _sparse(terms(q=q, v=system.with_rates(q, s, u), u=u))
+def _stored(system: System, q: ca.SX, s: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Velocity and s', twice, where s is the velocity as the space stores it."""
+    t = _sparse(motion_terms(system, q, system.with_rates(q, s, u), u))
     # the velocities of first-order coordinates are no unknowns: 1 s' = 0 in their rows
     still = [*range(system.space.nv - len(system.first_order), system.space.nv)]
     mass, force = t["mass"], t["force"]
@@ -115,7 +122,7 @@ def _stored(
     rate = t["frame"] @ y_rate + t["frame_rate"]
     if still:
         rate[system.space.nw - len(still) :] = 0
-    return s, rate
+    return s, rate, rate
 
 
 def _sparse(terms: dict[str, ca.SX]) -> dict[str, ca.SX]:

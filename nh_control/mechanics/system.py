@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from nh_control.mechanics import parametric
 from nh_control.mechanics.checks import check_declaration, check_mechanics
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
+from nh_control.mechanics.output import Output
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +46,9 @@ class System(LagrangianSystem):
     on them, holonomic constraints and the kinetic energy may not; entries of `force` there count
     for nothing.
 
+    `outputs` are functions of the state and the inputs with names and units, see `Output`, for
+    filters, python-control, figures and results.
+
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
     the place of every number: compiled code serves all values, and can be differentiated by
@@ -51,9 +56,12 @@ class System(LagrangianSystem):
     the expressions that follow. Raises ValueError on any mismatch.
     """
 
+    outputs: tuple[Output, ...] = ()
+
     def __post_init__(self) -> None:
         check_declaration(self)
         check_mechanics(self, self.mechanics)
+        self._check_outputs()
 
     def __repr__(self) -> str:
         counts = {
@@ -87,6 +95,23 @@ class System(LagrangianSystem):
         copied.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
         copied.__dict__["parameter_values"] = np.zeros(0)
         return copied
+
+    def chosen_outputs(self, names: Sequence[str] = ()) -> tuple[Output, ...]:
+        """The outputs with these names, in their order; all without names. Raises ValueError for
+        an unknown name.
+        """
+        known = {output.name: output for output in self.outputs}
+        if unknown := [name for name in names if name not in known]:
+            raise ValueError(f"{self.name}: no outputs {unknown}, choose of {list(known)}")
+        return tuple(known[name] for name in names) or self.outputs
+
+    def _check_outputs(self) -> None:
+        names = [name for output in self.outputs for name in output.names]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.name}: names of outputs must differ, got {names}")
+        for output in self.outputs:
+            if type(output) is Output:  # others are costly, and made when they are wanted
+                output.of(self, *self.symbols)
 
     def _copy_without(self, forgotten: tuple[str, ...]) -> System:
         """A copy that shares the symbols, without the cached properties `forgotten`."""

@@ -22,6 +22,7 @@ from nh_control.numerics.files import write_npz
 from nh_control.runs import error_metrics
 from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
+from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
@@ -255,6 +256,12 @@ class Result:
         return np.array(rows).reshape(len(inputs), len(monitor.names))
 
     @cached_property
+    def outputs(self) -> OutputValues:
+        """The plant's declared outputs at the nodes."""
+        e, path = self.experiment, self.loop.trajectory
+        return outputs_of(e.plant, e.model, path, e.disturbance)
+
+    @cached_property
     def fault_effects(self) -> tuple[FaultEffect, ...]:
         """What every fault did, those of sensors first."""
         loop, e = self.loop, self.experiment
@@ -309,6 +316,7 @@ class Result:
             "state_names": np.array(model.state_names),
             "error_names": np.array(model.state_space.tangent_names),
             "input_names": np.array(model.inputs),
+            **self.outputs.arrays,
         }
         if self.experiment.scenario.monitor is not None:
             found["monitored"] = self.monitored

@@ -56,6 +56,7 @@ def summarize(result: Result) -> dict:
         "inputs": {name: _input(result, i) for i, name in enumerate(e.model.inputs)},
         "monitored": _monitored(result),
         "constraints": _constraints(result),
+        "outputs": _outputs(result),
         "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0))
         if e.plant.system.n_velocity_constraints
         else None,
@@ -145,6 +146,20 @@ def _constraints(result: Result) -> dict:
     }
 
 
+def _outputs(result: Result) -> dict:
+    """Smallest, largest and last value of every declared output, with its unit."""
+    found = result.outputs
+    return {
+        name: {
+            "min": float(values.min()),
+            "max": float(values.max()),
+            "final": float(values[-1]),
+            "unit": unit,
+        }
+        for name, unit, values in zip(found.names, found.units, found.values.T)
+    }
+
+
 def _input(result: Result, i: int) -> dict:
     lower, upper = (
         float(v) if np.isfinite(v) else None for v in result.experiment.tracker.limits[i]
@@ -193,6 +208,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         steps = c["steps_violated"]
         violated = f", violated in {steps} steps" if steps else ""
         yield name, f"least margin {_with_unit(c['margin_min'], c['unit'])}{violated}"
+    for name, o in s["outputs"].items():
+        yield name, f"{o['min']:.3g} ... {_with_unit(o['max'], o['unit'])}"
     if s["constraint_residual_max_m"] is not None:
         yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
     if s["manifold_residual_max"] is not None:

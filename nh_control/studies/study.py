@@ -36,7 +36,8 @@ class Study:
                   Without points every seed has its own point. 0: one run a point, fixed seeds
         seed      seed of the sampling
         success   largest final tracking error of a successful run
-        monitor   whether the scenario's monitored output is a metric
+        monitor   whether the scenario's monitored output and its system's declared outputs
+                  are metrics
     """
 
     scenario: tuple[tuple[str, str], ...]
@@ -165,9 +166,12 @@ class Study:
 
     def check(self) -> None:
         """Raise UnknownName or ValueError if a setting cannot be fixed or varied as requested."""
-        if self.monitor and self.settings.scenario.monitor is None:
+        scenario = self.settings.scenario
+        watched = scenario.monitor or scenario.make_system(scenario.parameters).outputs
+        if self.monitor and not watched:
             raise ValueError(
-                f"{self.settings.scenario.name} has no monitored output; leave monitor out"
+                f"{scenario.name} has no monitored output and its system declares none; leave "
+                "monitor out"
             )
         for name, value in self.fixed:
             self._check_value(name, value)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -45,6 +45,10 @@ def _energy_error(result: Result) -> float:
     return float(result.loop.energy[-1] - e.model.energy(e.tracker.target(e.steps)))
 
 
+def _largest_output(i: int, result: Result) -> float:
+    return float(np.abs(result.outputs.values[:, i]).max(initial=0.0))
+
+
 ERROR = "final_error"
 METRICS: Mapping[str, Metric] = {
     ERROR: Metric(
@@ -78,17 +82,26 @@ METRICS: Mapping[str, Metric] = {
 
 def metrics_of(study: Study) -> Mapping[str, Metric]:
     """Return the METRICS and, if the study asks for it, the least value of the scenario's
-    monitored output.
+    monitored output, and the largest sizes of the system's declared outputs.
 
-    Computing the monitored output often takes longer than the run.
+    Computing them often takes longer than the run.
     """
-    monitor = study.settings.scenario.monitor
-    if not study.monitor or monitor is None:
+    if not study.monitor:
         return METRICS
+    scenario = study.settings.scenario
+    outputs = scenario.make_system(scenario.parameters).outputs
+    declared = [pair for o in outputs for pair in zip(o.names, o.number_units)]
+    found = {**METRICS}
+    for i, (name, unit) in enumerate(declared):
+        largest = partial(_largest_output, i)
+        found[f"largest_{name}"] = Metric(unit, f"the largest size of {name}", largest)
+    monitor = scenario.monitor
+    if monitor is None:
+        return found
     name = f"least_{monitor.title.replace(' ', '_')}"
     meaning = f"the least {monitor.title}; {monitor.warning} at {monitor.minimum:g}"
     return {
-        **METRICS,
+        **found,
         name: Metric(monitor.unit, meaning, lambda result: float(result.monitored.min())),
     }
 

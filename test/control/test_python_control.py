@@ -1,11 +1,15 @@
 """Systems of python-control are the package's own: frequency responses, simulation, designs."""
 
+from dataclasses import replace
+
+import casadi as ca
 import control
 import numpy as np
 import pytest
 
 import nh_control as nh
 from nh_control import scenarios
+from nh_control.mechanics.output import Output
 from nh_control.systems.cart_pole import cart_pole
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 
@@ -148,3 +152,17 @@ def test_gains_fit_the_tracker_and_stay_on_another_reference(interpreted):
     integral = nh.LqrTracker(model, still, np.eye(4), np.eye(1), disturbance_gain=0.2)
     with pytest.raises(ValueError, match="without disturbance_gain"):
         integral.with_gains(K)
+
+
+def test_declared_outputs_have_their_exact_rows():
+    height = Output("height", lambda q, v, u, p: -p.l * ca.cos(q[0]), units="m")
+    power = Output("power", lambda q, v, u, p: u[0] * v[0], units="W")
+    d = nh.midpoint(replace(pendulum(), outputs=(height, power)), 0.01)
+    x, u = d.state([0.3], [2.0]), [1.5]
+    sys = nh.to_control(d, x, u, outputs=["p_theta", "power", "height"])
+    assert sys.output_labels == ["p_theta", "power", "height"]
+    C, D = d.outputs("power", "height").linearize(x, u)
+    assert pytest.approx(np.vstack([[0.0, 1.0], C])) == sys.C
+    assert pytest.approx(np.vstack([[0.0], D])) == sys.D
+    with pytest.raises(ValueError, match=r"unknown outputs \['hight'\].*'height', 'power'"):
+        nh.to_control(d, x, u, outputs=["hight"])

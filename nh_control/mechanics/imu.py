@@ -1,0 +1,87 @@
+"""The measurements of an inertial measurement unit that moves with a system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.mechanics.output import Output
+from nh_control.mechanics.reduced import velocity_rate
+from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import as_expression
+
+RATES = tuple(f"angular_velocity_{axis}" for axis in "xyz")
+ACCELERATIONS = tuple(f"linear_acceleration_{axis}" for axis in "xyz")
+
+
+@dataclass(frozen=True)
+class Imu(Output):
+    """An output in the axes of a sensor with the `pose(q)` (position (3) in m, rotation (3, 3)
+    from its axes to those of the world), of a system with parameters `pose(q, p)`:
+
+    `omega = vee(R^T R'),  a = R^T (x'' + gravity e_z)`, (6) in rad/s and m/s^2: a gyroscope and an
+    accelerometer, which shows gravity upwards at rest. x'' follows from the equations of motion
+    under the inputs that act, external forces among them. Raises ValueError where coordinates are
+    prescribed: their accelerations are not known.
+    """
+
+    pose: Callable[..., tuple[Any, Any]] | None = None
+    gravity: float = 9.81
+    components: tuple[str, ...] = RATES + ACCELERATIONS
+    units: tuple[str, ...] | str = ("rad/s",) * 3 + ("m/s^2",) * 3
+
+    def of(self, system: LagrangianSystem, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
+        """The values (6) at expressions."""
+        if not isinstance(system, System):
+            raise TypeError(f"output {self.name} needs a System, got {system!r}")
+        space = system.space
+        at, w = ca.SX.sym("q", space.nq), ca.SX.sym("w", space.nw)
+        e, rest = ca.SX.sym("e", space.nv), ca.SX.zeros(space.nv)
+        if ca.depends_on(self._flat_pose(system, at), system.first_order_part(at)):
+            raise ValueError(
+                f"{system.name}: the pose of the output {self.name} depends on first-order "
+                f"coordinates {system.first_order}, whose accelerations are not known"
+            )
+        # x' and R' of a velocity w at a configuration
+        moved = self._flat_pose(system, space.retract(at, e))
+        rate = ca.substitute(ca.jtimes(moved, e, space.frame(at).T @ w), e, rest)
+        # x'' along the motion: by the configuration, and by the velocity's rate
+        full = system.with_rates(q, v, u)
+        along = ca.substitute(rate[:3], at, space.retract(q, e))
+        by_q = ca.jtimes(along, e, space.frame(q).T @ full)
+        by_v = ca.jtimes(rate[:3], w, velocity_rate(system, q, v, u))
+        turning = ca.reshape(rate[3:], 3, 3)
+        by_q, by_v, turning = ca.substitute([by_q, by_v, turning], [e, at, w], [rest, q, full])
+        rotation = ca.reshape(self._flat_pose(system, q)[3:], 3, 3)
+        skew = rotation.T @ turning
+        omega = ca.vertcat(skew[2, 1], skew[0, 2], skew[1, 0])
+        specific = rotation.T @ (by_q + by_v + ca.DM([0, 0, self.gravity]))
+        return ca.densify(ca.vertcat(omega, specific))
+
+    def _flat_pose(self, system: System, q: ca.SX) -> ca.SX:
+        """Position, then the columns of the rotation, (12)."""
+        pose = self.pose
+        if pose is None:
+            raise ValueError(f"output {self.name} has no pose(q)")
+
+        def flat(*at: Any) -> ca.SX:
+            position, rotation = pose(*at)
+            return ca.vertcat(as_expression(position), ca.vec(ca.densify(as_expression(rotation))))
+
+        found = system.evaluated(flat, q)
+        if found.shape != (12, 1):
+            raise ValueError(
+                f"{system.name}: pose of the output {self.name} must be a position (3) and a "
+                f"rotation (3, 3)"
+            )
+        return found
+
+    def behind(self, nq: int, nw: int, inputs: Callable[..., ca.SX]) -> Imu:
+        own = self.pose
+        if own is None:
+            return self
+        return replace(self, pose=lambda q, *p: own(q[:nq], *p))
