@@ -127,6 +127,7 @@ setup(
                 for wheel in ROS_WHEELS
             ),
         ],
+        "mesh": ["trimesh", "pycollada", "fast-simplification"],  # meshes of URDF robots in pages
         "view": ["aiohttp>=3.11"],  # live pages
         "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
@@ -147,6 +148,9 @@ setup(
         "test": [
             *PLOT,
             "aiohttp>=3.11",
+            "fast-simplification",
+            "pycollada",
+            "trimesh",
             "gymnasium",
             "hypothesis",
             "mpmath",

@@ -96,7 +96,7 @@ def visual_scene(visual: VisualModel, parameters: Any, q: np.ndarray) -> Scene:
     return Scene(
         [
             Solid(_placed(_faces(shape), shape, poses[shape.frame]), shape.color, shape.opacity)
-            for shape in visual.shapes
+            for shape in visual.line_shapes
         ],
         [
             np.array([poses[cable.start].position, poses[cable.end].position])

@@ -68,10 +68,10 @@ def draw(visual: VisualModel, snapshots: Sequence[Snapshot]) -> Figure:
     axes = figure.add_subplot(aspect="equal", xlim=(0, len(flat) * size[0]), ylim=(0, size[1]))
     axes.set_axis_off()
     points_per_m = POINTS_PER_IN * style.WIDTH / (len(flat) * size[0])
-    widths = [max(CABLE, points_per_m * sorted(shape.extents)[1]) for shape in visual.shapes] + [
-        CABLE
-    ] * len(visual.cables)
-    colors = [shape.color for shape in visual.shapes] + [style.TARGET] * len(visual.cables)
+    widths = [
+        max(CABLE, points_per_m * sorted(shape.extents)[1]) for shape in visual.line_shapes
+    ] + [CABLE] * len(visual.cables)
+    colors = [shape.color for shape in visual.line_shapes] + [style.TARGET] * len(visual.cables)
     for i, ((title, *_), (ends, ghost)) in enumerate(zip(snapshots, flat)):
         corner = np.array([i * size[0] + GAP_M / 2, GAP_M / 2]) - low
         axes.add_collection(
@@ -92,7 +92,7 @@ def _flat(visual: VisualModel, poses: Mapping[str, Pose]) -> np.ndarray:
     up.
     """
     sticks = []
-    for shape in visual.shapes:
+    for shape in visual.line_shapes:
         pose, extents = poses[shape.frame], np.array(shape.extents)
         *_, width, length = np.sort(extents)
         # the round ends of a line add its width

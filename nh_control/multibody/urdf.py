@@ -78,9 +78,10 @@ def load_urdf(
     except mimics and joints with an effort limit of 0. Damping acts, and friction, smoothed over
     the `friction_velocity` in rad/s or m/s (`JointFriction`). A joint that carries no mass at all
     is fixed, and a mass without inertia is a point mass (warnings say so). Ranges and speeds are
-    read into the frames' `limits`; meshes are not loaded. With `strict` an inertia tensor that no
-    body can have is an error, otherwise a warning. Raises UrdfError for a text that is not a URDF
-    and for elements that are not supported, OSError for a file that cannot be read.
+    read into the frames' `limits`; meshes are not (`nh.scenarios.from_urdf` draws them). With
+    `strict` an inertia tensor that no body can have is an error, otherwise a warning. Raises
+    UrdfError for a text that is not a URDF and for elements that are not supported, OSError for a
+    file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")

@@ -26,7 +26,7 @@ from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import perturb_state
 from nh_control.scenarios.scenario import BodyState, Joint, Scenario
-from nh_control.scenarios.urdf_visual import visual_model
+from nh_control.scenarios.urdf_visual import robot
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The robot where no file is given."""
@@ -91,7 +91,7 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         to_bodies=partial(_to_bodies, root) if root else None,
         from_bodies=_from_bodies if root else None,
         external=lambda _: on_frames(model, (f.name for f in model.frames if not f.is_fixed)),
-        visual=partial(visual_model, model),
+        visual=partial(robot, model, file or DEFAULT),
         step_s=0.005,
         hold=held,
         source={**({"urdf": str(Path(file).absolute())} if file else {}), "base": base},

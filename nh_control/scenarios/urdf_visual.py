@@ -1,19 +1,30 @@
-"""Visual model of a robot of a URDF file where its meshes are not loaded: a skeleton of rods
-between its joints and centers of mass.
+"""Visual model of a robot: what its URDF file draws, or a skeleton of rods between its joints and
+centers of mass.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from nh_control.multibody import WORLD, Multibody
 from nh_control.multibody.motion import plane_axes
+from nh_control.scenarios import urdf_meshes
 from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
 
 THINNEST = 0.01
 """Shortest rod that is drawn, as a part of the longest."""
+
+
+def robot(model: Multibody, source: str | Path, parameters: object = None) -> VisualModel:
+    """What the URDF file of the model draws of its links; the skeleton where it draws nothing."""
+    skeleton = visual_model(model)
+    frames = {frame.name for frame in model.frames}
+    drawn = tuple(shape for shape in urdf_meshes.shapes(source) if shape.frame in frames)
+    return replace(skeleton, shapes=drawn, lines=skeleton.shapes) if drawn else skeleton
 
 
 def visual_model(model: Multibody, parameters: object = None) -> VisualModel:

@@ -98,8 +98,9 @@ class VisualModel:
     """Everything that is drawn: `poses(parameters, q)` are the frames by name at configuration q
     (nq), in the frame `parent`.
 
-    `trail` is the frame that leaves one ("" for none), `outline` those that a thin closed line
-    joins.
+    `lines` are the shapes of pictures of lines, where they are others: of a robot with meshes its
+    skeleton. `trail` is the frame that leaves one ("" for none), `outline` those that a thin
+    closed line joins.
     """
 
     parent: str
@@ -109,6 +110,12 @@ class VisualModel:
     cables: tuple[Cable, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     outline: tuple[str, ...] = ()
+    lines: tuple[Shape, ...] = ()
+
+    @property
+    def line_shapes(self) -> tuple[Shape, ...]:
+        """The shapes of pictures of lines."""
+        return self.lines or self.shapes
 
 
 def wheel(frame: str, radius: float, width: float) -> tuple[Shape, ...]:

@@ -9,6 +9,8 @@ from functools import cache
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from nh_control.scenarios.visual_model import Mesh
+
 SOLIDS = ("box", "cylinder", "cone", "sphere")
 FILM, PAGE = (24, 12), (36, 18)
 """Corners around round solids and rows of spheres, of films and of pages."""
@@ -54,9 +56,9 @@ def normals(faces: np.ndarray) -> np.ndarray:
     return np.divide(found, length, out=np.zeros_like(found), where=length > 0)
 
 
-def quadrilaterals(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Faces (n, 4, 3) of triangles (n, 3) of the vertices (m, 3)."""
-    return vertices[triangles[:, [0, 1, 2, 2]]]
+def quadrilaterals(mesh: Mesh) -> np.ndarray:
+    """Faces (n, 4, 3) of the triangles of a mesh."""
+    return mesh.vertices[mesh.triangles[:, [0, 1, 2, 2]]]
 
 
 def shaded(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

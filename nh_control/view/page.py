@@ -9,6 +9,7 @@ import html
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -66,7 +67,7 @@ def payload(animation: Animation) -> dict[str, Any]:
     visual, loads = animation.visual, animation.load_range
     frames = {name: i for i, name in enumerate(animation.run.names)}
     reference = animation.reference if animation.differs else None
-    own = {id(s.mesh): s.mesh for s in visual.shapes if s.mesh is not None}
+    own = {id(s.mesh): s for s in visual.shapes if s.mesh is not None}
     surfaces = {key: f"mesh {i}" for i, key in enumerate(own)}
     return {
         "title": animation.title,
@@ -87,8 +88,9 @@ def payload(animation: Animation) -> dict[str, Any]:
             **{kind: _surface(meshes.solid(kind, meshes.PAGE)) for kind in meshes.SOLIDS},
             "ground": _surface(GROUND),
             **{
-                surfaces[key]: _surface(meshes.quadrilaterals(one.vertices, one.triangles))
-                for key, one in own.items()
+                surfaces[key]: _surface(meshes.quadrilaterals(s.mesh), s.extents)
+                for key, s in own.items()
+                if s.mesh is not None
             },
         },
         "cables": [
@@ -118,9 +120,12 @@ def payload(animation: Animation) -> dict[str, Any]:
     }
 
 
-def _surface(faces: np.ndarray) -> dict[str, str]:
-    """The surface of faces (n, 4, 3), packed."""
-    corners, triangles = meshes.shaded(faces)
+def _surface(faces: np.ndarray, extents: Sequence[float] = (1.0, 1.0, 1.0)) -> dict[str, str]:
+    """The surface of faces (n, 4, 3) that are drawn with these extents, packed."""
+    corners, triangles = meshes.shaded(faces * extents)
+    corners[:, :3] /= extents
+    corners[:, 3:] *= extents
+    corners[:, 3:] /= np.maximum(np.linalg.norm(corners[:, 3:], axis=1, keepdims=True), 1e-12)
     return {"corners": packed(corners), "triangles": packed(triangles)}
 
 

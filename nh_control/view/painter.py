@@ -174,7 +174,7 @@ class Painter:
         quads, normals = surface
         corners = center + (quads * extents) @ turn.T
         facing = (normals / extents) @ turn.T
-        facing /= np.linalg.norm(facing, axis=1, keepdims=True)
+        facing /= np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-12)
         toward = self._camera.eye - corners.mean(axis=1)
         toward /= np.linalg.norm(toward, axis=1, keepdims=True)
         seen = (facing * toward).sum(axis=1) > 0
@@ -204,8 +204,9 @@ class Painter:
         if shape.mesh is None:
             return _solid(shape.kind)
         if id(shape.mesh) not in self._meshes:
-            faces = meshes.quadrilaterals(shape.mesh.vertices, shape.mesh.triangles)
-            self._meshes[id(shape.mesh)] = faces, meshes.normals(faces)
+            faces = meshes.quadrilaterals(shape.mesh)
+            facing = meshes.normals(faces * shape.extents) * shape.extents
+            self._meshes[id(shape.mesh)] = faces, facing
         return self._meshes[id(shape.mesh)]
 
     def _painted_floor(self, middle: np.ndarray) -> Image.Image:

@@ -267,7 +267,9 @@ def test_a_floating_robot_has_a_figure_of_joints_and_visible_rods():
     rods = [
         (shape, solid)
         for shape, solid in zip(
-            visual.shapes, visual_scene(visual, scenario.parameters, at_rest).solids, strict=True
+            visual.line_shapes,
+            visual_scene(visual, scenario.parameters, at_rest).solids,
+            strict=True,
         )
         if shape.kind == "cylinder"
     ]

@@ -58,9 +58,9 @@ def test_everything_that_a_look_names_exists(name):
     )
     kinds = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
     assert [(m.ns, m.id) for m in drawing.markers] == [
-        ("plant", i) for i in range(len(visual.shapes))
+        ("plant", i) for i in range(len(visual.line_shapes))
     ]
-    for shape, marker in zip(visual.shapes, drawing.markers):
+    for shape, marker in zip(visual.line_shapes, drawing.markers):
         assert (marker.type, marker.action) == (kinds[shape.kind], Marker.ADD)
         assert marker.header.frame_id == visual.parent
         color = marker.color

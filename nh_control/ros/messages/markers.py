@@ -33,13 +33,13 @@ class Drawing:
     def __init__(self, name: str, visual: VisualModel, opacity: float):
         self._shapes = [
             (shape, np.array(shape.offset), axangle2mat([1.0, 0.0, 0.0], shape.roll))
-            for shape in visual.shapes
+            for shape in visual.line_shapes
         ]
         self.markers = [
             _marker(
                 name, visual.parent, i, _KINDS[s.kind], s.extents, s.color, opacity * s.opacity
             )
-            for i, s in enumerate(visual.shapes)
+            for i, s in enumerate(visual.line_shapes)
         ]
 
     def place(self, poses: Mapping[str, Pose]) -> None:
