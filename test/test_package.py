@@ -71,6 +71,7 @@ THIRD_PARTY = {
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
+    "trimesh": ("trimesh", ""),
     "xacro": ("xacro", ""),
     "yaml": ("pyyaml", "python3-yaml"),
 }
@@ -92,6 +93,7 @@ NO_KEY = {
     "imageio_ffmpeg",
     "pandas",
     "pyarrow",
+    "trimesh",
     "xacro",
 }
 """Imported where they are available; rosdep's only key of `control` is about to be removed."""
@@ -207,7 +209,7 @@ def test_dependencies_are_stated_once():
 
 
 def test_every_import_is_a_declared_dependency(imported):
-    extras = ("plot", "film", "gym", "pandas", "xacro", "ros", "study", "dask", "view")
+    extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
