@@ -1,12 +1,14 @@
 /* Steps of variable size; the algorithm of adaptive.py, which documents it. adaptive_system.h has
- * the functions, sizes and constants. */
+ * the functions, sizes and constants.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 #include <string.h>
 
 #include "adaptive_system.h"
 
-/* Root of the mean square of e_i / (atol_i + rtol |block|). PLACES lists the numbers block by
- * block, BLOCKS the sizes of these. */
+/* Root of the mean square of e_i / (atol_i + rtol |block|) (S15). PLACES lists the numbers
+ * block by block, BLOCKS the sizes of these. */
 static double weighted(const double *e, const double *x, const double *x1, const double *atol,
                        double rtol)
 {
@@ -28,6 +30,7 @@ static double weighted(const double *e, const double *x, const double *x1, const
     return sqrt(sum / (sizeof places / sizeof *places));
 }
 
+/* The error of a trial, with two embedded solutions by (S16). */
 static double error_of(double *const *a)
 {
     const double rtol = a[CONTROL][RTOL], first = weighted(a[ERRORS], a[X], a[X1], a[ATOL], rtol);
@@ -36,8 +39,8 @@ static double error_of(double *const *a)
     return first * (first / hypot(first, DAMPING * second));
 }
 
-/* One accepted step from (t, x): t, x1, f1, dense, the size of the next trial; h is the accepted
- * step. */
+/* One accepted step from (t, x): t, x1, f1, dense, the size of the next trial (S17); h is the
+ * accepted step. */
 static int accepted_step(double *const *a, long long *counts, double *h)
 {
     double *c = a[CONTROL];

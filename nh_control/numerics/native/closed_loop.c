@@ -1,6 +1,8 @@
 /* Closed loops of any discrete systems, whose sizes are data here; generated functions and
  * nh_substeps come as pointers. Sums run in the order of the indices, as those of `numpy.cumsum`:
- * what Python computes with that is the same to the bit. */
+ * what Python computes with that is the same to the bit.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 #include <string.h>
 
@@ -77,6 +79,7 @@ struct loop {
     unsigned char *saturated;
 };
 
+/* a . b, in the order of the indices. */
 static double dot(long long n, const double *a, const double *b)
 {
     double sum = n ? a[0] * b[0] : 0.0;
@@ -84,6 +87,7 @@ static double dot(long long n, const double *a, const double *b)
     return sum;
 }
 
+/* Whether no number of a (n) is infinite or NaN. */
 static int all_finite(long long n, const double *a)
 {
     for (long long i = 0; i < n; ++i)
@@ -91,6 +95,7 @@ static int all_finite(long long n, const double *a)
     return 1;
 }
 
+/* to (n) = from (n). */
 static void copy(double *to, const double *from, long long n)
 {
     memcpy(to, from, sizeof(double) * (size_t)n);
@@ -110,7 +115,8 @@ static void subtract(long long n, double f, const double *restrict other, double
     for (long long j = 0; j < n; ++j) row[j] -= f * other[j];
 }
 
-/* b (n) becomes the solution of a y = b, a (n, n) is lost; 1 where a is singular or not finite. */
+/* b (n) becomes the solution of a y = b by (S1), a (n, n) is lost; 1 where a is singular or not
+ * finite. */
 static int solve(long long n, double *a, double *b)
 {
     for (long long k = 0; k < n; ++k) {
@@ -138,7 +144,7 @@ static int solve(long long n, double *a, double *b)
     return DONE;
 }
 
-/* v (nw), the velocity X y + c with M y = b at the state x. */
+/* v (nw), the velocity X y + c with M y = b at the state x (S11). */
 int nh_velocity(const struct motion *m, const double *x, double *v)
 {
     const long long n = m->nrho + m->n_impulses;
@@ -149,7 +155,8 @@ int nh_velocity(const struct motion *m, const double *x, double *v)
     return DONE;
 }
 
-/* The state of the velocity of x with the constraint impulses mu (n_impulses) in its momentum. */
+/* The state of the velocity of x with the constraint impulses mu (n_impulses) in its momentum
+ * (S12). */
 int nh_with_impulses(const struct motion *m, const double *x, const double *mu, double *x1)
 {
     const long long r = m->nrho, n = r + m->n_impulses;
@@ -213,14 +220,14 @@ static int comparable(const struct loop *l, long long k, const double *x, double
     return DONE;
 }
 
+/* dx = local(x0, x1) of the model. */
 static int local(const struct loop *l, const double *x0, const double *x1, double *dx)
 {
     l->law->local(x0, x1, l->model_motion->p, dx);
     return !all_finite(l->law->ndx, dx);
 }
 
-/* The disturbance d after what the model did not predict of the state x at step k of the
- * reference. */
+/* The disturbance d (S14) by the innovation of the state x at step k of the reference. */
 static int estimate(const struct loop *l, long long k, const double *x, double *d)
 {
     const struct law *c = l->law;
@@ -233,7 +240,7 @@ static int estimate(const struct loop *l, long long k, const double *x, double *
     return DONE;
 }
 
-/* The state that the model expects after x under u and the disturbance d. */
+/* The state `predicted` (S14) after x under u and the disturbance d. */
 static int predict(const struct loop *l, const double *x, const double *u, const double *d,
                    double *predicted)
 {
@@ -249,7 +256,7 @@ static int predict(const struct loop *l, const double *x, const double *u, const
     return !all_finite(m->nx, predicted);
 }
 
-/* Inputs without limits at step k, where the error is given. */
+/* Inputs (S13) without limits at step k, where the error is given. */
 static int wanted(const struct loop *l, long long k, const double *x, const double *error,
                   double *d, double *u)
 {

@@ -1,10 +1,10 @@
 #ifndef NH_DENSE_LU_H
 #define NH_DENSE_LU_H
-/* LU factors with partial pivoting of small dense matrices, stored row by row: P a = L U, Golub
- * and Van Loan (2013), algorithm 3.4.1, with the pivots of LAPACK's dgetrf, counted from 0. Sizes
- * that are constants at the call make loops of constant length. Inner loops run along rows without
- * reductions, so that compilers vectorize them without reordering a sum: the bits do not depend on
- * the processor. */
+/* LU factors with partial pivoting of small dense matrices, stored row by row: P a = L U (S1 of
+ * doc/theory/native_steps.md), Golub and Van Loan (2013), algorithm 3.4.1, with the pivots of
+ * LAPACK's dgetrf, counted from 0. Sizes that are constants at the call make loops of constant
+ * length. Inner loops run along rows without reductions, so that compilers vectorize them
+ * without reordering a sum: the bits do not depend on the processor. */
 #include <math.h>
 #include <stddef.h>
 

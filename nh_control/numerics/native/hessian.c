@@ -1,7 +1,9 @@
 /* Second derivative of lam . g + lam_z . z along the solutions of r = 0, after the generated
  * function call_second(x, u, z, p, x1, lam, mu, F), F that of lam . g - mu . r over (w, z):
  *
- *     mu = r_z^{-T} (g_z^T lam + lam_z),   H = P^T F P,   P = [I; dz]. */
+ *     mu = r_z^{-T} (g_z^T lam + lam_z),   H = P^T F P,   P = [I; dz]
+ *
+ * (S8, S9 of doc/theory/native_steps.md). */
 #include "linear_algebra.h"
 
 int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *),
@@ -16,7 +18,7 @@ int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *),
     multiply_add(1, N_DX, N_Z, 1.0, lam, N_DX, g_z, mu);
     substitute_transposed(a[FACTORS], (const int *)a[PIVOTS], mu);
     call_second(a[X], a[U], a[Z], a[P], a[X1], lam, mu, F);
-    /* G = F_zw + F_zz dz / 2;  H = F_ww + dz^T G + G^T dz */
+    /* G = F_zw + F_zz dz / 2;  H = F_ww + dz^T G + G^T dz (S9) */
     for (int i = 0; i < N_Z; ++i)
         memcpy(g + (size_t)N_COLUMNS * i, F + (size_t)N * (N_COLUMNS + i),
                sizeof(double) * N_COLUMNS);

@@ -1,7 +1,7 @@
 /* First derivatives of a step by the implicit function theorem, after the generated function
  * call_first(x, u, z, p, x1, r_z, r_w, g_w, g_z), w = (dx, u):
  *
- *     dz = -r_z^{-1} r_w,   AB = g_w + g_z dz. */
+ *     dz = -r_z^{-1} r_w,   AB = g_w + g_z dz   (S7 of doc/theory/native_steps.md). */
 #include "linear_algebra.h"
 
 int nh_linearize(int (*step)(double *const *), double *const *a)

@@ -1,5 +1,7 @@
 /* A step with the functions that CasADi generates: newton.h iterates, system.h has the sizes and
- * the functions. */
+ * the functions.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
 #include "linear_algebra.h"
 #include "newton.h"
 
@@ -19,6 +21,7 @@ struct step_equation {
     int pivots[ROOM_Z];
 };
 
+/* r of (S6). */
 NEWTON_INLINE void step_residual(const struct newton *it, int iteration, const double *z)
 {
     const struct step_equation *step = it->equation;
@@ -26,6 +29,7 @@ NEWTON_INLINE void step_residual(const struct newton *it, int iteration, const d
     call_residual(step->x, step->u, z, step->p, it->r);
 }
 
+/* r_z at z. */
 NEWTON_INLINE void step_jacobian(const struct newton *it, enum newton_cause cause, const double *z)
 {
     const struct step_equation *step = it->equation;
@@ -33,7 +37,7 @@ NEWTON_INLINE void step_jacobian(const struct newton *it, enum newton_cause caus
     call_jacobian(step->x, step->u, z, step->p, step->J);
 }
 
-/* s_i = sum_j |J_ij| |z_j| and the fixed part, at least `dropped`. */
+/* The sizes s_i (S2), at least `dropped`. */
 NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *size)
 {
     const struct step_equation *step = it->equation;
@@ -47,6 +51,7 @@ NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *
     }
 }
 
+/* Factors of r_z (S1). */
 NEWTON_INLINE int step_factor(const struct newton *it)
 {
     struct step_equation *step = it->equation;
@@ -54,6 +59,7 @@ NEWTON_INLINE int step_factor(const struct newton *it)
     return factor(step->factors, step->pivots);
 }
 
+/* y = -r_z^{-1} r (S3). */
 NEWTON_INLINE void step_solve(const struct newton *it, const double *r, double *y)
 {
     const struct step_equation *step = it->equation;
@@ -61,6 +67,7 @@ NEWTON_INLINE void step_solve(const struct newton *it, const double *r, double *
     substitute(step->factors, step->pivots, y);
 }
 
+/* New factors pay where old ones shrink the error by less than REFRESH. */
 NEWTON_INLINE int step_factors_pay(const struct newton *it, double error, double rate)
 {
     (void)it;
@@ -70,7 +77,7 @@ NEWTON_INLINE int step_factors_pay(const struct newton *it, double error, double
 
 /* Of the rows dropped before and of those that a step t dz with new factors does not shrink, the
  * ones that are the round-off of all their terms, or of those that the elimination added up for
- * the correction dz, |P^T| |L| |U| |dz|. */
+ * the correction dz, |P^T| |L| |U| |dz| (S5). */
 SELDOM static void step_drop_round_off(const struct newton *it, enum newton_cause cause,
                                        const double *z, double t)
 {
@@ -131,22 +138,26 @@ NEWTON_INLINE int iterate(int patient, int warm, const double *x, const double *
     return newton_iteration(&it, &STEP, patient, from, z, info);
 }
 
+/* The usual attempt. */
 static int newton(int warm, const double *x, const double *u, const double *p, double *z,
                   double *fixed, double *info, double *J, double *factors)
 {
     return iterate(0, warm, x, u, p, z, fixed, info, J, factors);
 }
 
+/* A second attempt, with (S4) and (S5). */
 SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z,
                                  double *fixed, double *info, double *J, double *factors)
 {
     return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
 }
 
+/* Whether a patient attempt may find a solution. */
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
-/* Every routine takes the list of arrays and returns a status; its results are among the arrays. A
- * step with a[WARM] not zero starts at the guess in a[Z], and at zero only if that fails. */
+/* A step (S6). Every routine takes the list of arrays and returns a status; its results are
+ * among the arrays. A step with a[WARM] not zero starts at the guess in a[Z], and at zero only
+ * if that fails. */
 int nh_step(double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];

@@ -1,9 +1,9 @@
 #ifndef NH_NEWTON_H
 #define NH_NEWTON_H
-/* The damped simplified Newton iteration for r(z) = 0, for generated functions (newton.c) and for
- * trees (multibody/native/step.c). numerics/newton.py documents the algorithm, definitions.h has
- * its constants. The callbacks are constants where the iteration is called, so that compilers
- * inline them. */
+/* The damped simplified Newton iteration for r(z) = 0, for generated functions (newton.c) and
+ * for trees (multibody/native/step.c). numerics/newton.py documents the algorithm,
+ * definitions.h has its constants, doc/theory/native_steps.md the equations (S...). The
+ * callbacks are constants where the iteration is called, so that compilers inline them. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -54,7 +54,8 @@ struct newton_start {
     int fresh, singular;
 };
 
-/* max_i |r_i| / size_i; finite where r is, not a number where an r_i or a size_i is none. */
+/* The error (S2), max_i |r_i| / size_i; finite where r is, not a number where an r_i or a
+ * size_i is none. */
 NEWTON_INLINE double relative_error(int n, const double *r, const double *size)
 {
     double worst = 0.0, total = 0.0;
@@ -69,8 +70,8 @@ NEWTON_INLINE double relative_error(int n, const double *r, const double *size)
     return fmin(worst, DBL_MAX);
 }
 
-/* Deuflhard's natural test: whether the correction after a step t dz from z to the trial, with the
- * factors of that step, is smaller than dz. */
+/* Deuflhard's natural test (S4): whether the correction after a step t dz from z to the trial,
+ * with the factors of that step, is smaller than dz. */
 NEWTON_INLINE int natural_test(const struct newton *it, const struct newton_callbacks *call,
                                const double *z, double t)
 {
@@ -103,8 +104,8 @@ NEWTON_INLINE int accepted_there(const struct newton *it, const struct newton_ca
            *next <= ACCEPT || (patient && isfinite(*next) && natural_test(it, call, z, t));
 }
 
-/* z: in a guess, out the solution; `patient`: with the natural test, and dropping round-off. info:
- * iterations, relative error, largest |r|. */
+/* The iteration (S2)-(S5). z: in a guess, out the solution; `patient`: with the natural test,
+ * and dropping round-off. info: iterations, relative error, largest |r|. */
 NEWTON_INLINE int newton_iteration(const struct newton *it, const struct newton_callbacks *call,
                                    int patient, struct newton_start from, double *z, double *info)
 {

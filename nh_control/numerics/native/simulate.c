@@ -1,12 +1,14 @@
 /* Whole steps and trajectories around nh_step. The step h is the last parameter. Sizes may be
- * constants, or expressions of the list of arrays `a`. */
+ * constants, or expressions of the list of arrays `a`.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 #include <string.h>
 
 #include "system.h"
 
 /* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and
- * then `before`, as mean velocities at the middles of their times. */
+ * then `before`, as mean velocities at the middles of their times (S10). */
 static void guess(int n, int i, const double *f, const double *last, const double *before,
                   double *z)
 {
@@ -15,8 +17,9 @@ static void guess(int n, int i, const double *f, const double *last, const doubl
         z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
 }
 
-/* Steps by `n` fractions of h one after another, from a[X] to a[X1]; a[X] becomes the start of the
- * last of them, or stays where one fails, a[Z] the unknowns of the first. */
+/* A composition: steps (S6) by `n` fractions of h one after another, from a[X] to a[X1]; a[X]
+ * becomes the start of the last of them, or stays where one fails, a[Z] the unknowns of the
+ * first. */
 int nh_substeps(double *const *a, const double *fractions, int n)
 {
     double *h = a[P] + N_P - 1, *z = a[Z];

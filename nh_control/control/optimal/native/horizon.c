@@ -1,8 +1,11 @@
-/* Values and derivatives of the problem along a trajectory. */
+/* Values and derivatives of the problem (O1), (O2) along a trajectory.
+ *
+ * Equations (O...): doc/theory/interior_point.md. */
 #include "horizon.h"
 
 static const double no_input[N_U + 1];
 
+/* c_k of (O2): the limits of inputs, then the other rows. */
 INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
                            double *c)
 {
@@ -13,6 +16,7 @@ INTERNAL void inequalities(const struct horizon *o, long k, const double *x, con
     if (N_ROWS) o->rows(x, k < o->steps ? u : no_input, o->w + N_NODE * k, c + 2 * N_U);
 }
 
+/* x, u, and the unknowns of the present trajectory as a guess, into the arrays. */
 static void load(const struct horizon *o, long k, const double *x, const double *u)
 {
     double *const *a = o->arrays;
@@ -31,9 +35,8 @@ INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const 
     return failed;
 }
 
-/* Cost, violation, the 1-norm of gaps and residuals, and merit, the barrier function, of a trial
- * with slacks s, t; 1 where a step fails. z, y: unknowns and ends of its steps. Gaps and values
- * are in gap_trial, c_trial, e_trial. */
+/* Cost (O1), violation (O7) and merit (O6) of a trial with slacks s, t; 1 where a step fails.
+ * z, y: unknowns and ends of its steps. Gaps and values are in gap_trial, c_trial, e_trial. */
 INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
                       const double *t, double *z, double *y, double *violation, double *merit,
                       double *cost)
@@ -77,7 +80,7 @@ static int solved(double *const *a)
     return CONVERGED;
 }
 
-/* [A B] of step k and, where they count, its second derivatives. */
+/* d f / d(x, u) of step k and, where they count, its second derivatives with the costates. */
 static int differentiate(struct horizon *o, long k)
 {
     double *const *a = o->arrays, *out = o->ab + (long)N_DX * N_Y * k;
@@ -98,7 +101,7 @@ static int differentiate(struct horizon *o, long k)
     return 0;
 }
 
-/* The gap behind step k, and [A B] in the coordinates about the next state. */
+/* The gap behind step k (O3), and [A B] in the coordinates about the next state (O4). */
 static void close_gap(struct horizon *o, long k)
 {
     double ab[N_DX * N_Y], slope[N_DX * N_DX], far = 0.0, *out = o->ab + (long)N_DX * N_Y * k;
@@ -113,7 +116,7 @@ static void close_gap(struct horizon *o, long k)
     multiply(N_DX, N_DX, N_Y, 0, slope, N_DX, 1, ab, out);
 }
 
-/* Rows of node k: values, slopes, and their curvature -lam . c''. */
+/* Rows of node k: values c, slopes c', and their part -lam . c'' of H (O12). */
 static void expand_rows(struct horizon *o, long k)
 {
     const double *x = o->x + N_X * k, *u = k < o->steps ? o->u + N_U * k : no_input;
@@ -134,8 +137,8 @@ static void expand_rows(struct horizon *o, long k)
         for (int j = 0; j < N_DX; ++j) o->h_end[N_DX * i + j] -= bend[N_Y * i + j];
 }
 
-/* Gaps, [A B], derivatives of cost and inequalities, curvature, at all nodes; 1 where a step
- * fails, at node `failed_at`. */
+/* Newton's equation (O3), (O4), (O12) at all nodes: gaps, [A B], derivatives of cost and rows;
+ * 1 where a step fails, at node `failed_at`. */
 INTERNAL int expand(struct horizon *o)
 {
     const double *last = o->x + N_X * o->steps;

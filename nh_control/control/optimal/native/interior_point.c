@@ -1,5 +1,6 @@
-/* Primal-dual interior point: Waechter and Biegler (2006), whose numbers of equations are given,
- * on the Riccati recursion. */
+/* Primal-dual interior point on the Riccati recursion.
+ *
+ * Equations (O...): doc/theory/interior_point.md; W&B: Waechter and Biegler (2006). */
 #include "horizon.h"
 
 /* Begin at x, u with the unknowns z, and at the multipliers s, t, lam of a problem solved before
@@ -18,8 +19,8 @@ int ocp_start(struct horizon *o, int warm)
     return 0;
 }
 
-/* Errors of stationarity, and of complementarity from mu, by (5): the larger one, both divided by
- * the mean size of multipliers above 100. */
+/* Errors of stationarity, and of complementarity from mu (O17), W&B (5): the larger one, both
+ * divided by the mean size of multipliers above 100. */
 static double errors(struct horizon *o, double mu)
 {
     double stationarity = 0.0, complementarity = 0.0, sum = 0.0, r[N_Y];
@@ -53,7 +54,8 @@ static double errors(struct horizon *o, double mu)
     return fmax(stationarity, complementarity) / fmax(1.0, mean / 100);
 }
 
-/* Smaller barriers (7) while the present one's problem is solved to 10 mu; 1 where one is. */
+/* Smaller barriers, W&B (7), while the present one's problem is solved to 10 mu; 1 where one
+ * is. */
 static int lower_barrier(struct horizon *o)
 {
     int lowered = 0;
@@ -72,8 +74,8 @@ int ocp_measure(struct horizon *o)
     return GOES_ON;
 }
 
-/* Newton's step by the factors, and once more towards the products that it leaves out, where that
- * goes further. */
+/* Newton's step by the factors (O14)-(O16), and once more with the aims (O18), where that goes
+ * further. */
 INTERNAL void newton_step(struct horizon *o, int corrected, double tau, double *primal,
                           double *dual)
 {

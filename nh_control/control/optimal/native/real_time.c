@@ -1,8 +1,11 @@
 /* Real-time iterations: Diehl, Bock and Schloeder (2005). `ocp_prepare` linearizes at the
  * predicted trajectory and factorizes; `ocp_feedback` takes some interior-point steps on that
- * model from the state that arrived; `ocp_shift` moves to the next step. */
+ * model from the state that arrived; `ocp_shift` moves to the next step.
+ *
+ * Equations (O...): doc/theory/interior_point.md. */
 #include "horizon.h"
 
+/* The matrices (O12), (O13) with enough damping to be positive definite. */
 static int factorize_with_damping(struct horizon *o)
 {
     double damping = 0.0;
@@ -13,6 +16,7 @@ static int factorize_with_damping(struct horizon *o)
     return GOES_ON;
 }
 
+/* The problem at the predicted trajectory, and its factors. */
 int ocp_prepare(struct horizon *o)
 {
     memset(o->start, 0, sizeof(double) * N_DX);
@@ -24,7 +28,7 @@ int ocp_prepare(struct horizon *o)
     return expand(o) ? STEP_FAILED : factorize_with_damping(o);
 }
 
-/* The model with the state and the drift that are known now. */
+/* The model with the state and the drift that are known now (O20). */
 static void arrive(struct horizon *o)
 {
     o->local(o->x, o->state, o->arrays[P], o->start);
@@ -38,7 +42,7 @@ static void arrive(struct horizon *o)
     memcpy(o->drift, o->drift_next, sizeof(double) * N_DX);
 }
 
-/* The linear-quadratic model after the part `length` of the step. */
+/* The linear-quadratic model after the part `length` of the step (O21). */
 static void move_model(struct horizon *o, double length)
 {
     double y[N_Y];
@@ -90,6 +94,7 @@ int ocp_feedback(struct horizon *o, int most)
     return GOES_ON;
 }
 
+/* Rows `from` + 1 ... `to` - 1 move up by one. */
 static void up(double *rows, long width, long from, long to)
 {
     memmove(rows + width * from, rows + width * (from + 1),

@@ -1,14 +1,16 @@
 /* Newton's step of the barrier problem by a Riccati recursion: Rao, Wright and Rawlings (1998);
- * soft rows as in Frison and Diehl (2020). */
+ * soft rows as in Frison and Diehl (2020).
+ *
+ * Equations (O...): doc/theory/interior_point.md. */
 #include "horizon.h"
 
-/* Slope of row i of node k, beside the limits of inputs. */
+/* Slope c' of row i of node k, which is no limit of an input. */
 static const double *row_of(const struct horizon *o, long k, int i)
 {
     return o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
 }
 
-/* G += sum stiffness c'^T c' of the inequalities of node k, over n variables. */
+/* G += sum stiffness c'^T c' of the inequalities of node k, over n variables (O12). */
 WIDE static void add_stiffness(const struct horizon *o, long k, int n, double *G)
 {
     for (int i = 0; i < N_I; ++i) {
@@ -27,7 +29,7 @@ WIDE static void add_stiffness(const struct horizon *o, long k, int n, double *G
     }
 }
 
-/* g -= sum m c' */
+/* g -= sum m c'^T (O14). */
 static void add_forces(const struct horizon *o, long k, int n, double *g)
 {
     for (int i = 0; i < N_I; ++i) {
@@ -43,8 +45,8 @@ static void add_forces(const struct horizon *o, long k, int n, double *g)
     }
 }
 
-/* P of the last node. The end condition e + E dx = delta (nu_next - nu) is a spring of stiffness
- * 1 / delta, whose force is nu_next. */
+/* P of the last node. The end condition (O11) is a spring of stiffness 1 / delta, whose force is
+ * nu_next. */
 static void last_matrix(const struct horizon *o, double damping, double *P)
 {
     memcpy(P, o->h_end, sizeof(double) * N_DX * N_DX);
@@ -57,7 +59,7 @@ static void last_matrix(const struct horizon *o, double damping, double *P)
     }
 }
 
-/* p of the last node. */
+/* p of the last node, with (O11). */
 static void last_vector(const struct horizon *o, double *p)
 {
     memcpy(p, o->g_end, sizeof(double) * N_DX);
@@ -68,8 +70,8 @@ static void last_vector(const struct horizon *o, double *p)
     }
 }
 
-/* P behind step k becomes the one before it; L, K of the inputs; 1 where the problem is not convex
- * in its inputs. */
+/* P behind step k becomes the one before it; L, K of the inputs (O12), (O13); 1 where the problem
+ * is not convex in its inputs. */
 WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
 {
     double PAB[N_DX * N_Y], G[N_Y * N_Y];
@@ -105,7 +107,7 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
     return 0;
 }
 
-/* The matrices of all nodes; 1 where the problem is not convex. */
+/* The matrices of all nodes (O12), (O13); 1 where the problem is not convex. */
 INTERNAL int factorize(struct horizon *o, double damping)
 {
     double P[N_DX * N_DX];
@@ -115,7 +117,7 @@ INTERNAL int factorize(struct horizon *o, double damping)
     return 0;
 }
 
-/* p behind step k becomes the one before it; feedforward of the inputs. */
+/* p behind step k becomes the one before it; feedforward of the inputs (O14). */
 WIDE static void descend(struct horizon *o, long k, double *p)
 {
     double g[N_Y];
@@ -137,7 +139,7 @@ WIDE static void descend(struct horizon *o, long k, double *p)
     backward(N_U, 1, o->L + (long)N_U * N_U * k, feed);
 }
 
-/* Newton's step dx, du with its costates, by the matrices. */
+/* Newton's step dx, du with its costates (O14), (O15), by the matrices. */
 INTERNAL void substitute(struct horizon *o)
 {
     double p[N_DX];

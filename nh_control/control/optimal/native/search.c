@@ -1,12 +1,13 @@
-/* Filter line search with a second-order correction: Waechter and Biegler (2006), whose numbers of
- * equations are given. */
+/* Filter line search with a second-order correction.
+ *
+ * Equations (O...): doc/theory/interior_point.md; W&B: Waechter and Biegler (2006). */
 #include "horizon.h"
 
 struct trial {
     double violation, merit, cost;
 };
 
-/* Slope of the merit along the step. */
+/* Slope of the merit (O6) along the step. */
 static double merit_slope(const struct horizon *o)
 {
     double d = dot(N_DX, o->g_end, o->dx + N_DX * o->steps);
@@ -25,6 +26,7 @@ static double merit_slope(const struct horizon *o)
     return d;
 }
 
+/* x <- retract(x, length dx), u <- u + length du. */
 INTERNAL void move(const struct horizon *o, double length, double *x, double *u)
 {
     double d[N_DX];
@@ -45,6 +47,7 @@ static int make_trial(struct horizon *o, double length, struct trial *t)
            t->violation > o->widest;
 }
 
+/* Whether no entry of the filter has both less violation and less merit, W&B (18). */
 static int passes_filter(const struct horizon *o, const struct trial *t)
 {
     for (long j = 0; j < o->entries; ++j)
@@ -52,6 +55,7 @@ static int passes_filter(const struct horizon *o, const struct trial *t)
     return 1;
 }
 
+/* Two arrays change places. */
 static void swap(double **a, double **b)
 {
     double *t = *a;
@@ -59,7 +63,8 @@ static void swap(double **a, double **b)
     *b = t;
 }
 
-/* Take a trial (18)-(20) at a part of a step of this slope if it is good enough; 1 where it is. */
+/* Take a trial, W&B (18)-(20), at a part of a step of this slope if it is good enough; 1 where
+ * it is. */
 static int take(struct horizon *o, double length, double dual, double slope, const struct trial *t)
 {
     const int descends = slope < 0 && o->violation <= o->narrow &&
@@ -86,8 +91,8 @@ static int take(struct horizon *o, double length, double dual, double slope, con
     return 1;
 }
 
-/* Gaps and residuals of the step of this length and its trial together (27), in the places of the
- * present ones, which change places with `*_trial`. */
+/* Gaps and residuals of the step of this length and its trial together (O19), W&B (27), in the
+ * places of the present ones, which change places with `*_trial`. */
 static void add_trial(struct horizon *o, double length)
 {
     for (long i = 0; i < N_DX * o->steps; ++i) o->gap_trial[i] += length * o->gap[i];
@@ -98,6 +103,7 @@ static void add_trial(struct horizon *o, double length)
     for (int r = 0; r < N_END; ++r) o->e_trial[r] += length * o->e[r];
 }
 
+/* The residuals and those of the trial change places. */
 static void exchange(struct horizon *o)
 {
     swap(&o->gap, &o->gap_trial);

@@ -1,8 +1,10 @@
 /* Slacks s, t and multipliers lam of the inequalities, c + t = s: their start, their steps, and
- * what they add to Newton's equation. Soft rows as in Frison and Diehl (2020). */
+ * what they add to Newton's equation. Soft rows as in Frison and Diehl (2020).
+ *
+ * Equations (O...): doc/theory/interior_point.md; W&B: Waechter and Biegler (2006). */
 #include "horizon.h"
 
-/* Slacks and multipliers of the inequalities to start with at mu. */
+/* Slacks and multipliers of the inequalities to start with at mu (O5). */
 static void start_slacks(struct horizon *o)
 {
     for (long k = 0; k <= o->steps; ++k) {
@@ -18,8 +20,8 @@ static void start_slacks(struct horizon *o)
     }
 }
 
-/* Slacks and multipliers of a problem solved before, on the central path at mu: of each pair the
- * larger one stays. */
+/* Slacks and multipliers of a problem solved before, on the central path (O5) at mu: of each pair
+ * the larger one stays. */
 static void center(struct horizon *o)
 {
     for (long k = 0; k <= o->steps; ++k)
@@ -32,14 +34,15 @@ static void center(struct horizon *o)
         }
 }
 
+/* Slacks and multipliers to begin with, those of a problem solved before if `warm`. */
 INTERNAL void begin_slacks(struct horizon *o, int warm)
 {
     if (warm) center(o);
     else start_slacks(o);
 }
 
-/* Row i of node k without s, t and lam: c + dc + t + dt = s + ds, with s lam = aim_s and
- * t (weight - lam) = aim_t to first order, leaves lam + dlam = m - stiffness dc. Returns m. */
+/* Row i of node k without s, t and dlam, by (O5) to first order: m of (O10), which is returned,
+ * and the stiffness (O9). */
 INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffness)
 {
     const long r = N_I * k + i;
@@ -54,14 +57,14 @@ INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffne
     return lam - rest / width;
 }
 
-/* The products that Newton's step is to reach: mu. */
+/* The products of (O5) that Newton's step is to reach: mu. */
 INTERNAL void aim(struct horizon *o)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) o->aim_s[r] = o->aim_t[r] = o->mu;
 }
 
-/* With the products of the step's parts, which Newton's equation leaves out: Mehrotra (1992), here
- * at most as large as mu. */
+/* With the products of the step's parts, which Newton's equation leaves out (O18), at most
+ * CORRECTION mu below and mu above: Mehrotra (1992). */
 INTERNAL void aim_beyond(struct horizon *o)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) {
@@ -70,7 +73,7 @@ INTERNAL void aim_beyond(struct horizon *o)
     }
 }
 
-/* ds, dt, dl that belong to dx, du, and the longest steps that keep s, t, lam and weight - lam
+/* ds, dt (O16) and dlam (O8) of dx, du, and the longest steps that keep s, t, lam and weight - lam
  * above 1 - tau of themselves. */
 INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual)
 {
@@ -94,6 +97,7 @@ INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double 
         }
 }
 
+/* s and t after the part `length` of (O16). */
 INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) {
@@ -103,7 +107,7 @@ INTERNAL void move_slacks(const struct horizon *o, double length, double *s, dou
 }
 
 /* Costates by the primal length; multipliers of inequalities by the dual one, kept near the
- * central path (Waechter and Biegler 2006, (16)). */
+ * central path, W&B (16). */
 INTERNAL void move_multipliers(struct horizon *o, double primal, double dual)
 {
     for (long k = 0; k <= o->steps; ++k)
