@@ -9,7 +9,7 @@ linearizations, LQR, ROS 2 nodes.
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
 - motions of joints: JointTrajectory, joint_reference
-- optimal control: optimize, collocate, quadratic_cost, MpcTracker
+- optimal control: optimize, collocate, quadratic_cost, differentiate_optimum, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter, smooth
 - other programs: to_control, to_iosys (python-control), export_c (C code)
@@ -46,6 +46,9 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.joint_reference import joint_reference as joint_reference
     from nh_control.control.joint_trajectory import JointTrajectory as JointTrajectory
     from nh_control.control.optimal.mpc import MpcTracker as MpcTracker
+    from nh_control.control.optimal.sensitivity import (
+        differentiate_optimum as differentiate_optimum,
+    )
     from nh_control.control.optimize import optimize as optimize
     from nh_control.control.path_constraints import keep_out as keep_out
     from nh_control.control.path_constraints import tension_limit as tension_limit
@@ -117,6 +120,7 @@ _HOMES = {
     "MpcTracker": "control.optimal.mpc",
     "optimize": "control.optimize",
     "collocate": "control.collocation",
+    "differentiate_optimum": "control.optimal.sensitivity",
     "KalmanFilter": "control.estimation",
     "smooth": "control.smoothing",
     "to_control": "control.python_control",

@@ -2,17 +2,22 @@
 projection operator of [johnson2014], and guesses that reach the goal, in one run.
 
     python test/benchmark/optimal_control.py [NAME ...] [--guesses 10] [--mpc]
+        [--crocoddyl PYTHON]
 
 Times are milliseconds of this thread for an iteration: of the native solver alone, of
 `nh.optimize` with everything that it prepares, of `nh.collocate`, and of `method="newton"` without
 limits. "reached" counts the perturbed guesses whose optimum ends within 0.1 of the goal,
 "iterations" are median and most. With --mpc also a step of `nh.MpcTracker` with 50 nodes about the
-goal, at 99 %.
+goal, at 99 %; with --crocoddyl, the Python of an environment that has crocoddyl, the milliseconds
+of an iteration of its FDDP by RK4 and by Euler, measured next, and ours as parts of these.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
 import sys
 import time
 from importlib.util import find_spec
@@ -72,6 +77,19 @@ def mpc_ms(p, steps: int) -> float:
     return float(np.percentile(times[1:], 99))
 
 
+def crocoddyl_ms(python: str, name: str) -> dict[str, float]:
+    """Milliseconds of an iteration of crocoddyl's FDDP by RK4 and Euler."""
+    from swing_ups import ur5e_file
+
+    urdf = [str(ur5e_file())] if name == "ur5e" else []
+    script = str(Path(__file__).with_name("crocoddyl_fddp.py"))
+    one = os.environ | {"OMP_NUM_THREADS": "1"}
+    made = subprocess.run(
+        [python, script, name, *urdf], env=one, capture_output=True, text=True, check=True
+    )
+    return json.loads(made.stdout)
+
+
 def main() -> None:
     from swing_ups import NAMES, problem
 
@@ -81,6 +99,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=sized(list(NAMES), ["pendulum"]))
     parser.add_argument("--guesses", type=int, default=sized(10, 1))
     parser.add_argument("--mpc", action="store_true")
+    parser.add_argument("--crocoddyl", metavar="PYTHON")
     options = parser.parse_args()
     print("  problem   native  optimize  collocate  newton  reached  iterations" + "     mpc")
     for name in options.names:
@@ -108,6 +127,12 @@ def main() -> None:
         text += f"{int(np.median(iterations)):7d} {max(iterations):4d}"
         if options.mpc or SHORT:
             text += f" {mpc_ms(p, sized(300, 5)):7.3f}"
+        if options.crocoddyl:
+            theirs = crocoddyl_ms(options.crocoddyl, name)
+            each = min(each, native_ms(p, first, sized(5, 1))[0])
+            text += f"  {each:.3f} ms"
+            for kind, ms in theirs.items():
+                text += f", {each / ms:.2f} of {kind}'s {ms:.3f}"
         print(text, flush=True)
 
 

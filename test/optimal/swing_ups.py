@@ -125,6 +125,14 @@ def _swing(system: nh.System, h: float, goal: list[float], limit: float) -> Swin
     return SwingUp(d, 100, np.zeros(n), np.array(goal), np.zeros(1), weights, bounds)
 
 
+def ur5e_file() -> Path:
+    """The URDF file of airo-models."""
+    package = find_spec("airo_models")
+    if package is None:
+        raise ModuleNotFoundError("No module named 'airo_models'", name="airo_models")
+    return Path(package.submodule_search_locations[0]) / "arms/ur5e/ur5e.urdf"
+
+
 def problem(name: str) -> SwingUp:
     """One of NAMES; "ur5e" needs airo-models."""
     if name == "pendulum":
@@ -142,11 +150,7 @@ def problem(name: str) -> SwingUp:
         weights = np.diag(Q), 0.1 * np.eye(4), np.diag(Qf)
         bounds = np.tile([0.0, 6.0], (4, 1))
         return SwingUp(d, 100, x0, goal, np.full(4, 9.81 / 4), weights, bounds, simulated=False)
-    package = find_spec("airo_models")
-    if package is None:
-        raise ModuleNotFoundError("No module named 'airo_models'", name="airo_models")
-    urdf = Path(package.submodule_search_locations[0]) / "arms/ur5e/ur5e.urdf"
-    d = nh.midpoint(nh.load_urdf(urdf).system, 0.02)
+    d = nh.midpoint(nh.load_urdf(ur5e_file()).system, 0.02)
     x0, goal = (
         d.state(q, np.zeros(6))
         for q in ([0.0, -1.2, 1.5, -1.0, -1.5, 0.0], [1.5, -1.8, 0.8, 0.5, 1.0, 1.0])

@@ -94,6 +94,7 @@ ARRAYS = {
     "L": "(N, N_U, N_U) factors of the Hessian by the inputs",
     "P": "(N, N_DX, N_DX) Hessians of the cost-to-go behind each step",
     "p": "(N, N_DX) its gradients",
+    "p_start": "(N_DX) its gradient at the first node",
     "s": "(N + 1, N_I) slacks of the inequalities",
     "t": "(N + 1, N_I) what soft rows are violated by",
     "lam": "(N + 1, N_I) multipliers",

@@ -238,5 +238,11 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     shapes |= {"g_end": (ndx,), "h_end": (ndx, ndx), "bend": (steps, ny, ny)}
     shapes |= {"slopes": (nodes, rows, ny), "dx": (nodes, ndx), "du": (steps, nu)}
     shapes |= {"K": (steps, nu, ndx), "feed": (steps, nu), "L": (steps, nu, nu)}
-    shapes |= {"P": (steps, ndx, ndx), "p": (steps, ndx), "drift_next": (ndx,), "state": (nx,)}
+    shapes |= {
+        "P": (steps, ndx, ndx),
+        "p": (steps, ndx),
+        "p_start": (ndx,),
+        "drift_next": (ndx,),
+        "state": (nx,),
+    }
     return shapes | {"total": (nodes, ny), "filter": (FILTER, 2)}

@@ -126,3 +126,17 @@ int ocp_iterate(struct horizon *o)
     o->damping = o->damping > 1e-6 ? o->damping / 10 : 0.0;
     return GOES_ON;
 }
+
+/* Newton's equation of the present iterate, whose derivatives are there, without damping. */
+int ocp_factorize(struct horizon *o)
+{
+    aim(o);
+    return factorize(o, 0.0) ? NOT_CONVEX : GOES_ON;
+}
+
+/* Its solution for the gradients, gaps and start that are there. */
+int ocp_substitute(struct horizon *o)
+{
+    substitute(o);
+    return GOES_ON;
+}

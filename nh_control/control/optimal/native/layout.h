@@ -86,6 +86,7 @@ struct horizon {
     double *L; /* (N, N_U, N_U) factors of the Hessian by the inputs */
     double *P; /* (N, N_DX, N_DX) Hessians of the cost-to-go behind each step */
     double *p; /* (N, N_DX) its gradients */
+    double *p_start; /* (N_DX) its gradient at the first node */
     double *s; /* (N + 1, N_I) slacks of the inequalities */
     double *t; /* (N + 1, N_I) what soft rows are violated by */
     double *lam; /* (N + 1, N_I) multipliers */

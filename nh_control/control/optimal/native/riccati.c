@@ -145,6 +145,7 @@ INTERNAL void substitute(struct horizon *o)
     double p[N_DX];
     last_vector(o, p);
     for (long k = o->steps - 1; k >= 0; --k) descend(o, k, p);
+    memcpy(o->p_start, p, sizeof p);
     memcpy(o->dx, o->start, sizeof p);
     for (long k = 0; k < o->steps; ++k) {
         double y[N_Y], *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);

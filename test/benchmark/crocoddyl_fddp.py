@@ -1,0 +1,130 @@
+"""Processor milliseconds of an iteration of crocoddyl's native FDDP (one thread, no limits) on the
+problems of test/optimal/swing_ups.py, by semi-implicit Euler and by RK4, as JSON.
+
+    python test/benchmark/crocoddyl_fddp.py NAME [URDF]
+
+It needs crocoddyl and pinocchio, in an environment of their own: `pip install crocoddyl==3.2.1
+pin==4.0.0`. `optimal_control.py --crocoddyl PYTHON` runs it beside ours. Passive joints have an
+input that costs 1e4, so that everything runs in C++.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+REPEATS, ITERATIONS = 3, 60
+
+
+def chain(pin: Any, links: list[tuple]) -> Any:
+    """A model of links: prismatic "x" or revolute "y", mass, center below the joint, inertia, and
+    how far below the last joint it begins.
+    """
+    import numpy as np
+
+    model, parent = pin.Model(), 0
+    joints = {"x": pin.JointModelPX, "y": pin.JointModelRY}
+    for i, (kind, mass, center, inertia, below) in enumerate(links):
+        place = pin.SE3(np.eye(3), np.array([0.0, 0.0, -below]))
+        parent = model.addJoint(parent, joints[kind](), place, f"joint_{i}")
+        body = pin.Inertia(mass, np.array([0.0, 0.0, -center]), inertia * np.eye(3))
+        model.appendBodyToJoint(parent, body, pin.SE3.Identity())
+    return model
+
+
+CHAINS = {
+    "pendulum": ([("y", 1.0, 1.0, 1e-9, 0.0)], 0.05, []),
+    "cart_pole": ([("x", 1.0, 0.0, 1e-9, 0.0), ("y", 0.3, 0.5, 1e-9, 0.0)], 0.03, [1]),
+    "acrobot": ([("y", 1.0, 0.5, 1 / 12, 0.0), ("y", 1.0, 0.5, 1 / 12, 1.0)], 0.05, [0]),
+}
+"""Links, step and passive joints."""
+
+
+def problem(name: str, urdf: str) -> dict[str, Any]:
+    """Model, actuation, states, inputs, step, nodes and weights."""
+    import crocoddyl
+    import numpy as np
+    import pinocchio as pin
+
+    if name in CHAINS:
+        links, h, passive = CHAINS[name]
+        model, n = chain(pin, links), len(links)
+        goal = np.zeros(2 * n)
+        goal[n - 1 if name != "acrobot" else 0] = np.pi
+        held, weights = np.zeros(n), np.repeat([0.1, 0.01], n)
+        weight_u, x0, steps = np.full(n, 0.1), np.zeros(2 * n), 100
+        weight_u[passive] = 1e4
+    elif name == "ur5e":
+        model = pin.buildModelFromUrdf(urdf)
+        model.armature = np.zeros(model.nv)
+        x0 = np.array([0.0, -1.2, 1.5, -1.0, -1.5, 0.0, *np.zeros(6)])
+        goal = np.array([1.5, -1.8, 0.8, 0.5, 1.0, 1.0, *np.zeros(6)])
+        held = pin.computeGeneralizedGravity(model, model.createData(), goal[:6])
+        weights, weight_u, h, steps = np.repeat([1.0, 0.1], 6), np.full(6, 1e-3), 0.02, 50
+    else:
+        model = pin.Model()
+        root = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "root_joint")
+        inertia = np.diag([0.01, 0.01, 0.02])
+        model.appendBodyToJoint(root, pin.Inertia(1.0, np.zeros(3), inertia), pin.SE3.Identity())
+        x0 = np.concatenate([pin.neutral(model), np.zeros(6)])
+        goal = x0.copy()
+        goal[:3], goal[5:7] = [2.0, 1.0, 1.0], np.sqrt(0.5)
+        held, h, steps = np.full(4, 9.81 / 4), 0.02, 100
+        weights, weight_u = np.repeat([1.0, 0.1, 0.1, 1.0], 3), np.full(4, 0.1)
+    state = crocoddyl.StateMultibody(model)
+    if name == "quadrotor":
+        turns = crocoddyl.ThrusterType.CCW, crocoddyl.ThrusterType.CW
+        arms = [(0.2, 0, 0), (0, 0.2, 0), (-0.2, 0, 0), (0, -0.2, 0)]
+        rotors = [
+            crocoddyl.Thruster(pin.SE3(np.eye(3), np.array(arm)), 0.05, turns[i % 2])
+            for i, arm in enumerate(arms)
+        ]
+        actuation = crocoddyl.ActuationModelFloatingBaseThrusters(state, rotors)
+    else:
+        actuation = crocoddyl.ActuationModelFull(state)
+    given = dict(state=state, actuation=actuation, x0=x0, goal=goal, held=held, h=h)
+    return given | dict(steps=steps, weights=weights, weight_u=weight_u)
+
+
+def milliseconds(name: str, urdf: str, kind: str) -> float:
+    """Of an iteration, the best of some runs."""
+    import crocoddyl as c
+
+    p = problem(name, urdf)
+    state, actuation = p["state"], p["actuation"]
+
+    def stage(last: bool) -> Any:
+        costs = c.CostModelSum(state, actuation.nu)
+        weights = c.ActivationModelWeightedQuad(p["weights"] * (5000.0 if last else 1.0))
+        off = c.ResidualModelState(state, p["goal"], actuation.nu)
+        costs.addCost("x", c.CostModelResidual(state, weights, off), 1.0)
+        if not last:
+            effort = c.ActivationModelWeightedQuad(p["weight_u"])
+            force = c.ResidualModelControl(state, p["held"])
+            costs.addCost("u", c.CostModelResidual(state, effort, force), 1.0)
+        return c.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
+
+    if kind == "rk4":
+        running = c.IntegratedActionModelRK(stage(False), c.RKType.four, p["h"])
+    else:
+        running = c.IntegratedActionModelEuler(stage(False), p["h"])
+    end, best, n = c.IntegratedActionModelEuler(stage(True), 0.0), float("inf"), p["steps"]
+    for _ in range(REPEATS):
+        shooting = c.ShootingProblem(p["x0"], [running] * n, end)
+        shooting.nthreads = 1
+        solver = c.SolverFDDP(shooting)
+        solver.th_stop = 1e-9
+        begin = time.process_time()
+        solver.solve([p["x0"]] * (n + 1), [p["held"]] * n, ITERATIONS, False)
+        best = min(best, 1e3 * (time.process_time() - begin) / max(1, solver.iter))
+    return best
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] in ([], ["--help"], ["--short"]):
+        print(__doc__)
+    else:
+        given = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+        print(json.dumps({kind: milliseconds(*given, kind) for kind in ("euler", "rk4")}))
