@@ -132,6 +132,8 @@ setup(
         "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
+        "torch": ["torch"],  # steps in PyTorch, with exact vector-Jacobian products
+        "jax": ["jax"],  # the same in JAX
         "gym": ["gymnasium"],  # scenarios as environments of Gymnasium
         "pandas": ["pandas"],  # Trajectory.to_pandas
         "xacro": ["xacro"],  # load_urdf of xacro files

@@ -12,7 +12,8 @@ linearizations, LQR, ROS 2 nodes.
 - optimal control: optimize, collocate, quadratic_cost, differentiate_optimum, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter, smooth
-- other programs: to_control, to_iosys (python-control), export_c (C code)
+- other programs: to_control, to_iosys (python-control), export_c (C code),
+  to_torch, to_jax
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
 nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view, nh.gym. A name and a
@@ -72,6 +73,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.integrators import nonholonomic_midpoint as nonholonomic_midpoint
     from nh_control.integrators import rdp as rdp
     from nh_control.integrators.adaptive import solve_ivp as solve_ivp
+    from nh_control.interop.autodiff import to_jax as to_jax
+    from nh_control.interop.autodiff import to_torch as to_torch
     from nh_control.interop.c_code import export_c as export_c
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
@@ -126,6 +129,8 @@ _HOMES = {
     "to_control": "control.python_control",
     "to_iosys": "control.python_control",
     "export_c": "interop.c_code",
+    "to_torch": "interop.autodiff",
+    "to_jax": "interop.autodiff",
 }
 """Everyday names and the modules that they come from."""
 

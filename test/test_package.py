@@ -62,6 +62,7 @@ THIRD_PARTY = {
     "distributed": ("distributed", ""),
     "gymnasium": ("gymnasium", ""),
     "imageio_ffmpeg": ("imageio-ffmpeg", ""),
+    "jax": ("jax", ""),
     "matplotlib": ("matplotlib", "python3-matplotlib"),
     "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
     "numpy": ("numpy", "python3-numpy"),
@@ -70,6 +71,7 @@ THIRD_PARTY = {
     "rich": ("rich", "python3-rich"),
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
+    "torch": ("torch", ""),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
     "trimesh": ("trimesh", ""),
     "xacro": ("xacro", ""),
@@ -91,8 +93,10 @@ NO_KEY = {
     "distributed",
     "gymnasium",
     "imageio_ffmpeg",
+    "jax",
     "pandas",
     "pyarrow",
+    "torch",
     "trimesh",
     "xacro",
 }
@@ -210,6 +214,7 @@ def test_dependencies_are_stated_once():
 
 def test_every_import_is_a_declared_dependency(imported):
     extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
+    extras += ("torch", "jax")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}
