@@ -18,7 +18,7 @@ from nh_control.discrete.outputs import OutputMap
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.mechanics import states
-from nh_control.numerics.compiled import Functions
+from nh_control.numerics.compiled import SMALL, Functions
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,11 @@ class KalmanFilter:
 
     @cached_property
     def _functions(self) -> Functions:
-        return Functions(f"{self.dsys.system.name}_kalman", self.equations)
+        equations = self.equations
+        size = sum(function.n_instructions() for function in equations)
+        # outputs as large as accelerations take longer to compile than runs take without
+        compiled = self._outputs is None or size <= SMALL
+        return Functions(f"{self.dsys.system.name}_kalman", equations, compiled)
 
     @property
     def equations(self) -> list[ca.Function]:

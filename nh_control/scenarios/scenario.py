@@ -39,6 +39,7 @@ from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
+from nh_control.scenarios.sensor import Sensor, check_sensors
 from nh_control.scenarios.shown import Body as Body
 from nh_control.scenarios.shown import BodyState as BodyState
 from nh_control.scenarios.shown import Joint as Joint
@@ -80,6 +81,7 @@ class Scenario:
       either or both; or else bodies in space, by
     - `to_bodies`, `from_bodies`: `to_bodies(parameters, q, v)` and its inverse
       `from_bodies(bodies) -> (q, v)`, without the joints that follow.
+    - `sensors`: what is measured of its system's declared outputs, see `Sensor`.
     - `external`: `external(system)` are the targets of disturbances besides the planar body and
       every coordinate, see `targets`.
     - `monitor`: a further output to watch, with its unit.
@@ -110,6 +112,7 @@ class Scenario:
     body: Body | None = None
     to_bodies: Callable[[Any, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
+    sensors: tuple[Sensor, ...] = ()
     external: Callable[[System], Sequence[ForceTarget]] | None = None
     monitor: MonitoredOutput | None = None
     visual: Callable[[Any], VisualModel] | None = None
@@ -302,6 +305,7 @@ class Scenario:
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
         self._check_coordinates(system.space)
+        check_sensors(f"scenario {self.name}", self.sensors, system)
         require_first_order_shown(self.name, system.first_order, self._shown)
         integrator = integrator or next(iter(self.integrators))
         if integrator in self.integrators:

@@ -114,6 +114,11 @@ class SimulatedPlant:
         self.faults.measure(self.step, self.configuration, self.velocity)
 
     @property
+    def applied(self) -> np.ndarray:
+        """The inputs (dsys.nu) of the last step, with external forces; no forces before it."""
+        return self._applied
+
+    @property
     def measured_step(self) -> int:
         """The last step whose measurement was not lost, so that commands can answer it."""
         return self.faults.measured_step
@@ -138,6 +143,7 @@ class SimulatedPlant:
         if dsys is not before:
             state = convert(self.state, before, dsys)
             self._set(state, state)
+            self._applied = with_external(dsys, self.inputs, np.zeros(self._external))
             self.initial = convert(self.initial, before, dsys)
 
     def change_faults(self, lines: FaultLines) -> None:

@@ -35,6 +35,7 @@ from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
 from nh_control.ros.messages.plant_control import PlantControl
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
+from nh_control.ros.messages.sensor_publisher import SensorPublisher
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import (
     CLOCKS,
@@ -84,6 +85,9 @@ class Plant:
         clock = CLOCKS[self._parameters["clock"]]
         self._states = StatePublisher(node, shown, clock)
         self._truth = CodecPublisher(node, true, TRUTH, UNSENT)
+        self._sensors = SensorPublisher(
+            node, model.scenario, plant, model.dsys.h, self._clock.stamp, prefix
+        )
         self._monitor = OutputMonitor(model.scenario.monitor, self._plant_parameters)
         self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
         wrenches = [] if plant.wrenches is None else [plant.wrenches]
@@ -247,6 +251,7 @@ class Plant:
         else:
             self._states.publish_time(now)
         self._shown = plant.step
+        self._sensors.publish()
         if self._truth.has_subscribers:
             self._truth.publish(q.tolist(), v.tolist(), now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)

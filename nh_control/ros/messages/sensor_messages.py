@@ -1,0 +1,139 @@
+"""Messages of sensors: an Imu as sensor_msgs/Imu, positions with attitudes as
+geometry_msgs/PoseWithCovarianceStamped, all others as sensor_msgs/JointState with a name and a
+position for every number.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from sensor_msgs.msg import Imu as ImuMessage
+from sensor_msgs.msg import JointState
+from transforms3d.quaternions import quat2mat
+
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Product, Rn, Space
+from nh_control.mechanics.imu import Imu
+from nh_control.mechanics.output import Output
+from nh_control.mechanics.system import System
+from nh_control.ros.loop.reports import Refusal
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.scenarios import Sensor
+
+PREFIX = "sensors/"
+"""Where the topics of sensors are."""
+UNKNOWN = -1.0
+"""First entry of a covariance of what is not measured, see sensor_msgs/Imu."""
+
+
+@dataclass(frozen=True)
+class SensorCodec:
+    """Converts the values (ny) of a sensor from and to its message, see `sensor_codec`; `read`
+    raises ConversionError for numbers that are not finite or do not fit.
+    """
+
+    sensor: Sensor
+    message: Any
+    write: Callable[[np.ndarray], None]
+    read: Callable[[Any], np.ndarray]
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+        return PREFIX + self.sensor.name
+
+
+def sensor_codec(sensor: Sensor, system: System, prefix: str = "") -> SensorCodec:
+    """The codec of a sensor of the system; frames begin with `prefix`."""
+    (output,) = system.chosen_outputs([sensor.output])
+    if isinstance(output, Imu):
+        made = _imu(sensor, output)
+    elif is_pose(output.values):
+        made = _pose(sensor, output)
+    else:
+        made = _numbers(sensor, output)
+    made.message.header.frame_id = prefix + sensor.frame if sensor.frame else ""
+    return made
+
+
+def is_pose(space: Space) -> bool:
+    """Whether values are a position (3), then an attitude."""
+    if not isinstance(space, Product) or len(space.factors) != 2:
+        return False
+    position, attitude = space.factors
+    return isinstance(position, Rn) and position.nq == 3 and isinstance(attitude, SO3)
+
+
+def _imu(sensor: Sensor, output: Output) -> SensorCodec:
+    """Angular velocity and acceleration with their variances; the orientation is not measured."""
+    message = ImuMessage()
+    variances = sensor.deviations(6) ** 2
+    message.orientation_covariance[0] = UNKNOWN
+    message.angular_velocity_covariance = np.diag(variances[:3]).ravel()
+    message.linear_acceleration_covariance = np.diag(variances[3:]).ravel()
+
+    def write(values: np.ndarray) -> None:
+        conversions.set_xyz(message.angular_velocity, values[:3].tolist())
+        conversions.set_xyz(message.linear_acceleration, values[3:].tolist())
+
+    def read(given: ImuMessage) -> np.ndarray:
+        parts = given.angular_velocity, given.linear_acceleration
+        return _finite(sensor, [c for part in parts for c in conversions.xyz(part)])
+
+    return SensorCodec(sensor, message, write, read)
+
+
+def _pose(sensor: Sensor, output: Output) -> SensorCodec:
+    """The covariance is about fixed axes, as the message asks for: `R V R^T` of a rotation whose
+    noise is in the axes of the body.
+    """
+    message = PoseWithCovarianceStamped()
+    variances = sensor.deviations(6) ** 2
+
+    def write(values: np.ndarray) -> None:
+        pose, turned = message.pose.pose, quat2mat(values[3:])
+        conversions.set_xyz(pose.position, values[:3].tolist())
+        conversions.set_wxyz(pose.orientation, values[3:].tolist())
+        covariance = np.diag(variances)
+        covariance[3:, 3:] = turned @ covariance[3:, 3:] @ turned.T
+        message.pose.covariance = covariance.ravel()
+
+    def read(given: PoseWithCovarianceStamped) -> np.ndarray:
+        position = conversions.xyz(given.pose.pose.position)
+        attitude = conversions.unit_wxyz(given.pose.pose.orientation, sensor.name)
+        return _finite(sensor, [*position, *attitude])
+
+    return SensorCodec(sensor, message, write, read)
+
+
+def _numbers(sensor: Sensor, output: Output) -> SensorCodec:
+    names = list(output.names)
+    message = JointState(name=names, position=array("d", bytes(8 * len(names))))
+
+    def write(values: np.ndarray) -> None:
+        message.position = array("d", values.tolist())
+
+    def read(given: JointState) -> np.ndarray:
+        known = dict(zip(given.name, given.position))
+        if missing := [name for name in names if name not in known]:
+            raise ConversionError(
+                Refusal.NAMES, f"sensor {sensor.name} without {missing}; expected {names}"
+            )
+        return _finite(sensor, [known[name] for name in names])
+
+    return SensorCodec(sensor, message, write, read)
+
+
+def _finite(sensor: Sensor, values: Sequence[float]) -> np.ndarray:
+    if not all(map(math.isfinite, values)):
+        raise ConversionError(
+            Refusal.NOT_FINITE, f"sensor {sensor.name} with a value that is not finite"
+        )
+    return np.array(values, dtype=float)

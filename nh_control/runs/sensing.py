@@ -1,0 +1,223 @@
+"""Sensors of a plant in a run, and the state that a filter estimates from them."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nh_control.control.estimation import Belief, Innovation, KalmanFilter
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.scenarios.sensor import Sensor
+
+LEAST = 1e-9
+"""Smallest standard deviation that a filter takes for a sensor without noise."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a sensor measured at a step: values (ny)."""
+
+    sensor: Sensor
+    step: int
+    values: np.ndarray
+
+
+class Sensors:
+    """The sensors of a plant in steps of h s. Noises depend on seed, sensor and step alone: two
+    runs measure the same. Raises ValueError for a sensor faster than the steps.
+    """
+
+    def __init__(self, sensors: Sequence[Sensor], plant: DiscreteSystem, h: float, seed: int = 0):
+        for sensor in sensors:
+            sensor.require_steps(h)
+        for sensor in sensors:
+            sensor.require_steps(h)
+        self.sensors, self._h, self._seed = tuple(sensors), h, seed
+        self._outputs = {sensor.name: plant.outputs(sensor.output) for sensor in sensors}
+        self._late: list[tuple[int, Measurement]] = []
+
+    def reset(self) -> None:
+        """Forget what has not come yet."""
+        self._late.clear()
+
+    def measure(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> list[Measurement]:
+        """What comes at step k, at which the plant has the configuration q (nq) and velocity v
+        (nw) under the inputs u (plant.nu) that led there.
+        """
+        for sensor in self.sensors:
+            if k % sensor.every(self._h) == 0:
+                measured = Measurement(sensor, k, self._values(sensor, k, q, v, u))
+                self._late.append((k + sensor.delay(self._h), measured))
+        come = [one for due, one in self._late if due <= k]
+        self._late = [(due, one) for due, one in self._late if due > k]
+        return come
+
+    def _values(
+        self, sensor: Sensor, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
+    ) -> np.ndarray:
+        outputs = self._outputs[sensor.name]
+        n = outputs.space.nv
+        draw = np.random.default_rng([self._seed, zlib.crc32(sensor.name.encode()), k])
+        error = sensor.errors(n) + sensor.deviations(n) * draw.standard_normal(n)
+        return outputs.space.retract(outputs.values(q, v, u), error)
+
+
+@dataclass
+class Watch:
+    """Innovations of a sensor in standard deviations: how many came, and were refused, the last
+    one, and the mean square of those taken.
+    """
+
+    taken: int = 0
+    refused: int = 0
+    last: float = 0.0
+    squares: float = 0.0
+
+    def add(self, innovation: Innovation, refused: bool) -> None:
+        """One more measurement."""
+        self.last = innovation.deviation
+        self.refused += refused
+        if not refused:
+            self.taken += 1
+            scaled = np.linalg.solve(innovation.S, innovation.value)
+            self.squares += float(innovation.value @ scaled) / len(innovation.value)
+
+    @property
+    def fit(self) -> float:
+        """Mean of `e^T S^{-1} e / n`, 1 where noise and model are as declared; NaN before any."""
+        return self.squares / self.taken if self.taken else float("nan")
+
+
+@dataclass
+class _Past:
+    """A step that may still be corrected: the belief before its measurements, these, the input
+    that led to it, and the one that is held from there.
+    """
+
+    belief: Belief
+    led: np.ndarray
+    held: np.ndarray | None = None
+    measured: list[Measurement] = field(default_factory=list)
+
+
+class SensorFilter:
+    """An extended Kalman filter on a model with a measurement function for each sensor. What comes
+    late corrects the step at which it was measured, and all steps since then are filtered anew.
+
+    Forces that the model does not know change velocities by `acceleration` (m/s^2, rad/s^2) in any
+    direction. Measurements whose innovation is more than `outlier` standard deviations are left
+    out and counted; 0 takes all. Raises ValueError without sensors and for acceleration <= 0.
+    """
+
+    def __init__(
+        self,
+        model: DiscreteSystem,
+        sensors: Sequence[Sensor],
+        start: Belief,
+        acceleration: float,
+        outlier: float = 0.0,
+    ):
+        if not sensors or not acceleration > 0:
+            raise ValueError(
+                f"{model}: a filter needs sensors and acceleration > 0, got {len(sensors)} "
+                f"sensors and {acceleration}"
+            )
+        self._model, self._outlier = model, outlier
+        unit = unit_momenta(model, start.x)
+        W = (acceleration * model.h) ** 2 * unit @ unit.T
+        self._filters = {}
+        for sensor in sensors:
+            n = model.outputs(sensor.output).space.nv
+            V = np.diag(np.maximum(sensor.deviations(n), LEAST) ** 2)
+            self._filters[sensor.name] = KalmanFilter(model, W, V, sensor.output)
+        self._kalman = next(iter(self._filters.values()))
+        longest = max(sensor.delay(model.h) for sensor in sensors)
+        self._past: deque[_Past] = deque(maxlen=longest + 1)
+        self._start = start
+        self.reset(0, start)
+
+    def reset(self, k: int, start: Belief) -> None:
+        """Begin with this belief at step k, before its measurements."""
+        self.step, self.watches = k, {name: Watch() for name in self._filters}
+        self._past.clear()
+        self._past.append(_Past(start, np.zeros(self._model.nu)))
+        self.belief = start
+
+    def update(self, measured: Iterable[Measurement]) -> Belief:
+        """The belief at the present step after these measurements; those from before the steps
+        that are kept are counted as refused.
+        """
+        first = self.step + 1
+        for one in measured:
+            age = self.step - one.step
+            if not 0 <= age < len(self._past):
+                self.watches[one.sensor.name].refused += 1
+                continue
+            self._past[-1 - age].measured.append(one)
+            first = min(first, one.step)
+            self._watch(one, self._past[-1 - age])
+        if first <= self.step:
+            self._filter_from(first)
+        return self.belief
+
+    def predict(self, u: np.ndarray) -> Belief:
+        """The belief at the next step, to which the input u (nu) leads; raises StepFailed."""
+        self._past[-1].held = u
+        ahead = self._kalman.predict(self.belief, u)
+        self._past.append(_Past(ahead, u))
+        self.step, self.belief = self.step + 1, ahead
+        return ahead
+
+    def _filter_from(self, k: int) -> None:
+        for i in range(len(self._past) - 1 - (self.step - k), len(self._past)):
+            now = self._past[i]
+            belief = now.belief
+            for one in now.measured:
+                kalman = self._filters[one.sensor.name]
+                innovation = kalman.innovation(belief, one.values, now.led)
+                if not self._outside(innovation):
+                    belief = kalman.correct(belief, innovation)
+            if i + 1 < len(self._past) and now.held is not None:
+                self._past[i + 1].belief = self._kalman.predict(belief, now.held)
+            self.belief = belief
+
+    def _watch(self, one: Measurement, past: _Past) -> None:
+        kalman = self._filters[one.sensor.name]
+        innovation = kalman.innovation(past.belief, one.values, past.led)
+        self.watches[one.sensor.name].add(innovation, self._outside(innovation))
+
+    def _outside(self, innovation: Innovation) -> bool:
+        return bool(self._outlier) and not innovation.deviation <= self._outlier
+
+    @property
+    def warning(self) -> str:
+        """Sensors whose measurements were left out, "" without any."""
+        left_out = {name: w for name, w in self.watches.items() if w.refused}
+        return ", ".join(
+            f"{w.refused} of {w.refused + w.taken} measurements of {name} left out, the last "
+            f"innovation {w.last:.3g} standard deviations"
+            for name, w in left_out.items()
+        )
+
+
+def unit_momenta(model: DiscreteSystem, x: np.ndarray) -> np.ndarray:
+    """Changes (ndx, nw) of a state by unit velocities."""
+    q, v = model.configuration(x), model.velocity(x)
+    units = np.eye(model.system.space.nw)
+    return np.array([model.local(x, model.measured_state(q, v + unit)) for unit in units]).T
+
+
+def first_belief(
+    model: DiscreteSystem, x: np.ndarray, configuration: float, velocity: float
+) -> Belief:
+    """The belief that the state is x (nx), to standard deviations of the configuration (m, rad)
+    and of velocities (m/s, rad/s).
+    """
+    unit, n = velocity * unit_momenta(model, x), model.system.space.nv
+    P = unit @ unit.T
+    P[:n, :n] += configuration**2 * np.eye(n)
+    return Belief(x, P)

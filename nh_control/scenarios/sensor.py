@@ -1,0 +1,80 @@
+"""Sensors that a scenario declares: outputs of its system, as they are measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.mechanics.system import System
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """A sensor of the system's `output`, which measures `y = retract(c(q, v, u), bias + n)`.
+
+    `noise` are the standard deviations of n, `bias` is a constant error, both in the output's
+    units, one number for all or one for each local coordinate. It measures at `rate_hz`, in every
+    step for 0, and its values come `delay_s` later, with the stamp of the time at which they were
+    measured. `frame` is the frame of its messages, which nodes publish on `sensors/<name>`.
+    """
+
+    name: str
+    output: str
+    noise: float | tuple[float, ...]
+    bias: float | tuple[float, ...] = 0.0
+    rate_hz: float = 0.0
+    delay_s: float = 0.0
+    frame: str = ""
+
+    def __post_init__(self) -> None:
+        sizes = [*np.atleast_1d(self.noise), self.rate_hz, self.delay_s]
+        if not (np.isfinite([*sizes, *np.atleast_1d(self.bias)]).all() and min(sizes) >= 0):
+            raise ValueError(
+                f"sensor {self.name}: noise, rate_hz and delay_s must be at least 0, and these "
+                f"and bias finite, got {self}"
+            )
+
+    def require_steps(self, h: float) -> None:
+        """Raise ValueError for steps of h s that are longer than its time between measurements."""
+        if self.rate_hz * h > 1 + 1e-9:
+            raise ValueError(
+                f"sensor {self.name} measures at {self.rate_hz:g} Hz, faster than the steps of "
+                f"{h:g} s; choose {1 / h:g} Hz or less, or a shorter step"
+            )
+
+    def deviations(self, n: int) -> np.ndarray:
+        """The standard deviations (n) of its noise."""
+        return np.broadcast_to(np.asarray(self.noise, dtype=float), (n,))
+
+    def errors(self, n: int) -> np.ndarray:
+        """Its bias (n)."""
+        return np.broadcast_to(np.asarray(self.bias, dtype=float), (n,))
+
+    def every(self, h: float) -> int:
+        """Number of steps of h s from one measurement to the next."""
+        return max(1, round(1 / (self.rate_hz * h))) if self.rate_hz else 1
+
+    def delay(self, h: float) -> int:
+        """Number of steps of h s by which values come late."""
+        return math.ceil(self.delay_s / h - 1e-9)
+
+
+def check_sensors(where: str, sensors: Sequence[Sensor], system: System) -> None:
+    """Raise ValueError for sensors that share a name, of outputs that the system does not have,
+    and of noises that do not fit these.
+    """
+    names = [sensor.name for sensor in sensors]
+    if len(set(names)) != len(names):
+        raise ValueError(f"{where}: names of sensors must differ, got {names}")
+    for sensor in sensors:
+        (output,) = system.chosen_outputs([sensor.output])
+        n = output.values.nv
+        for what, value in (("noise", sensor.noise), ("bias", sensor.bias)):
+            if np.ndim(value) and np.shape(value) != (n,):
+                raise ValueError(
+                    f"{where}: sensor {sensor.name}: {what} must be one number or {n}, one for "
+                    f"each of {output.values.tangent_names}, got {value}"
+                )

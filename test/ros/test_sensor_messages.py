@@ -1,0 +1,70 @@
+"""Messages of sensors: types, units, covariances and frames, and what is read of them."""
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
+
+import numpy as np  # noqa: E402
+from geometry_msgs.msg import PoseWithCovarianceStamped  # noqa: E402
+from sensing_arm import SENSING_ARM  # noqa: E402
+from sensor_msgs.msg import Imu, JointState  # noqa: E402
+
+from nh_control.ros.loop.reports import Refusal  # noqa: E402
+from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
+from nh_control.ros.messages.sensor_messages import sensor_codec  # noqa: E402
+
+MODEL = SENSING_ARM.model()
+CODECS = {s.name: sensor_codec(s, MODEL.system, "robot1/") for s in SENSING_ARM.sensors}
+X, U = MODEL.state([0.5], [0.8]), [1.0]
+
+
+def written(name):
+    codec = CODECS[name]
+    values = MODEL.outputs(codec.sensor.output)(X, U)
+    codec.write(values)
+    return codec, values
+
+
+def test_an_imu_has_rates_accelerations_and_no_orientation():
+    codec, values = written("imu")
+    message = codec.message
+    assert isinstance(message, Imu) and codec.topic == "sensors/imu"
+    assert message.header.frame_id == "robot1/arm_end"
+    assert [message.angular_velocity.y, message.linear_acceleration.z] == [values[1], values[5]]
+    assert message.angular_velocity.y == pytest.approx(-0.8)
+    assert message.orientation_covariance[0] == -1.0
+    assert not message.angular_velocity_covariance.any()
+    assert codec.read(message).tolist() == values.tolist()
+
+
+def test_a_pose_has_its_covariance_about_fixed_axes():
+    codec, values = written("tracking")
+    message = codec.message
+    assert isinstance(message, PoseWithCovarianceStamped)
+    assert message.header.frame_id == "robot1/odom"
+    covariance = message.pose.covariance.reshape(6, 6)
+    assert np.diag(covariance)[:3] == pytest.approx([1e-4] * 3)
+    assert np.diag(covariance)[3:] == pytest.approx([4e-4] * 3)
+    assert message.pose.pose.orientation.w == values[3]
+    assert codec.read(message) == pytest.approx(values, abs=1e-15)
+
+
+def test_numbers_have_names():
+    codec, values = written("encoder")
+    assert isinstance(codec.message, JointState) and codec.message.header.frame_id == ""
+    assert list(codec.message.name) == ["angle"]
+    assert codec.read(JointState(name=["other", "angle"], position=[9.0, 0.5])) == [0.5]
+
+
+def test_what_cannot_be_used_is_refused():
+    with pytest.raises(ConversionError, match=r"without \['angle'\]") as refused:
+        CODECS["encoder"].read(JointState(name=["angel"], position=[0.5]))
+    assert refused.value.kind is Refusal.NAMES
+    message = Imu()
+    message.linear_acceleration.x = float("nan")
+    with pytest.raises(ConversionError, match="sensor imu with a value that is not finite"):
+        CODECS["imu"].read(message)
+    with pytest.raises(ConversionError, match="tracking"):
+        stretched = PoseWithCovarianceStamped()
+        stretched.pose.pose.orientation.w = 2.0
+        CODECS["tracking"].read(stretched)

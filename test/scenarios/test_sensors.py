@@ -1,0 +1,243 @@
+"""Sensors of a scenario: rate, delay, bias and noise of what they measure, and the state that a
+filter makes of them.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import nh_control as nh
+from nh_control import scenarios
+from nh_control.geometry import quaternion
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import Product, Rn
+from nh_control.mechanics.imu import Imu
+from nh_control.mechanics.output import Output
+from nh_control.runs.sensing import SensorFilter, Sensors, first_belief
+from nh_control.scenarios import Sensor
+from nh_control.systems import pendulum
+from nh_control.systems.quadrotor_payload import split_configuration
+
+ANGLE = Output("angle", lambda q, v, u, p: q[0], units="rad")
+SPEED = Output("speed", lambda q, v, u, p: v[0], units="rad/s")
+
+
+def watched():
+    return nh.midpoint(replace(pendulum(), outputs=(ANGLE, SPEED)), 0.01)
+
+
+def payload():
+    """The scenario with an IMU and a pose of its first quadrotor."""
+    scenario = scenarios.get("quadrotor_payload")
+
+    def pose(q, p):
+        load, attitudes, links = split_configuration(q, p.n)
+        return load + p.lengths[0] * links[0], attitudes[0]
+
+    def made(parameters):
+        def turned(q, p):
+            position, attitude = pose(q, p)
+            return position, quaternion.matrix(attitude)
+
+        outputs = (
+            Imu("imu", pose=turned),
+            Output(
+                "pose",
+                lambda q, v, u, p: [*pose(q, p)],
+                space=Product(Rn("x", "y", "z"), SO3()),
+            ),
+        )
+        return replace(scenario.make_system(parameters), outputs=outputs)
+
+    sensors = (
+        Sensor("imu", "imu", (0.01,) * 3 + (0.05,) * 3, bias=0.002, frame="quad1"),
+        Sensor("gps", "pose", (0.02,) * 3 + (0.01,) * 3, rate_hz=10.0, delay_s=0.05),
+    )
+    return replace(scenario, make_system=made, sensors=sensors)
+
+
+def measured(sensor, steps, u=0.0):
+    """The steps at which measurements come, those at which they were made, and their values, of a
+    pendulum that rests at 0.3 rad.
+    """
+    d = watched()
+    made = Sensors([sensor], d, d.h)
+    q, v, force = np.array([0.3]), np.array([0.0]), np.array([u])
+    rows = [(k, m.step, m.values[0]) for k in range(steps) for m in made.measure(k, q, v, force)]
+    return np.array(rows).T
+
+
+def test_a_sensor_measures_at_its_rate_and_late():
+    come, made, values = measured(Sensor("a", "angle", 0.0, rate_hz=20.0, delay_s=0.02), 23)
+    assert made.tolist() == [0, 5, 10, 15, 20] and come.tolist() == [2, 7, 12, 17, 22]
+    assert values.tolist() == [0.3] * 5
+
+
+def test_noise_and_bias_are_those_declared():
+    """Mean and variance of 4000 values, within what is likely at 1e-6."""
+    n, deviation, bias = 4000, 0.02, 0.1
+    _, _, values = measured(Sensor("a", "angle", deviation, bias=bias), n)
+    errors = values - 0.3
+    assert abs(errors.mean() - bias) < 5 * deviation / np.sqrt(n)
+    spread = (n - 1) * errors.var(ddof=1) / deviation**2
+    assert chi2.ppf(5e-7, n - 1) < spread < chi2.ppf(1 - 5e-7, n - 1)
+    assert abs(np.corrcoef(errors[1:], errors[:-1])[0, 1]) < 5 / np.sqrt(n)
+
+
+def test_two_runs_measure_the_same_and_two_sensors_do_not():
+    one, other = (measured(Sensor(name, "angle", 0.02), 50)[2] for name in ("a", "b"))
+    assert np.array_equal(one, measured(Sensor("a", "angle", 0.02), 50)[2])
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.5 and not np.array_equal(one, other)
+
+
+def test_the_imu_of_the_payloads_quadrotor_has_its_noise_about_the_motion():
+    """In hover it shows gravity and no rates; the mean of 2000 values is within 5 of its
+    deviations of this, with the bias.
+    """
+    scenario = payload()
+    model = scenario.model()
+    reference = scenario.reference(model, "hover")
+    x, u = reference.states[0], reference.inputs[0]
+    imu = scenario.sensors[0]
+    made = Sensors([imu], model, model.h)
+    at = model.configuration(x), model.velocity(x), u
+    values = np.array([made.measure(k, *at)[0].values for k in range(2000)])
+    truth = model.outputs("imu")(x, u)
+    scaled = (values - truth - imu.bias) / imu.deviations(6)
+    assert truth[:3] == pytest.approx(np.zeros(3), abs=1e-9)
+    assert np.linalg.norm(truth[3:]) == pytest.approx(9.81, abs=1e-6)
+    assert (np.abs(scaled.mean(axis=0)) < 5 / np.sqrt(2000)).all()
+    assert (np.abs(scaled.std(axis=0) - 1) < 0.1).all()
+
+
+def run(filter_of, sensors, steps, late=True, seed=1):
+    """Errors (steps, 2) of a filter on a swinging pendulum, and the filter."""
+    d, u = watched(), np.array([0.2])
+    truth = d.state([1.0], [0.0])
+    made = Sensors(sensors, d, d.h, seed)
+    found = filter_of(d)
+    errors = []
+    for k in range(steps):
+        at = d.configuration(truth), d.velocity(truth), u
+        belief = found.update(made.measure(k, *at))
+        errors.append(d.local(truth, belief.x))
+        truth = d.step(truth, u)
+        found.predict(u)
+    return np.array(errors), found
+
+
+def started(sensors, outlier=0.0):
+    def made(d):
+        start = first_belief(d, d.state([1.3], [0.5]), 0.5, 1.0)
+        return SensorFilter(d, sensors, start, 0.05, outlier)
+
+    return made
+
+
+def test_late_measurements_of_some_sensors_make_the_state():
+    """The angle at 20 Hz and 30 ms late, the speed at once: better than the sensors, and with
+    innovations as declared.
+    """
+    sensors = (
+        Sensor("angle", "angle", 0.02, rate_hz=20.0, delay_s=0.03),
+        Sensor("gyro", "speed", 0.05),
+    )
+    errors, found = run(started(sensors), sensors, 300)
+    assert np.abs(errors[0, 0]) > 0.2
+    assert np.sqrt(np.mean(errors[150:, 0] ** 2)) < 0.01
+    for watch in found.watches.values():
+        assert watch.refused == 0 and 0.5 < watch.fit < 1.5
+    assert found.warning == ""
+
+
+def test_a_late_measurement_gives_what_it_would_have_given_in_time():
+    """Two filters with the same measurements, late and in time, agree once all have come."""
+    late = (Sensor("angle", "angle", 0.02, delay_s=0.05),)
+    _, one = run(started(late), late, 40)
+    prompt = (Sensor("angle", "angle", 0.02),)
+    errors, _ = run(started(prompt), prompt, 40)
+    d, u, made = watched(), np.array([0.2]), Sensors(prompt, watched(), 0.01, 1)
+    truth, again = d.state([1.0], [0.0]), started(late)(d)
+    for k in range(40):
+        at = d.configuration(truth), d.velocity(truth), u
+        if k < 35:  # those that have come to the other by its end
+            again.update(made.measure(k, *at))
+        truth = d.step(truth, u)
+        again.predict(u)
+    assert one.belief.x == pytest.approx(again.belief.x, abs=1e-12)
+    assert pytest.approx(again.belief.P, abs=1e-12) == one.belief.P
+    assert np.abs(errors[-1]).max() < 0.1
+
+
+def test_innovations_beyond_their_bounds_are_left_out_and_told():
+    sensors = (Sensor("angle", "angle", 0.01), Sensor("gyro", "speed", 0.02))
+    d = watched()
+    found = SensorFilter(d, sensors, first_belief(d, d.state([1.0], [0.0]), 0.01, 0.01), 0.05, 6.0)
+    made = Sensors(sensors, d, d.h)
+    first = made.measure(0, np.array([1.0]), np.array([0.0]), np.zeros(1))
+    wrong = [replace(first[0], values=first[0].values + 0.5), first[1]]
+    belief = found.update(wrong)
+    assert d.configuration(belief.x)[0] == pytest.approx(1.0, abs=0.03)
+    assert found.watches["angle"].refused == 1 and found.watches["gyro"].refused == 0
+    assert "1 of 1 measurements of angle left out, the last innovation 3" in found.warning
+
+
+def test_a_measurement_from_before_all_that_is_known_is_left_out():
+    sensors = (Sensor("angle", "angle", 0.01),)
+    errors, found = run(started(sensors), sensors, 20)
+    made = Sensors(sensors, watched(), 0.01)
+    (old,) = made.measure(3, np.array([1.0]), np.array([0.0]), np.zeros(1))
+    before = found.belief
+    assert found.update([old]) is before and found.watches["angle"].refused == 1
+
+
+@pytest.mark.slow
+def test_a_quadrotors_pose_and_imu_make_the_whole_state():
+    """Payload, links and all velocities, from the pose of one quadrotor at 10 Hz and 50 ms late,
+    and its IMU with a bias: the payload is known to a few centimeters.
+    """
+    scenario = payload()
+    model = scenario.model()
+    reference = scenario.reference(model)
+    made = Sensors(scenario.sensors, model, model.h)
+    x0 = reference.states[0]
+    found = SensorFilter(model, scenario.sensors, first_belief(model, x0, 0.05, 0.05), 0.2)
+    for k, (x, u) in enumerate(zip(reference.states[:60], reference.inputs)):
+        led = reference.inputs[k - 1] if k else model.idle(x)
+        belief = found.update(made.measure(k, model.configuration(x), model.velocity(x), led))
+        error = model.local(x, belief.x)
+        found.predict(u)
+    assert np.abs(error[:3]).max() < 0.1
+    assert (np.abs(error) < 6 * np.sqrt(np.diag(belief.P))).all()
+
+
+REFUSED = {
+    "a negative noise": (dict(noise=-0.1), "must be at least 0"),
+    "a noise that is not finite": (dict(noise=np.nan), "must be at least 0"),
+    "two noises for one number": (dict(noise=(0.1, 0.2)), "noise must be one number or 1"),
+    "an output that is not there": (dict(output="angel"), r"no outputs \['angel'\]"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_sensors_that_do_not_fit_are_refused(case):
+    changes, message = REFUSED[case]
+    given = {"name": "a", "output": "angle", "noise": 0.1, **changes}
+    scenario = scenarios.get("pendulum_swing_up")
+    with pytest.raises(ValueError, match=message):
+        sensor = Sensor(**given)
+        replace(
+            scenario,
+            make_system=lambda p: replace(scenario.make_system(p), outputs=(ANGLE,)),
+            sensors=(sensor,),
+        ).model()
+
+
+def test_a_sensor_faster_than_the_steps_is_refused():
+    with pytest.raises(ValueError, match="1000 Hz, faster than the steps of 0.01 s"):
+        Sensors([Sensor("a", "angle", 0.1, rate_hz=1000.0)], watched(), 0.01)
+    twice = (Sensor("a", "angle", 0.1), Sensor("a", "speed", 0.1))
+    with pytest.raises(ValueError, match="names of sensors must differ"):
+        replace(payload(), sensors=twice).model()
