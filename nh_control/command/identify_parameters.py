@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nh_control.command.replay_run import add_recording, measured, readable, stored_run
-from nh_control.command.usage import PROGRAM, UsageError
+from nh_control.command.usage import PROGRAM, UsageError, usage_errors
 
 if TYPE_CHECKING:
     from nh_control.control.identification import Identification, MotionSegment
     from nh_control.control.input_history import Inputs
     from nh_control.discrete.system import DiscreteSystem
+    from nh_control.runs.experiment import Experiment, Result
+    from nh_control.runs.measured_run import MeasuredRun
     from nh_control.runs.measurements import Measurements
-    from nh_control.runs.stored import Run
 
 SEGMENT_S = 0.5
 LEAST = 3
@@ -31,8 +32,8 @@ def add_to(commands: Any) -> None:
     """Add the command to a parser's commands."""
     parser = commands.add_parser(
         "identify",
-        help="estimate physical parameters of the plant or of a robot from a recording, with "
-        "standard deviations; refuse parameters that the motion does not determine",
+        help="estimate physical parameters of the plant or of a robot from a run or a recording, "
+        "with standard deviations; refuse parameters that the motion does not determine",
     )
     add_recording(parser)
     add = parser.add_argument
@@ -49,7 +50,7 @@ def add_to(commands: Any) -> None:
 
 
 def _identify(args: Namespace) -> int:
-    with readable():
+    with usage_errors():
         from nh_control.control.identification import identify
 
         if not (np.isfinite(args.segment) and args.segment > 0):
@@ -67,25 +68,47 @@ def _pieces(
     args: Namespace,
 ) -> tuple[DiscreteSystem, Sequence[MotionSegment] | Callable[[float], Sequence[MotionSegment]]]:
     """Return the nominal model and the recorded segments."""
-    run = stored_run(args)
-    if run is not None:
-        return run.experiment.model, _of_run(args, run)
-    _, model, states = measured(args)
+    if not args.scenario and (result := _simulated(Path(args.run))) is not None:
+        from nh_control.runs.measured_run import of_simulation
+
+        faults = [str(fault) for fault in result.experiment.options.faults]
+        return result.experiment.model, _of_run(
+            args, result.experiment, of_simulation(result), faults
+        )
+    with readable():
+        if (run := stored_run(args)) is not None:
+            from nh_control.runs import recording, stored
+
+            e, folder = run.experiment, stored.recording(Path(args.run))
+            read = recording.read_measured(folder, e.scenario, e.model)
+            return e.model, _of_run(args, e, read, run.faults)
+        _, model, states = measured(args)
     if args.actuation is not None:
         return model, of_robot(model, states, args.segment, args.actuation)
     return model, partial(of_robot, model, states, args.segment)
 
 
-def _of_run(args: Namespace, run: Run) -> list[MotionSegment]:
+def _simulated(path: Path) -> Result | None:
+    """Return the run that `nh_control simulate` has left, None for anything else."""
+    from nh_control.runs import results_file, stored
+    from nh_control.runs.output import RESULTS
+
+    file = path / RESULTS if path.is_dir() else path
+    if stored.is_run(file.parent) or file.suffix != ".npz" or not file.is_file():
+        return None
+    return results_file.stored(file).result
+
+
+def _of_run(
+    args: Namespace, e: Experiment, measured: MeasuredRun, faults: Sequence[str]
+) -> list[MotionSegment]:
     from nh_control.control.identification import segments
     from nh_control.control.input_history import NANOSECONDS
-    from nh_control.runs import recording, stored
 
-    e, h = run.experiment, run.experiment.model.h
-    measured = recording.read_measured(stored.recording(Path(args.run)), e.scenario, e.model)
-    if run.faults:
+    h = e.model.h
+    if faults:
         print(
-            f"{PROGRAM}: {args.run} had simulated faults ({', '.join(run.faults)}): the measured "
+            f"{PROGRAM}: {args.run} had simulated faults ({', '.join(faults)}): the measured "
             f"states and the commands are used, as of a robot",
             file=sys.stderr,
         )

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from nh_control.runs.stored import Run
     from nh_control.scenarios import Scenario
 
-RUN = "folder of `nh_control run`, or a recording of a robot with --scenario"
+RUN = (
+    "folder of `nh_control run` (or, to identify, of `simulate`), or a recording of a robot with "
+    "--scenario"
+)
 ESTIMATORS = ("kalman", "none")
 
 

@@ -20,6 +20,8 @@ from nh_control.numerics.expressions import Vector
 SEGMENT_S = 0.5
 """Length of the pieces into which a motion is cut."""
 MAX_ITERATIONS, SETTLED = 20, 1e-10
+MAX_HALVINGS, GROWTH = 8, 1e-9
+"""Of a change of an initial state; relative growth of residuals that is round-off."""
 RANK = 1e-6
 """Ratio of parameter effects, or of singular values, below which a parameter is not identifiable.
 """
@@ -275,16 +277,40 @@ def _settled(
     later by the SHIFT, the last derivative is that by the delay over the step.
     """
     piece, *shifted = variants
+    r, J_x, J_p = _shot(dsys, piece, x, names)
     for _ in range(MAX_ITERATIONS):
-        r, J_x, J_p = _shot(dsys, piece, x, names)
         change, _, rank, _ = np.linalg.lstsq(J_x, -r, rcond=None)
         if np.abs(change).max() <= SETTLED * (1 + np.abs(x).max()):
             break
-        x = dsys.retract(x, change)
+        x, (r, J_x, J_p) = _closer(dsys, piece, x, change, names, np.linalg.norm(r))
     if shifted:
         sooner, later = (_residuals(dsys, variant, x) for variant in shifted)
         J_p = np.column_stack([J_p, (later - sooner) / (2 * SHIFT * dsys.h)])
     return x, r, J_p - J_x @ np.linalg.lstsq(J_x, J_p, rcond=None)[0], int(rank)
+
+
+def _closer(
+    dsys: DiscreteSystem,
+    piece: MotionSegment,
+    x: np.ndarray,
+    change: np.ndarray,
+    names: tuple[str, ...],
+    before: np.floating,
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The initial state with a change, which is halved until the model can follow from there and
+    the residuals do not grow, and `_shot` from it.
+    """
+    for halvings in range(MAX_HALVINGS + 1):
+        moved = dsys.retract(x, change / 2**halvings)
+        try:
+            shot = _shot(dsys, piece, moved, names)
+        except StepFailed:
+            if halvings == MAX_HALVINGS:
+                raise
+            continue
+        if np.linalg.norm(shot[0]) <= (1 + GROWTH) * before:
+            break
+    return moved, shot
 
 
 def _residuals(dsys: DiscreteSystem, piece: MotionSegment, x: np.ndarray) -> np.ndarray:

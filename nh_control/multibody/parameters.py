@@ -7,19 +7,22 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields, make_dataclass, replace
+from dataclasses import fields, make_dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import casadi as ca
 import numpy as np
 
+from nh_control.mechanics.parameters import parameter
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.elements import JointDamper, JointFriction, JointSpring
 from nh_control.multibody.frames import Frame
 from nh_control.multibody.motion import constant
 from nh_control.multibody.parts import MultibodyParts
 
+MASS_SCALE = "mass_scale"
+"""The constant of the whole model."""
 FIELDS: dict[type, tuple[str, ...]] = {
     Body: ("mass", "center", "inertia"),
     Frame: ("position",),
@@ -28,9 +31,15 @@ FIELDS: dict[type, tuple[str, ...]] = {
     JointSpring: ("stiffness", "rest"),
 }
 """The fields of every kind of part that may be parameters."""
+BOUNDS = {
+    "mass": {"above": 0.0},
+    MASS_SCALE: {"above": 0.0},
+    "damping": {"at_least": 0.0},
+    "friction": {"at_least": 0.0},
+    "friction_velocity": {"above": 0.0},
+}
+"""Bounds of the fields that have some."""
 PARTS = ("bodies", "frames", "elements")
-MASS_SCALE = "mass_scale"
-"""The constant of the whole model."""
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Row and column of the six parameters of an inertia tensor: xx, yy, zz, xy, xz, yz."""
 
@@ -80,11 +89,16 @@ class ModelConstants(Generic[ModelT]):
             return None
         made = make_dataclass(
             "Parameters",
-            [(name, Any, field(default=self.value(name))) for name in model.parameters],
+            [(name, Any, self._declared(name)) for name in model.parameters],
             frozen=True,
             namespace={"__post_init__": lambda p: self._parts(vars(p)) and None},
         )
         return made()
+
+    def _declared(self, name: str) -> Any:
+        """The field of a parameter, with its bounds, which identification keeps."""
+        bounds: dict[str, Any] = BOUNDS.get(self.locations[name].field, {"above": -np.inf})
+        return parameter(self.value(name), **bounds)
 
     def value(self, name: str) -> float | tuple[float, ...]:
         """The value of a constant in the model, a number or a tuple of numbers."""

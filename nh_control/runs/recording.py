@@ -23,6 +23,7 @@ from nh_control.runs.decoding import RecordingError as RecordingError
 from nh_control.runs.decoding import StateDecoder, chosen
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.faults import through_actuators
+from nh_control.runs.measured_run import MeasuredRun
 from nh_control.runs.simulation import ClosedLoop
 from nh_control.scenarios import Scenario
 
@@ -51,17 +52,6 @@ class Recording:
     diagnostics: dict[str, str]
     known: tuple[int, ...]
     held: int
-
-
-@dataclass(frozen=True)
-class MeasuredRun:
-    """The configurations q (n, nq) that were measured, faults of sensors included, at the steps
-    (n) of a run, and its commands (N, nu).
-    """
-
-    steps: np.ndarray
-    q: np.ndarray
-    commands: np.ndarray
 
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:

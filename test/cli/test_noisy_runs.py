@@ -80,3 +80,31 @@ def test_a_noisy_fit_is_as_uncertain_as_its_measurements(noisy, capsys):
     mass = found["parameters"]["m"]
     assert found["residual_rms"] == pytest.approx(NOISE, rel=0.2)
     assert abs(mass["value"] - 1.05) < 3 * mass["deviation"] and 1e-5 < mass["deviation"] < 0.02
+
+
+def test_a_simulated_run_is_identified_from_what_its_sensors_measured(tmp_path, capsys):
+    """Measurements are lost, too, and the angle of the true states would give 1e-9."""
+    command = ["simulate", "pendulum_swing_up", "--plant-parameter", "m=1.05", "--no-plots"]
+    faults = ["--fault", f"positions:noise={NOISE}", "--fault", "dropout=0.1"]
+    assert main([*command, *faults, "--duration", "3", "--output", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    for place in ("run", "run/results.npz"):
+        assert main(["identify", str(tmp_path / place), "--parameter", "m", "--json"]) == 0
+        out, told = capsys.readouterr()
+        found = json.loads(out)
+        assert "had simulated faults" in told
+        value, deviation = (found["parameters"]["m"][key] for key in ("value", "deviation"))
+        assert 1e-6 < abs(value - 1.05) < 4 * deviation
+        assert found["residual_rms"] == pytest.approx(NOISE, rel=0.15)
+        assert found["residuals"] < 0.95 * 300
+
+
+def test_exact_simulations_give_exact_parameters(tmp_path, capsys):
+    command = ["simulate", "urdf", "--plant-parameter", "elbow_friction=0.3", "--no-plots"]
+    assert main([*command, "--duration", "0.4", "--output", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert (
+        main(["identify", str(tmp_path / "run"), "--parameter", "elbow_friction", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)["parameters"]["elbow_friction"]
+    assert found["start"] == 0.0 and found["value"] == pytest.approx(0.3, rel=1e-6)

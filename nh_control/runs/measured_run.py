@@ -1,0 +1,36 @@
+"""What the sensors of a run measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nh_control.runs.experiment import Result
+from nh_control.runs.faults import line_outputs
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """The configurations q (n, nq) that were measured, faults of sensors included, at the steps
+    (n) of a run, and its commands (N, nu).
+    """
+
+    steps: np.ndarray
+    q: np.ndarray
+    commands: np.ndarray
+
+
+def of_simulation(result: Result) -> MeasuredRun:
+    """What was measured in a run in one process, without what was lost: faults repeat exactly."""
+    model, loop = result.experiment.model, result.loop
+    states = loop.trajectory.states
+    seen = np.hstack([model.configuration(states), model.velocity(states)])
+    outputs = line_outputs(result.experiment.faults.measurements, seen[0], list(seen))
+    there = [(k, output.value) for k, output in enumerate(outputs) if output.value is not None]
+    nq = model.system.space.nq
+    return MeasuredRun(
+        np.array([k for k, _ in there], dtype=int),
+        np.array([value[:nq] for _, value in there]).reshape(-1, nq),
+        loop.trajectory.inputs if loop.commands is None else loop.commands,
+    )
