@@ -26,7 +26,7 @@ RANK = 1e-6
 """Ratio of parameter effects, or of singular values, below which a parameter is not identifiable.
 """
 NO_EFFECT = 1e-9
-"""Root mean square, in m and rad, of what a parameter of twice the size changes, that is none."""
+"""Root mean square, in m and rad, of a change that counts as none, by doubling a parameter."""
 UNCERTAIN = 0.5
 """Standard deviation over the value from which on a parameter is not determined."""
 EXACT: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 100}
@@ -36,7 +36,7 @@ differs slightly.
 """
 DELAY = "the inputs' delay"
 SHIFT = 0.05
-"""Part of a step by which inputs are shifted to see what they would do later."""
+"""Part of a step by which inputs are shifted to see the effect of a delay."""
 
 
 class NotIdentifiable(ValueError):

@@ -23,9 +23,9 @@ from nh_control.multibody.frames import Limits as JointLimits
 from nh_control.multibody.model import MultibodySystem
 
 SETTLING = 4
-"""Steps at rest behind the end, in which what is left of the error goes."""
+"""Steps at rest behind the end, in which the rest of the error decays."""
 ITERATIONS = 2
-"""Corrections of an input; the next step corrects what they leave."""
+"""Corrections of an input; the next step corrects the remainder."""
 MOST_STEPS = 1_000_000
 """Of one trajectory, so that a slip of a time does not fill the memory."""
 PRECISION, SLOWEST = 1e-3, 64.0

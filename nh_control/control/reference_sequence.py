@@ -184,7 +184,7 @@ class Replanner:
         self._submit(what, plan, attempt=1)
 
     def forget(self) -> None:
-        """Drop what is being planned, or waits for it."""
+        """Drop the leg that is being planned, and legs that wait."""
         self._goal += 1
         if self._planned is not None:
             self._planned.cancel()

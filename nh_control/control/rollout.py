@@ -84,7 +84,7 @@ class Rollouts:
         return Trajectory(self.every * d.h, states, inputs, d.state_names, d.inputs, name, d)
 
     def ended(self, run: int, steps: int, failure: Exception | None) -> None:
-        """Note the end of a run, and drop what was kept of a row that it did not finish."""
+        """Note the end of a run, and drop the unfinished row."""
         self.steps[run] = steps
         if failure is None:
             return

@@ -1,4 +1,4 @@
-"""What native loops need to make the steps of a discrete system."""
+"""Data with which native loops make the steps of a discrete system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step gives beside the next state: its linearization, its condition, why it failed."""
+"""Results of a step beside the next state: its linearization, its condition, its failure."""
 
 from __future__ import annotations
 

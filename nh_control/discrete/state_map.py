@@ -52,7 +52,7 @@ class StateMap:
     @cached_property
     def nominal_masses(self) -> np.ndarray:
         """The masses `(X^T M X)_ii` of the momenta rho at the system's nominal configuration,
-        (nrho): what momenta and velocities are measured by where units must not matter.
+        (nrho): units of momenta and velocities for tests that must not depend on units.
         """
         q, n = self.system.nominal_configuration, self.system.space.nq
         symbol = self.system.symbols[0]

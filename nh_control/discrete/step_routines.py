@@ -60,7 +60,7 @@ class StepRoutines:
         return self.dsys.unknowns(x, u)
 
     def check(self) -> None:
-        """Raise what a call from native code raised since the last check."""
+        """Raise the error of a call from native code since the last check."""
         if self._error:
             raise self._error.pop()
 

@@ -286,7 +286,7 @@ class DiscreteSystem:
         return self._functions.code.engine
 
     def native(self) -> NativeSystem | None:
-        """What native loops of this thread need; None where there is no native code."""
+        """Data for native loops of this thread; None where there is no native code."""
         substeps, motion, s = self.engine.substeps, self.state_map.motion.data, self.system
         if substeps is None or motion is None:
             return None
@@ -332,7 +332,7 @@ class DiscreteSystem:
 
     @cached_property
     def engine(self) -> Engine | ComposedEngine:
-        """What steps: the kernel of trees, generated code, or a composition of its steps."""
+        """The engine that steps: the kernel of trees, generated code, or a composition."""
         return self._functions.engine
 
     @cached_property

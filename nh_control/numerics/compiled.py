@@ -47,7 +47,7 @@ def cache_directory() -> Path:
 
 @cache
 def is_private(folder: Path) -> bool:
-    """Whether what is in the cache `folder` can be trusted: it is this user's, and nobody else can
+    """Whether files in the cache `folder` can be trusted: it is this user's, and nobody else can
     write into it. One that is not there is made so, mode 0700; why not is logged once.
     """
     try:
@@ -244,7 +244,7 @@ def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
 
 
 def _intact(target: Path) -> bool:
-    """Whether the file ends with the hash of what stands before it: loading a library that was cut
+    """Whether the file ends with the hash of the text before it: loading a library that was cut
     off would kill the process.
     """
     try:

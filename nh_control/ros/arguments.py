@@ -1,4 +1,4 @@
-"""Arguments of launch files: what to start, and the nodes' parameters."""
+"""Arguments of launch files: the nodes to start, and their parameters."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ SCENARIO = Argument(
 
 
 def options(config: Path, name: str, has_model: object) -> list[Argument]:
-    """Arguments that say what to start; a robot model only where the scenario has one."""
+    """Arguments that choose the nodes; a robot model only where the scenario has one."""
     file = "" if name else "; empty = that of the scenario, if it has one"
     model = "publish the URDF and its joint transforms"
     switches = (

@@ -1,1 +1,1 @@
-"""Closed-loop runs of scenarios and what comes of them: simulations, recordings, summaries."""
+"""Closed-loop runs of scenarios and their results: simulations, recordings, summaries."""

@@ -29,7 +29,7 @@ from rosbags.typesys import Stores, get_typestore
 WAITING_BYTES = 256 * 2**20
 """Messages that wait for the disk, at most."""
 ROOM = 2**20
-"""Bytes that are kept free for what ends the file, besides PER_CHUNK for every chunk."""
+"""Bytes that are kept free for the end of the file, and PER_CHUNK for every chunk."""
 PER_CHUNK = 1024
 NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -114,8 +114,8 @@ class BagWriter:
         self._thread.start()
 
     def topic(self, name: str, type_name: str, latched: bool) -> Callable[[int, bytes], None]:
-        """What takes the messages of a topic, each with its time in ns; to be called before the
-        first message.
+        """The function that writes a message of a topic with its time in ns; to be called before
+        the first message.
         """
         connection = self._writer.add_connection(
             name, type_name, typestore=self._store, offered_qos_profiles=[_offered(latched)]
@@ -134,7 +134,7 @@ class BagWriter:
         return take
 
     def close(self) -> None:
-        """Write what waits, and end the recording, with what could be written."""
+        """Write the waiting messages and end the recording, as far as it can be written."""
         self._waiting.put(None)
         self._thread.join()
         storage = self._writer.storage

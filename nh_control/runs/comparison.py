@@ -193,8 +193,8 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared: work points and drifts by name, in the order of the names; why others
-    could not be had.
+    """Result of a comparison: work points and drifts by name, in the order of the names; why
+    others could not be had.
     """
 
     motion: Motion
@@ -239,7 +239,7 @@ def compare(
 
 @dataclass(frozen=True)
 class MethodRow:
-    """What is known of an integrator, and, on a system that it takes, numbers of a state and of
+    """Properties of an integrator and, on a system that it takes, numbers of a state and of
     unknowns, and the least processor time of a step in us, in a native trajectory; None for what
     was not measured.
     """

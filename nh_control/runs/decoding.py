@@ -77,7 +77,7 @@ class StateDecoder:
             self.heading = space.names.index(scenario.body.coordinates[0])
 
     def parts(self, topic: str, message: Any) -> list[str]:
-        """What of the state a message has: joints by their names, bodies by the topic."""
+        """The part of the state in a message: joints by their names, bodies by the topic."""
         if topic != "joint_states":
             return [topic]
         return [name for name in message.name if name in self._joints]

@@ -1,4 +1,4 @@
-"""What the numbers of a scenario mean: names and units of coordinates, and the tracking error in
+"""Meaning of the numbers of a scenario: names and units of coordinates, and the tracking error in
 parts that mean something.
 """
 
@@ -123,7 +123,7 @@ def _vector_parts(
 
 
 def _vector_name(names: list[str], unit: str) -> str:
-    """What coordinates are called together: `payload position` for payload_x, payload_y,
+    """The common name of coordinates: `payload position` for payload_x, payload_y,
     payload_z, else their names while they are few.
     """
     common = os.path.commonprefix(names).rpartition("_")[0]

@@ -1,4 +1,4 @@
-"""One closed-loop run of a scenario: what was asked for, built and validated, and what came out of
+"""One closed-loop run of a scenario: its settings, built and validated, and its result
 it, in this process or over ROS.
 """
 
@@ -62,7 +62,7 @@ class Experiment:
         duration_s: float = 0.0,
         mpc: MpcOptions | None = None,
     ) -> Experiment:
-        """Build what the names and numbers ask for ("", 0 and None: the scenario's defaults; 0 s:
+        """Build the run of these names and numbers ("", 0 and None: the scenario's defaults; 0 s:
         the reference's length), with a predictive tracker for options `mpc`, else LQR.
 
         Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference
@@ -194,7 +194,7 @@ def _checked(scenario: Scenario, perturbation: Any) -> Any:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run produced: the `loop` that was asked for, the `open_loop` from the same start for
+    """Result of a run: the closed `loop`, the `open_loop` from the same start for
     comparison (or None), wall time `wall_s`,
     `stopped` saying why it ended early ("" if it did not), and `ros` with what only a run over ROS
     knows (None in this process)."""
@@ -263,7 +263,7 @@ class Result:
 
     @cached_property
     def fault_effects(self) -> tuple[FaultEffect, ...]:
-        """What every fault did, those of sensors first."""
+        """Effects of every fault, faults of sensors first."""
         loop, e = self.loop, self.experiment
         commands = loop.trajectory.inputs if loop.commands is None else loop.commands
         return effects(e.faults, e.model, loop.trajectory.states, commands)

@@ -1,4 +1,4 @@
-"""What faults did to a closed loop."""
+"""Effects of faults on a closed loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nh_control.runs.faults import FaultLines, FaultOutput, Line, line_outputs
 
 @dataclass(frozen=True)
 class FaultEffect:
-    """What a `fault` did in so many `steps`: in how many it was `active`, `changed` something, or
+    """Effect of a `fault` in so many `steps`: in how many it was `active`, `changed` something, or
     a message was `lost`; mean `delay_s`; and, over the steps in which it was active, `rms` and
     `largest` of the changes in its target's coordinates.
     """
@@ -57,7 +57,7 @@ class _Counts:
 
 
 class Tally:
-    """What the faults of a line did to values that went through it."""
+    """Effects of the faults of a line on the values in it."""
 
     def __init__(self, line: Line):
         self._line = line
@@ -93,7 +93,7 @@ class Tally:
 def effects(
     lines: FaultLines, model: DiscreteSystem, states: np.ndarray, commands: np.ndarray
 ) -> tuple[FaultEffect, ...]:
-    """What faults did in a run with the true states (N + 1, nx) of the model and the commands
+    """Effects of faults in a run with the true states (N + 1, nx) of the model and the commands
     (N, nu) before any fault.
     """
     seen = [np.concatenate([model.configuration(x), model.velocity(x)]) for x in states]

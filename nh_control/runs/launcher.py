@@ -148,7 +148,7 @@ def _controller(mpc: MpcOptions | None) -> dict:
 
 
 def _with_truth(scenario: Scenario) -> list[str]:
-    """What is recorded of a run with faults: the true states, too."""
+    """Topics that a recording of a run with faults has, too: the true states."""
     kept = {**topics.truth(scenario), **topics.recorded(scenario)}
     return [f"{topic}:{message}" for topic, message in kept.items()]
 

@@ -1,4 +1,4 @@
-"""What hardware has measured and been commanded, read from a recording without ROS."""
+"""Measurements and commands of hardware, read from a recording without ROS."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Measurements:
 
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurements:
-    """Read what is there since the stamps last jumped back; raises RecordingError."""
+    """Read the messages since the stamps last jumped back; raises RecordingError."""
     decoder, messages = StateDecoder(scenario, model.system.space), []
     try:
         with AnyReader([folder], default_typestore=get_typestore(Stores.LATEST)) as bag:

@@ -33,9 +33,10 @@ of the model's domain.
 
 @dataclass(frozen=True)
 class Motion:
-    """What integrators are compared on: from configuration q (nq) and velocity v (nw), which keeps
-    the constraints, for `duration` s under the inputs u (N, nu), each held for duration / N; one
-    input (nu) is held throughout. Raises ValueError where shapes or values do not fit.
+    """The motion on which integrators are compared: from configuration q (nq) and velocity v (nw),
+    which keeps the constraints, for `duration` s under the inputs u (N, nu), each held for
+    duration / N; one input (nu) is held throughout. Raises ValueError where shapes or values do
+    not fit.
     """
 
     system: System

@@ -13,7 +13,7 @@ RESULTS, SUMMARY, PARAMETERS = "results.npz", "summary.json", "parameters.yaml"
 STUDY, RUNS, PARQUET = "study.yaml", "runs.sqlite", "runs.parquet"
 STATISTICS = "statistics.json"
 SOFTWARE = "nh_control"
-"""What our figures name as their software, by which they are known."""
+"""The software that our figures name: they are recognized by it."""
 
 
 HEAD = 1000
@@ -45,7 +45,7 @@ def folder(name: str, chosen: str | None = None, overwrite: bool = False) -> Pat
 
 
 def _remove_results(path: Path) -> None:
-    """Remove what a run writes into its folder."""
+    """Remove the files that a run writes into its folder."""
     for name, endings in ((RECORDING, (".mcap", ".yaml")), (LOGS, (".log",))):
         inner = path / name
         if inner.is_dir() and all(file.suffix in endings for file in inner.iterdir()):

@@ -21,7 +21,7 @@ class OutputValues:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What results hold of them; nothing without outputs."""
+        """Their entries in results; none without outputs."""
         if not self.names:
             return {}
         return {

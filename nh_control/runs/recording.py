@@ -1,4 +1,4 @@
-"""What a recording of the plant's topics says about a run: states, inputs and diagnostics, read
+"""A run in a recording of the plant's topics: states, inputs and diagnostics, read
 without ROS.
 """
 
@@ -62,7 +62,7 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
 
 
 def read_measured(folder: Path, scenario: Scenario, model: DiscreteSystem) -> MeasuredRun:
-    """Read what was measured in the last run in a rosbag2 folder; raises RecordingError."""
+    """Read the measurements of the last run in a rosbag2 folder; raises RecordingError."""
     return _collected(folder, scenario, model, measured=True).measured(folder)
 
 
@@ -165,7 +165,7 @@ class _Reader:
                 }
 
     def recording(self, folder: Path) -> Recording:
-        """What was collected; nodes between recorded ones are interpolated, inputs held."""
+        """The collected motion; nodes between recorded ones are interpolated, inputs held."""
         nodes, known, q, v = self._last_run(folder)
         if known[0] != 0:
             raise RecordingError(f"{folder}: no run from its start, the first one is {known[0]}")
@@ -184,7 +184,7 @@ class _Reader:
         )
 
     def measured(self, folder: Path) -> MeasuredRun:
-        """What was collected, without what was lost."""
+        """The collected motion without lost nodes."""
         _, known, q, _ = self._last_run(folder)
         return MeasuredRun(np.array(known), q, self._inputs(known[-1]))
 

@@ -1,4 +1,4 @@
-"""A recorded run again: its commands to the plant, and what differs."""
+"""A recorded run again: its commands to the plant, and the differences."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from nh_control.discrete.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class ClosedLoop:
-    """What a closed-loop run produced at the model's step: the trajectory (in the model's states),
+    """Result of a closed-loop run at the model's step: the trajectory (in the model's states),
     errors (N + 1, ndx), saturated (N, nu) and, if the plant failed, the failure after which the
     run ends; `commands` (N, nu) where faults of actuators made the trajectory's inputs of them."""
 

@@ -229,7 +229,7 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
 
 
 def _setup_rows(s: dict) -> Iterator[tuple[str, str]]:
-    """What runs, under what."""
+    """The system, its controller and the conditions."""
     yield "model", s["model"]
     substeps = s["plant_substeps"]
     yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")

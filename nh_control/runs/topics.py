@@ -29,7 +29,7 @@ def truth(scenario: Scenario) -> dict[str, str]:
 
 
 def goals(scenario: Scenario) -> dict[str, str]:
-    """Topics that change what is tracked."""
+    """Topics that change the tracked reference."""
     if scenario.guidance is None:
         return {}
     return {
@@ -67,7 +67,7 @@ def recorded(scenario: Scenario) -> dict[str, str]:
 
 
 def odometry(scenario: Scenario) -> list[str]:
-    """Topics of the odometry of bodies in space, which repeat what the states say."""
+    """Topics of the odometry of bodies in space, which repeat parts of the states."""
     if scenario.to_bodies is None:
         return []
     space = scenario.make_system(scenario.parameters).space
@@ -75,7 +75,7 @@ def odometry(scenario: Scenario) -> list[str]:
 
 
 def contents(scenario: Scenario) -> dict[str, list[str]]:
-    """What is in the messages of the state, and in those of commands: joints with the coordinates
+    """Contents of the messages of states and of commands: joints with the coordinates
     that they show, frames in their parents, inputs with the joints that they drive.
     """
     system = scenario.make_system(scenario.parameters)

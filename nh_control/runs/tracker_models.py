@@ -17,7 +17,7 @@ from nh_control.scenarios import PlantOptions, Scenario
 
 @dataclass(frozen=True)
 class TrackerModel:
-    """What a tracker on one integrator's model did: largest errors of the configuration, in the
+    """Result of a tracker on one integrator's model: largest errors of the configuration, in the
     local coordinates that have a weight, at the start, over the run and at its end, their `rms`
     over the second half of the run, how many steps were `saturated`, and the `eigenvalues` of the
     model's closed loop over the middle third of the reference.

@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     ".png": {},
     ".gif": {"optimize": True},
 }
-"""What Pillow is told when it writes films, by their suffix."""
+"""Options of Pillow for films, by their suffix."""
 MP4 = ".mp4"
 
 

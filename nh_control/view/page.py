@@ -63,7 +63,7 @@ def in_a_notebook(animation: Animation) -> str:
 
 
 def payload(animation: Animation) -> dict[str, Any]:
-    """What the page draws, as JSON; numbers are packed."""
+    """The contents of the page as JSON; numbers are packed."""
     visual, loads = animation.visual, animation.load_range
     frames = {name: i for i, name in enumerate(animation.run.names)}
     reference = animation.reference if animation.differs else None

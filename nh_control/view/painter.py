@@ -20,7 +20,7 @@ SKY, FLOOR, LINE = (249, 250, 252), (238, 240, 244), (205, 210, 218)
 SHADOW, PATH, TRAIL = (196, 200, 207), (115, 128, 153, 180), (242, 115, 13)
 SLACK, ARROW, OUTLINE = (0.45, 0.47, 0.5), (0.1, 0.6, 0.25), (0.55, 0.57, 0.6)
 OVER = 2
-"""Size of what is painted over that of the picture."""
+"""Size of the painted image over the size of the picture."""
 GHOST, TRAIL_S, NEAR = 0.28, 5.0, 0.003
 """Opacity of the reference, length of the trail (s), and the distance, as a part of the motion's
 size, from which on the reference is drawn: as in the page.

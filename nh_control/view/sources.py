@@ -1,4 +1,4 @@
-"""Animations of what there is: runs of scenarios, results in files, recordings, trajectories."""
+"""Animations from all sources: runs of scenarios, results in files, recordings, trajectories."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def coordinate_curves(scenario: Scenario, space: Space, q: np.ndarray) -> list[C
 def cable_loads(
     visual: VisualModel, monitor: Any, watched: np.ndarray | None, n: int
 ) -> np.ndarray:
-    """What the monitor says of the cables, (n, cables)."""
+    """Values of the monitor for the cables, (n, cables)."""
     loads = np.full((n, len(visual.cables)), np.nan)
     for i, cable in enumerate(visual.cables):
         if monitor is not None and watched is not None and cable.monitored in monitor.names:

@@ -1,4 +1,4 @@
-"""Pages and films of trajectories and of runs: what their methods do."""
+"""Pages and films of trajectories and of runs, for their methods."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _not_finite(native: Transcription) -> Exception:
     states, w = p.symbols[0], native.array("w")
     cost, n = p.compiled_cost.functions, p.cost.n_parameters
     for k in range(p.steps):
-        p.dsys.step(x[k], u[k])  # raises what is wrong
+        p.dsys.step(x[k], u[k])  # raises the error of the step
         if not np.isfinite(cost("stage", x[k], u[k], w[k, :n])[0]).all():
             return ValueError(f"{p.dsys}: the cost is not finite at node {k} of the guess")
         rows = p.functions("rows", x[k], u[k], w[k])[0][:, 0] if p.rows else np.zeros(0)
@@ -158,7 +158,7 @@ def _optimum(
 
 
 def _worst(native: Transcription) -> str:
-    """What is violated most, in words."""
+    """The constraint with the largest violation, in words."""
     p, n = native.problem, native.problem.steps
     holds = native.array("s") > 0
     outside = np.where(holds, -native.array("c"), -np.inf)

@@ -207,7 +207,7 @@ class Transcription:
         return self._by_address[getattr(self.record, name)]
 
     def call(self, name: str, *numbers: int) -> int:
-        """The outcome of a routine; raises what Python code raised that it called."""
+        """The outcome of a routine; raises the error of Python code that it called."""
         outcome = int(_routine(self._library, name, len(numbers))(self._address, *numbers))
         self.routines.check()
         return outcome

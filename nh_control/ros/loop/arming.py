@@ -21,12 +21,12 @@ from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.scenario import BodyState
 
 AWAITS_START = "the reference's start is held until ~/start"
-"""What is said of a tracker that is armed, and is to be told when to start."""
+"""Status of an armed tracker that waits for the command to start."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may not exceed: seconds without a state that can be used, size of the tracking
+    """Limits of a run: seconds without a state that can be used, size of the tracking
     error of the configuration (m, rad; any of its numbers), seconds of saturation without a pause.
     0 is no limit.
     """
@@ -69,7 +69,7 @@ class Arming:
             self.disarmed += 1
 
     def obstacle(self, awaits_start: bool) -> str:
-        """What keeps the reference from being followed, "" if nothing does."""
+        """The reason why the reference is not followed, "" if it is."""
         if not self.armed:
             return f"disarmed: {self.reason}"
         return AWAITS_START if awaits_start else ""
@@ -233,7 +233,7 @@ def error_limit(scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory)
 
 
 class SafeRange:
-    """Ranges of what a scenario's configurations show; raises UnknownName, ValueError."""
+    """Ranges of quantities of a scenario's configurations; raises UnknownName, ValueError."""
 
     def __init__(self, scenario: Scenario, space: Space, texts: Sequence[str] = ()):
         self._ranges = [parse(text) for text in texts if text.strip()]

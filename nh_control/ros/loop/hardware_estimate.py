@@ -1,4 +1,4 @@
-"""States from what hardware measures, at its own times and with noise."""
+"""States from noisy measurements of hardware, at its own times."""
 
 from __future__ import annotations
 

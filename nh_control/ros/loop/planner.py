@@ -22,7 +22,7 @@ from nh_control.discrete.results import StepFailed
 log = logging.getLogger(__name__)
 
 PLANNED, FOLLOWED, LINEAR = "commands_by_plan", "commands_by_earlier_plan", "commands_by_lqr"
-"""What a command comes from."""
+"""The source of a command."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Report:
 
 
 class Refusal(str, Enum):
-    """What was wrong."""
+    """The faults in words."""
 
     NAMES = "wrong names"
     LENGTH = "wrong length"
@@ -34,7 +34,7 @@ class Refusal(str, Enum):
 
 
 def shortened(values: Sequence[object]) -> str:
-    """What was got, shortened: nobody reads a million names."""
+    """The received value, shortened: nobody reads a million names."""
     short = reprlib.Repr()
     short.maxlist, short.maxstring = 12, 60
     return short.repr(list(values))

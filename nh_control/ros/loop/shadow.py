@@ -1,5 +1,5 @@
 """A model beside a robot: it predicts every measurement from the one before, under the inputs that
-acted, and keeps what it did not expect.
+acted, and keeps the innovations.
 """
 
 from __future__ import annotations

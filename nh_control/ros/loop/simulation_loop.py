@@ -23,7 +23,7 @@ MOST_SERVED = 20
 
 
 class Mode(str, Enum):
-    """What the loop is doing."""
+    """Phase of the loop."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -75,7 +75,7 @@ class Inbox(Protocol):
 
 
 class Output(Protocol):
-    """Receiver of what the loop has to publish, called in the loop's thread."""
+    """Publisher of the loop's results, called in the loop's thread."""
 
     def publish(self) -> None:
         """Publish the present state: a new one, or, while its command is awaited, again every
@@ -86,7 +86,7 @@ class Output(Protocol):
         """The mode or its reason has changed, or nothing is `missing` any more."""
 
     def missing(self) -> str:
-        """What the first step has to wait for, "" for nothing."""
+        """The condition that the first step waits for, "" for none."""
 
     def late_subscribers(self) -> bool:
         """Whether new subscribers need the state of a plant that does not run."""
@@ -231,7 +231,7 @@ class SimulationLoop:
 
     @property
     def awaited(self) -> str:
-        """What the next step waits for, "" for nothing."""
+        """The condition that the next step waits for, "" for none."""
         step = self.plant.measured_step
         answer = f"the command that answers step {step}; is the tracker running?"
         return (self._missing or answer) if self.awaiting else ""

@@ -99,8 +99,8 @@ class JoinCheck:
 
 
 def obstacle(sequence: ReferenceSequence, k: int, x: np.ndarray) -> str:
-    """What keeps the model from the present leg's end when it is tracked from the state x (nx) at
-    step k on, "" if nothing does.
+    """The reason why the model does not reach the present leg's end when it is tracked from the
+    state x (nx) at step k on, "" if nothing does.
     """
     leg, i = sequence.leg(k), k
     tracker = linear(leg.tracker)

@@ -1,4 +1,4 @@
-"""A tracker of hardware on what was recorded, beside the commands of that time."""
+"""A tracker of hardware on a recording, beside the recorded commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tracker says about itself."""
+"""Diagnostics of the tracker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nh_control.scenarios import Scenario
 
 
 class TrackerReport:
-    """Collects what happened between reports of a tracker with the model `dsys`."""
+    """Collects events between reports of a tracker with the model `dsys`."""
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
         self._scenario, self._dsys = scenario, dsys
@@ -149,7 +149,7 @@ class TrackerReport:
         }
 
     def _reference(self) -> dict[str, object]:
-        """What is followed, and how long yet."""
+        """The followed reference, and its remaining time."""
         if self._leg is None:
             return {}
         name = self._leg.tracker.reference.name

@@ -49,7 +49,7 @@ class Wrenches:
         self.accepted += 1
 
     def add(self, step: int, forces: Mapping[str, np.ndarray]) -> None:
-        """Add what acts in a step to the external forces by the names of their targets."""
+        """Add the wrenches of a step to the external forces, by the names of their targets."""
         for name, (start, values) in list(self._acting.items()):
             if start <= step < start + self._steps:
                 forces[name][:] += values

@@ -26,7 +26,7 @@ normalized.
 
 
 class ConversionError(Unusable):
-    """A message does not hold what its reader needs."""
+    """A message lacks entries that its reader needs."""
 
 
 def nanoseconds(stamp: Time) -> int:

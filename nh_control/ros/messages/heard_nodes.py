@@ -1,4 +1,4 @@
-"""What the nodes beside this one say of themselves in /diagnostics."""
+"""Diagnostics of other nodes, from /diagnostics."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class HeardNodes:
         inbox.subscribe(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
 
     def of(self, name: str) -> Said:
-        """What a node has said last; nothing, if it has not been heard."""
+        """The last diagnostics of a node; empty if it has not been heard."""
         with self._changed:
             return self._said.get(name, Said())
 
     def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until what was heard makes the condition true; returns whether it did."""
+        """Wait until the diagnostics meet the condition; returns whether they did."""
         with self._changed:
             return self._changed.wait_for(condition, timeout_s)
 

@@ -1,4 +1,4 @@
-"""Markers of what a scenario looks like."""
+"""Markers of the visual model of a scenario."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Steps:
         return future
 
     def _wake(self) -> None:
-        """Have the executor look at what waits."""
+        """Wake the executor for waiting requests."""
         executor = self._node.executor
         if executor is not None:
             executor.wake()

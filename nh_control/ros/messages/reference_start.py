@@ -44,7 +44,7 @@ def has_start_publisher(node: Node) -> bool:
 
 
 def subscribe_start(inbox: Inbox, received: Callable[[int], None]) -> None:
-    """Have `received(stamp)` (ns) called with what the plant publishes."""
+    """Have `received(stamp)` (ns) called with the starts that the plant publishes."""
     inbox.subscribe(
         Time, TOPIC, lambda time: received(time.sec * NANOSECONDS + time.nanosec), LATCHED
     )

@@ -64,7 +64,7 @@ class ControllerState:
         ]
 
     def publish(self, target: np.ndarray, command: Command, k: int, stamp: int) -> None:
-        """Publish what there is of a command for step k, with a stamp in ns."""
+        """Publish a command for step k and its parts, with a stamp in ns."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_S
@@ -125,7 +125,7 @@ class TargetPublisher:
             self._publish(*self._last)
 
     def publish(self, sequence: ReferenceSequence, k: int, stamp: int) -> None:
-        """Publish what the sequence wants at step k, with a stamp in ns."""
+        """Publish the reference of the sequence at step k, with a stamp in ns."""
         now, self._last = time.monotonic(), (sequence, k, stamp)
         self._skipped = now < self._next_at
         if self._skipped:

@@ -1,4 +1,4 @@
-"""The display node: markers of what the scenario looks like, of the reference at the same step,
+"""The display node: markers of the scenario's visual model, of the reference at the same step,
 and of the path so far.
 """
 
@@ -77,7 +77,7 @@ class Display:
         """Draw, sleep a frame, and so on."""
         while not self._inbox.closed:
             self._inbox.serve(LATECOMERS_S)
-            for _ in range(self._queue - 1):  # what came during the last frame
+            for _ in range(self._queue - 1):  # messages of the last frame
                 if not self._inbox.serve(0.0):
                     break
             late = self._late_subscribers.new()

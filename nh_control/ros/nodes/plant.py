@@ -211,7 +211,7 @@ class Plant:
         return SimulatedPlant(dsys, x0, options.substeps, forces, faults, wrenches)
 
     def _wrench_targets(self) -> list[ForceTarget]:
-        """What wrenches act on; raises UnknownName."""
+        """The targets of wrenches; raises UnknownName."""
         known = in_space(self._model.scenario.targets(self._model.dsys.system))
         for name in self._parameters["wrench.targets"]:
             if name not in known:

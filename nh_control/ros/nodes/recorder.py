@@ -38,7 +38,7 @@ class Recorder:
     """Writes messages as they come, unread, at the node's time (simulation time with
     use_sim_time). The states of hardware may come from publishers that are best-effort.
 
-    Where it cannot write any more, as on a full disk, it ends, with what it could write.
+    Where it cannot write any more, as on a full disk, it ends, and the written part stays.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
@@ -75,7 +75,7 @@ class Recorder:
         self._inbox.run()
 
     def close(self) -> None:
-        """Write what has arrived and close the recording."""
+        """Write the messages that have arrived and close the recording."""
         before = -1
         while (count := self._came) != before:
             before = count

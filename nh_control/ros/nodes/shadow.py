@@ -1,5 +1,5 @@
 """The shadow node: the model predicts every state of a robot, or of a plant, from the one before,
-and publishes what differs.
+and publishes the differences.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HARDWARE_QUEUE = 10
 PATIENCE = 5
 """Later states of a simulation after which the command that answers one is awaited no more."""
 SILENCE_S = 0.5
-"""After what time without a message nothing more is awaited."""
+"""Time without a message after which nothing more is awaited."""
 
 
 class ShadowNode:

@@ -1,3 +1,3 @@
-"""What every node runs on: its process, the inbox of its thread, parameters, the model they ask
+"""The base of every node: its process, the inbox of its thread, parameters, the model they ask
 for.
 """

@@ -30,7 +30,7 @@ def of_rclpy(callback: object) -> bool:
 
 
 class CallbackErrors:
-    """Counts, logs sparsely and reports what could not be handled: malformed messages and
+    """Counts, logs sparsely and reports failures: malformed messages and
     requests, which never reached the node, errors of the node's own callbacks, and errors of the
     middleware that they use. From any thread.
     """

@@ -300,7 +300,7 @@ TRACKER = (
 )
 
 SOURCE = tuple(spec for spec in HARDWARE if spec.name == "source")
-"""What every node has that hears states."""
+"""Parameters of every node that hears states."""
 
 DISPLAY = SHARED + (
     *SOURCE,

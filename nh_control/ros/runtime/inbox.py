@@ -1,4 +1,4 @@
-"""What a node's working thread waits for: messages, and requests of other threads.
+"""The inbox of a node's working thread: messages, and requests of other threads.
 
 rclpy's executor builds a wait set over everything in the node, a task and a coroutine for every
 callback, and wakes itself twice for it: 100 to 200 us a message, and more with every service of
@@ -8,7 +8,7 @@ uses them. In lock-step this makes about three thousand steps per second of one 
 thousand. Timers, services and parameters stay with rclpy's executor, in its own thread, and
 `post` or `call` what they want done.
 
-This file is the only one that uses what rclpy does not document: its `WaitSet` and
+This file is the only one that uses undocumented parts of rclpy: its `WaitSet` and
 `Subscription.handle`, as `rclpy.wait_for_message` does.
 """
 

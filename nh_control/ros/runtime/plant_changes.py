@@ -1,4 +1,4 @@
-"""What of a plant may change while it runs."""
+"""Parameters of a plant that may change while it runs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 from nh_control.mechanics.parameters import Declaration
 
 OF_SCENARIO, AUTO = -1.0, "auto"
-"""Values that stand for what the scenario declares."""
+"""Values that stand for the scenario's declaration."""
 
 
 class UsageError(ValueError):
@@ -75,7 +75,7 @@ class Spec:
 
     @property
     def _expected(self) -> str:
-        """What the parameter may be, in words."""
+        """The values that the parameter takes, in words."""
         if self.choices:
             return f"one of {', '.join(c or repr(c) for c in self.choices)}"
         nouns: dict[type, str] = {

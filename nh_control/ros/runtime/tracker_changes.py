@@ -1,4 +1,4 @@
-"""What of a tracker may change while it runs."""
+"""Parameters of a tracker that may change while it runs."""
 
 from __future__ import annotations
 
