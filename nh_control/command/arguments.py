@@ -1,4 +1,4 @@
-"""Arguments of the command; the scenario determines those of `simulate` and `run`."""
+"""Arguments of the command; the scenario determines the arguments of `simulate` and `run`."""
 
 from __future__ import annotations
 

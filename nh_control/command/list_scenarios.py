@@ -1,4 +1,4 @@
-"""`nh_control list`: list all scenarios, or explain one of them."""
+"""`nh_control list`: list all scenarios, or explain one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
 
 
 def _all() -> tuple[list[dict], list[UsageError]]:
-    """Return the entries of all scenarios, and the errors of those that cannot be loaded."""
+    """Return the entries of all scenarios, and the errors of scenarios that cannot be loaded."""
     from nh_control import scenarios
 
     entries, failed = [], []

@@ -88,7 +88,7 @@ def rows_of(
     u: ca.SX,
     w: Sequence[ca.SX],
 ) -> list[Row]:
-    """All inequalities but the limits of inputs: those of constraints, with parameters w each, and
+    """All inequalities but the limits of inputs: the constraints', with parameters w each, and
     the limits of states; those with inputs first. Raises ValueError for two constraints of one
     name.
     """

@@ -280,7 +280,7 @@ def minimum_effort(
     with the least sum of squares of the inputs over their limits (1 where they have none), within
     the limits of inputs and the ranges of joints.
 
-    `options` are those of `optimize`; it begins with the quintic polynomial between both ends.
+    `options` go to `optimize`; it begins with the quintic polynomial between both ends.
     Raises ValueError as `joint_reference` and `optimize`.
     """
     require_actuated(dsys)

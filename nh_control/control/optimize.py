@@ -64,10 +64,10 @@ def optimize(
     of states hold from the second node on. Ctrl-C ends it with the last iterate. Without a C
     compiler IPOPT solves the same problem (`collocate`), as the log says.
 
-    "newton", "quasi" and "steepest" are those of `projected_descent.descend`, with the LQR weights
-    Q (ndx, ndx), R (nu, nu), for `limits` with `barrier_weights` alone; their default tolerance is
-    1e-6. Raises ValueError for unknown names, wrong shapes and numbers that are not finite, and
-    StepFailed for a guess whose steps fail.
+    "newton", "quasi" and "steepest" are methods of `projected_descent.descend`, with the LQR
+    weights Q (ndx, ndx), R (nu, nu), for `limits` with `barrier_weights` alone; their default
+    tolerance is 1e-6. Raises ValueError for unknown names, wrong shapes and numbers that are not
+    finite, and StepFailed for a guess whose steps fail.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")

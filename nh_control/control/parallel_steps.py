@@ -32,7 +32,7 @@ def step_all(
 ) -> tuple[np.ndarray, dict[int, Exception]]:
     """The states (N, nx) after a step from each of the states x (N, nx) under the inputs u (N,
     nu), and the errors of steps that failed by their rows, whose states are NaN. The results are
-    those of `DiscreteSystem.step` to the bit. Raises ValueError for other shapes.
+    equal `DiscreteSystem.step`'s to the bit. Raises ValueError for other shapes.
     """
     states = np.array(x, dtype=float, order="C", ndmin=2)
     inputs = np.array(u, dtype=float, order="C", ndmin=2)

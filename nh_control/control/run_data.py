@@ -76,7 +76,7 @@ def _by_name(dsys: DiscreteSystem, parameters: Mapping[str, ArrayLike]) -> np.nd
 
 @dataclass(frozen=True)
 class ExternalForces:
-    """The inputs (steps, k) that a plant has beyond those of its model: given ones, (steps, k) or
+    """The inputs (steps, k) that a plant has and its model has not: given ones, (steps, k) or
     (R, steps, k), and normal noise.
     """
 

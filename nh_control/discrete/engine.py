@@ -336,7 +336,7 @@ class Engine:
 
 
 MakeKernel: TypeAlias = Callable[[System, Method], Engine | None]
-"""Makes an engine that steps a system by a method in the place of the generated one; None where it
+"""Makes an engine that steps a system by a method instead of the generated one; None where it
 cannot.
 """
 

@@ -21,7 +21,7 @@ from nh_control.numerics.rounding import rounding_sizes
 
 class StepEquations:
     """Functions of the state x (nx), the input u (nu), the unknowns z (nz), the parameters
-    p (n_parameters), which are those of the system and the step h, and, for derivatives, the next
+    p (n_parameters), the system's and the step h, and, for derivatives, the next
     state x1 = g(x, u, z, p).
 
     `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
@@ -76,7 +76,7 @@ class StepEquations:
 
     @property
     def n_domain(self) -> int:
-        """Number of values that must be positive at the end of a step: those of the model's
+        """Number of values that must be positive at the end of a step: the values of the model's
         domain, `n_model_domain`, then those of a configuration that it began at, and `n_turns`
         of a velocity that it ends with.
         """

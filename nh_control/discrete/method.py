@@ -63,7 +63,7 @@ class Method:
     first_order: bool = False
 
     def state_space(self, system: System) -> Space:
-        """States of a system under this method: those of the system, with the memory."""
+        """States of a system under this method: the system's states, with the memory."""
         if not self.memory:
             return system.mechanics.state_space
         return Product(system.mechanics.state_space, Rn(*self.memory))

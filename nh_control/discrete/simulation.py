@@ -22,7 +22,7 @@ _SIMULATE = ctypes.CFUNCTYPE(
     *(ctypes.POINTER(ctypes.c_longlong), ctypes.c_longlong, ctypes.c_longlong),
     *(ctypes.c_void_p, ctypes.c_void_p),
 )
-"""A function type whose calls let other threads run; those of `ctypes.PyDLL` do not."""
+"""A function type whose calls let other threads run; calls of `ctypes.PyDLL` do not."""
 
 
 def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: int) -> np.ndarray:

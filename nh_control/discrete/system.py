@@ -134,8 +134,8 @@ class DiscreteSystem:
         return self._run(self.engine.step, x, u).x1.copy()
 
     def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """The unknowns z (nz) that solve the step's residual at x (nx), u (nu), of a composition
-        those of its first substep; raises as `step` does.
+        """The unknowns z (nz) that solve the residual of the step from x (nx) under u (nu); of a
+        composition, of its first substep. Raises as `step` does.
         """
         return self._run(self.engine.step, x, u).z.copy()
 
@@ -195,21 +195,21 @@ class DiscreteSystem:
         """Multipliers (m) of the holonomic constraints, impulses at q0:
         `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
 
-        A first step from a momentum M v, which knows of no force before, has half of it. Those of
-        a composition are its first substep's, over the fraction of h.
+        A first step from a momentum M v, which knows of no force before, has half of it. A
+        composition has its first substep's, over the fraction of h.
         """
         z = self._run(self.engine.step, x, u).z
         return z[self._multipliers] / self.method.substeps[0]
 
     def newton_iterations(self, x: ArrayLike, u: ArrayLike = ()) -> int:
-        """Iterations that the step from x under u takes, of a composition those of its last
-        substep; raises as `step` does.
+        """Newton iterations of the step from x under u; of a composition, of its last substep.
+        Raises as `step` does.
         """
         return int(self._run(self.engine.step, x, u).info[0])
 
     def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
-        """Condition numbers of the equations of the step from x under u, at its solution, of a
-        composition those of the worst substep; a step that fails has them in its StepFailed.
+        """Condition numbers of the equations of the step from x under u, at its solution; of a
+        composition, of the worst substep. A step that fails has them in its StepFailed.
         """
         jacobians = self.engine.jacobians(self._run(self.engine.linearize, x, u))
         equations = self.method.multipliers, self.nominal_masses
@@ -217,8 +217,8 @@ class DiscreteSystem:
         return max(substeps, key=lambda substep: substep.jacobian)
 
     def prepare(self) -> DiscreteSystem:
-        """Compile or load everything at once, which the first calls would do otherwise, but the
-        second derivatives of a model with an engine of its own; returns this system.
+        """Compile or load all functions now instead of at the first calls, except the second
+        derivatives of a tree of bodies; returns this system.
         """
         code = self._functions.code
         code.engine.hessian, code.state  # noqa: B018  (made when asked for)
@@ -255,9 +255,8 @@ class DiscreteSystem:
     def steps_into(
         self, table: np.ndarray, inputs: np.ndarray, every: int = 1
     ) -> tuple[int, StepFailed | ValueError | None]:
-        """Write the states after inputs (N, nu), each held for `every` steps, into table[1:]
-        (at least N, nx) from the state table[0]. Returns the number of steps, and the error that
-        ended them before the last one.
+        """Write the states after inputs (N, nu), each held for `every` steps, into table[1:] from
+        the state table[0]. Returns the number of steps, and the error that ended them early.
         """
         simulate, work = self.engine.simulate, self._arrays.work
         return advance(simulate, self.step, work, table, inputs, every)
@@ -265,19 +264,15 @@ class DiscreteSystem:
     def state_from_configurations(
         self, q0: ArrayLike, q1: ArrayLike, u: ArrayLike = (), iterations: int = 20
     ) -> np.ndarray:
-        """State at q1 whose step from q0 under u came closest to the configuration q1:
-        Gauss-Newton on rho0 with the exact linearization.
-
-        For configurations that a step joins the result is exact to round-off. Raises StepFailed,
-        and ValueError if the iteration does not settle.
+        """State at q1 whose step from q0 under u came closest to the configuration q1, by
+        Gauss-Newton on rho0; exact to round-off for configurations that a step joins. Raises
+        StepFailed, and ValueError if the iteration does not settle.
         """
         derivatives = lambda x: self.linearize(x, u)  # noqa: E731
         return state_between(self.state_map, derivatives, q0, q1, iterations)
 
     def state_address(self, name: str) -> int:
-        """Address of the native function `name` of states ("local", "retract", "state"), 0 where
-        there is no native code.
-        """
+        """Address of "local", "retract" or "state" in native code, 0 without native code."""
         return self._functions.code.state.address(name) or 0
 
     @property
@@ -292,9 +287,8 @@ class DiscreteSystem:
             return None
         work, n_prescribed = self._arrays.work, len(s.prescribed)
         stepper = StepperData.of(substeps, work, s.space.nq, n_prescribed)
-        return NativeSystem(
-            stepper, motion, *map(self.state_address, ("local", "retract", "state"))
-        )
+        functions = map(self.state_address, ("local", "retract", "state"))
+        return NativeSystem(stepper, motion, *functions)
 
     def _run(
         self,

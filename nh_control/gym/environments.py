@@ -207,7 +207,7 @@ class TrackingVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
 
 def make(scenario: str | Scenario, **options: Any) -> TrackingEnv:
-    """The environment of a scenario, by name or itself; `options` are those of `TrackingEnv`.
+    """The environment of a scenario, by name or itself; `options` go to `TrackingEnv`.
     Raises UnknownName for a scenario or reference.
     """
     return TrackingEnv(scenario, **options)

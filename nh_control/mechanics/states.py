@@ -116,7 +116,7 @@ def on_manifold(space: Space, q: ca.SX) -> ca.SX:
 
 
 def own_sizes(space: Space, q: ca.SX) -> ca.SX:
-    """Sizes of the numbers of q (nq): 1 for those of rotations and directions, else `|q_i|`."""
+    """Sizes of the numbers of q (nq): 1 for rotations and directions, else `|q_i|`."""
     sizes = ca.fabs(q)
     for at, n, _ in _rotations(space):
         sizes[at : at + n] = 1.0

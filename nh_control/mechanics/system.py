@@ -90,7 +90,7 @@ class System(LagrangianSystem):
 
     @cached_property
     def numeric(self) -> System:
-        """The same system with its parameters' values in the place of their symbols."""
+        """The same system with its parameters' values instead of their symbols."""
         copied = self._copy_without(("mechanics",))
         copied.__dict__["_symbolic_parameters"] = ca.SX(0, 1), self.parameters
         copied.__dict__["parameter_values"] = np.zeros(0)

@@ -125,7 +125,7 @@ class ParameterJacobian:
         return slopes
 
     def _fixed(self, name: str) -> list[str]:
-        """The frame, and those that it is fixed to, up to one that moves."""
+        """The frame, and the frames that it is fixed to, up to one that moves."""
         names, frames = [], self.at.tree.frames
         while name != WORLD and frames[name].is_fixed:
             names.append(name)

@@ -87,7 +87,7 @@ class Robot:
         return self._values(self._mass_matrix, q)
 
     def gravity(self, q: ArrayLike) -> np.ndarray:
-        """Forces (nw) that hold the weight of the robot at rest, without those of springs."""
+        """Forces (nw) that hold the weight of the robot at rest, without forces of springs."""
         return self._values(self._gravity, q)[..., 0]
 
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:

@@ -233,7 +233,7 @@ class TreeEngine(Engine):
         return self.jacobians(work)[0]
 
     def _constrained(self, work: Workspace) -> np.ndarray:
-        """r_z, in the place of whose first block the kernel gives the inverse of it."""
+        """r_z with constraints; the kernel returns its leading block inverted."""
         kept = work.ab.copy(), work.dz.copy()
         self._trees["tree_equations"](work.list, work.ab.shape[1])
         work.ab[...], work.dz[...] = kept

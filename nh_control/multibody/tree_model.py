@@ -100,7 +100,7 @@ class TreeModel:
 
     @cached_property
     def axes(self) -> dict[str, np.ndarray]:
-        """The kernel's axes (3, 3) in those of the moving frames, and of the world."""
+        """The kernel's axes (3, 3) in the axes of the moving frames, and of the world."""
         normals = self.normals
         world = upright(normals[WORLD]) if normals else np.eye(3)
         own = {frame.name: axes_of(frame, normals.get(frame.name)) for frame in self.frames}
@@ -139,7 +139,7 @@ class TreeModel:
 
     @cached_property
     def mimic_frames(self) -> dict[str, int]:
-        """Frames whose joints follow those of others, with their places among these."""
+        """Frames whose joints follow other frames' joints, with their places among these."""
         names = (frame.name for frame in self.frames if frame.mimic)
         return {name: place for place, name in enumerate(names)}
 
@@ -257,7 +257,7 @@ class TreeModel:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _constrained(self) -> set[str]:
-        """Frames that constraints depend on, and those whose joints these follow."""
+        """Frames that constraints depend on, and frames whose joints these follow."""
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
         ahead, constrained = [self.frames[number] for number in ends], set[str]()
         own = {frame.coordinate: frame for frame in self.frames if not frame.mimic}

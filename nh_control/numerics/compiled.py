@@ -136,7 +136,7 @@ class Native:
 
 
 def _instructions(f: ca.Function) -> int:
-    """Instructions of a function, with those of the functions that a written-out one calls."""
+    """Instructions of a function and of the functions that it calls."""
     called = f.find_functions() if f.class_name() == "SXFunction" else ()
     return sum(each.n_instructions() for each in (f, *called))
 

@@ -45,7 +45,7 @@ class Convergence:
     """Errors and fitted orders of methods on a motion, by name, for numbers of `steps` (N) of
     `h` (N) s.
 
-    `uncertainty` and `floor` are those of configuration and velocity: how well the reference is
+    `uncertainty` and `floor` belong to configuration and velocity: how well the reference is
     known, and the least error that a fit takes. `failures` says by name and number of steps why a
     step failed. `str()` is the table.
     """

@@ -29,7 +29,7 @@ class Part:
 
 
 def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
-    """Units of the coordinates that are stored as such: those of the joints, of a planar body
+    """Units of the coordinates that are stored as such: joints, coordinates of a planar body
     (rad, m, m), else m.
     """
     declared = (
@@ -52,7 +52,7 @@ def state_label(name: str, units: dict[str, str]) -> str:
 
 
 def input_units(scenario: Scenario, system: System) -> tuple[str, ...]:
-    """Units of the inputs, "" where none is known: those of the forces, then those of the
+    """Units of the inputs, "" where none is known: units of the forces, then of the
     prescribed coordinates.
     """
     units = coordinate_units(scenario, system.space)

@@ -217,7 +217,7 @@ class Result:
 
     @cached_property
     def feedforward(self) -> np.ndarray:
-        """Reference inputs (N, nu); past the reference's end those that hold its last state, or
+        """Reference inputs (N, nu); past the reference's end they hold its last state, or
         no forces, with prescribed coordinates where they are: damping is feedback.
         """
         tracker, steps = self.experiment.tracker, len(self.loop.trajectory)

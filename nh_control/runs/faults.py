@@ -220,7 +220,7 @@ class _Memory:
 
 class FaultyTracker:
     """A controller of the true state: a tracker whose measured state and whose commands pass
-    through lines of faults. Its errors are those of the true state. Without `feedback` the
+    through lines of faults. Its errors belong to the true state. Without `feedback` the
     commands are the reference's inputs. While measurements are lost it repeats its last command.
     """
 

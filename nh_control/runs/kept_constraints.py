@@ -34,7 +34,7 @@ class KeptConstraint:
 
 
 def kept_constraints(result: Result) -> dict[str, KeptConstraint]:
-    """The constraints along the reference of a run, or those of its predictive tracker, by their
+    """The constraints along the reference of a run, or of its predictive tracker, by their
     names in the scenario: as its model sees them, without disturbances.
     """
     e, trajectory = result.experiment, result.loop.trajectory

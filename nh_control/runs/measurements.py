@@ -27,7 +27,7 @@ class Measurements:
     were sent at `sent_ns` (k), in answer to the states of the stamps `answered_ns` (k); the stamps
     `started_ns` (m) at which references started, as far as the tracker said so.
 
-    Times received and sent are those of the recorder's clock, which must be that of the stamps.
+    The recorder's clock gives the times received and sent; the stamps must be of the same clock.
     """
 
     times_ns: np.ndarray

@@ -86,7 +86,7 @@ def _collected(folder: Path, scenario: Scenario, model: DiscreteSystem, measured
 
 
 def _true_where_recorded(connections: Iterable[Any], states: Collection[str]) -> list[Any]:
-    """The connections without those of measured states if there are true ones, without true ones
+    """The connections, without measured states if there are true ones, without true ones
     of other topics.
     """
     recorded = list(connections)

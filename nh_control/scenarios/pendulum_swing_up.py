@@ -29,7 +29,7 @@ round-off.
 """
 
 Q, R = np.diag([10000.0, 10.0]), np.array([[500.0]])
-"""Weights per second: those of the paper at its step of 0.1 s."""
+"""Weights per second: the paper's weights at its step of 0.1 s."""
 
 
 def swing_up(dsys: DiscreteSystem) -> Trajectory:

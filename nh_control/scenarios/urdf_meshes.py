@@ -234,7 +234,7 @@ def _clustered(
 
 
 def _shape(surface: Surface) -> Shape:
-    """The shape whose extents are those of the surface."""
+    """The shape with the extents of the surface."""
     used, triangles = np.unique(surface.triangles, return_inverse=True)
     vertices = surface.vertices[used]
     low, high = vertices.min(axis=0), vertices.max(axis=0)

@@ -50,7 +50,7 @@ def solid(kind: str, fineness: tuple[int, int] = FILM) -> np.ndarray:
 
 
 def normals(faces: np.ndarray) -> np.ndarray:
-    """Unit normals (n, 3) of faces (n, 4, 3), 0 of those without area."""
+    """Unit normals (n, 3) of faces (n, 4, 3), 0 for a face without area."""
     found = np.cross(faces[:, 2] - faces[:, 0], faces[:, 3] - faces[:, 1])
     length = np.linalg.norm(found, axis=1, keepdims=True)
     return np.divide(found, length, out=np.zeros_like(found), where=length > 0)

@@ -189,7 +189,7 @@ class Painter:
         return Face(corners, fill)
 
     def _paint(self, draw: ImageDraw.ImageDraw, faces: list[Face]) -> None:
-        """Paint the faces from far to near; those that reach behind the eye are left out."""
+        """Paint the faces from far to near, without faces that reach behind the eye."""
         corners = np.concatenate([np.empty((0, 4, 3)), *(face.corners for face in faces)])
         fill = np.concatenate([np.empty((0, 4), dtype=int), *(face.fill for face in faces)])
         pixels, depth = self._camera.see(corners)

@@ -52,7 +52,7 @@ def differentiate_optimum(
     conditions of first order F(z, p) = 0, at a small barrier: by local coordinates of the first
     state, by physical parameters, and by the step "h" at the same number of steps.
 
-    The other arguments are those of the problem, of which only the steps depend on physical
+    The other arguments state the problem, of which only the steps depend on physical
     parameters and h. F_z is factorized by the Riccati recursion, with exact curvature; F_p comes
     from differences of exact first derivatives. Where a constraint changes between active and
     not, the derivative is one between those of both sides. Raises ValueError for an optimum that

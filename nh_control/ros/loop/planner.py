@@ -51,7 +51,7 @@ class Planner:
     thread, and its state is answered with the feedback. A plan that is not there within
     `deadline_s` after the state is late: the state is answered without it, and it becomes the last
     plan once it is there. With None, in lock-step, every plan is waited for; where the planner is
-    `patient`, that of a run's first state, too. The `margins` are those of commands. Other
+    `patient`, that of a run's first state, too. The `margins` belong to commands. Other
     trackers answer by themselves.
 
     Of one thread, but for the work.

@@ -117,7 +117,7 @@ def bounds(
 
 
 def _jacobian(plant: DiscreteSystem, target: ForceTarget, q: np.ndarray) -> np.ndarray:
-    """J (n, nw), which maps velocities to those of the target along its components."""
+    """J (n, nw), which maps velocities of the system to the target's, along its components."""
     space, parameters = plant.system.space, plant.system.numeric.parameters
     w = ca.SX.sym("w", target.n)
     force = target.force(ca.SX(q), ca.SX.zeros(space.nw), w, parameters)

@@ -88,7 +88,7 @@ class Entities:
         return self._dsys.state(q, v)
 
     def _written(self, name: str, x: np.ndarray) -> Odometry:
-        """The body's message at the state x (nx), among those of all others."""
+        """The body's message at the state x (nx), among the messages of all bodies."""
         codec, message, _ = self._bodies[name]
         codec.write(self._dsys.configuration(x).tolist(), self._dsys.velocity(x).tolist())
         return message

@@ -57,7 +57,7 @@ class HeardNodes:
             return self._changed.wait_for(condition, timeout_s)
 
     def told(self, now_s: float) -> list[tuple[str, str, str]]:
-        """Name, level and message of every node; those that are silent are errors."""
+        """Name, level and message of every node; a silent node is an error."""
         with self._changed:
             heard = sorted(self._said.items())
         return [

@@ -33,7 +33,7 @@ class ReferenceStartPublisher:
         self._publisher.publish(Time(sec=seconds, nanosec=nanoseconds))
 
     def deliver(self, stamp: int) -> None:
-        """Publish it; returns when those that listen know."""
+        """Publish it; returns when all subscribers have it."""
         self.publish(stamp)
         self._publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
 

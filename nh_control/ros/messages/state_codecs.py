@@ -163,7 +163,7 @@ class SpatialCodec:
     """Bodies in space, which together hold the state, as MultiDOFJointState, and each of them as
     Odometry on `<frame>/odom`.
 
-    Transforms are those of the bodies' frames in the parent frame; both parts of a twist are in
+    Transforms give the bodies' frames in the parent frame; both parts of a twist are in
     the axes of the body, as in nav_msgs/Odometry.
     """
 

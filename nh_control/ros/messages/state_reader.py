@@ -119,7 +119,7 @@ class StateReader:
             del self._begun[next(iter(self._begun))]
 
     def _forget(self, stamp: int) -> None:
-        """Forget a state and those that were begun before it: what they lack will not come."""
+        """Forget a state and all earlier ones: their missing parts will not come."""
         for begun in list(self._begun):
             del self._begun[begun]
             if begun == stamp:

@@ -40,7 +40,7 @@ class Display:
     """Draws the newest state at most `rate_hz` times per second of wall time; states of a
     simulation in between are not even read.
 
-    The last state of a plant that pauses or has finished is drawn again for those who come late.
+    The last state of a plant that pauses or has finished is drawn again for late subscribers.
     """
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):

@@ -74,7 +74,7 @@ class CallbackErrors:
 
     @property
     def counts(self) -> dict[str, int]:
-        """All so far, and those of every topic or service."""
+        """The counts of all errors, and of every topic or service."""
         with self._lock:
             return {
                 "malformed": self._malformed.total(),

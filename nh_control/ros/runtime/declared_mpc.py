@@ -1,4 +1,4 @@
-"""Parameters of the tracker that say which controller it is, and those of the predictive one."""
+"""Parameters of the tracker that choose its controller, and of the predictive controller."""
 
 from __future__ import annotations
 

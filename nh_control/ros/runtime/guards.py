@@ -81,7 +81,7 @@ def _name(entity: Any) -> str:
 def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> None:
     """Have a service of the node answer also if its callback raises, and report to `errors`.
 
-    Services of parameters are replaced, because those of rclpy raise at an unknown type.
+    Services of parameters are replaced, because rclpy's own raise at an unknown type.
     """
     callback, what = service.callback, service.srv_name
     report = errors.malformed if of_rclpy(callback) else errors.raised

@@ -48,7 +48,7 @@ class Parameters:
             for name, p in node.get_parameters_by_prefix("").items()
             if not name.startswith(_ROS_OWN)
         }
-        for name in overrides:  # those of an earlier configuration that are fixed stay declared
+        for name in overrides:  # fixed ones of an earlier configuration stay declared
             if not node.describe_parameter(name).read_only:
                 node.undeclare_parameter(name)
         known = {*ALL, *(spec.name for spec in specs)}

@@ -42,7 +42,7 @@ def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list
 
 
 def wait_delivered(publishers: Iterable[Publisher], seconds: float) -> None:
-    """Wait until those that listen have the last messages of all publishers, so long at most: one
+    """Wait until the subscribers have the last messages of all publishers, so long at most: one
     that was killed would be waited for again with every publisher.
     """
     deadline = time.monotonic() + seconds
@@ -52,7 +52,7 @@ def wait_delivered(publishers: Iterable[Publisher], seconds: float) -> None:
 
 
 class LateSubscribers:
-    """Counts the subscribers of publishers and finds those that came since the last count."""
+    """Counts the subscribers of publishers and finds new ones since the last count."""
 
     def __init__(self, publishers: Sequence[Publisher]):
         self._publishers, self._counts = publishers, [0] * len(publishers)
