@@ -327,8 +327,10 @@ def test_a_step_that_fails_from_zero_is_tried_from_the_solution_of_half_of_it(mo
 )
 def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, monkeypatch):
     """Steps so long that the line search works and some fail: the same states to round-off, which
-    ill-conditioned steps enlarge, and the same way of failing.
+    ill-conditioned steps enlarge, and the same failures. Of a search without a solution round-off
+    decides whether it ends by a last step that is too short or by the number of iterations.
     """
+    no_solution = {newton.REASONS[status] for status in (newton.STALLED, newton.EXHAUSTED)}
     native = METHODS[method](discrete(system, method, 0.1).system, 2.5)
     points = hard_points(native)
     monkeypatch.setattr(Engine, "solve_by_continuation", once)
@@ -338,7 +340,9 @@ def test_compiled_and_interpreted_newton_agree_where_it_is_hard(system, method, 
         interpreted = METHODS[method](native.system, 2.5)
         found = [outcome(interpreted, x, u) for x, u in points]
     for (got_reason, got), (reason, want) in zip(found, expected):
-        assert got_reason == reason and np.abs(got - want).max() <= 1e-11 * np.abs(want).max()
+        if reason is None:
+            assert got_reason is None and np.abs(got - want).max() <= 1e-11 * np.abs(want).max()
+        assert got_reason == reason or {got_reason, reason} == no_solution
 
 
 @pytest.mark.parametrize("angle", [0.0, 200.0, 1e4])
