@@ -5,6 +5,7 @@ and the steps' unknowns together in one nonlinear program.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -13,12 +14,15 @@ from numpy.typing import ArrayLike
 from nh_control.control.constraints import Constraint, rows_of
 from nh_control.control.costs import Cost, LimitsByName, compile_cost, limit_bounds
 from nh_control.control.guesses import on_manifold, require_fitting
+from nh_control.control.optimal.stages import Staged, Stages
 from nh_control.control.optimum import Iteration, Optimum
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.interrupts import reraise_signals
+
+IPOPT, FATROP = SOLVERS = ("ipopt", "fatrop")
 
 
 def collocate(
@@ -33,6 +37,7 @@ def collocate(
     barrier_start: float = 0.1,
     verbose: bool = False,
     constraints: Sequence[Constraint] = (),
+    solver: str = IPOPT,
 ) -> Optimum:
     """Minimize the cost subject to `r(x_k, u_k, z_k) = 0, local(x_{k+1}, g(x_k, u_k, z_k)) = 0`,
     the guess's first state, the limits and the `constraints`, by IPOPT (DMOC: Ober-Bloebaum, Junge
@@ -45,9 +50,12 @@ def collocate(
     result satisfies the equations to `tolerance`. If IPOPT does not converge, `reason` is its
     return status and the trajectory its last iterate, feasible or not. Limits and the domain of
     the model hold from the second state on, for the result, not for every iterate. IPOPT prints
-    nothing unless `verbose`. Raises ValueError for unknown names, wrong shapes and guesses whose
-    states are not on the manifold.
+    nothing unless `verbose`. With `solver` "fatrop" the same program is solved along its stages
+    (Vanroye, Sathya, De Schutter and Decre 2023); it begins as IPOPT's default. Raises ValueError
+    for unknown names, wrong shapes and guesses whose states are not on the manifold.
     """
+    if solver not in SOLVERS:
+        raise ValueError(f"unknown solver {solver!r}, choose one of {SOLVERS}")
     require_fitting(dsys, guess)
     guess = on_manifold(dsys, guess)
     # variables of the program: local coordinates dx of states, inputs u, unknowns z of the steps
@@ -56,11 +64,12 @@ def collocate(
         for name, n in (("dx", dsys.ndx), ("u", dsys.nu), ("z", dsys.method.nz))
     )
     X = _states(dsys, guess, x)
-    rows, weights = _rows(dsys, constraints, X, u)
+    rows, weights, at_rows = _rows(dsys, constraints, X, u)
     t = ca.MX.sym("t", len(weights))  # violations of soft rows
     w = ca.veccat(x, u, z, t)
     of_states, of_inputs = np.split(limit_bounds(dsys, limits or {})[0], [dsys.nx])
-    equations, lower, upper = _constraints(dsys, X, u, z, end, fixed, of_states)
+    places = guess.states, x if solver == FATROP else None
+    equations, lower, upper, at = _constraints(dsys, X, u, z, end, fixed, of_states, places)
     soft = np.flatnonzero(np.isfinite(weights))
     spread = ca.DM(len(weights), 1)
     spread[soft] = 1.0
@@ -68,20 +77,16 @@ def collocate(
     lower = np.append(lower, np.zeros(len(weights)))
     upper = np.append(upper, np.full(len(weights), np.inf))
     price = ca.dot(ca.DM(np.where(np.isfinite(weights), weights, 0.0)), t)
-    solver = ca.nlpsol(
-        "dmoc",
-        "ipopt",
-        {"x": w, "f": _total(dsys, cost, X, u) + price, "g": equations},
-        {
-            "ipopt.tol": tolerance,
-            "ipopt.constr_viol_tol": tolerance,
-            "ipopt.max_iter": max_iterations,
-            "ipopt.mu_init": barrier_start,
-            "ipopt.print_level": 5 if verbose else 0,
-            "ipopt.sb": "yes",
-            "print_time": False,
-        },
-    )
+    program = {"x": w, "f": _total(dsys, cost, X, u) + price, "g": equations}
+    if solver == IPOPT:
+        run: Any = _by_ipopt(program, tolerance, max_iterations, barrier_start, verbose)
+    else:
+        nodes, nz = np.arange(len(guess)), dsys.method.nz
+        of_steps = [np.repeat(nodes + 1, dsys.ndx), np.repeat(nodes, dsys.nu)]
+        of_variables = np.concatenate([*of_steps, np.repeat(nodes, nz), at_rows])
+        stages = Stages(of_variables, np.append(at, at_rows), x.numel(), len(guess))
+        options = {"tol": tolerance, "max_iter": max_iterations, "print_level": 10 * verbose}
+        run = Staged(program, stages, lower == upper, options)
     # bounds of the variables: limits of the inputs
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
     box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
@@ -89,16 +94,35 @@ def collocate(
     start = np.append(_start(dsys, guess), np.zeros(t.numel()))
     bounded = {"lbx": box[:, 0], "ubx": box[:, 1]}
     with reraise_signals():
-        solution = solver(x0=start, **bounded, lbg=lower, ubg=upper)
-    stats = solver.stats()
+        solution = run(x0=start, **bounded, lbg=lower, ubg=upper)
+    stats = run.stats()
     states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))
     return Optimum(
         Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name, dsys),
         compile_cost(dsys, cost)(states, inputs) if len(weights) else float(solution["f"]),
         bool(stats["success"]),
-        f"IPOPT: {stats['return_status']}",
+        f"{solver.upper()}: {stats['return_status']}",
         _history(stats.get("iterations")),
     )
+
+
+def _by_ipopt(
+    program: dict[str, ca.MX],
+    tolerance: float,
+    max_iterations: int,
+    barrier_start: float,
+    verbose: bool,
+) -> ca.Function:
+    options = {
+        "tol": tolerance,
+        "constr_viol_tol": tolerance,
+        "max_iter": max_iterations,
+        "mu_init": barrier_start,
+        "print_level": 5 if verbose else 0,
+        "sb": "yes",
+    }
+    given = {f"ipopt.{name}": value for name, value in options.items()}
+    return ca.nlpsol("dmoc", IPOPT, program, given | {"print_time": False})
 
 
 def _start(dsys: DiscreteSystem, guess: Trajectory) -> np.ndarray:
@@ -133,9 +157,13 @@ def _constraints(
     end: ArrayLike | None,
     fixed: Sequence[str] | None,
     limits: np.ndarray,
-) -> tuple[ca.MX, np.ndarray, np.ndarray]:
-    """Constraints and their bounds: the equations of all steps, the end condition, the model's
-    domain and the limits (nx, 2) of states.
+    places: tuple[np.ndarray, ca.MX | None],
+) -> tuple[ca.MX, np.ndarray, np.ndarray, np.ndarray]:
+    """Constraints, their bounds and stages: the equations of all steps, the end condition, the
+    model's domain and the limits (nx, 2) of states.
+
+    Given the states of a guess and the variables dx about them, gaps are `dx - local(guess, g)`
+    and stand first, their stages less 1/2.
     """
     x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])
@@ -145,26 +173,34 @@ def _constraints(
     p = ca.repmat(ca.DM(dsys.parameter_values), 1, steps)
     reached, domain = readout.map(steps)(X[:, :-1], U, Z, p)
     limited = np.flatnonzero(np.isfinite(limits).any(axis=1))
-    parts = [
-        (residual.map(steps)(X[:, :-1], U, Z, p), 0, 0),
-        (local.map(steps)(X[:, 1:], reached), 0, 0),
-        (_end_condition(dsys, X[:, -1], end, fixed), 0, 0),
-        (domain[: equations.n_model_domain, :], 0, np.inf),
-        *((X[int(i), 1:], *limits[i]) for i in limited),
+    nodes, (about, dx) = np.arange(float(steps)), places
+    gaps: tuple[ca.MX, np.ndarray, float, float]
+    if dx is None:
+        gaps = local.map(steps)(X[:, 1:], reached), nodes, 0, 0
+    else:
+        gaps = dx - local.map(steps)(ca.DM(about[1:].T), reached), nodes - 0.5, 0, 0
+    parts: list[tuple[ca.MX, np.ndarray, float, float]] = [
+        (residual.map(steps)(X[:, :-1], U, Z, p), nodes, 0, 0),
+        gaps,
+        (_end_condition(dsys, X[:, -1], end, fixed), np.array([steps]), 0, 0),
+        (domain[: equations.n_model_domain, :], nodes, 0, np.inf),
+        *((X[int(i), 1:], nodes + 1, *limits[i]) for i in limited),
     ]
     lower, upper = (
-        np.concatenate([np.full(part.numel(), bound[k]) for part, *bound in parts])
+        np.concatenate([np.full(part.numel(), bound[k]) for part, _, *bound in parts])
         for k in range(2)
     )
-    return ca.veccat(*(part for part, *_ in parts)), lower, upper
+    at = np.concatenate([np.repeat(where, part.shape[0]) for part, where, *_ in parts])
+    return ca.veccat(*(part for part, *_ in parts)), lower, upper, at
 
 
 def _rows(
     dsys: DiscreteSystem, constraints: Sequence[Constraint], X: ca.MX, U: ca.MX
-) -> tuple[ca.MX, np.ndarray]:
-    """The rows of constraints, >= 0, at the nodes where they hold, and their weights."""
+) -> tuple[ca.MX, np.ndarray, np.ndarray]:
+    """The rows of constraints, >= 0, at the nodes where they hold, their weights and nodes."""
     x, u, steps = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), U.shape[1]
     values, weights = [ca.MX(0, 1)], [np.zeros(0)]
+    nodes: list[np.ndarray] = [np.zeros(0)]
     for c in constraints:
         W = c.table(steps + 1, dsys.system.nrho).T
         w = ca.SX.sym("w", len(W))
@@ -174,7 +210,8 @@ def _rows(
             inputs = U if row.mixed else np.zeros((dsys.nu, steps))
             values.append(f.map(steps)(X[:, at], inputs, W[:, at]).T)
             weights.append(np.full(steps, row.weight))
-    return ca.vertcat(*values), np.concatenate(weights)
+            nodes.append(np.arange(steps + 1.0)[at])
+    return ca.vertcat(*values), np.concatenate(weights), np.concatenate(nodes)
 
 
 def resample(trajectory: Trajectory, h: float) -> Trajectory:

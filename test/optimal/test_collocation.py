@@ -11,6 +11,7 @@ from optimal_cases import pushed_ball, wandering
 
 from nh_control.control import collocation, lqr
 from nh_control.control.collocation import collocate, resample
+from nh_control.control.constraints import Constraint
 from nh_control.control.costs import Cost, quadratic_cost
 from nh_control.control.optimize import optimize
 from nh_control.discrete.trajectory import Trajectory
@@ -229,3 +230,27 @@ def test_an_interruption_of_ipopt_is_not_lost(reason, monkeypatch):
         assert signal.getsignal(signal.SIGINT) is interrupt and made[0].iterations == 3
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_fatrop_finds_the_same_optima(limited):
+    dsys = midpoint(pendulum(), 0.1)
+    wanted = Trajectory(0.1, np.tile([1.0, 0.0], (16, 1)), np.zeros((15, 1)))
+    cost = quadratic_cost(dsys, wanted, np.diag([100.0, 1.0]), 0.1 * np.eye(1))
+    options = {}
+    if limited:
+        power = Constraint("power", lambda x, u, w: u[0] * x[1], -np.inf, 4.0, weight=30.0)
+        high = Constraint("high", lambda x, u, w: ca.sin(x[0]), -np.inf, 0.9)
+        options = dict(limits={"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)})
+        options |= dict(constraints=[power, high], end=[0.9, 0.0], fixed=["theta"])
+    guess = dsys.simulate([0.0, 0.0], np.zeros((15, 1)))
+    by_ipopt, by_fatrop = (
+        collocate(dsys, cost, guess, solver=solver, **options) for solver in ("ipopt", "fatrop")
+    )
+    assert by_fatrop.converged and by_fatrop.reason.startswith("FATROP")
+    assert by_fatrop.cost == pytest.approx(by_ipopt.cost, rel=1e-7)
+    a, b = by_ipopt.trajectory, by_fatrop.trajectory
+    np.testing.assert_allclose(a.states, b.states, atol=1e-6)
+    np.testing.assert_allclose(a.inputs, b.inputs, atol=1e-5)
+    with pytest.raises(ValueError, match="unknown solver 'snopt'"):
+        collocate(dsys, cost, guess, solver="snopt")
