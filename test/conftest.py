@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items):
 def _mark_twins(items):
     """The native twin of the first case of a test, of those in the earliest set, is in that set;
     the twins of others, and those marked `native_twin_slow`, are one set later: default, slow,
-    exhaustive. Of one test, LONG_TWINS of them at most are slow.
+    exhaustive. Of one test, LONG_TWINS of them at most are slow, or all with `native_twins_cheap`.
     """
     tests = {}
     for item in items:
@@ -100,7 +100,8 @@ def _mark_twins(items):
         for item in twins:
             if item is first and not item.get_closest_marker("native_twin_slow"):
                 continue
-            seldom = bool(_set(item)) or long == LONG_TWINS
+            most = len(twins) if item.get_closest_marker("native_twins_cheap") else LONG_TWINS
+            seldom = bool(_set(item)) or long >= most
             item.add_marker("exhaustive" if seldom else "slow")
             long += not seldom
 

@@ -17,6 +17,11 @@ CASES = [pytest.param(0, marks=SLOW), 1, 2, pytest.param(3, marks=EXHAUSTIVE), 4
 def test_cases(n, interpreted):
     pass
 
+@pytest.mark.native_twins_cheap
+@pytest.mark.parametrize("n", CASES)
+def test_cheap(n, interpreted):
+    pass
+
 @SLOW
 def test_long(module_interpreted):
     pass
@@ -29,17 +34,23 @@ SETS = {
         "test_cases[interpreted-1]",
         "test_cases[native-1]",
         *(f"test_cases[interpreted-{n}]" for n in (2, 4, 5, 6)),
+        "test_cheap[native-1]",
+        *(f"test_cheap[interpreted-{n}]" for n in (1, 2, 4, 5, 6)),
         "test_one_way",
     },
     "slow and not exhaustive": {
         "test_cases[interpreted-0]",
         *(f"test_cases[native-{n}]" for n in (2, 4, 5)),
+        "test_cheap[interpreted-0]",
+        *(f"test_cheap[native-{n}]" for n in (2, 4, 5, 6)),
         "test_long[interpreted]",
         "test_long[native]",
     },
     "exhaustive": {
         "test_cases[interpreted-3]",
         *(f"test_cases[native-{n}]" for n in (0, 3, 6)),
+        "test_cheap[interpreted-3]",
+        *(f"test_cheap[native-{n}]" for n in (0, 3)),
     },
 }
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("paper", nargs="?", metavar="KEY", help="one of the papers (default: list them)")
     number = "the figure of this number, or the experiment of this name; repeatable"
     add("--figure", action="append", metavar="N", help=f"only {number} (default: all)")
+    add("--short", action="store_true", help="few steps where an experiment takes minutes")
     where = "folder of the results (default: a new nh_control_output/KEY)"
     add("--output", default=None, metavar="DIR", help=where)
     add("--overwrite", action="store_true", help="replace results in a given --output")
@@ -51,6 +53,9 @@ def run(args: Namespace) -> int:
         chosen = [paper.experiment(number) for number in numbers]
     except KeyError as error:
         raise UsageError(error.args[0]) from None
+    if args.short:
+        chosen = [replace(one, compute=one.short or one.compute) for one in chosen]
+        paper = replace(paper, title=f"{paper.title} (short form)")
     return _write(paper, chosen, _folder(args), args.interruption)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from math import factorial
 
 import casadi as ca
-from scipy.special import bernoulli
 
 SERIES_BELOW = 0.25**2
 """The Taylor series is used for a^2 below this; its first omitted term is then below 1e-15."""
@@ -110,6 +109,8 @@ def tangent_slope(square: ca.SX) -> ca.SX:
     """`g'(a) / a` for g = `tangent_coefficient`,
     `((a/2) cot(a/2) + (a/2)^2 / sin(a/2)^2 - 2) / a^4`.
     """
+    from scipy.special import bernoulli  # takes long to import
+
     return _slope(
         square,
         lambda a: (

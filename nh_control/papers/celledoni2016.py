@@ -16,7 +16,12 @@ PAPER = Paper(
     "to nonholonomic systems",
     (
         Experiment("1", "the rolling disk, (2) to (8)", celledoni2016_disk.figure_1),
-        Experiment("2", "a chaotic system by five integrators", celledoni2016_chaotic.figure_2),
+        Experiment(
+            "2",
+            "a chaotic system by five integrators",
+            celledoni2016_chaotic.figure_2,
+            celledoni2016_chaotic.short_figure_2,
+        ),
         Experiment(
             "3", "the sleigh leaves an unstable equilibrium", celledoni2016_sleigh.figure_3
         ),
@@ -24,6 +29,11 @@ PAPER = Paper(
             "stability", "equilibria of the sleigh, Prop. 4.1", celledoni2016_sleigh.proposition
         ),
         Experiment("suslov", "momenta of the Suslov problem", celledoni2016_sleigh.suslov_problem),
-        Experiment("4", "a gearbox over half a million steps", celledoni2016_gearbox.figure_4),
+        Experiment(
+            "4",
+            "a gearbox over half a million steps",
+            celledoni2016_gearbox.figure_4,
+            celledoni2016_gearbox.short_figure_4,
+        ),
     ),
 )

@@ -95,6 +95,7 @@ class Chaos:
             min(energy[k] for k in VARIATIONAL),
         )
         growth = [self.growth(k) for k in VARIATIONAL]
+        long = self.walk_times[-1] > STEP_S * (WALK_STEPS - 1)
         rest = max(self.variance["Gonzalez"])
         return (
             Statement(
@@ -123,7 +124,7 @@ class Chaos:
                 "4.1, Fig. 2",
                 "variance of SI-DLA's energy error over 200 starts 1e-4 h^4 t; I-DLA, SPARK alike",
                 "grows by " + ", ".join(f"{g:.1e}" for g in growth) + " h^4 per unit of time",
-                all(0.3 * LINE < g < 3 * LINE for g in growth),
+                all(0.3 * LINE < g < 3 * LINE for g in growth) if long else None,
                 "there is also an offset of about 0.1 h^4, so the line is compared by its slope; "
                 + ASSUMED,
             ),
@@ -280,5 +281,13 @@ def _energies(states: np.ndarray) -> np.ndarray:
 
 def figure_2(_: Progress) -> Outcome:
     """Compute Fig. 2 in the paper's size."""
-    result = compare()
+    return _outcome(compare())
+
+
+def short_figure_2(_: Progress) -> Outcome:
+    """Compute Fig. 2 with few steps, which do not decide how variances grow."""
+    return _outcome(compare(ORDER_STEPS[:2], sample_steps=200, starts=3, walk_steps=100))
+
+
+def _outcome(result: Chaos) -> Outcome:
     return Outcome(result.draw, result.numbers(), result.statements())

@@ -17,7 +17,7 @@ from nh_control.papers.paper import Outcome, Statement
 from nh_control.systems import gearbox
 
 METHODS = {"Gonzalez-R": "gonzalez_r", "Gonzalez-F": "gonzalez_f", "SI-DLA": "si_dla"}
-STEP_S, DURATION_S = 0.1, 50_000.0
+STEP_S, DURATION_S, SHORT_S = 0.1, 50_000.0, 500.0
 TURN_STEPS, KEPT_TURNS = 10, 50
 TURN, TURN_REST = 2 * np.pi, 2.4492935982947064e-16
 """2 pi as the sum of two numbers of double precision."""
@@ -55,13 +55,14 @@ class Gearbox:
         grown, middle = self.energy["SI-DLA"][-1], self.energy["SI-DLA"][half]
         first, *_, last = (part.mean() for part in np.array_split(self.constraint["SI-DLA"], 10))
         steps = round(self.times[-1] / STEP_S)
+        long = steps >= round(DURATION_S / STEP_S)
         end = f"t = {self.times[-1]:g}"
         return (
             Statement(
                 "4.4, Fig. 4",
                 "SI-DLA: exponential growth of the energy error",
                 f"{middle:.1f} at half of the time, {grown:.0f} at {end}",
-                grown > 10 * middle > 10,
+                grown > 10 * middle > 10 if long else None,
                 "H = T + V (24a prints T - V); true of some starts only, here one is fixed",
             ),
             Statement(
@@ -78,7 +79,8 @@ class Gearbox:
                 "grows with its energy",
                 f"largest: Gonzalez-R {c['Gonzalez-R']:.0e}, SI-DLA {c['SI-DLA']:.0e}, its mean "
                 f"{first:.0e} in the first tenth of the time, {last:.0e} in the last",
-                bool(c["Gonzalez-R"] < 1e-14 and c["SI-DLA"] < 1e-11 and last > 3 * first),
+                bool(c["Gonzalez-R"] < 1e-14 and c["SI-DLA"] < 1e-11)
+                and (bool(last > 3 * first) if long else None),
                 "Gonzalez-R as A(q_mid) (q1 - q0) / h, SI-DLA as A(q1) v1: a state (q, rho) has "
                 "no other velocities, so at the nodes both keep it by construction",
             ),
@@ -162,5 +164,13 @@ def _phase(name: str, dsys: DiscreteSystem, x: np.ndarray) -> tuple[float, float
 
 def figure_4(_: Progress) -> Outcome:
     """Compute Fig. 4 with the paper's duration."""
-    result = long_run()
+    return _outcome(long_run())
+
+
+def short_figure_4(_: Progress) -> Outcome:
+    """Compute Fig. 4 over a short time, which does not decide whether SI-DLA's errors grow."""
+    return _outcome(long_run(SHORT_S))
+
+
+def _outcome(result: Gearbox) -> Outcome:
     return Outcome(result.draw, result.numbers(), result.statements())

@@ -16,8 +16,8 @@ from nh_control.numerics.progress import Progress
 @dataclass(frozen=True)
 class Statement:
     """One row of a paper's table: the place of a claim, the claim, the computed result, whether
-    they agree (None for processor times, which depend on the machine), and corrections or
-    assumptions.
+    they agree (None for processor times, which depend on the machine, and for claims about more
+    steps than a short run has), and corrections or assumptions.
     """
 
     where: str
@@ -41,12 +41,13 @@ class Outcome:
 @dataclass(frozen=True)
 class Experiment:
     """One figure of a paper by its number, or a named experiment on one of its claims;
-    `compute(progress)` makes it.
+    `compute(progress)` makes it, `short(progress)` with few steps, if it takes minutes otherwise.
     """
 
     number: str
     title: str
     compute: Callable[[Progress], Outcome]
+    short: Callable[[Progress], Outcome] | None = None
 
     @property
     def file(self) -> str:

@@ -46,7 +46,10 @@ def test_early_signals_end_a_node_quietly(node, number, count, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-SLOW_IMPORTS = ("scipy.integrate", "scipy.optimize", "scipy.interpolate", "scipy.spatial", "rich")
+SLOW_IMPORTS = (
+    *("scipy.integrate", "scipy.interpolate", "scipy.optimize", "scipy.spatial", "scipy.special"),
+    "rich",
+)
 """As slow to import as all else that a tracker needs; .ruff.toml names their importers."""
 
 IMPORTERS = f"""

@@ -165,6 +165,7 @@ def test_a_step_across_the_vertical_is_refused_with_its_number():
         require_regular(dsys, Trajectory(h, [at(0.5), crossing, at(c)], np.zeros((2, 0))))
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "matrix, place, remedy", [("M", 1, "other coord"), ("Dh", 2, "redundant")]
 )

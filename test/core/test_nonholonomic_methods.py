@@ -298,6 +298,7 @@ MASSLESS = System(
 )
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "make, words",
     [

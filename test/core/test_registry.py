@@ -140,6 +140,7 @@ ones.
 """
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize("name", CALLED)
 def test_a_method_says_which_options_it_has(name):
     dsys = CALLED[name]()

@@ -101,6 +101,7 @@ def test_local_coordinates_of_states(system, method):
     assert len(dsys.state_names) == dsys.nx and len(dsys.state_space.tangent_names) == dsys.ndx
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 )

@@ -23,6 +23,7 @@ from nh_control.systems import (
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "parameters", [PendulumParameters, ChaplyginSleighParameters, SnakeboardParameters]
 )
@@ -271,6 +272,7 @@ WRONG = {
 }
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_systems_are_refused(case):
     changes, words = WRONG[case]
@@ -456,6 +458,7 @@ def test_the_right_one_is_accepted():
     )
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "make, words",
     [

@@ -93,6 +93,7 @@ def test_the_first_step_that_fails_is_named(board):
         assert failed.value.conditioning == alone.value.conditioning
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "arguments, words",
     [

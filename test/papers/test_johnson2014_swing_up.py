@@ -2,12 +2,9 @@
 Fig. 4.
 """
 
-import json
-
 import numpy as np
 import pytest
 
-from nh_control.cli import main
 from nh_control.control import lqr
 from nh_control.papers import johnson2014
 
@@ -43,16 +40,3 @@ def test_feedback_brings_the_perturbed_start_back(newton):
     assert numbers["first_gain"] == pytest.approx([0.0613, 0.981], rel=1e-3)
     assert numbers["closed_loop"]["end"] < 1e-6 and numbers["closed_loop"]["last_half"] < 0.2
     assert numbers["open_loop"]["last_half"] > 1
-
-
-@pytest.mark.slow
-def test_figures_and_numbers_come_out_and_steepest_descent_is_slow(tmp_path):
-    arguments = ["paper", "johnson2014", "--figure", "3", "--figure", "4"]
-    assert main([*arguments, "--output", str(tmp_path)]) == 0
-    files = {"figure_3.png", "figure_4.png", "numbers.json", "table.md"}
-    assert {f.name for f in tmp_path.iterdir()} == files
-    assert "| NO |" not in (tmp_path / "table.md").read_text()
-    numbers = json.loads((tmp_path / "numbers.json").read_text())["figure_3"]
-    for kind, descents in (("steepest", 652), ("steepest_at_once", 511), ("newton", 10)):
-        assert numbers[kind]["cost"] == pytest.approx(OPTIMUM, abs=1e-6)
-        assert numbers[kind]["descents"] == pytest.approx(descents, abs=2)

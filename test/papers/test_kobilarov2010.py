@@ -19,17 +19,6 @@ def outcome(number):
     return PAPER.experiment(number).compute(Progress())
 
 
-@pytest.mark.slow
-def test_figure_4_gni_and_rdp_follow_the_snakeboard_rk2_does_not():
-    result = outcome("4")
-    n = result.numbers
-    assert max(n["GNI"]["largest_distance"], n["RDP"]["largest_distance"]) < 0.006
-    assert n["RK2"]["largest_distance"] > 0.15
-    assert n["RK2 on (q, ρ)"]["largest_distance"] < 0.003
-    # RK2 on (q, rho) keeps the energy better than GNI and RDP
-    assert [s.holds for s in result.statements] == [True, True, False, True]
-
-
 def test_the_start_of_figure_4_is_the_paper_s():
     p = motions.BOARD
     q, v = motions.board_start(p)

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from nh_control import scenarios  # noqa: E402
+from nh_control.discrete.system import DiscreteSystem  # noqa: E402
 from nh_control.ros.loop.simulated_plant import BackupTracker  # noqa: E402
 from nh_control.ros.runtime.model import Model  # noqa: E402
 from nh_control.ros.runtime.plant_changes import PlantChanges  # noqa: E402
@@ -38,3 +39,25 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
     assert np.abs(odd).max() == pytest.approx(0.3)
     with pytest.raises(ValueError, match="choose one of: parking, forward"):
         start.prepare({"reference": "flying", "perturb.position": 0.0})
+
+
+def test_a_plant_that_cannot_step_with_a_new_disturbance_is_refused(monkeypatch):
+    """Before anything changes: a plant that runs would fail in its next step."""
+    dsys, changed = SCENARIO.model(), []
+    model = Model(SCENARIO, dsys, SCENARIO.reference(dsys))
+    plant = types.SimpleNamespace(
+        dsys=dsys, state=model.reference.states[0], targets=(), change_disturbance=changed.append
+    )
+    loop, backup = types.SimpleNamespace(plant=plant), BackupTracker(SCENARIO, dsys, None)
+    changes = PlantChanges(model, loop, PlantOptions(), [], len, backup).changes
+    (disturb,) = [change for change in changes if "disturb" in change.names]
+    push = {"disturb": ["base_link:constant:1,0,0"]}
+    assert disturb.prepare(push).func == changed.append
+
+    def fail(*_):
+        raise ValueError("no step")
+
+    monkeypatch.setattr(DiscreteSystem, "step", fail)
+    with pytest.raises(ValueError, match="no step"):
+        disturb.prepare(push)
+    assert not changed
