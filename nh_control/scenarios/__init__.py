@@ -42,7 +42,7 @@ from nh_control.scenarios.scenario import (
     PlantOptions,
     Scenario,
 )
-from nh_control.scenarios.sensor import Sensor
+from nh_control.scenarios.sensor import SensingOptions, Sensor
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 from nh_control.scenarios.urdf import urdf as from_urdf
 from nh_control.scenarios.user_code import UserCodeError
@@ -114,6 +114,7 @@ __all__ = [
     "SafetyLimits",
     "Scenario",
     "ScenarioConstraint",
+    "SensingOptions",
     "Sensor",
     "Sine",
     "UnknownName",

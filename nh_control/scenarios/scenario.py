@@ -39,7 +39,7 @@ from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.perturbation import Displacement, displaced
-from nh_control.scenarios.sensor import Sensor, check_sensors
+from nh_control.scenarios.sensor import SensingOptions, Sensor, check_sensors
 from nh_control.scenarios.shown import Body as Body
 from nh_control.scenarios.shown import BodyState as BodyState
 from nh_control.scenarios.shown import Joint as Joint
@@ -81,7 +81,8 @@ class Scenario:
       either or both; or else bodies in space, by
     - `to_bodies`, `from_bodies`: `to_bodies(parameters, q, v)` and its inverse
       `from_bodies(bodies) -> (q, v)`, without the joints that follow.
-    - `sensors`: what is measured of its system's declared outputs, see `Sensor`.
+    - `sensors`: what is measured of its system's declared outputs, see `Sensor`;
+      `sensing`: how a tracker makes states of it.
     - `external`: `external(system)` are the targets of disturbances besides the planar body and
       every coordinate, see `targets`.
     - `monitor`: a further output to watch, with its unit.
@@ -113,6 +114,7 @@ class Scenario:
     to_bodies: Callable[[Any, np.ndarray, np.ndarray], tuple[BodyState, ...]] | None = None
     from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]] | None = None
     sensors: tuple[Sensor, ...] = ()
+    sensing: SensingOptions = SensingOptions()
     external: Callable[[System], Sequence[ForceTarget]] | None = None
     monitor: MonitoredOutput | None = None
     visual: Callable[[Any], VisualModel] | None = None

@@ -62,6 +62,25 @@ class Sensor:
         return math.ceil(self.delay_s / h - 1e-9)
 
 
+@dataclass(frozen=True)
+class SensingOptions:
+    """How states are made of sensors: standard deviations of forces that are not in the model, as
+    accelerations (m/s^2, rad/s^2), and of the first state from its target (m, rad, m/s, rad/s);
+    innovations of more than `outlier` standard deviations are left out, 0: none.
+    """
+
+    acceleration: float = 1.0
+    start_error: float = 0.1
+    outlier: float = 6.0
+
+    def __post_init__(self) -> None:
+        if not (self.acceleration > 0 and self.start_error > 0 and self.outlier >= 0):
+            raise ValueError(
+                f"acceleration and start_error must be greater than 0, outlier at least 0, got "
+                f"{self}"
+            )
+
+
 def check_sensors(where: str, sensors: Sequence[Sensor], system: System) -> None:
     """Raise ValueError for sensors that share a name, of outputs that the system does not have,
     and of noises that do not fit these.

@@ -1,5 +1,7 @@
 """Messages of sensors: types, units, covariances and frames, and what is read of them."""
 
+import types
+
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
@@ -12,6 +14,7 @@ from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from nh_control.ros.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.sensor_messages import sensor_codec  # noqa: E402
+from nh_control.ros.messages.sensor_reader import SensorReader  # noqa: E402
 
 MODEL = SENSING_ARM.model()
 CODECS = {s.name: sensor_codec(s, MODEL.system, "robot1/") for s in SENSING_ARM.sensors}
@@ -68,3 +71,72 @@ def test_what_cannot_be_used_is_refused():
         stretched = PoseWithCovarianceStamped()
         stretched.pose.pose.orientation.w = 2.0
         CODECS["tracking"].read(stretched)
+
+
+class Hearing:
+    """A reader of two sensors with an inbox of a test: what arrived, and was refused."""
+
+    def __init__(self):
+        self.callbacks, self.arrivals, self.refused = {}, [], []
+        inbox = types.SimpleNamespace(subscribe=self._subscribe)
+        sensors = [s for s in SENSING_ARM.sensors if s.name != "tracking"]
+        self.reader = SensorReader(
+            inbox,
+            sensors,
+            MODEL.system,
+            MODEL.h,
+            lambda: self.arrivals.append(True),
+            lambda *refusal: self.refused.append(refusal),
+        )
+
+    def _subscribe(self, message_type, topic, callback, quality):
+        self.callbacks[topic] = callback
+
+    def send(self, name, step, nanoseconds=0):
+        """The encoder's measurement is the number of its step."""
+        message = Imu() if name == "imu" else JointState(name=["angle"], position=[float(step)])
+        stamp = round(step * MODEL.h * 1e9) + nanoseconds
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        self.callbacks[f"sensors/{name}"](message)
+
+
+def test_a_step_is_complete_when_all_that_is_due_has_come():
+    """The encoder measures every second step and is 4 steps late, the IMU in every step."""
+    heard = Hearing()
+    reader = heard.reader
+    assert not reader.complete(0)
+    for k in range(6):
+        heard.send("imu", k)
+        assert reader.complete(k) == (k < 4)
+    heard.send("encoder", 0)
+    assert reader.complete(5) and not reader.complete(6)
+    assert len(heard.arrivals) == 7
+    assert [m.step for m in reader.take(4)] == [0, 0, 1, 2, 3, 4]
+    assert [m.step for m in reader.take(9)] == [5] and reader.take(9) == []
+
+
+def test_measurements_that_are_published_again_count_once():
+    heard = Hearing()
+    heard.send("encoder", 2)
+    heard.send("encoder", 2)
+    assert len(heard.reader.take(9)) == 1
+
+
+def test_another_run_forgets_the_last_one():
+    heard = Hearing()
+    for k in (7, 8):
+        heard.send("imu", k)
+    heard.send("imu", 0)  # before the state of the new run tells it
+    heard.reader.restart(0)
+    assert heard.reader.complete(0) and not heard.reader.complete(1)
+    assert [m.step for m in heard.reader.take(9)] == [0]
+    heard.send("imu", 5)
+    heard.reader.restart(0)
+    assert not heard.reader.complete(0) and heard.reader.take(9) == []
+
+
+def test_a_stamp_between_two_steps_is_refused():
+    heard = Hearing()
+    heard.send("imu", 3, nanoseconds=10**6)
+    ((kind, reason),) = heard.refused
+    assert kind is Refusal.STAMP and "sensor imu: stamp 0.016" in reason

@@ -15,8 +15,9 @@ from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics.imu import Imu
 from nh_control.mechanics.output import Output
-from nh_control.runs.sensing import SensorFilter, Sensors, first_belief
-from nh_control.scenarios import Sensor
+from nh_control.runs.sensing import SensedTracker, SensorFilter, Sensors, first_belief
+from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios import SensingOptions, Sensor
 from nh_control.systems import pendulum
 from nh_control.systems.quadrotor_payload import split_configuration
 
@@ -211,6 +212,41 @@ def test_a_quadrotors_pose_and_imu_make_the_whole_state():
         found.predict(u)
     assert np.abs(error[:3]).max() < 0.1
     assert (np.abs(error) < 6 * np.sqrt(np.diag(belief.P))).all()
+
+
+def sensed_run():
+    """Errors (N + 1) of the angle of a pendulum that is held by an encoder that is late and has
+    noise, and the filter.
+    """
+    sensors = (Sensor("encoder", "angle", 0.002, rate_hz=50.0, delay_s=0.03),)
+    model = watched()
+    rest = model.state([np.pi], [0.0])
+    still = nh.Trajectory(model.h, np.tile(rest, (2, 1)), np.zeros((1, 1)))
+    tracker = nh.LqrTracker(model, still, np.diag([10.0, 1.0]), np.eye(1), hold=True)
+    external = np.zeros((300, 0))
+    options = SensingOptions(acceleration=0.5, start_error=0.2)
+    sensed = SensedTracker(tracker, model, sensors, options, external)
+    run = closed_loop(model, sensed, model.state([np.pi - 0.1], [0.0]), 300)
+    return run.trajectory.states[:, 0] - np.pi, sensed.filter
+
+
+def test_a_tracker_balances_a_pendulum_by_a_late_encoder_alone():
+    error, found = sensed_run()
+    assert abs(error[0]) == pytest.approx(0.1) and np.abs(error[150:]).max() < 0.02
+    watch = found.watches["encoder"]
+    assert watch.taken == 149 and found.warning == ""
+
+
+def test_a_run_by_sensors_is_repeated_to_the_bit():
+    assert np.array_equal(sensed_run()[0], sensed_run()[0])
+
+
+def test_options_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="must be greater than 0"):
+        SensingOptions(acceleration=0.0)
+    with pytest.raises(ValueError, match="needs sensors and acceleration > 0, got 0 sensors"):
+        d = watched()
+        SensorFilter(d, (), first_belief(d, d.state([0.0], [0.0]), 0.1, 0.1), 1.0)
 
 
 REFUSED = {

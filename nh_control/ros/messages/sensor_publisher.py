@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.sensor_messages import sensor_codec
 from nh_control.ros.messages.state_publisher import UNSENT
-from nh_control.runs.sensing import Sensors
+from nh_control.ros.runtime.subscribers import LateSubscribers
+from nh_control.runs.sensing import Measurement, Sensors
 from nh_control.scenarios import Scenario
 
 
@@ -31,6 +33,7 @@ class SensorPublisher:
     ):
         self._plant, self._stamp, self._h, self._seed = plant, stamp, h, seed
         self._scenario, self._dsys, self._step = scenario, plant.dsys, -1
+        self._state = plant.state
         self._sensors = self._made()
         self._codecs = {
             sensor.name: sensor_codec(sensor, plant.dsys.system, prefix)
@@ -40,17 +43,32 @@ class SensorPublisher:
             name: node.create_publisher(type(codec.message), codec.topic, UNSENT)
             for name, codec in self._codecs.items()
         }
+        self._come: list[Measurement] = []
+        self._late_subscribers = LateSubscribers(self.publishers)
+
+    @property
+    def publishers(self) -> list[Publisher]:
+        """The publishers of all sensors."""
+        return list(self._publishers.values())
+
+    def late_subscribers(self) -> bool:
+        """Whether a sensor has subscribers that it had not when it was last published."""
+        return self._late_subscribers.new()
 
     def publish(self) -> None:
-        """Publish what comes at the plant's step, once."""
+        """Publish what comes at the plant's step, or what came, where the plant shows the step
+        again for late subscribers.
+        """
         plant = self._plant
-        if not self._codecs or plant.step == self._step:
-            return
-        if plant.step < self._step or plant.dsys is not self._dsys:  # placed, or pushed otherwise
-            self._sensors, self._dsys = self._made(), plant.dsys
-        self._step = plant.step
-        seen = plant.configuration, plant.velocity, plant.applied
-        for measured in self._sensors.measure(plant.step, *seen):
+        again = plant.step == self._step and plant.state is self._state
+        if not again:
+            if plant.step != self._step + 1 or plant.dsys is not self._dsys:
+                self._sensors, self._dsys = self._made(), plant.dsys  # placed, pushed otherwise
+            seen = plant.configuration, plant.velocity, plant.applied
+            self._come = self._sensors.measure(plant.step, *seen)
+            self._step, self._state = plant.step, plant.state
+        self._late_subscribers.count()
+        for measured in self._come:
             codec = self._codecs[measured.sensor.name]
             codec.write(measured.values)
             conversions.set_time(codec.message.header.stamp, self._stamp(measured.step))

@@ -14,9 +14,11 @@ from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.ros.loop.clocks import StepClock
 from nh_control.ros.loop.reports import Refusal
+from nh_control.ros.loop.sensed_state import SensedState
 from nh_control.ros.loop.state_estimate import JoinCheck, StateEstimate
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.reference_start import has_start_publisher, subscribe_start
+from nh_control.ros.messages.sensor_reader import SensorReader
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.messages.state_reader import StateListener, StateReader
 from nh_control.ros.messages.tracker_output import TrackerOutput
@@ -36,6 +38,9 @@ class SimulationInterface:
     that starts again, or whose reference starts at another time, is followed from there. A state
     that is published again gets the same answer; states of a run that cannot be joined, see
     `JoinCheck`, get none. The first answer waits until the `expected` nodes have subscribed.
+
+    With `sensed` the messages of a state say which step it is, and no more: the state is made of
+    the sensors' measurements, for which it waits.
     """
 
     def __init__(
@@ -46,12 +51,15 @@ class SimulationInterface:
         sequence: ReferenceSequence,
         output: TrackerOutput,
         expected: Collection[str] = (),
+        sensed: SensedState | None = None,
     ):
         self._node, self._inbox, self._patient = node, inbox, True
         self._expected = set(expected)
         self._sequence, self._dsys, self._report = sequence, sequence.dsys, output.report
         self._output = output
-        self._clock, self._estimate = StepClock(self._dsys.h), StateEstimate(self._dsys)
+        self._clock = StepClock(self._dsys.h)
+        self._estimate: StateEstimate | SensedState = sensed or StateEstimate(self._dsys)
+        self._sensed, self._waiting = sensed, -1
         self._join_check = JoinCheck(sequence)
         space = self._dsys.system.space
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
@@ -61,7 +69,10 @@ class SimulationInterface:
         self._start_step, self._start_known, self._latest = 0, False, -1
         # before the states: it counts for those that follow
         subscribe_start(inbox, self._on_start)
-        listener = StateListener(self._on_state, self._report.refuse_state)
+        refuse, system = self._report.refuse_state, self._dsys.system
+        sensors = () if sensed is None else sensed.sensors
+        self._sensors = SensorReader(inbox, sensors, system, self._dsys.h, self._on_sensor, refuse)
+        listener = StateListener(self._on_state, refuse)
         self._states = StateReader(inbox, codecs, listener, QUEUE)
 
     @property
@@ -92,7 +103,11 @@ class SimulationInterface:
         if step < self._start_step:
             self._start_step = 0  # another run, of a plant that began before this was said
         if step < self._latest:
+            self._sensors.restart(step)
             self._start_anew()
+        self._waiting = -1 if self._sensors.complete(step) else stamp
+        if self._waiting >= 0:
+            return
         self._latest, k = step, step - self._start_step
         if self._last in (-1, k):
             self._await_subscribers()  # a first or repeated state: the run has not begun, or waits
@@ -113,6 +128,11 @@ class SimulationInterface:
             self._answered = k, measurement
         self._output.send(u, k, stamp)
         self._report.add_response_time(time.perf_counter() - arrived)
+
+    def _on_sensor(self) -> None:
+        """Answer the state that waits for measurements, if these were the last ones."""
+        if self._waiting >= 0:
+            self._on_state(self._waiting)
 
     def _on_start(self, stamp: int) -> None:
         """The reference starts at this time, and the next state does not follow from the last one;
@@ -168,9 +188,14 @@ class SimulationInterface:
         elif k > self._last + 1 and self._memory is not None:
             self._memory = replace(self._memory, predicted=None)
         target = self._sequence.target(k)
+        if self._sensed is not None:
+            came = self._sensors.take(self._start_step + k)
+            self._sensed.add(came, self._start_step)
         x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
         command = self._sequence.command(k, x, self._memory)
         self._report.add_command(k, x, target, command, self._estimate.approximated)
+        if self._sensed is not None:
+            self._report.set_status(self._sensed.values(), self._sensed.warning)
         self._join_check.require(k, x)
         self._memory, self._u = command.memory, command.u
         return command.u

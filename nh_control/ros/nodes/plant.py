@@ -273,12 +273,17 @@ class Plant:
 
     def missing(self) -> str:
         """Why the nodes of the parameter `wait_for` do not receive the states, "" if they do."""
-        others = [self._diagnostics.publisher, *self._truth.publishers]
+        others = [
+            self._diagnostics.publisher,
+            *self._truth.publishers,
+            *self._sensors.publishers,
+        ]
         return self._states.missing(self._parameters["wait_for"], others)
 
     def late_subscribers(self) -> bool:
         """Whether there are new subscribers to the states."""
-        return self._states.late_subscribers()
+        late = self._states.late_subscribers(), self._sensors.late_subscribers()
+        return any(late)
 
     def changed(self) -> None:
         """Report and log the mode; end the process where the parameters say so."""

@@ -22,6 +22,7 @@ from nh_control.ros.loop.arming import (
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.ros.loop.reports import Report
+from nh_control.ros.loop.sensed_state import SensedState
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.goal_actions import BODY_ACTIONS, JOINT_ACTIONS, GoalActions
@@ -79,7 +80,8 @@ class Tracker:
             self._hardware(parameters, shown)
             if parameters["source"] == "hardware"
             else SimulationInterface(
-                node, inbox, shown, self._sequence, output, parameters["heard_by"]
+                *(node, inbox, shown, self._sequence, output, parameters["heard_by"]),
+                self._sensed(parameters),
             )
         )
         self._actions: GoalActions | None = None
@@ -118,6 +120,15 @@ class Tracker:
             self._actions.close()
         if self._goals is not None:
             self._goals.close()
+
+    def _sensed(self, parameters: Parameters) -> SensedState | None:
+        """States made of sensors, if the parameters ask for them."""
+        if parameters["estimate"] != "sensors":
+            return None
+        try:
+            return SensedState(self._model.scenario, self._model.dsys)
+        except ValueError as reason:
+            raise process.UsageError(f"parameter 'estimate': {reason}") from reason
 
     def _hardware(self, parameters: Parameters, shown: tuple[Codec, ...]) -> HardwareInterface:
         p, dsys = parameters, self._model.dsys

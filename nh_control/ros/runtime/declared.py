@@ -290,6 +290,13 @@ TRACKER = (
             "integral", False, "Estimate a constant disturbance of the momenta and compensate it."
         ),
         Spec(
+            "estimate",
+            "state",
+            "State of a simulation: the plant's, by its messages; or sensors, what a filter makes "
+            "of the measurements of the scenario's sensors alone.",
+            choices=("state", "sensors"),
+        ),
+        Spec(
             "heard_by",
             [],
             "Names of nodes that must have subscribed to the commands before the first one, "

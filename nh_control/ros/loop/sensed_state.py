@@ -1,0 +1,80 @@
+"""States of the model from measurements of sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nh_control.control.estimation import Belief
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.runs.sensing import Measurement, SensorFilter, first_belief
+from nh_control.scenarios import Scenario
+
+
+class SensedState:
+    """States of the model `dsys` by the filter of a scenario's sensors, in the place of a
+    `StateEstimate`: it begins where the plant should be, and uses no measured state.
+    """
+
+    def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
+        self._options, self._dsys, self.approximated = scenario.sensing, dsys, 0
+        self.sensors = scenario.sensors
+        self._came: list[Measurement] = []
+        self._filter = self._made(dsys.state(dsys.system.nominal_configuration, _rest(dsys)))
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew with the next state."""
+        self._began = -1
+
+    def add(self, measured: Iterable[Measurement], start_step: int) -> None:
+        """Measurements have come, where the reference began at `start_step`."""
+        self._came += [replace(one, step=one.step - start_step) for one in measured]
+
+    def state(
+        self,
+        k: int,
+        q: Sequence[float],
+        v: Sequence[float] | None,
+        u: np.ndarray,
+        target: np.ndarray,
+    ) -> np.ndarray:
+        """State (nx) at step k of what has come, where the input u (nu) was held since the last
+        step, and the plant should be at `target` (nx). Raises StepFailed.
+        """
+        if self._began < 0 or k <= self._filter.step:
+            self._began = k
+            self._filter.reset(k, self._start(target))
+        while self._filter.step < k:
+            self._filter.predict(u)
+        known = [one for one in self._came if one.step >= self._began]
+        self._came.clear()
+        return self._filter.update(known).x
+
+    def values(self) -> dict[str, object]:
+        """What diagnostics say of every sensor."""
+        found: dict[str, object] = {}
+        for name, watch in self._filter.watches.items():
+            found[f"sensor {name}: measurements"] = watch.taken
+            found[f"sensor {name}: left out"] = watch.refused
+            found[f"sensor {name}: last innovation (standard deviations)"] = watch.last
+        return found
+
+    @property
+    def warning(self) -> str:
+        """Measurements that were left out, "" without any."""
+        return self._filter.warning
+
+    def _start(self, target: np.ndarray) -> Belief:
+        error = self._options.start_error
+        return first_belief(self._dsys, target, error, error)
+
+    def _made(self, x: np.ndarray) -> SensorFilter:
+        o = self._options
+        return SensorFilter(self._dsys, self.sensors, self._start(x), o.acceleration, o.outlier)
+
+
+def _rest(dsys: DiscreteSystem) -> np.ndarray:
+    return np.zeros(dsys.system.space.nw)
