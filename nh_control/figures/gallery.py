@@ -13,6 +13,7 @@ from nh_control.figures import attitude, common, kept, planar, spatial, stick_fi
 from nh_control.figures.scene import tracks
 from nh_control.figures.style import save
 from nh_control.runs.experiment import Result
+from nh_control.runs.kept_constraints import declared_constraints
 from nh_control.scenarios import Scenario
 
 FLAT_M = 1e-9
@@ -72,17 +73,17 @@ def figures(scenario: Scenario, outputs: bool = False) -> dict[str, Draw]:
         drawn[scenario.monitor.title.replace(" ", "_")] = partial(
             common.monitored, monitor=scenario.monitor
         )
-    if scenario.constraints:
-        drawn["constraints"] = kept.constraints
     return drawn
 
 
 def _pages(result: Result) -> dict[str, Draw]:
     """Return all figures of a run with their further pages: `states`, `states_2`, ..."""
     drawn: dict[str, Draw] = {}
-    for name, draw in figures(
-        result.experiment.scenario, bool(result.experiment.plant.system.outputs)
-    ).items():
+    e = result.experiment
+    every = figures(e.scenario, bool(e.plant.system.outputs))
+    if declared_constraints(result):
+        every["constraints"] = kept.constraints
+    for name, draw in every.items():
         drawn[name] = draw
         further = range(1, len(SPLIT[draw](result)) if draw in SPLIT else 1)
         drawn |= {f"{name}_{i + 1}": partial(draw, page=i) for i in further}

@@ -11,6 +11,8 @@ from nh_control.runs.experiment import Result
 from nh_control.runs.kept_constraints import KeptConstraint, kept_constraints
 
 FORBIDDEN = "#f3d6d2"
+MOST = 2
+"""Largest number of rows with a lower bound alone that are drawn apart."""
 ROOM = 0.12
 """Least part of a panel that shows what is forbidden."""
 
@@ -30,13 +32,16 @@ def constraints(result: Result) -> Figure:
 
 def _draw(panel: Axes, name: str, kept: KeptConstraint, times: np.ndarray) -> None:
     rows = kept.values.shape[1]
-    for i, color in zip(range(rows), style.SERIES):
-        panel.plot(times, kept.values[:, i], color=color, label=f"row {i}" if rows > 1 else "run")
     lower, upper = (float(bound) for bound in (kept.bounds[0].min(), kept.bounds[1].max()))
-    shown = [v for v in (kept.values.min(), kept.values.max(), lower, upper) if np.isfinite(v)]
-    room = ROOM * (max(shown) - min(shown) or 1.0)
-    panel.set_ylim(min(shown) - room, max(shown) + room)
-    for near, far in ((lower, panel.get_ylim()[0]), (upper, panel.get_ylim()[1])):
+    shown, labels = kept.values, [f"row {i}" for i in range(rows)] if rows > 1 else ["run"]
+    if rows > MOST and not np.isfinite(upper):
+        shown, labels = shown.min(axis=1, keepdims=True), ["least row"]
+    for values, color, label in zip(shown.T, style.SERIES, labels):
+        panel.plot(times, values, color=color, label=label)
+    ends = [v for v in (shown.min(), shown.max(), lower, upper) if np.isfinite(v)]
+    room = ROOM * (max(ends) - min(ends) or 1.0)
+    panel.set_ylim(min(ends) - room, max(ends) + room)
+    for near, far in zip((lower, upper), panel.get_ylim()):
         if np.isfinite(near):
             panel.axhspan(near, far, color=FORBIDDEN, linewidth=0, zorder=0)
             panel.axhline(near, color=style.LIMIT, linewidth=1.0, label="bound")

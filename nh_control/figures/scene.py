@@ -71,7 +71,7 @@ def scene(experiment: Experiment, x: np.ndarray) -> Scene:
     poses = _body_poses(experiment, x)
     if scenario.visual is None and poses:
         return Scene(axes=[line for pose in poses.values() for line in _axes(pose)])
-    visual = scenario.visual_model(parameters)
+    visual = scenario.visual_model(parameters, experiment.tracker.reference.name)
     driven = {arrow.frame for arrow in visual.arrows}
     axes = [line for frame, pose in poses.items() if frame in driven for line in _axes(pose)]
     return replace(visual_scene(visual, parameters, experiment.model.configuration(x)), axes=axes)

@@ -27,7 +27,7 @@ def path(result: Result) -> Figure:
     """Draw the system at equal intervals of time, side by side, over its reference (dashed)."""
     scenario, trajectory = result.experiment.scenario, result.loop.trajectory
     configuration = result.experiment.model.configuration
-    visual = scenario.visual_model()
+    visual = scenario.visual_model(reference=result.experiment.tracker.reference.name)
     nodes = np.unique(np.linspace(0, len(trajectory), SHOWN).round().astype(int))
     figure = draw(
         visual,

@@ -9,7 +9,7 @@ import numpy as np
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.constraints import Constraint
 from nh_control.runs.experiment import Result
-from nh_control.scenarios.constraints import ALL, chosen
+from nh_control.scenarios.constraints import ALL, ScenarioConstraint, chosen
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,21 @@ class KeptConstraint:
         return lower, upper
 
 
+def declared_constraints(result: Result) -> dict[str, ScenarioConstraint]:
+    """The scenario's constraints along the reference of a run, or those of its predictive tracker,
+    by name.
+    """
+    e = result.experiment
+    names = (ALL,) if e.mpc is None else e.mpc.constraints
+    return chosen(e.scenario.constraints, e.tracker.reference.name, names)
+
+
 def kept_constraints(result: Result) -> dict[str, KeptConstraint]:
     """The constraints along the reference of a run, or of its predictive tracker, by their
     names in the scenario: as its model sees them, without disturbances.
     """
     e, trajectory = result.experiment, result.loop.trajectory
-    names = (ALL,) if e.mpc is None else e.mpc.constraints
-    declared = chosen(e.scenario.constraints, e.tracker.reference.name, names)
+    declared = declared_constraints(result)
     made = [one.make(e.model) for one in declared.values()]
     margins = ConstraintMargins(e.model, made)
     steps = list(zip(trajectory.states, trajectory.inputs))

@@ -4,13 +4,16 @@ torques on the rear axle and on the steering.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
+import casadi as ca
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.car_visual import visual_model
+from nh_control.scenarios.constraints import OBSTACLES
 from nh_control.scenarios.driving import (
     INTEGRATORS,
     Course,
@@ -20,8 +23,10 @@ from nh_control.scenarios.driving import (
     trajectory_with_velocity,
 )
 from nh_control.scenarios.limits import SafetyLimits
+from nh_control.scenarios.obstacles import clear_of
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.visual_model import STEEL, Shape
 from nh_control.systems import CarParameters, car
 
 BACK_S, FORTH_S, GAP_M, ASIDE_M, FORTH_M = 9.0, 4.0, 8.0, 2.5, 0.8
@@ -31,14 +36,13 @@ the way forth.
 LANE_M, CHANGE_M, SPEED = 3.5, 45.0, 12.0
 """lane_change: width (m), length (m) and speed (m/s)."""
 
+PARKING = Course(
+    lambda s: (s, ASIDE_M * smoothstep((s - FORTH_M) / (GAP_M - FORTH_M))),
+    lambda t: GAP_M * (1 - smoothstep(t / BACK_S)) + FORTH_M * smoothstep((t - BACK_S) / FORTH_S),
+    BACK_S + FORTH_S,
+)
 COURSES = {
-    "parking": Course(
-        lambda s: (s, ASIDE_M * smoothstep((s - FORTH_M) / (GAP_M - FORTH_M))),
-        lambda t: (
-            GAP_M * (1 - smoothstep(t / BACK_S)) + FORTH_M * smoothstep((t - BACK_S) / FORTH_S)
-        ),
-        BACK_S + FORTH_S,
-    ),
+    "parking": PARKING,
     "lane_change": Course(
         lambda s: (s, LANE_M * smoothstep((s - SPEED) / CHANGE_M)),
         lambda t: SPEED * t,
@@ -46,6 +50,22 @@ COURSES = {
     ),
     "figure_eight": figure_eight(length=60.0, width=30.0, duration=60.0),
 }
+
+
+PARKED = (((6.45, 0.0), 1.75), ((8.3, 0.0), 1.75), ((-1.7, 0.0), 1.75), ((-3.6, 0.0), 1.75))
+"""Circles (m) about two parked cars that the middle of both axles is to stay out of."""
+PARKED_SHAPES = tuple(
+    Shape("box", (4.0, 1.7, 1.2), STEEL, OBSTACLES, (x, 0.0, 0.6)) for x in (7.6, -2.9)
+)
+
+
+def axles(p: CarParameters) -> list[Callable[[ca.SX], ca.SX]]:
+    """The middle (m) of both axles."""
+
+    def front(q: ca.SX) -> ca.SX:
+        return q[3:5] + p.l * ca.vertcat(ca.cos(q[2]), ca.sin(q[2]))
+
+    return [lambda q: q[3:5], front]
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
@@ -75,7 +95,10 @@ CAR = Scenario(
     parameters=CarParameters(),
     make_system=car,
     integrators=INTEGRATORS,
-    references={name: partial(course_trajectory, course) for name, course in COURSES.items()},
+    references={
+        **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
+        "tight_parking": partial(course_trajectory, PARKING),
+    },
     weights=(_Q, np.diag([1e-6, 1e-3]), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.3, heading=0.05, momentum=0.1),
     perturb=perturbed,
@@ -84,4 +107,10 @@ CAR = Scenario(
     visual=visual_model,
     step_s=0.02,
     limits=SafetyLimits(ranges=("steering_joint:-1.5:1.5",)),
+    constraints={
+        "parked_cars": clear_of(
+            axles(CarParameters()), PARKED, 1e2, ("tight_parking",), PARKED_SHAPES
+        )
+    },
+    horizon_s=2.0,
 )

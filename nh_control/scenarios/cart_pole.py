@@ -19,17 +19,21 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import ForceTarget, on_point
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
-from nh_control.scenarios.cart_pole_visual import visual_model
-from nh_control.scenarios.constraints import ScenarioConstraint
+from nh_control.scenarios.cart_pole_visual import TRACK_HEIGHT, visual_model
+from nh_control.scenarios.constraints import OBSTACLES, ScenarioConstraint
 from nh_control.scenarios.joints import JointPerturbation, ending_at_rest, perturbed
 from nh_control.scenarios.limits import SafetyLimits
+from nh_control.scenarios.obstacles import RED
 from nh_control.scenarios.scenario import Joint, Scenario
+from nh_control.scenarios.visual_model import Shape
 from nh_control.systems import CartPoleParameters, cart_pole
 
 DURATION_S, TRACK, SHARE = 3.0, 1.0, 0.6
 """Time of the swing-up (s), half length of the track (m), and the share of the force limit that
 the reference uses; the rest is for feedback.
 """
+SHORT = 0.5
+"""Half length (m) of a track that is too short for this swing-up."""
 
 
 def swing_up(dsys: DiscreteSystem) -> Trajectory:
@@ -79,9 +83,18 @@ def on_pole(system: System) -> tuple[ForceTarget]:
     return (on_point(system.space, "pole_end", end, "force on the end of the pole"),)
 
 
-def on_track(dsys: DiscreteSystem) -> Constraint:
+def on_track(half: float, dsys: DiscreteSystem) -> Constraint:
     """The cart stays on its track."""
-    return Constraint("track", lambda x, u, w: x[0], -TRACK, TRACK, weight=1e3)
+    return Constraint("track", lambda x, u, w: x[0], -half, half, weight=1e3)
+
+
+def buffers(parameters: CartPoleParameters) -> tuple[Shape, ...]:
+    """The ends of a short track."""
+    height = TRACK_HEIGHT * parameters.l
+    return tuple(
+        Shape("box", (0.02, 0.1, 0.1), RED, OBSTACLES, (side * (SHORT + 0.13), 0.0, height))
+        for side in (-1.0, 1.0)
+    )
 
 
 CART_POLE = Scenario(
@@ -90,7 +103,7 @@ CART_POLE = Scenario(
     parameters=CartPoleParameters(),
     make_system=cart_pole,
     integrators={"midpoint": midpoint},
-    references={"swing_up": swing_up},
+    references={"swing_up": swing_up, "short_track": swing_up},
     weights=(np.diag([10.0, 10.0, 1.0, 1.0]), 0.1 * np.eye(1), None),
     perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
     perturb=partial(perturbed, sliding=("x",)),
@@ -100,5 +113,10 @@ CART_POLE = Scenario(
     step_s=0.01,
     limits=SafetyLimits(ranges=(f"cart_joint:{-1.2 * TRACK}:{1.2 * TRACK}",)),
     hold=True,
-    constraints={"track": ScenarioConstraint(on_track, "m")},
+    constraints={
+        "track": ScenarioConstraint(partial(on_track, TRACK), "m", ("swing_up",)),
+        "short_track": ScenarioConstraint(
+            partial(on_track, SHORT), "m", ("short_track",), buffers(CartPoleParameters())
+        ),
+    },
 )

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from nh_control.control import paths
+from nh_control.control.constraints import Constraint
 from nh_control.control.guidance import Guidance
+from nh_control.control.path_constraints import tension_limit
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -22,8 +24,10 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import ForceTarget, on_body, on_point
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
+from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
+from nh_control.scenarios.obstacles import clear_of, through_windows
 from nh_control.scenarios.perturbation import (
     SeededPerturbation,
     error_seed,
@@ -52,6 +56,9 @@ FORMATION = Formation(angle=np.radians(80))
 degrees, with which 2 N of wind carry the payload away before the quadrotors can follow. The price:
 14.5 N of thrust, not 9.4 N."""
 
+TAUT = Formation(angle=np.radians(30))
+"""Links at 30 degrees, which a predictive tracker keeps taut under wind."""
+
 PATHS: dict[str, Callable[[], paths.Path]] = {
     "figure_of_eight": partial(
         paths.figure_of_eight, length=3.0, width=2.0, speed=2.0, laps=2, ramp=3.0, height=1.0
@@ -60,10 +67,23 @@ PATHS: dict[str, Callable[[], paths.Path]] = {
     "line": partial(paths.line, (0.0, 0.0, 1.0), (3.0, 1.0, 2.0), duration=5.0),
     "circle": partial(paths.circle, radius=1.5, speed=2.0, laps=2, ramp=3.0, height=1.0),
     "parabola": paths.parabola,
+    "taut_hover": partial(paths.point, (0.0, 0.0, 1.0), duration=6.0),
+    "spheres": partial(paths.line, (0.0, 0.0, 1.0), (4.0, 0.0, 1.0), duration=6.0),
+    "windows": partial(paths.line, (0.0, 0.0, 1.0), (4.5, 0.0, 1.0), duration=7.0),
 }
+FORMATIONS = {"taut_hover": TAUT, "spheres": TAUT, "windows": TAUT}
+SPHERES = (((1.3, 0.35, 0.8), 0.45), ((2.7, -0.25, 1.35), 0.45))
+WINDOWS = (((1.4, 0.3, 1.1), 0.25), ((3.0, -0.3, 0.9), 0.25))
+"""Centers and radii (m) of balls beside the way of `spheres`, and of windows, open above for the
+links, beside that of `windows`.
+"""
 """All end in hover; parabola is that of [celledoni2021 6.2] for 5 s and starts in motion, the
 others start at rest.
 """
+
+
+LEAST_TENSION = 0.3
+"""Tension (N) that a predictive tracker keeps in the links."""
 
 
 def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
@@ -79,14 +99,16 @@ def weights(n: int) -> tuple[np.ndarray, np.ndarray, None]:
 
 
 def _reference(name: str, dsys: DiscreteSystem) -> Trajectory:
-    return flat_reference(dsys, PATHS[name](), FORMATION, name=name)
+    formation = FORMATIONS.get(name, FORMATION)
+    return flat_reference(dsys, PATHS[name](), formation, name=name)
 
 
 def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
     """Guidance along one of the scenario's references, known by its name; raises UnknownName."""
     if reference.name not in PATHS:
         raise UnknownName("quadrotor_payload reference", reference.name, PATHS)
-    return Guidance(dsys, reference, PATHS[reference.name](), FORMATION)
+    formation = FORMATIONS.get(reference.name, FORMATION)
+    return Guidance(dsys, reference, PATHS[reference.name](), formation)
 
 
 @dataclass(frozen=True)
@@ -266,6 +288,11 @@ def tensions(
     return link_tensions(p, q, v, np.concatenate([u, on.ravel()]))
 
 
+def taut(dsys: DiscreteSystem) -> Constraint:
+    """All links pull."""
+    return tension_limit(dsys, LEAST_TENSION, weight=1e3)
+
+
 QUADROTOR_PAYLOAD = Scenario(
     name="quadrotor_payload",
     title="Two quadrotors carrying a payload",
@@ -287,4 +314,10 @@ QUADROTOR_PAYLOAD = Scenario(
     hold=True,
     limits=SafetyLimits(ranges=("quad1.tilt:0:1.5", "quad2.tilt:0:1.5")),
     guidance=guidance,
+    constraints={
+        "tension": ScenarioConstraint(taut, "N"),
+        "spheres": clear_of([lambda q: q[:3]], SPHERES, 1e3, ("spheres",)),
+        "windows": through_windows(lambda q: q[:3], WINDOWS, 0.3, 1e3, ("windows",)),
+    },
+    horizon_s=0.8,
 )

@@ -10,15 +10,18 @@ import casadi as ca
 import numpy as np
 from transforms3d.quaternions import axangle2quat, qmult, quat2mat
 
+from nh_control.control.constraints import Constraint
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry import quaternion
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import ForceTarget, on_body
 from nh_control.mechanics.system import System
+from nh_control.scenarios.constraints import OBSTACLES, ScenarioConstraint
 from nh_control.scenarios.perturbation import SeededPerturbation, error_seed, initial_error
 from nh_control.scenarios.satellite_visual import WORLD, visual_model
 from nh_control.scenarios.scenario import BodyState, Joint, MonitoredOutput, Scenario
+from nh_control.scenarios.visual_model import ORANGE, Shape
 from nh_control.systems.satellite import SatelliteParameters, axles, satellite
 
 SHARE = 0.5
@@ -44,6 +47,15 @@ MANEUVERS: dict[str, tuple[Slew, ...]] = {
         Slew((0.0, 1.0, 1.0), np.pi / 3),
     ),
 }
+
+
+SUN = np.array([0.30, 0.78, -0.58]) / np.linalg.norm([0.30, 0.78, -0.58])
+CONE, SUN_M = np.radians(12.0), 1.5
+"""Where the sun is, the half angle of the cone that the telescope keeps out of, and the distance
+(m) at which it is drawn.
+"""
+QUIET = 150.0
+"""Rate (rad/s) above which a wheel shakes the telescope."""
 
 
 def momentum_split(p: SatelliteParameters) -> tuple[np.ndarray, np.ndarray]:
@@ -183,8 +195,44 @@ def margins(
     return parameters.speed_limit - np.abs(v[3:])
 
 
+def slow_wheels(name: str, dsys: DiscreteSystem) -> Constraint:
+    """Rates of the wheels within their limit, or QUIET, in rad/s: `theta_i' = h_i / j_i - a_i .
+    Omega`, `Omega = J^{-1} (p - A h)`.
+    """
+    p, nq = dsys.system.parameters, dsys.system.space.nq
+    J, A = np.array([p.Jx, p.Jy, p.Jz]), ca.DM(np.asarray(axles(p)))
+
+    def rates(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+        total, h = x[nq : nq + 3], x[nq + 3 : nq + 3 + p.n]
+        return h / np.array(p.wheel_inertias) - A.T @ ((total - A @ h) / J)
+
+    most = p.speed_limit if name == "wheel_rates" else QUIET
+    return Constraint(name, rates, -most, most, weight=1.0)
+
+
+def away_from_sun(dsys: DiscreteSystem) -> Constraint:
+    """The telescope's axis x keeps an angle (rad) to the sun."""
+    sun = ca.DM(SUN)
+
+    def angle(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+        axis = quaternion.rotate(x[:4], ca.SX([1.0, 0.0, 0.0]))
+        return ca.atan2(ca.sqrt(ca.sumsqr(ca.cross(axis, sun)) + 1e-12), ca.dot(axis, sun))
+
+    return Constraint("sun", angle, lower=CONE, weight=100.0)
+
+
 NOMINAL = SatelliteParameters()
 WHEELS = tuple(f"wheel{i + 1}" for i in range(NOMINAL.n))
+
+SUN_SHAPE = Shape(
+    "sphere",
+    (2 * SUN_M * np.tan(CONE),) * 3,
+    ORANGE,
+    OBSTACLES,
+    tuple((SUN_M * SUN).tolist()),
+    opacity=0.6,
+)
+"""A ball as large as the cone where it is drawn."""
 
 SATELLITE = Scenario(
     name="satellite",
@@ -195,6 +243,7 @@ SATELLITE = Scenario(
     references={
         **{name: partial(maneuver, slews=slews) for name, slews in MANEUVERS.items()},
         "biased_slew": partial(maneuver, slews=MANEUVERS["slew"], wheel_rate=100.0),
+        "slew_past_sun": partial(maneuver, slews=MANEUVERS["slew"], wheel_rate=120.0),
         "stare": stare,
     },
     weights=weights(NOMINAL),
@@ -211,4 +260,12 @@ SATELLITE = Scenario(
     step_s=0.02,
     hold=True,
     excluded=(*(f"p_rotation_{c}" for c in "xyz"), *WHEELS),
+    constraints={
+        "wheel_rates": ScenarioConstraint(partial(slow_wheels, "wheel_rates"), "rad/s"),
+        "quiet_wheels": ScenarioConstraint(
+            partial(slow_wheels, "quiet_wheels"), "rad/s", ("slew_past_sun",)
+        ),
+        "sun": ScenarioConstraint(away_from_sun, "rad", ("slew_past_sun",), (SUN_SHAPE,)),
+    },
+    horizon_s=3.0,
 )

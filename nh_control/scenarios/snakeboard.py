@@ -15,6 +15,7 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.scenarios.driving import INTEGRATORS, perturbed
 from nh_control.scenarios.limits import SafetyLimits
+from nh_control.scenarios.obstacles import clear_of
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
 from nh_control.scenarios.snakeboard_visual import visual_model
@@ -66,10 +67,13 @@ GAITS = {
         psi=-0.4, n_psi=1, phi=0.4, n_phi=1, period=2.0, periods=6, speed=1.0, phi_offset=0.3
     ),
     "slalom": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=4, speed=2.0),
+    "pillars": Gait(psi=0.0, n_psi=1, phi=0.6, n_phi=1, period=3.14, periods=3, speed=2.0),
 }
 """parking moves the board sideways over cusps and brings it to rest; forward and turning propel
-it; slalom coasts and repeats itself.
+it; slalom coasts and repeats itself; pillars is a slalom with obstacles that stand too close.
 """
+PILLARS = (((5.2, -1.2), 0.6), ((9.8, -3.8), 0.6), ((15.5, -4.45), 0.6))
+"""Centers and radii (m) of the pillars that the middle of the board is to stay out of."""
 
 
 PARKING_S, PARKING_STEERING = 10.0, 0.8
@@ -141,4 +145,6 @@ SNAKEBOARD = Scenario(
     body=Body("base_link", "odom"),
     visual=visual_model,
     limits=SafetyLimits(ranges=("rear_truck_joint:-1.5:1.5",)),
+    constraints={"pillars": clear_of([lambda q: q[3:5]], PILLARS, 1e2, ("pillars",))},
+    horizon_s=1.5,
 )

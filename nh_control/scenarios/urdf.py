@@ -14,6 +14,7 @@ import numpy as np
 from transforms3d.quaternions import quat2mat
 
 from nh_control.control import equilibrium
+from nh_control.control.constraints import Constraint
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
@@ -22,6 +23,7 @@ from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, JointDamper, JointFriction, Multibody, load_urdf
 from nh_control.multibody.kinematics import Tree
+from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.frames import on_frames
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import perturb_state
@@ -94,6 +96,10 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
         visual=partial(robot, model, file or DEFAULT),
         step_s=0.005,
         hold=held,
+        constraints={"joint_ranges": ScenarioConstraint(partial(joint_ranges, model))}
+        if _limited(model)
+        else {},
+        horizon_s=0.25,
         source={**({"urdf": str(Path(file).absolute())} if file else {}), "base": base},
     )
 
@@ -173,6 +179,26 @@ def _held(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
         dsys.inputs,
         dsys=dsys,
     )
+
+
+def joint_ranges(model: Multibody, dsys: DiscreteSystem) -> Constraint:
+    """Joints stay within the ranges of the URDF, where they have any."""
+    names = dsys.system.space.names
+    limited = _limited(model)
+    rows = [names.index(coordinate) for coordinate in limited]
+    lower, upper = np.array(list(limited.values())).T
+    return Constraint("joint_ranges", lambda x, u, w: x[rows], lower, upper, weight=1e4)
+
+
+def _limited(model: Multibody) -> dict[str, tuple[float, float]]:
+    """The ranges of the joints that have both limits."""
+    ranges = {frame.coordinate: frame.limits for frame in model.frames}
+    return {
+        c: (ranges[c].lower, ranges[c].upper)
+        for c in model.tree.scalars
+        if np.isfinite([ranges[c].lower, ranges[c].upper]).all()
+        and ranges[c].lower < ranges[c].upper
+    }
 
 
 def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:

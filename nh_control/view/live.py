@@ -25,7 +25,7 @@ class LiveMotion:
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory):
         self._scenario, self._dsys, self._reference = scenario, dsys, reference
-        self._visual = scenario.visual_model()
+        self._visual = scenario.visual_model(reference=reference.name)
         self._units = error_metrics.input_units(scenario, dsys.system)
         self._last: dict[str, np.ndarray] = {}
 

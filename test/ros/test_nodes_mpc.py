@@ -53,6 +53,32 @@ def test_lockstep_with_late_plans_repeats_and_equals_the_simulation(nodes, probe
 
 
 @pytest.mark.slow
+def test_the_plan_is_published_and_drawn(nodes, probe):
+    """From the state that was answered on, for the whole horizon."""
+    from nav_msgs.msg import Path
+    from probe import time_ns
+    from std_msgs.msg import Float64MultiArray
+    from visualization_msgs.msg import MarkerArray
+
+    plans, markers = probe.listen(Path, "plan"), probe.listen(MarkerArray, "markers")
+    numbers = probe.listen(Float64MultiArray, "controller_state/plan")
+    nodes.start("display", {"scenario": "cart_pole"})
+    nodes.start("tracker", {"scenario": "cart_pole", "controller": "mpc", "mpc.horizon_s": 0.5})
+    probe.wait_publishers("plan", "markers", "controller_state/plan", "joint_commands")
+    paced = {"scenario": "cart_pole", "wait_for": "[probe, display]", "duration_s": 2.0}
+    nodes.start("plant", paced)
+    probe.wait_mode("finished")
+    assert plans and numbers and plans[0].header.frame_id == "odom"
+    last = plans[-1]
+    first, end = (time_ns(last.poses[i]) for i in (0, -1))
+    assert first == time_ns(last) and 0.2e9 <= end - first <= 0.5e9
+    assert numbers[-1].layout.dim[0].label == "solve_s,margin,plan_age_steps"
+    assert numbers[-1].data[0] > 0 and 0 < numbers[-1].data[1] < 1
+    drawn = [m for array in markers for m in array.markers if m.ns == "plan"]
+    assert drawn and len(drawn[-1].points) == 20
+
+
+@pytest.mark.slow
 def test_what_a_scenario_does_not_have_is_refused(nodes):
     given = {**GIVEN, "controller": "mpc"}
     for more, reason in (

@@ -21,7 +21,7 @@ DECLARED = {
         "title": "Snakeboard tracking a maneuver",
         "run": "0.01 s",
         "integrators": f"{INTEGRATORS} rdp_exp_truncated",
-        "references": "parking forward turning slalom parking_optimal",
+        "references": "parking forward turning slalom pillars parking_optimal",
         "weights": "0.1 1 10 10 10 0.1 0.1 1 | 0.01 0.01 | 100 Q",
         "perturbation": PLANAR,
         "joints": "rotor_joint=psi rear_truck_joint=phi front_truck_joint=-phi",
@@ -31,7 +31,7 @@ DECLARED = {
         "title": "Two quadrotors carrying a payload",
         "run": "0.01 s, held, disturbance gain 0.5",
         "integrators": "midpoint",
-        "references": "figure_of_eight hover line circle parabola",
+        "references": "figure_of_eight hover line circle parabola taut_hover spheres windows",
         "weights": " ".join(
             ["20 " * 3 + "30 " * 6 + "10 " * 4 + "1 " * 9 + "0.4 " * 4]
             + ["| 0.05 0.4 0.4 0.4 0.05 0.4 0.4 0.4 |"]
@@ -65,7 +65,7 @@ DECLARED = {
         "title": "Cart swinging up a pole",
         "run": "0.01 s, held",
         "integrators": "midpoint",
-        "references": "swing_up",
+        "references": "swing_up short_track",
         "weights": "10 10 1 1 | 0.1 |",
         "perturbation": "position=0.1 angle=0.1 momentum=0.1",
         "joints": "cart_joint=x (m) pole_joint=theta",
@@ -85,7 +85,7 @@ DECLARED = {
         "title": "Car tracking a maneuver",
         "run": "0.02 s",
         "integrators": INTEGRATORS,
-        "references": "parking lane_change figure_eight",
+        "references": "parking lane_change figure_eight tight_parking",
         "weights": "0 1 10 5 5 0.05 2e-06 | 1e-06 0.001 | 10 Q",
         "perturbation": "position=0.3 heading=0.05 momentum=0.1",
         "joints": "rear_wheels_joint=wheel steering_joint=delta",
@@ -115,7 +115,7 @@ DECLARED = {
         "title": "Satellite slewing by reaction wheels",
         "run": "0.02 s, held",
         "integrators": "midpoint",
-        "references": "slew about_face three_targets biased_slew stare",
+        "references": "slew about_face three_targets biased_slew slew_past_sun stare",
         "weights": None,  # see test_satellite.py
         "perturbation": "attitude=0.3 rate=0.01",
         "joints": " ".join(f"wheel{i}_joint=wheel{i}" for i in (1, 2, 3, 4)),
@@ -267,6 +267,7 @@ def test_gaits_are_those_that_are_told():
         "forward": Gait(-0.3, 1, 0.4, 1, 2.0, 6, phi_offset=0.0, speed=1.0),
         "turning": Gait(-0.4, 1, 0.4, 1, 2.0, 6, phi_offset=0.3, speed=1.0),
         "slalom": Gait(0.0, 1, 0.6, 1, 3.14, 4, phi_offset=0.0, speed=2.0),
+        "pillars": Gait(0.0, 1, 0.6, 1, 3.14, 3, phi_offset=0.0, speed=2.0),
     } == GAITS
 
 

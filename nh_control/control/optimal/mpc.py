@@ -19,6 +19,7 @@ from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.plan import Plan, Prepared
 from nh_control.control.optimal.transcription import Problem, Transcription
+from nh_control.control.optimal.window import continued
 from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -105,6 +106,7 @@ class MpcTracker:
         bounds = dsys.system.input_bounds.tolist()
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
         self._disturbed: list[slice] = []
+        self._ahead = self.reference if hold else continued(dsys, self.reference, steps)
         self._table = self._parameters(constraints)
         windows = [
             c if c.parameters is None else replace(c, parameters=c.parameters[[0] * (steps + 1)])
@@ -297,20 +299,20 @@ class MpcTracker:
 
     def _window(self, k: int) -> Trajectory:
         """The reference from node k on over the horizon; its last state and input repeat."""
-        r, nodes = self.reference, np.arange(k, k + self.horizon + 1)
+        r, nodes = self._ahead, np.arange(k, k + self.horizon + 1)
         states = r.states[nodes.clip(max=len(r))]
         return Trajectory(r.h, states, r.inputs[nodes[:-1].clip(max=len(r) - 1)])
 
     def _parameters(self, constraints: Sequence[Constraint]) -> np.ndarray:
         """Parameters of cost and constraints at the nodes of the reference."""
-        r = self.reference
+        r, given = self._ahead, len(self.reference)
         inputs = np.vstack([r.inputs, r.inputs[-1:]])
         table = [np.hstack([r.states, inputs])]
         for c in constraints:
-            if c.parameters is not None and len(c.parameters) not in (len(r), len(r) + 1):
+            if c.parameters is not None and len(c.parameters) not in (given, given + 1):
                 raise ValueError(
                     f"{self.dsys}: constraint {c.name!r} has parameters of {len(c.parameters)} "
-                    f"nodes, the reference has {len(r) + 1}"
+                    f"nodes, the reference has {given + 1}"
                 )
             if c.parameters is not None:
                 nodes = np.arange(len(r) + 1).clip(max=len(c.parameters) - 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from geometry_msgs.msg import Point
+from nav_msgs.msg import Path
 from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import mat2quat
 from visualization_msgs.msg import Marker
@@ -15,6 +16,7 @@ from nh_control.scenarios.visual_model import Pose, VisualModel
 
 TRAIL_SPACING_M = 0.02
 TRAIL_POINTS = 2000
+PLAN = (0.95, 0.5, 0.1)
 TAUT, SLACK, TRAIL, OUTLINE, ARROW = (
     (0.2, 0.2, 0.22),
     (0.9, 0.1, 0.1),
@@ -142,6 +144,22 @@ class Trail:
         if not points or np.linalg.norm(place - conversions.xyz(points[-1])) >= TRAIL_SPACING_M:
             points += _points([place])
             del points[:-TRAIL_POINTS]
+
+
+class PlanLine:
+    """Line of the plan of a predictive tracker."""
+
+    def __init__(self, visual: VisualModel):
+        self._marker = _marker("plan", visual.parent, 0, Marker.LINE_STRIP, (0.02, 0.0, 0.0), PLAN)
+
+    @property
+    def markers(self) -> list[Marker]:
+        """The line, once it has two points."""
+        return [self._marker] if len(self._marker.points) > 1 else []
+
+    def place(self, path: Path) -> None:
+        """Draw the places of a path."""
+        self._marker.points = [pose.pose.position for pose in path.poses]
 
 
 def _points(positions: Iterable[np.ndarray]) -> list[Point]:

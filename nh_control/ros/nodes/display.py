@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
@@ -17,7 +18,7 @@ from visualization_msgs.msg import MarkerArray
 from nh_control.ros.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
-from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
+from nh_control.ros.messages.markers import Arrows, Drawing, Lines, PlanLine, Trail
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_reader import StateListener, StateReader, reader
 from nh_control.ros.messages.tracker_output import PREFIX
@@ -49,7 +50,7 @@ class Display:
         self._period_s = 1 / parameters["rate_hz"]
         scenario, dsys = self._model.scenario, self._model.dsys
         prefix = frame_prefix(node, parameters)
-        visual = scenario.visual_model()
+        visual = scenario.visual_model(reference=self._model.reference.name)
         visual = self._visual = replace(visual, parent=prefix + visual.parent)
         shown = codecs(scenario, dsys, prefix=prefix)
         self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
@@ -59,6 +60,9 @@ class Display:
         self._plant = Drawing("plant", visual, 1.0)
         self._ghost = Drawing("reference", visual, GHOST)
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
+        self._plan = PlanLine(visual)
+        moving = self._plant, self._ghost, self._lines, self._arrows
+        self._parts = (*moving, self._trail, self._plan)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
         log = node.get_logger()
@@ -69,6 +73,7 @@ class Display:
         self._states = reader(parameters["source"], inbox, shown, states, self._queue, dsys.h)
         targets = StateListener(self._on_target, self._refuse)
         self._targets = StateReader(inbox, shown, targets, 1, PREFIX)
+        inbox.subscribe(Path, "plan", self._plan.place, 1)
         inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
         self._drawn, self._refused, self._trouble = 0, 0, ""
         self._diagnostics = Diagnostics(node, inbox, "drawing", scenario.name, self._make_report)
@@ -134,11 +139,7 @@ class Display:
         self._lines.place(poses, self._slack())
         self._arrows.place(poses, self._inputs)
         self._trail.place(poses)
-        drawn = [
-            marker
-            for part in (self._plant, self._ghost, self._lines, self._arrows, self._trail)
-            for marker in part.markers
-        ]
+        drawn = [marker for part in self._parts for marker in part.markers]
         for marker in drawn:
             conversions.set_time(marker.header.stamp, self._time_ns)
         self._publisher.publish(MarkerArray(markers=drawn))

@@ -30,6 +30,7 @@ from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.hardware_interface import HardwareInterface
 from nh_control.ros.messages.joint_goals import JointGoals
 from nh_control.ros.messages.motion_requests import MotionRequests
+from nh_control.ros.messages.plan_output import PlanOutput
 from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.tracker_output import TrackerOutput
@@ -66,12 +67,16 @@ class Tracker:
         )
         tracker, self._planner = controller(model, parameters)
         self._sequence = ReferenceSequence(tracker, guidance, self._planner.answer)
-        shown = codecs(model.scenario, model.dsys, prefix=frame_prefix(node, parameters))
+        prefix = frame_prefix(node, parameters)
+        shown = codecs(model.scenario, model.dsys, prefix=prefix)
         self._report = TrackerReport(model.scenario, model.dsys)
         changes = TrackerChanges(
             model, self._sequence, parameters, lambda: self._report.state, self._on_reference
         )
         self._is_predictive = parameters["controller"] == "mpc"
+        self._plans = (
+            PlanOutput(node, model, self._planner, prefix) if self._is_predictive else None
+        )
         self._live = DynamicParameters(node, inbox, parameters, changes.changes)
         self._output = output = TrackerOutput(
             node, shown, self._sequence, self._report, self._restart
@@ -107,6 +112,8 @@ class Tracker:
             self._inbox.serve(TICK_S)
             if self._output.has_sent:
                 self._planner.prepare()
+                if self._plans is not None:
+                    self._plans.publish(self._states.now_ns)
             else:
                 self._states.tick()
                 self._output.repeat_target()

@@ -1,0 +1,90 @@
+"""Scenarios whose references lead into obstacles and beyond limits: linear feedback follows them
+there, the predictive tracker does not.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from urdf_robots import robot_file
+
+import nh_control as nh
+from nh_control.numerics import compiled
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.kept_constraints import kept_constraints
+from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, from_urdf, get
+from nh_control.scenarios.constraints import OBSTACLES
+from nh_control.scenarios.obstacles import clear_of
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+CASES = {
+    ("cart_pole", "short_track"): ("short_track", -0.1, 0.3),
+    ("car", "tight_parking"): ("parked_cars", -0.04, 0.1),
+    ("snakeboard", "pillars"): ("pillars", -0.1, 0.4),
+    ("satellite", "slew_past_sun"): ("sun", -0.09, 0.15),
+    ("quadrotor_payload", "windows"): ("windows", -0.07, 0.2),
+    ("quadrotor_payload", "spheres"): ("spheres", -0.04, 0.1),
+}
+"""The constraint, the margin that LQR stays below, and the largest error of the other."""
+CHEAP = (("cart_pole", "short_track"), ("car", "tight_parking"))
+CLOSE = 4e-3
+"""Violation (m, rad) of a soft constraint that real-time iterations leave."""
+
+
+def run(scenario, reference, mpc, **options):
+    rest = scenario.no_perturbation
+    experiment = Experiment.make(scenario, reference, perturbation=rest, mpc=mpc, **options)
+    return Result(experiment, experiment.run(), None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=() if c in CHEAP else pytest.mark.slow) for c in CASES]
+)
+def test_the_predictive_tracker_keeps_what_the_reference_does_not(case):
+    (name, reference), (constraint, beyond, largest) = case, CASES[case]
+    linear, predictive = (run(get(name), reference, mpc) for mpc in (None, MpcOptions()))
+    assert kept_constraints(linear)[constraint].margins.min() < beyond
+    kept = kept_constraints(predictive)
+    assert min(one.margins.min() for one in kept.values()) > -CLOSE
+    assert predictive.configuration_error().max() < largest
+    assert not predictive.loop.saturated.any() and predictive.loop.failure is None
+
+
+def test_obstacles_are_drawn_along_their_references_only():
+    for name, reference in CASES:
+        scenario = get(name)
+        shapes = scenario.visual_model(reference=reference).shapes
+        drawn = [shape for shape in shapes if shape.frame == OBSTACLES]
+        assert drawn and scenario.visual_model(reference="").shapes == shapes[: -len(drawn)]
+        visual = scenario.visual_model(reference=reference)
+        q = scenario.make_system(scenario.parameters).space.origin
+        np.testing.assert_array_equal(
+            visual.poses(scenario.parameters, q)[OBSTACLES].rotation, np.eye(3)
+        )
+
+
+@pytest.mark.slow
+def test_links_at_30_degrees_stay_taut_in_wind_along_them():
+    """4 N for 1 s along x, which linear feedback answers with slack links."""
+    gust = PlantOptions(disturbances=(disturbance.parse("payload:gust:4,0,0,start=1,duration=1"),))
+    tensions, errors = [], []
+    for mpc in (None, MpcOptions(iterations=2)):
+        made = run(
+            get("quadrotor_payload"), "taut_hover", mpc, options=gust, integral=True, step_s=0.02
+        )
+        tensions.append(made.monitored.min())
+        errors.append(made.configuration_error().max())
+    assert tensions[0] < -1 and tensions[1] > 0.2 and errors[1] < 0.8 * errors[0]
+
+
+@pytest.mark.slow
+def test_a_robot_keeps_the_ranges_of_its_urdf_and_leaves_a_ball():
+    """The tool of an arm that is to be held in the ball moves out of it."""
+    arm = from_urdf(robot_file("ur5e"))
+    tool = nh.Robot(arm.make_system(arm.parameters).model).frame_pose(np.zeros(6), "tool0")
+    ball = [(tool.position + [0.0, 0.0, 0.07], 0.1)]
+    around = replace(arm, constraints={**arm.constraints, "ball": clear_of(["tool0"], ball, 1e4)})
+    kept = kept_constraints(run(around, "", MpcOptions(), duration_s=1.0))
+    assert kept["joint_ranges"].values.shape == (200, 6) and kept["joint_ranges"].margins.min() > 1
+    assert kept["ball"].margins[0] < -0.02 and kept["ball"].margins[100:].min() > -CLOSE
