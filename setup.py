@@ -132,6 +132,7 @@ setup(
         "film": ["imageio-ffmpeg"],  # films in mp4 without an ffmpeg of the system
         "study": ["pyarrow"],  # runs.parquet; studies need nothing else
         "dask": ["distributed"],  # studies on a cluster
+        "latex": ["sympy"],  # equations as LaTeX
         "torch": ["torch"],  # steps in PyTorch, with exact vector-Jacobian products
         "jax": ["jax"],  # the same in JAX
         "gym": ["gymnasium"],  # scenarios as environments of Gymnasium
@@ -159,6 +160,7 @@ setup(
             "pandas",
             "pytest",
             "pytest-xdist",
+            "sympy",
         ],
         "lint": [
             "aiohttp>=3.11",

@@ -13,7 +13,7 @@ linearizations, LQR, ROS 2 nodes.
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter, smooth
 - other programs: to_control, to_iosys (python-control), export_c (C code),
-  to_torch, to_jax
+  to_torch, to_jax; equations for papers: latex
 
 and the subpackages with everything else: nh.geometry, nh.mechanics, nh.multibody, nh.discrete,
 nh.integrators, nh.systems, nh.control, nh.scenarios, nh.figures, nh.view, nh.gym. A name and a
@@ -76,6 +76,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.interop.autodiff import to_jax as to_jax
     from nh_control.interop.autodiff import to_torch as to_torch
     from nh_control.interop.c_code import export_c as export_c
+    from nh_control.interop.equations import latex as latex
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
@@ -129,6 +130,7 @@ _HOMES = {
     "to_control": "control.python_control",
     "to_iosys": "control.python_control",
     "export_c": "interop.c_code",
+    "latex": "interop.equations",
     "to_torch": "interop.autodiff",
     "to_jax": "interop.autodiff",
 }

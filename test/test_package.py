@@ -71,6 +71,7 @@ THIRD_PARTY = {
     "rich": ("rich", "python3-rich"),
     "rosbags": ("rosbags", "python3-rosbags-pip"),
     "scipy": ("scipy", "python3-scipy"),
+    "sympy": ("sympy", ""),
     "torch": ("torch", ""),
     "transforms3d": ("transforms3d", "python3-transforms3d"),
     "trimesh": ("trimesh", ""),
@@ -96,6 +97,7 @@ NO_KEY = {
     "jax",
     "pandas",
     "pyarrow",
+    "sympy",
     "torch",
     "trimesh",
     "xacro",
@@ -214,7 +216,7 @@ def test_dependencies_are_stated_once():
 
 def test_every_import_is_a_declared_dependency(imported):
     extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
-    extras += ("torch", "jax")
+    extras += ("torch", "jax", "latex")
     installed = sum((SETUP["extras_require"][e] for e in extras), SETUP["install_requires"])
     wanted = {name: distribution(name) for name in imported}
     on_pypi = {wanted[name][0] for name in imported - NOT_ON_PYPI}

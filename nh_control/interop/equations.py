@@ -1,0 +1,236 @@
+"""The equations of a system and of its discrete step as LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from nh_control.discrete.method import StepSymbols
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.continuous import motion_terms
+from nh_control.mechanics.system import System
+from nh_control.multibody.model import Multibody
+
+SIMPLIFIED = 60
+"""Operations up to which an expression is simplified: for longer ones SymPy takes minutes."""
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An equation `left = right` of SymPy expressions, with the LaTeX of their symbols."""
+
+    left: Any
+    right: Any
+    symbols: dict[Any, str]
+
+    def __str__(self) -> str:
+        return self.aligned("=")
+
+    def aligned(self, sign: str = "&=") -> str:
+        """LaTeX with a sign between the sides."""
+        import sympy as sp
+
+        sides = (sp.latex(e, symbol_names=self.symbols) for e in (self.left, self.right))
+        return f" {sign} ".join(sides)
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Equations in groups by heading; `str` is LaTeX with an `align*` for each group, notebooks
+    show them. The equations of a group are SymPy expressions with names.
+    """
+
+    title: str
+    groups: dict[str, tuple[Equation, ...]]
+
+    def __str__(self) -> str:
+        parts = []
+        for heading, equations in self.groups.items():
+            lines = " \\\\\n".join(f"  {one.aligned()}" for one in equations)
+            parts.append(f"% {self.title}: {heading}\n\\begin{{align*}}\n{lines}\n\\end{{align*}}")
+        return "\n".join(parts) + "\n"
+
+    def __iter__(self) -> Iterator[Equation]:
+        for equations in self.groups.values():
+            yield from equations
+
+    @property
+    def symbols(self) -> dict[Any, str]:
+        """The LaTeX of all symbols."""
+        return next(iter(self)).symbols
+
+    def _repr_latex_(self) -> str:
+        lines = [
+            f"&\\text{{{heading}}} \\\\ " + " \\\\ ".join(one.aligned() for one in equations)
+            for heading, equations in self.groups.items()
+        ]
+        return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
+
+
+def latex(
+    of: System | Multibody | DiscreteSystem, *, simplify: bool = True, series: bool = False
+) -> Equations:
+    """The equations of a system as LaTeX: Lagrangian, equations of motion
+    `M(q) y' = F(q, v, u) + C^T lam` (see `ContinuousSystem`), constraints; or of a discrete system
+    the residual `r(x, u, z) = 0` and the read-out of the next state, marked by +. Parameters are
+    symbols. With `simplify` SymPy simplifies expressions that are not long; with `series` the
+    Taylor series are written, too, that the package takes for functions of small rotations. Long
+    parts get names w_1, w_2, ... in a group of their own, before the others.
+
+    Raises ImportError without the package sympy (extra `latex`). Equations of motion are left out
+    where coordinates are prescribed.
+    """
+    if isinstance(of, DiscreteSystem):
+        return _of_step(of, simplify, series)
+    system = of.system if isinstance(of, Multibody) else of
+    return _of_system(system, simplify, series)
+
+
+class _Writer:
+    """Names of symbols, and equations between expressions of them."""
+
+    def __init__(
+        self,
+        symbols: Sequence[ca.SX],
+        names: Sequence[Sequence[str]],
+        simplify: bool,
+        series: bool,
+    ):
+        self._simplify, self._series, self._all = simplify, series, ca.vertcat(*symbols)
+        self.latex: dict[Any, str] = {}
+        self._abbreviations: dict[Any, Any] = {}
+        self.names = [self.symbol(text) for group in names for text in group]
+
+    def expressions(self, expression: ca.SX) -> list[Any]:
+        """Its numbers in SymPy."""
+        import sympy as sp
+
+        from nh_control.interop.symbolic import to_sympy
+
+        found = to_sympy(expression, self._all, self.names, self._series, self._abbreviate)
+        short = (
+            self._simplify and e.count_ops() <= SIMPLIFIED and not e.has(sp.Piecewise)
+            for e in found
+        )
+        return [sp.simplify(e) if simple else e for e, simple in zip(found, short)]
+
+    def _abbreviate(self, value: Any) -> Any:
+        if value not in self._abbreviations:
+            self._abbreviations[value] = self.symbol(f"w_{{{len(self._abbreviations) + 1}}}")
+        return self._abbreviations[value]
+
+    def with_abbreviations(self, title: str, groups: dict[str, tuple[Equation, ...]]) -> Equations:
+        """The groups, after the long parts that got names."""
+        named = self._abbreviations
+        if named:
+            long = self.equations(list(named.values()), list(named))
+            groups = {"Abbreviations": long, **groups}
+        return Equations(title, groups)
+
+    def equations(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Equation, ...]:
+        """Row by row."""
+        return tuple(Equation(a, b, self.latex) for a, b in zip(left, right))
+
+    def symbol(self, text: str) -> Any:
+        """A further symbol with this LaTeX."""
+        import sympy as sp
+
+        made = sp.Dummy(text.strip("\\{}"), real=True, positive=True if text == "h" else None)
+        self.latex[made] = text
+        return made
+
+
+def _of_system(system: System, simplify: bool, series: bool) -> Equations:
+    space, (q, v, u) = system.space, system.symbols
+    m = system.n_velocity_constraints + system.n_holonomic_constraints
+    lam, rates = ca.SX.sym("lam", m), ca.SX.sym("a", space.nv)
+    velocities = [_dotted(name, space.names) for name in space.velocity_names]
+    names = [
+        _texts(space.names),
+        velocities,
+        _texts(system.inputs),
+        _texts(system.parameter_names),
+        [f"\\lambda_{{{i + 1}}}" for i in range(m)],
+        _rates(velocities)
+        if space.nv == space.nw
+        else _rates([f"y_{{{i + 1}}}" for i in range(space.nv)]),
+    ]
+    write = _Writer([q, v, u, system.parameter_symbols, lam, rates], names, simplify, series)
+    name = write.symbol("L")
+    lagrangian = write.expressions(system.lagrangian_at(q, v))
+    groups = {"Lagrangian": write.equations([name], lagrangian)}
+    if not system.prescribed:
+        terms = motion_terms(system, q, v, u)
+        left = write.expressions(terms["mass"] @ rates)
+        right = write.expressions(terms["force"] + terms["constraint"].T @ lam)
+        groups["Equations of motion"] = write.equations(left, right)
+    rolling = system.constraint_matrix(q) @ v - system.drift(q)
+    for heading, rows in (
+        ("Velocity constraints", rolling),
+        ("Holonomic constraints", system.holonomic(q)),
+    ):
+        if rows.shape[0]:
+            found = write.expressions(rows)
+            groups[heading] = write.equations(found, [0] * len(found))
+    return write.with_abbreviations(system.name, groups)
+
+
+def _of_step(dsys: DiscreteSystem, simplify: bool, series: bool) -> Equations:
+    system, method, n = dsys.system, dsys.method, dsys.system.space.nq
+    if len(method.substeps) > 1:
+        raise ValueError(f"{dsys}: a composition has no equations of its own, its substeps have")
+    x, u, z, h = (
+        ca.SX.sym(name, size)
+        for name, size in (("x", dsys.nx), ("u", dsys.nu), ("z", method.nz), ("h", 1))
+    )
+    names = [
+        _texts(dsys.state_names),
+        _texts(dsys.inputs),
+        [f"z_{{{i + 1}}}" for i in range(method.nz)],
+        ["h"],
+        _texts(system.parameter_names),
+    ]
+    write = _Writer([x, u, z, h, system.parameter_symbols], names, simplify, series)
+    at = StepSymbols(x[:n], x[n:], u, z, h, system.mechanics.gradients)
+    following = [write.symbol(f"{text}^{{+}}") for text in names[0]]
+    after = write.expressions(ca.vertcat(*method.readout(at)))
+    groups = {"Next state": write.equations(following, after)}
+    if method.nz:
+        residual = write.expressions(method.residual(at))
+        groups = {"Residual": write.equations(residual, [0] * method.nz), **groups}
+    return write.with_abbreviations(dsys.name, groups)
+
+
+def _texts(names: Sequence[str]) -> list[str]:
+    """LaTeX of names: words upright, Greek letters as such, and what follows a letter and _ as an
+    index.
+    """
+    return [_text(name.replace("[", "_").replace("]", "")) for name in names]
+
+
+def _text(name: str) -> str:
+    import sympy as sp
+
+    base, _, index = name.partition("_")
+    letter = base if base.isdigit() else sp.latex(sp.Symbol(base))
+    if len(letter) > 1 and not letter.startswith("\\") and not letter.isdigit():
+        return f"\\mathrm{{{name}}}".replace("_", r"\,")
+    return letter + (f"_{{{_text(index)}}}" if index else "")
+
+
+def _dotted(name: str, coordinates: Sequence[str]) -> str:
+    """LaTeX of a velocity: a dot over the coordinate, or a name of its own."""
+    for suffix in ("_dot", "_rate", ""):
+        if name.endswith(suffix) and name.removesuffix(suffix) in coordinates:
+            return f"\\dot{{{_texts([name.removesuffix(suffix)])[0]}}}"
+    return _texts([name])[0]
+
+
+def _rates(velocities: Sequence[str]) -> list[str]:
+    """LaTeX of the rates of velocities: a further dot."""
+    return [
+        f"\\d{text[1:]}" if text.startswith("\\dot") else f"\\dot{{{text}}}" for text in velocities
+    ]
