@@ -47,13 +47,15 @@ def optimize(
     constraints: Sequence[Constraint] = (),
     end: ArrayLike | None = None,
     fixed: Sequence[str] | None = None,
+    free: Sequence[str] = (),
     hessian: str | None = None,
     barrier_start: float = 0.1,
     warm_start: Optimum | None = None,
 ) -> Optimum:
     """Minimize the cost over the trajectories that start at the guess's first state, within
     `limits` of states and inputs and `constraints`, with `local(end, x_N) = 0` in the tangent
-    coordinates `fixed` (all by default) if there is a state `end` (nx).
+    coordinates `fixed` (all by default) if there is a state `end` (nx). The first state is the
+    guess's but for the tangent coordinates `free`, which are unknowns, too.
 
     By the "interior_point" method (native, primal-dual, multiple shooting; Waechter and Biegler
     2006 on the Riccati recursion) the guess need not be feasible: the gaps between its states and
@@ -75,8 +77,10 @@ def optimize(
     if method != INTERIOR_POINT:
         if Q is None or R is None:
             raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
-        if constraints or end is not None:
-            raise ValueError(f"constraints and end are for {INTERIOR_POINT!r}, not {method!r}")
+        if constraints or end is not None or free:
+            raise ValueError(
+                f"constraints, end and free are for {INTERIOR_POINT!r}, not {method!r}"
+            )
         return projected_descent.descend(
             *(dsys, cost, guess, Q, R, method, limits, barrier_weights),
             *(1e-6 if tolerance is None else tolerance, max_iterations, monitor),
@@ -89,14 +93,14 @@ def optimize(
     if hessian not in (None, *HESSIANS):
         raise ValueError(f"unknown hessian {hessian!r}, choose one of {HESSIANS}")
     tolerance, limits = 1e-8 if tolerance is None else tolerance, limits or {}
-    if compiled.compiler() is None:
+    if compiled.compiler() is None and not free:
         log.warning("%s: without a C compiler IPOPT solves the problem (`collocate`)", dsys)
         return collocate(
             *(dsys, cost, guess, end, fixed, limits, tolerance, max_iterations, barrier_start),
             constraints=constraints,
         )
     curved = has_fast_hessian(dsys) if hessian is None else hessian == "exact"
-    problem = Problem(dsys, cost, len(guess), limits, constraints, end, fixed, curved)
+    problem = Problem(dsys, cost, len(guess), limits, constraints, end, fixed, curved, free)
     warm = None if warm_start is None else warm_start.multipliers
     watch = monitor or (lambda iteration: None)
     options = tolerance, max_iterations, barrier_start, warm, watch

@@ -95,6 +95,29 @@ def test_it_finds_the_optima_on_manifolds_from_guesses_that_are_not_feasible(mak
         np.testing.assert_allclose(there, 0, atol=1e-8)
 
 
+def test_free_coordinates_of_the_first_state_are_found_with_the_rest():
+    """The optimum is the best one of all first states, where the cost's derivative vanishes, and
+    on the limit that it holds at the first node, too.
+    """
+    dsys = nh.midpoint(pendulum(), 0.1)
+    cost = quadratic_cost(
+        dsys, resting(dsys, 20, [1.0, 0.0]), np.diag([100.0, 1.0]), 0.1 * np.eye(1)
+    )
+    guess, options = resting(dsys, 20), dict(limits={"torque": (-4.0, 9.0)})
+    found = nh.optimize(dsys, cost, guess, free=["p_theta"], **options)
+    assert found.converged and found.trajectory.states[0, 0] == 0.0
+    fixed = nh.optimize(dsys, cost, found.trajectory, **options)
+    slope = nh.differentiate_optimum(dsys, cost, fixed, ["p_theta"], **options).cost[0]
+    assert found.cost == pytest.approx(fixed.cost, rel=1e-9) and abs(slope) < 1e-6
+    assert found.cost < 0.9 * nh.optimize(dsys, cost, guess, **options).cost
+    slow = dict(limits=options["limits"] | {"p_theta": (-2.0, 1.5)})
+    held = nh.optimize(dsys, cost, guess, free=["p_theta"], **slow)
+    assert held.converged and held.trajectory.states[0, 1] == pytest.approx(1.5, abs=1e-6)
+    both = nh.optimize(dsys, cost, guess, free=["theta", "p_theta"])
+    np.testing.assert_allclose(both.trajectory.states[0], 0, atol=2.0)
+    assert both.converged and both.errors.stationarity < 1e-8 and both.cost < found.cost
+
+
 def test_constraints_hold_hard_or_at_their_weight():
     dsys, steps = nh.midpoint(pendulum(), 0.1), 20
     cost = quadratic_cost(dsys, resting(dsys, steps, [1.0, 0.0]), np.eye(2), 0.01 * np.eye(1))
@@ -344,7 +367,7 @@ def test_wrong_problems_are_refused():
         ("weights Q and R are for the methods", (effort, rest, np.eye(2), np.eye(1)), {}),
         ("needs the weights Q and R", (effort, rest), {"method": "newton"}),
         (
-            "constraints and end are for",
+            "constraints, end and free are for",
             (effort, rest, np.eye(2), np.eye(1), "newton"),
             {"end": [0, 0]},
         ),
@@ -352,6 +375,7 @@ def test_wrong_problems_are_refused():
         ("unknown hessian 'none'", (effort, rest), {"hessian": "none"}),
         ("no state or input 'phi'", (effort, rest), {"limits": {"phi": (0, 1)}}),
         ("end must be a finite state", (effort, rest), {"end": [0.0]}),
+        ("unknown free coordinates \\['x'\\]", (effort, rest), {"free": ["x"]}),
         ("'wide' must be one expression or a column", (effort, rest), {"constraints": [wide]}),
         ("'many' has 2 rows", (effort, rest), {"constraints": [many]}),
         ("'root >= 0' is not finite at node 1", (effort, rest), {"constraints": [root]}),

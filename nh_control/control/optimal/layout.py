@@ -29,6 +29,7 @@ COUNTS = {
     "reuses": "whether a trial's steps are linearized without being solved again",
     "entries": "of the filter",
     "failures": "searches without a step in a row",
+    "n_free": "coordinates of the first state that are free",
     "failed_at": "node of the step that failed",
 }
 ROUTINES = {
@@ -75,6 +76,7 @@ ARRAYS = {
     "drift": "(N_DX) what every step moves by beside the model",
     "drift_next": "(N_DX) its estimate when the state arrives",
     "state": "(N_X) that arrives",
+    "free": "(N_DX) which coordinates of the first state are free, else 0",
     "start": "(N_DX) how far the first state is to move",
     "g": "(N, N_Y) gradients of the cost",
     "h": "(N, N_Y, N_Y) its Hessians",
@@ -94,6 +96,7 @@ ARRAYS = {
     "L": "(N, N_U, N_U) factors of the Hessian by the inputs",
     "P": "(N, N_DX, N_DX) Hessians of the cost-to-go behind each step",
     "p": "(N, N_DX) its gradients",
+    "P_start": "(N_DX, N_DX) Hessian of the cost-to-go at the first node",
     "p_start": "(N_DX) its gradient at the first node",
     "s": "(N + 1, N_I) slacks of the inequalities",
     "t": "(N + 1, N_I) what soft rows are violated by",

@@ -37,7 +37,8 @@ class Problem:
     """Cost, limits, constraints and end condition of trajectories of `steps` steps of `dsys`, with
     `curved` second derivatives of steps and constraints or without.
 
-    With a state `end` (nx), `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by
+    The first state is given but for its tangent coordinates `free`, whose limits then hold there,
+    too. With a state `end` (nx), `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by
     default). Raises ValueError for wrong shapes and unknown names.
     """
 
@@ -49,10 +50,16 @@ class Problem:
     end: ArrayLike | None = None
     fixed: Sequence[str] | None = None
     curved: bool = True
+    free: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.dsys.nu:
             raise ValueError(f"{self.dsys}: a system without inputs has nothing to optimize")
+        names = self.dsys.state_space.tangent_names
+        if unknown := [name for name in self.free if name not in names]:
+            raise ValueError(
+                f"{self.dsys}: unknown free coordinates {unknown}, choose among {list(names)}"
+            )
         given = self.cost.parameters
         if given is not None and len(given) != self.steps + 1:
             raise ValueError(
@@ -191,6 +198,7 @@ class Transcription:
             steps=problem.steps,
             nz=problem.dsys.method.nz,
             curved=problem.curved,
+            n_free=len(problem.free),
             reuses=self.routines.takes_solutions,
             arrays=ctypes.addressof(self.routines.work.list),
         )
@@ -201,6 +209,8 @@ class Transcription:
         self.array("weight")[:] = np.inf
         self.array("weight")[2 * problem.dsys.nu :] = [row.weight for row in problem.rows]
         self.array("w")[...] = problem.parameters
+        names = problem.dsys.state_space.tangent_names
+        self.array("free")[[names.index(name) for name in problem.free]] = 1.0
 
     def array(self, name: str) -> np.ndarray:
         """An array; trials change places with what they replace."""
@@ -241,7 +251,9 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     shapes |= {
         "P": (steps, ndx, ndx),
         "p": (steps, ndx),
+        "P_start": (ndx, ndx),
         "p_start": (ndx,),
+        "free": (ndx,),
         "drift_next": (ndx,),
         "state": (nx,),
     }

@@ -29,7 +29,7 @@ static inline int holds_at(const struct horizon *o, long k, int i)
 {
     if (i < N_U) return k < o->steps && isfinite(o->lower[i]);
     if (i < 2 * N_U) return k < o->steps && isfinite(o->upper[i - N_U]);
-    return i < 2 * N_U + N_MIXED ? k < o->steps : k > 0;
+    return i < 2 * N_U + N_MIXED ? k < o->steps : k > 0 || o->n_free;
 }
 
 static inline int is_soft(const struct horizon *o, int i) { return isfinite(o->weight[i]); }

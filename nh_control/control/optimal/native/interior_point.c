@@ -46,7 +46,8 @@ static double errors(struct horizon *o, double mu)
             const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
             for (int j = 0; j < n && i >= 2 * N_U; ++j) r[j] -= row[j] * lam;
         }
-        for (int j = k ? 0 : N_DX; j < n; ++j) stationarity = fmax(stationarity, fabs(r[j]));
+        for (int j = 0; j < n; ++j)
+            if (k || j >= N_DX || o->free[j] != 0.0) stationarity = fmax(stationarity, fabs(r[j]));
     }
     o->stationarity = stationarity;
     if (mu == 0.0) o->complementarity = complementarity;

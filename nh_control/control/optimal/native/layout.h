@@ -16,6 +16,7 @@ struct horizon {
     long reuses; /* whether a trial's steps are linearized without being solved again */
     long entries; /* of the filter */
     long failures; /* searches without a step in a row */
+    long n_free; /* coordinates of the first state that are free */
     long failed_at; /* node of the step that failed */
     double *const *arrays; /* of a step's workspace */
     step_routine step; /* x, u, warm z -> z, x1, in the arrays */
@@ -67,6 +68,7 @@ struct horizon {
     double *drift; /* (N_DX) what every step moves by beside the model */
     double *drift_next; /* (N_DX) its estimate when the state arrives */
     double *state; /* (N_X) that arrives */
+    double *free; /* (N_DX) which coordinates of the first state are free, else 0 */
     double *start; /* (N_DX) how far the first state is to move */
     double *g; /* (N, N_Y) gradients of the cost */
     double *h; /* (N, N_Y, N_Y) its Hessians */
@@ -86,6 +88,7 @@ struct horizon {
     double *L; /* (N, N_U, N_U) factors of the Hessian by the inputs */
     double *P; /* (N, N_DX, N_DX) Hessians of the cost-to-go behind each step */
     double *p; /* (N, N_DX) its gradients */
+    double *P_start; /* (N_DX, N_DX) Hessian of the cost-to-go at the first node */
     double *p_start; /* (N_DX) its gradient at the first node */
     double *s; /* (N + 1, N_I) slacks of the inequalities */
     double *t; /* (N + 1, N_I) what soft rows are violated by */

@@ -107,6 +107,26 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
     return 0;
 }
 
+/* dx of the first node: `start`, and in the coordinates f that are free the least cost-to-go,
+ * P_ff dx_f = -(p + P dx)_f (O22); 1 where there is none. */
+static int first_step(const struct horizon *o, double *dx)
+{
+    double L[N_DX * N_DX], b[N_DX];
+    int at[N_DX], n = 0;
+    memcpy(dx, o->start, sizeof b);
+    for (int i = 0; i < N_DX; ++i)
+        if (o->free[i] != 0.0) dx[at[n++] = i] = 0.0;
+    for (int i = 0; i < n; ++i) {
+        b[i] = -o->p_start[at[i]] - dot(N_DX, o->P_start + N_DX * at[i], dx);
+        for (int j = 0; j < n; ++j) L[n * i + j] = o->P_start[N_DX * at[i] + at[j]];
+    }
+    if (cholesky(n, L)) return 1;
+    forward(n, 1, L, b);
+    backward(n, 1, L, b);
+    for (int i = 0; i < n; ++i) dx[at[i]] = b[i];
+    return 0;
+}
+
 /* The matrices of all nodes (O12), (O13); 1 where the problem is not convex. */
 INTERNAL int factorize(struct horizon *o, double damping)
 {
@@ -114,7 +134,8 @@ INTERNAL int factorize(struct horizon *o, double damping)
     last_matrix(o, damping, P);
     for (long k = o->steps - 1; k >= 0; --k)
         if (eliminate(o, k, damping, P)) return 1;
-    return 0;
+    memcpy(o->P_start, P, sizeof P);
+    return first_step(o, o->dx);
 }
 
 /* p behind step k becomes the one before it; feedforward of the inputs (O14). */
@@ -146,7 +167,7 @@ INTERNAL void substitute(struct horizon *o)
     last_vector(o, p);
     for (long k = o->steps - 1; k >= 0; --k) descend(o, k, p);
     memcpy(o->p_start, p, sizeof p);
-    memcpy(o->dx, o->start, sizeof p);
+    first_step(o, o->dx);
     for (long k = 0; k < o->steps; ++k) {
         double y[N_Y], *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);
         double *pi = o->pi_next + N_DX * k;
