@@ -315,6 +315,28 @@ def test_what_cannot_be_met_is_named():
         assert not result.converged and name in result.reason, result.reason
 
 
+@pytest.mark.slow
+def test_hard_constraints_are_met_from_perturbed_guesses_that_violate_them():
+    """A quadrotor around a ball, tilted by at most 25 degrees: all 10, to one optimum, in at most
+    three times the iterations without both.
+    """
+    p, center, radius, tilt = problem("quadrotor"), [1.0, 0.4, 0.55], 0.45, np.radians(25)
+    ball = nh.keep_out(p.dsys, lambda q: q[:3], center, radius)
+    hard, counts, costs = [ball, nh.tilt_limit(p.dsys, tilt)], {}, []
+    for name, constraints in (("free", []), ("kept", hard)):
+        options = dict(limits=p.limits, constraints=constraints, tolerance=1e-6)
+        found = [nh.optimize(p.dsys, p.cost, p.guess(seed), **options) for seed in range(10)]
+        assert all(f.converged and p.misses(f.trajectory.states[-1]) < 0.1 for f in found)
+        counts[name] = np.median([len(f.history) for f in found])
+        costs = [f.cost for f in found]
+    assert counts["kept"] <= 3 * counts["free"]
+    np.testing.assert_allclose(costs, costs[0], rtol=1e-5)
+    for f in found:
+        x = f.trajectory.states[1:]
+        assert np.linalg.norm(x[:, :3] - center, axis=1).min() > radius - 1e-6
+        assert (1 - 2 * np.sum(x[:, 4:6] ** 2, axis=1)).min() > np.cos(tilt) - 1e-6
+
+
 def test_an_interruption_gives_the_last_iterate():
     dsys = nh.midpoint(pendulum(), 0.1)
     cost = quadratic_cost(

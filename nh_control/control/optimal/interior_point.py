@@ -20,6 +20,12 @@ acrobot swings up 15 times with 5, 14 times with 3, 12 times with 10.
 """
 INSIDE = 1e-2
 """Part of the distance between limits that inputs of a guess keep from them."""
+WEIGHTS = 3.0, 1e6
+"""First and largest weight of a hard row that the guess violates; larger first ones take more
+iterations.
+"""
+RAISED_BARRIER = 1e-2
+"""Barrier after weights were raised."""
 WARM_BARRIER = 1e-5
 """First barrier of a solution that starts from another one's multipliers."""
 
@@ -28,6 +34,7 @@ REASONS = {
     Outcome.STEP_FAILED: "a step of the system failed",
     Outcome.NOT_CONVEX: "the problem has no convex model, whatever is added to it",
     Outcome.NO_STEP: "no step along any direction lowers cost or violation",
+    Outcome.INFEASIBLE: "the constraints cannot be met together",
 }
 
 
@@ -53,6 +60,7 @@ def solve(
     native.record.mu = max(barrier_start if warm_start is None else WARM_BARRIER, mu_end)
     native.record.widest = WIDEST
     start(native, guess, warm_start)
+    elastic = _soften(native) if warm_start is None else np.zeros(0, dtype=int)
     history: list[Iteration] = []
     outcome, stopped = Outcome.GOES_ON, f"{max_iterations} iterations were not enough"
     with _until_interrupted() as interrupted:
@@ -60,13 +68,54 @@ def solve(
             outcome = Outcome(native.call("ocp_iterate"))
             history.append(_iteration(native.record, number, outcome))
             monitor(history[-1])
+            if outcome == Outcome.OPTIMAL and _raise_weights(native, elastic):
+                outcome = Outcome.GOES_ON
             if outcome != Outcome.GOES_ON:
                 break
+    if elastic.size and outcome == Outcome.OPTIMAL and _violated(native, elastic).size:
+        outcome = Outcome.INFEASIBLE
     if interrupted:
         stopped = "interrupted"
     if outcome in (Outcome.GOES_ON, Outcome.NO_STEP):
         native.call("ocp_measure")
     return _optimum(native, guess, outcome, stopped, tuple(history))
+
+
+def _soften(native: Transcription) -> np.ndarray:
+    """Give hard rows that the guess violates a weight, an exact penalty that is raised until they
+    hold; returns their indices.
+    """
+    first = 2 * native.problem.dsys.nu
+    holds, c = native.array("s")[:, first:] > 0, native.array("c")[:, first:]
+    weights = native.array("weight")[first:]
+    rows = first + np.flatnonzero((holds & (c < 0)).any(axis=0) & ~np.isfinite(weights))
+    if rows.size:
+        native.array("weight")[rows] = WEIGHTS[0]
+        _restart(native, native.record.mu, warm=False)
+    return rows
+
+
+def _violated(native: Transcription, rows: np.ndarray) -> np.ndarray:
+    """Rows of these that are still violated."""
+    most = native.array("t")[:, rows].max(axis=0, initial=0.0)
+    return rows[most > native.record.tolerance]
+
+
+def _raise_weights(native: Transcription, rows: np.ndarray) -> bool:
+    """Raise the weights of violated rows, unless they are the largest ones; whether there are
+    such rows.
+    """
+    rows = _violated(native, rows)
+    rows = rows[native.array("weight")[rows] < WEIGHTS[1]]
+    if rows.size:
+        native.array("weight")[rows] *= 10
+        _restart(native, RAISED_BARRIER, warm=True)
+    return bool(rows.size)
+
+
+def _restart(native: Transcription, mu: float, warm: bool) -> None:
+    native.record.mu, native.record.widest = mu, WIDEST
+    native.call("ocp_start", int(warm))
 
 
 def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = None) -> None:
@@ -138,7 +187,7 @@ def _optimum(
         reason = REASONS.get(outcome, stopped)
         if outcome == Outcome.STEP_FAILED:
             reason += f" at node {r.failed_at}"
-        if r.violation > r.tolerance:
+        if r.violation > r.tolerance or outcome == Outcome.INFEASIBLE:
             reason += f"; {_worst(native)}"
     multipliers = Multipliers(
         native.array("pi").copy(),

@@ -20,6 +20,7 @@ class Outcome(IntEnum):
     STEP_FAILED = 2
     NOT_CONVEX = 3
     NO_STEP = 4
+    INFEASIBLE = 5
 
 
 COUNTS = {

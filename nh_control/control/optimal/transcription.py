@@ -209,8 +209,8 @@ class Transcription:
         self.array("weight")[:] = np.inf
         self.array("weight")[2 * problem.dsys.nu :] = [row.weight for row in problem.rows]
         self.array("w")[...] = problem.parameters
-        names = problem.dsys.state_space.tangent_names
-        self.array("free")[[names.index(name) for name in problem.free]] = 1.0
+        coordinates = problem.dsys.state_space.tangent_names
+        self.array("free")[[coordinates.index(name) for name in problem.free]] = 1.0
 
     def array(self, name: str) -> np.ndarray:
         """An array; trials change places with what they replace."""

@@ -7,7 +7,7 @@ typedef int (*linearize_routine)(step_routine, double *const *);
 typedef int (*hessian_routine)(linearize_routine, step_routine, double *const *);
 
 #define FILTER 200
-enum outcome { GOES_ON, OPTIMAL, STEP_FAILED, NOT_CONVEX, NO_STEP };
+enum outcome { GOES_ON, OPTIMAL, STEP_FAILED, NOT_CONVEX, NO_STEP, INFEASIBLE };
 
 struct horizon {
     long steps; /* N */
