@@ -568,3 +568,14 @@ def test_a_string_reeled_in_pulls_its_load_up_and_a_bead_stays_on_its_plane():
         bead, [0, -slid * np.cos(0.4), 1.0 - slid * np.sin(0.4)], rtol=0, atol=1e-11
     )
     assert run.states[-1][crane.space.names.index("load")] > 1.7
+
+
+def test_a_mass_on_the_axis_of_its_joint_at_the_origin_is_no_massless_joint():
+    """Masses are checked at a configuration where nothing is special: at the origin the weight
+    hangs below the first joint.
+    """
+    frames = [revolute("turn", axis="z"), revolute("swing", "turn", axis="x")]
+    model = Multibody("conical", frames, [Body("swing", 1.0, center=(0.0, 0.0, -1.0))])
+    assert model.mass_matrix([0.0, 0.0])[0, 0] == 0.0
+    dsys = midpoint(model.system, 0.01)
+    assert np.isfinite(dsys.step(dsys.state([0.0, 0.5], [2.0, 0.0]))).all()

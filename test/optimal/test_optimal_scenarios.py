@@ -12,9 +12,11 @@ from optimal_cases import optimized
 
 from nh_control.control import lqr
 from nh_control.discrete.plant import convert
+from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlantOptions, get, snakeboard
+from nh_control.scenarios import PlantOptions, get, pendulum_swing_up, snakeboard
+from nh_control.systems import pendulum
 
 SWING_UPS = ("pendulum_swing_up", "cart_pole")
 
@@ -41,6 +43,23 @@ def test_swing_ups_lead_from_hanging_to_standing_at_rest(name, step_s):
     assert (limits[:, 0] < reference.inputs.min(axis=0)).all() and (
         reference.inputs.max(axis=0) < limits[:, 1]
     ).all()
+
+
+@pytest.mark.parametrize("step_s", [0.1, 0.05])
+def test_the_weights_of_the_swing_up_are_the_paper_s_per_second(step_s, monkeypatch):
+    """diag(1000, 1) and 50 in a step of 0.1 s [johnson2014 VIII-A]."""
+    asked = []
+
+    def cost(_dsys, _target, state_weight, input_weight):
+        asked.append((state_weight, input_weight))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(pendulum_swing_up, "quadratic_cost", cost)
+    with pytest.raises(ValueError, match="enough"):
+        pendulum_swing_up.swing_up(midpoint(pendulum(), step_s))
+    ((state_weight, input_weight),) = asked
+    np.testing.assert_allclose(state_weight, step_s / 0.1 * np.diag([1000.0, 1.0]), rtol=1e-14)
+    np.testing.assert_allclose(input_weight, step_s / 0.1 * np.array([[50.0]]), rtol=1e-14)
 
 
 def test_the_cart_stays_on_its_track_and_swings_more_than_once():

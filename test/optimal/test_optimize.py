@@ -246,6 +246,19 @@ def test_too_few_iterations_and_unknown_methods_are_reported():
         and result.reason == "2 iterations were not enough"
         and len(result.history) == 2
     )
+    walls = {"limits": {"torque": (-50.0, 50.0)}, "barrier_weights": (1.0, 0.1, 0.01)}
+    limited = optimize(
+        dsys,
+        cost,
+        guess,
+        np.eye(2),
+        np.eye(1),
+        "steepest",
+        tolerance=1e-14,
+        max_iterations=2,
+        **walls,
+    )
+    assert [i.number for i in limited.history] == list(range(6))  # two for each weight
     with pytest.raises(ValueError, match="unknown method 'gauss'"):
         optimize(dsys, cost, guess, np.eye(2), np.eye(1), "gauss")
     for weights in ((), (1.0, 0.0)):

@@ -20,6 +20,8 @@ def test_the_rolling_disk_is_the_paper_s():
     off = outcome.numbers["distance_of_methods_from_5"]
     assert set(off) == set(chaotic.METHODS) and min(off.values()) < 1e-12
     assert min(off[name] for name in chaotic.VARIATIONAL) > 1e-4
+    distance = outcome.numbers["distance_of_6_from_5"]
+    assert any(f"{distance:.0e} of the circle of (5)" in s.ours for s in outcome.statements)
     sketch, paths = outcome.draw().axes
     assert {text.get_text() for text in sketch.texts} >= {"φ"}
     for name, run in disk.steps().items():

@@ -179,6 +179,8 @@ def test_bodies_move_with_their_velocities():
 def test_bodies_that_are_not_of_the_system_are_refused():
     bodies = to_bodies(parameters(2), *random_motion(2, np.random.default_rng(0)))
     with pytest.raises(ValueError, match="expected the bodies payload, quad1"):
+        from_bodies(bodies[:1])
+    with pytest.raises(ValueError, match="expected the bodies payload, quad1"):
         from_bodies(bodies[1:])
     payload = bodies[0]
     stuck = BodyState(

@@ -47,6 +47,7 @@ def moving(name, seed):
     return system, visual.poses(system.parameters, q), rates, v
 
 
+@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", AXLES)
 def test_wheels_do_not_move_along_their_axles(name, seed):

@@ -194,6 +194,37 @@ def test_what_is_no_request_is_answered_by_400(served):
     assert browser.request({"name": "step"})[0] == 200
 
 
+def test_one_request_more_than_may_wait_is_answered_by_503():
+    answered = threading.Event()
+
+    def answer(_):
+        answered.wait(30)
+        return Answer(True, "")
+
+    server, found = LiveServer("", answer), []
+    try:
+        browser = Browser(server)
+        asking = [
+            threading.Thread(target=lambda: found.append(browser.request({"name": "step"})[0]))
+            for _ in range(live_server.WAITING)
+        ]
+        for one in asking:
+            one.start()
+        while server._waiting < live_server.WAITING:
+            time.sleep(0.01)
+        # if it waited, too, it would be answered after 30 s
+        status, text = browser.request({"name": "step"})
+        assert status == 503 and "not answered yet" in text
+        answered.set()
+        for one in asking:
+            one.join()
+        assert found == [200] * live_server.WAITING
+        assert browser.request({"name": "step"})[0] == 200
+    finally:
+        answered.set()
+        server.close()
+
+
 def test_ten_megabytes_are_answered_by_400_and_forgotten(served):
     browser = Browser(served)
     assert browser.request(b" " * 10_000_000) == (400, "Too long.")

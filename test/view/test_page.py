@@ -17,6 +17,7 @@ from transforms3d.quaternions import quat2mat
 
 import nh_control as nh
 from nh_control.view import page as pages
+from nh_control.view import sources
 from nh_control.view.animation import Curves, chosen_rows
 from nh_control.view.camera import first_view
 from nh_control.view.live_page import LIVE
@@ -234,3 +235,8 @@ def test_a_trajectory_without_its_system_says_what_it_needs(interpreted):
         ):
             draw()
     assert run._repr_html_() is None
+
+
+def test_the_residual_at_a_node_is_that_of_the_step_before_and_at_the_first_of_the_step_after():
+    (curves,) = sources._residuals(np.array([[2.0, -5.0], [-3.0, 1.0]]), np.array([0, 1, 2]))
+    np.testing.assert_array_equal(curves.values, [[5.0], [5.0], [3.0]])
