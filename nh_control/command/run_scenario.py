@@ -35,12 +35,12 @@ def simulate(args: Namespace) -> int:
     from nh_control.numerics.progress import Progress
 
     with Progress() as progress:
-        experiment = _experiment(args, progress)
-        folder = _folder(args, experiment)
+        experiment = make_experiment(args, progress)
+        folder = results_folder(args, experiment)
         with args.interruption.waiting():
             result = _simulated(experiment, args, progress)
-        files = _save(result, folder, args, progress)
-    _report(result, files, folder, args)
+        files = save_results(result, folder, args, progress)
+    print_results(result, files, folder, args)
     if args.interruption.requested:
         print(f"{PROGRAM}: interrupted; the finished steps are saved", file=sys.stderr)
         return INTERRUPTED
@@ -91,8 +91,8 @@ def run(args: Namespace) -> int:
     result: Result | None = None
     files: dict[str, str] = {}
     with Progress() as progress:
-        experiment = _experiment(args, progress)
-        folder = _folder(args, experiment)
+        experiment = make_experiment(args, progress)
+        folder = results_folder(args, experiment)
         options = launcher.Options(
             args.speed_factor, args.lockstep, args.display, not args.no_record, args.view
         )
@@ -117,11 +117,11 @@ def run(args: Namespace) -> int:
             error, stopped = str(failure), failure.reason
         wall_s = time.perf_counter() - start
         if options.record:
-            result, error = _recorded(experiment, folder, wall_s, stopped, error)
+            result, error = read_recording(experiment, folder, wall_s, stopped, error)
         if result is not None:
-            files = _save(result, folder, args, progress)
+            files = save_results(result, folder, args, progress)
     if result is not None:
-        _report(result, files, folder, args)
+        print_results(result, files, folder, args)
         error = error or (result.stopped if finished else "")
         if slow := too_slow(result, options):
             print(f"{PROGRAM}: {slow}", file=sys.stderr)
@@ -150,7 +150,7 @@ def too_slow(result: Result, options: launcher.Options) -> str:
     )
 
 
-def _recorded(
+def read_recording(
     experiment: Experiment, folder: Path, wall_s: float, stopped: str, error: str
 ) -> tuple[Result | None, str]:
     """Return the result of the recording, or None if it cannot be read, and the error."""
@@ -166,7 +166,7 @@ def _recorded(
     return recording.result(recorded, experiment, wall_s, stopped), error
 
 
-def _experiment(args: Namespace, progress: Progress) -> Experiment:
+def make_experiment(args: Namespace, progress: Progress) -> Experiment:
     from nh_control.mechanics.parameters import declarations
     from nh_control.runs.experiment import Experiment
     from nh_control.scenarios import PlantOptions
@@ -221,7 +221,7 @@ def _mpc(args: Namespace) -> MpcOptions | None:
     return None
 
 
-def _folder(args: Namespace, experiment: Experiment) -> Path:
+def results_folder(args: Namespace, experiment: Experiment) -> Path:
     from nh_control.runs import output
 
     try:
@@ -233,7 +233,9 @@ def _folder(args: Namespace, experiment: Experiment) -> Path:
 # Results -----------------------------------------------------------------------------------------
 
 
-def _save(result: Result, folder: Path, args: Namespace, progress: Progress) -> dict[str, str]:
+def save_results(
+    result: Result, folder: Path, args: Namespace, progress: Progress
+) -> dict[str, str]:
     """Write the files of a result into the folder; returns {name: file}."""
     from nh_control.numerics.files import whole_file
     from nh_control.runs import output
@@ -255,7 +257,7 @@ def _save(result: Result, folder: Path, args: Namespace, progress: Progress) -> 
     return files
 
 
-def _report(result: Result, files: dict[str, str], folder: Path, args: Namespace) -> None:
+def print_results(result: Result, files: dict[str, str], folder: Path, args: Namespace) -> None:
     from nh_control.runs.summary import summarize, table
 
     if args.json:

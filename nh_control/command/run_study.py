@@ -115,7 +115,7 @@ def run(args: Namespace) -> int:
     from nh_control.runs.output import RUNS
     from nh_control.studies import Store, WorkersLost
 
-    study, folder = _study(args)
+    study, folder = study_and_folder(args)
     if args.command_of is not None:
         return _print_command(study, args.command_of)
     _refuse(args)
@@ -125,8 +125,8 @@ def run(args: Namespace) -> int:
             store = Store.make(folder, study)
         try:
             with _continuation_hint(folder), usage_errors(), store:
-                done = _run_missing(store, args, progress)
-                numbers, files = _saved(store, args, progress)
+                done = run_all(store, args, progress)
+                numbers, files = save_statistics(store, args, progress)
         except WorkersLost as lost:
             print(f"{PROGRAM}: error: {lost}", file=sys.stderr)
             return FAILED
@@ -167,7 +167,7 @@ def _refuse(args: Namespace) -> None:
         )
 
 
-def _study(args: Namespace) -> tuple[Study, Path | None]:
+def study_and_folder(args: Namespace) -> tuple[Study, Path | None]:
     """Return the requested study, and its folder if an existing study continues."""
     from nh_control.runs.output import STUDY
     from nh_control.studies import Store, make_study, read
@@ -180,13 +180,13 @@ def _study(args: Namespace) -> tuple[Study, Path | None]:
                     f"{folder} has no study: the file {STUDY} is missing; name a study's folder"
                 )
             begun = read(folder / STUDY)
-            return make_study(_merged(begun, args)), folder
+            return make_study(merged_settings(begun, args)), folder
         is_file = folder.suffix in (".yaml", ".yml")
         data = read(folder) if is_file else {"scenario": args.source}
-        return make_study(_merged(data, args)), None
+        return make_study(merged_settings(data, args)), None
 
 
-def _merged(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
+def merged_settings(data: dict[str, Any], args: Namespace) -> dict[str, Any]:
     """Return the contents of a file with the changes of the options."""
     options = {key: getattr(args, key) for key in TEXTS if getattr(args, key) is not None}
     out = {**data, **options}
@@ -207,14 +207,14 @@ def _folder(args: Namespace, study: Study) -> Path:
     return output.folder(name, args.output, args.overwrite)
 
 
-def _run_missing(store: Store, args: Namespace, progress: Progress) -> bool:
+def run_all(store: Store, args: Namespace, progress: Progress) -> bool:
     from nh_control.studies import run_missing
 
     total = store.study.total
     if len(store) == total:
         return True
     progress.phase("starting workers")
-    with _workers(args) as workers, args.interruption.waiting():
+    with worker_pool(args) as workers, args.interruption.waiting():
         return run_missing(
             store,
             workers,
@@ -223,7 +223,7 @@ def _run_missing(store: Store, args: Namespace, progress: Progress) -> bool:
         )
 
 
-def _workers(args: Namespace) -> WorkerPool:
+def worker_pool(args: Namespace) -> WorkerPool:
     from nh_control.studies import DaskCluster, ProcessPool
 
     return (
@@ -231,7 +231,7 @@ def _workers(args: Namespace) -> WorkerPool:
     )
 
 
-def _saved(
+def save_statistics(
     store: Store, args: Namespace, progress: Progress
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Write statistics and figures; returns the statistics and the files."""

@@ -48,7 +48,7 @@ def asked(monkeypatch):
     def ask(*options):
         args = arguments.parse(["simulate", "snakeboard", *options])
         with pytest.raises(Made) as made:
-            run_scenario._experiment(args, progress)
+            run_scenario.make_experiment(args, progress)
         return made.value.args
 
     return ask
@@ -148,7 +148,7 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
     monkeypatch.setattr(
         run_scenario, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
     )
-    monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
+    monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
     with pytest.raises(Made) as made:
         main(["run", "snakeboard", *options])
     assert made.value.args == (expected,) and required == [expected.record]
@@ -256,10 +256,12 @@ def simulate(monkeypatch, tmp_path):
         experiment = SimpleNamespace(steps=10, run=loop)
         monkeypatch.setattr(Interruption, "__enter__", enter)
         monkeypatch.setattr(Interruption, "__exit__", lambda self, *_: None)
-        monkeypatch.setattr(run_scenario, "_experiment", lambda *_: experiment)
-        monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
-        monkeypatch.setattr(run_scenario, "_save", lambda result, *_: kept.append(result) or {})
-        monkeypatch.setattr(run_scenario, "_report", lambda *_: None)
+        monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
+        monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
+        monkeypatch.setattr(
+            run_scenario, "save_results", lambda result, *_: kept.append(result) or {}
+        )
+        monkeypatch.setattr(run_scenario, "print_results", lambda *_: None)
         return main(["simulate", "pendulum_swing_up", *options]), kept[1], asked
 
     return run
@@ -360,14 +362,14 @@ def test_an_unreadable_recording_is_the_error_unless_a_node_failed(monkeypatch, 
 
     e = SimpleNamespace(scenario=None, model=None)
     monkeypatch.setattr(recording, "read", unreadable)
-    assert run_scenario._recorded(e, tmp_path, 1.0, "", "") == (None, "no run")
-    assert run_scenario._recorded(e, tmp_path, 1.0, "", "the plant ended") == (
+    assert run_scenario.read_recording(e, tmp_path, 1.0, "", "") == (None, "no run")
+    assert run_scenario.read_recording(e, tmp_path, 1.0, "", "the plant ended") == (
         None,
         "the plant ended",
     )
     monkeypatch.setattr(recording, "read", lambda *_: "recorded")
     monkeypatch.setattr(recording, "result", lambda *given: given)
-    found, error = run_scenario._recorded(e, tmp_path, 1.5, "interrupted", "")
+    found, error = run_scenario.read_recording(e, tmp_path, 1.5, "interrupted", "")
     assert found == ("recorded", e, 1.5, "interrupted") and error == ""
 
 
@@ -384,7 +386,9 @@ def test_figures_are_drawn_unless_empty_or_disabled(monkeypatch, tmp_path):
             loop=SimpleNamespace(trajectory=range(steps)),
             experiment=SimpleNamespace(scenario=SimpleNamespace(file="")),
         )
-        files = run_scenario._save(result, tmp_path, SimpleNamespace(no_plots=no_plots), progress)
+        files = run_scenario.save_results(
+            result, tmp_path, SimpleNamespace(no_plots=no_plots), progress
+        )
         assert ("path" in files) == drawn and set(files) >= {"results", "summary"}
     assert json.loads((tmp_path / output.SUMMARY).read_text()) == {"of": "it"}
 
@@ -393,7 +397,7 @@ def test_json_contains_the_summary_the_folder_and_the_files(monkeypatch, capsys,
     from nh_control.runs import summary
 
     monkeypatch.setattr(summary, "summarize", lambda result: {"steps": 3})
-    run_scenario._report(None, {"results": "r.npz"}, tmp_path, SimpleNamespace(json=True))
+    run_scenario.print_results(None, {"results": "r.npz"}, tmp_path, SimpleNamespace(json=True))
     told = json.loads(capsys.readouterr().out)
     assert told == {"steps": 3, "output": str(tmp_path), "files": {"results": "r.npz"}}
 
@@ -421,8 +425,8 @@ def test_a_recording_is_read_with_why_it_ended(ended, expected, monkeypatch, tmp
     monkeypatch.setattr(
         run_scenario, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
     )
-    monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
-    monkeypatch.setattr(run_scenario, "_recorded", recorded)
+    monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
+    monkeypatch.setattr(run_scenario, "read_recording", recorded)
     with pytest.raises(Made) as made:
         main(["run", "pendulum_swing_up"])
     assert made.value.args == (expected or ("the plant ended", str(ended)))

@@ -169,13 +169,13 @@ def run_nodes(tmp_path, monkeypatch):
         recorded = SimpleNamespace(stopped=stopped, ros=None)
         monkeypatch.setattr(launcher, "require_ros", lambda record: None)
         monkeypatch.setattr(launcher, "run", nodes)
-        monkeypatch.setattr(run_scenario, "_experiment", lambda *_: experiment)
-        monkeypatch.setattr(run_scenario, "_folder", lambda *_: tmp_path)
+        monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
+        monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
         monkeypatch.setattr(
             run_scenario, "_recorded", lambda e, f, wall_s, s, error: (recorded, error)
         )
-        monkeypatch.setattr(run_scenario, "_save", lambda *_: print("saved") or {})
-        monkeypatch.setattr(run_scenario, "_report", lambda *_: print("reported"))
+        monkeypatch.setattr(run_scenario, "save_results", lambda *_: print("saved") or {})
+        monkeypatch.setattr(run_scenario, "print_results", lambda *_: print("reported"))
         return main(["run", "pendulum_swing_up", *arguments])
 
     experiment = SimpleNamespace(steps=10, model=SimpleNamespace(h=0.1))

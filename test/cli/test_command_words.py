@@ -484,7 +484,7 @@ def test_a_study_uses_the_requested_workers(monkeypatch):
     monkeypatch.setattr(studies, "DaskCluster", lambda *given: ("cluster", *given))
     monkeypatch.setattr(studies, "ProcessPool", lambda *given: ("processes", *given))
     asked = [SimpleNamespace(scheduler=address, workers=3) for address in ("", "local")]
-    assert [run_study._workers(args) for args in asked] == [
+    assert [run_study.worker_pool(args) for args in asked] == [
         ("processes", 3), ("cluster", "local", 3),
     ]  # fmt: skip
 
@@ -498,13 +498,13 @@ def test_options_extend_a_study_file(tmp_path):
         "set": {"duration": "1", "step": "0.2"},
         "seed": "4",
     }
-    assert run_study._merged(data, args) == {
+    assert run_study.merged_settings(data, args) == {
         "scenario": "arm", "seed": "4", "vary": {"l": "1:2", "m": "1,2"},
         "set": {"duration": "1", "step": "0.1", "integrator": "midpoint"},
     }  # fmt: skip
     file = tmp_path / "swing.yml"
     file.write_text("scenario: pendulum_swing_up\nvary: {m: '1,2'}\n")
-    study, folder = run_study._study(arguments.parse(["study", str(file)]))
+    study, folder = run_study.study_and_folder(arguments.parse(["study", str(file)]))
     assert study.total == 2 and folder is None
 
 
@@ -514,7 +514,7 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
         "--success 0.1 --monitor --vary m=1:2 --set step=0.1 --disturb x:gust:1 "
         "--disturb y:gust:1 --fault noise=1 --fault x:bias=1"
     )
-    data = run_study._merged(
+    data = run_study.merged_settings(
         {"scenario": "urdf"}, arguments.parse(["study", "urdf", *words.split()])
     )
     assert data == {
@@ -525,7 +525,7 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
     }  # fmt: skip
     assert set(data) == set(KEYS)
     file = {"scenario": "arm", "disturb": ["x:gust:1"], "fault": ["noise=1"], "seed": "4"}
-    plain = run_study._merged(file, arguments.parse(["study", "arm", "--seed", "5"]))
+    plain = run_study.merged_settings(file, arguments.parse(["study", "arm", "--seed", "5"]))
     assert plain == {**file, "seed": "5", "vary": {}, "set": {}}
 
 
@@ -537,10 +537,14 @@ def test_the_exit_code_of_a_study_tells_its_end(
     done, failed, runs, code, monkeypatch, capsys, tmp_path
 ):
     numbers = {"runs": runs, "failed": {"count": failed}}
-    monkeypatch.setattr(run_study, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
+    monkeypatch.setattr(
+        run_study, "study_and_folder", lambda args: (SimpleNamespace(total=4), tmp_path)
+    )
     monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
-    monkeypatch.setattr(run_study, "_run_missing", lambda *_: done)
-    monkeypatch.setattr(run_study, "_saved", lambda *_: (numbers, {"statistics": "s.json"}))
+    monkeypatch.setattr(run_study, "run_all", lambda *_: done)
+    monkeypatch.setattr(
+        run_study, "save_statistics", lambda *_: (numbers, {"statistics": "s.json"})
+    )
     monkeypatch.setattr("nh_control.command.study_report.show", lambda *_: print("tables"))
     assert main(["study", "x"]) == code
     out, err = capsys.readouterr()
@@ -560,9 +564,11 @@ def test_a_study_without_workers_fails_and_names_the_command_to_continue(
     def lost(*_):
         raise WorkersLost("nobody left")
 
-    monkeypatch.setattr(run_study, "_study", lambda args: (SimpleNamespace(total=4), tmp_path))
+    monkeypatch.setattr(
+        run_study, "study_and_folder", lambda args: (SimpleNamespace(total=4), tmp_path)
+    )
     monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
-    monkeypatch.setattr(run_study, "_run_missing", lost)
+    monkeypatch.setattr(run_study, "run_all", lost)
     assert main(["study", "x"]) == 1
     assert capsys.readouterr().err.splitlines()[-2:] == [
         f"nh_control: `nh_control study {tmp_path}` continues this study",
@@ -579,6 +585,6 @@ def test_a_study_is_written_as_parquet_on_request(parquet, monkeypatch, tmp_path
     )  # fmt: skip
     args = SimpleNamespace(parquet=parquet, no_plots=False)
     progress = SimpleNamespace(phase=lambda text: None)
-    numbers, files = run_study._saved(store, args, progress)
+    numbers, files = run_study.save_statistics(store, args, progress)
     assert numbers == {"runs": 1} and ("parquet" in files) == parquet
     assert json.loads((tmp_path / output.STATISTICS).read_text()) == numbers

@@ -47,7 +47,7 @@ def stored(folder):
 
 
 def test_a_study_file_gives_results_and_figures(call, tmp_path, monkeypatch, sketched):
-    monkeypatch.setattr(run_study, "_workers", lambda args: InProcess())
+    monkeypatch.setattr(run_study, "worker_pool", lambda args: InProcess())
     (tmp_path / "basin.yaml").write_text(
         f"scenario: {SCENARIO}\nset: {{duration: 0.1}}\nvary:\n  perturb.angle: 0.1:2.5:4\n"
         f"  m: 0.8:1.2:2\n  integrator: [midpoint, midpoint_left]\n"
@@ -75,7 +75,7 @@ def test_a_study_file_gives_results_and_figures(call, tmp_path, monkeypatch, ske
 
 def test_options_and_files_define_the_same_study(tmp_path):
     def study(*words):
-        return run_study._study(arguments.parse(["study", *words]))[0]
+        return run_study.study_and_folder(arguments.parse(["study", *words]))[0]
 
     file = tmp_path / "s.yaml"
     file.write_text(
@@ -139,7 +139,7 @@ def test_missing_extras_are_named_before_the_study_starts(
 
 
 def test_results_are_never_mixed_or_lost(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(run_study, "_run_missing", lambda *_: True)  # no runs: what is refused
+    monkeypatch.setattr(run_study, "run_all", lambda *_: True)  # no runs: what is refused
     words = (SCENARIO, "--output", "out", "--no-plots", "--vary")
     call(*words, "m=1,2")
     code, _, err = call(*words, "m=1,2,3")
