@@ -167,6 +167,7 @@ def read_recording(
 
 
 def make_experiment(args: Namespace, progress: Progress) -> Experiment:
+    """Return the experiment that the arguments ask for."""
     from nh_control.mechanics.parameters import declarations
     from nh_control.runs.experiment import Experiment
     from nh_control.scenarios import PlantOptions
@@ -222,6 +223,7 @@ def _mpc(args: Namespace) -> MpcOptions | None:
 
 
 def results_folder(args: Namespace, experiment: Experiment) -> Path:
+    """Return the folder of the results: a new one, or the given one."""
     from nh_control.runs import output
 
     try:
@@ -258,6 +260,7 @@ def save_results(
 
 
 def print_results(result: Result, files: dict[str, str], folder: Path, args: Namespace) -> None:
+    """Print the summary and the files of a result."""
     from nh_control.runs.summary import summarize, table
 
     if args.json:

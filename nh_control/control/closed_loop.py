@@ -90,15 +90,24 @@ class ClosedLoopRunner:
         while self.k < steps and not watch(self.k):
             if not (self._native and self._native(min(steps, self.k + CHUNK))):
                 self._step()
-        self._observe()
+        state = self._state()
+        if isinstance(self._controller, LqrTracker):  # no input acts here: the error is enough
+            self._note(state, self._controller.error(self.k, state))
+        else:
+            self._note(state, self._command(state).error)
 
-    def _observe(self) -> Command:
-        """The command at the present node; records state and error."""
-        state, (row, more) = convert(self._x, self._plant, self._model), self._row
-        command = self._controller.command(self.k, state, self._memory)
+    def _state(self) -> np.ndarray:
+        """The model's state."""
+        return convert(self._x, self._plant, self._model)
+
+    def _command(self, state: np.ndarray) -> Command:
+        return self._controller.command(self.k, state, self._memory)
+
+    def _note(self, state: np.ndarray, error: np.ndarray) -> None:
+        """Record state and error at the present node."""
+        row, more = self._row
         if not more:
-            self._record.states[row], self._record.errors[row] = state, command.error
-        return command
+            self._record.states[row], self._record.errors[row] = state, error
 
     @property
     def _row(self) -> tuple[int, int]:
@@ -106,11 +115,13 @@ class ClosedLoopRunner:
 
     def _step(self) -> None:
         """A step from Python."""
-        command, record, (row, more) = self._observe(), self._record, self._row
+        state, record, (row, more) = self._state(), self._record, self._row
+        command = self._command(state)
+        self._note(state, command.error)
         u, saturated = command.u, command.saturated
         if not self._feedback:
             reference, saturated = self._controller.reference, np.zeros(len(u), dtype=bool)
-            idle = self._model.idle(convert(self._x, self._plant, self._model))
+            idle = self._model.idle(state)
             u = reference.inputs[self.k] if self.k < len(reference) else idle
         forces = with_external(self._plant, u, self._external[self.k])
         before, x1 = advance(self._plant, self._x, forces, self._substeps)

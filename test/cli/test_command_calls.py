@@ -146,7 +146,7 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
     monkeypatch.setattr(launcher, "run", run)
     model = SimpleNamespace(h=0.1)
     monkeypatch.setattr(
-        run_scenario, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
+        run_scenario, "make_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
     )
     monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
     with pytest.raises(Made) as made:
@@ -423,7 +423,7 @@ def test_a_recording_is_read_with_why_it_ended(ended, expected, monkeypatch, tmp
     monkeypatch.setattr(launcher, "run", run)
     model = SimpleNamespace(h=0.1)
     monkeypatch.setattr(
-        run_scenario, "_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
+        run_scenario, "make_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
     )
     monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
     monkeypatch.setattr(run_scenario, "read_recording", recorded)

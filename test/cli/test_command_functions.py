@@ -172,7 +172,7 @@ def run_nodes(tmp_path, monkeypatch):
         monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
         monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
         monkeypatch.setattr(
-            run_scenario, "_recorded", lambda e, f, wall_s, s, error: (recorded, error)
+            run_scenario, "read_recording", lambda e, f, wall_s, s, error: (recorded, error)
         )
         monkeypatch.setattr(run_scenario, "save_results", lambda *_: print("saved") or {})
         monkeypatch.setattr(run_scenario, "print_results", lambda *_: print("reported"))
