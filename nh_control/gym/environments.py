@@ -143,8 +143,8 @@ class TrackingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
 
 class TrackingVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """`num_envs` copies of `TrackingEnv`, stepped together on all processors; those that have
-    ended begin again in the next step, whose action they do not take.
+    """`num_envs` copies of `TrackingEnv`, stepped together on all processors; an ended copy
+    starts again in the next step, whose action it does not take.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (of gymnasium)
@@ -214,7 +214,7 @@ def make(scenario: str | Scenario, **options: Any) -> TrackingEnv:
 
 
 def make_vec(scenario: str | Scenario, num_envs: int, **options: Any) -> TrackingVectorEnv:
-    """`num_envs` environments of a scenario, stepped together; `options` are those of
+    """`num_envs` environments of a scenario, stepped together; `options` go to
     `TrackingVectorEnv`. Raises UnknownName for a scenario or reference.
     """
     return TrackingVectorEnv(scenario, num_envs, **options)

@@ -1,4 +1,4 @@
-"""What the sensors of a run measured."""
+"""Measurements of the sensors of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MeasuredRun:
 
 
 def of_simulation(result: Result) -> MeasuredRun:
-    """What was measured in a run in one process, without what was lost: faults repeat exactly."""
+    """The measurements of a run in one process, without lost ones: faults repeat exactly."""
     model, loop = result.experiment.model, result.loop
     states = loop.trajectory.states
     seen = np.hstack([model.configuration(states), model.velocity(states)])

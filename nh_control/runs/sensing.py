@@ -24,7 +24,7 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a sensor measured at a step: values (ny)."""
+    """Values (ny) that a sensor measured at a step."""
 
     sensor: Sensor
     step: int
@@ -46,12 +46,12 @@ class Sensors:
         self._late: list[tuple[int, Measurement]] = []
 
     def reset(self) -> None:
-        """Forget what has not come yet."""
+        """Forget the measurements that have not arrived yet."""
         self._late.clear()
 
     def measure(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> list[Measurement]:
-        """What comes at step k, at which the plant has the configuration q (nq) and velocity v
-        (nw) under the inputs u (plant.nu) that led there.
+        """The measurements that arrive at step k, at which the plant has the configuration q (nq)
+        and velocity v (nw) under the inputs u (plant.nu) that led there.
         """
         for sensor in self.sensors:
             if k % sensor.every(self._h) == 0:
@@ -146,7 +146,7 @@ class SensorFilter:
         self.reset(0, start)
 
     def reset(self, k: int, start: Belief) -> None:
-        """Begin with this belief at step k, before its measurements."""
+        """Start with this belief at step k, before its measurements."""
         self.step, self.watches = k, {name: Watch() for name in self._filters}
         self._past.clear()
         self._past.append(_Past(start, np.zeros(self._model.nu)))

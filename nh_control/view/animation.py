@@ -1,4 +1,4 @@
-"""A motion ready to be seen: the poses of all frames over time, and the curves beside them."""
+"""A motion prepared for drawing: the poses of all frames over time, and the curves beside them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Poses:
         return Poses(names, position.reshape(*shape, 3), wxyz)
 
     def track(self, name: str) -> np.ndarray:
-        """Where one frame was, (N, 3)."""
+        """Positions of one frame, (N, 3)."""
         return self.position[:, self.names.index(name)]
 
 
@@ -99,7 +99,7 @@ class Animation:
 
     @property
     def differs(self) -> bool:
-        """Whether the reference is anywhere but where the run is."""
+        """Whether the reference differs from the run anywhere."""
         if self.reference is None:
             return False
         apart = np.abs(self.run.position - self.reference.position).max(initial=0.0)
@@ -147,7 +147,7 @@ def by_unit(
 
 
 def _drawn_frames(visual: VisualModel) -> tuple[str, ...]:
-    """Names of the frames that something is drawn on."""
+    """Names of the frames with something to draw."""
     names = [shape.frame for shape in visual.shapes]
     names += [end for cable in visual.cables for end in (cable.start, cable.end)]
     names += [arrow.frame for arrow in visual.arrows]

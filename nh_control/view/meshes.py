@@ -1,4 +1,4 @@
-"""Surfaces of what is drawn, the same for pages and films: faces of four corners, of which
+"""Surfaces for drawing, the same for pages and films: faces of four corners, of which
 triangles repeat the last one, and triangles with the normals of corners.
 """
 

@@ -56,7 +56,7 @@ def filled(
 
 
 def in_a_notebook(animation: Animation) -> str:
-    """The page as a part of a notebook: an inline frame with nothing from elsewhere."""
+    """The page as a part of a notebook: an inline frame that loads nothing from elsewhere."""
     source = html.escape(page(animation), quote=True)
     style = f"width: 100%; height: {HEIGHT_PX}px; border: 1px solid #dde1e6"
     return f'<iframe srcdoc="{source}" style="{style}" title="nh_control"></iframe>'
@@ -121,7 +121,7 @@ def payload(animation: Animation) -> dict[str, Any]:
 
 
 def _surface(faces: np.ndarray, extents: Sequence[float] = (1.0, 1.0, 1.0)) -> dict[str, str]:
-    """The surface of faces (n, 4, 3) that are drawn with these extents, packed."""
+    """The packed surface of faces (n, 4, 3), drawn with these extents."""
     corners, triangles = meshes.shaded(faces * extents)
     corners[:, :3] /= extents
     corners[:, 3:] *= extents

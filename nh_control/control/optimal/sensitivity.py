@@ -48,7 +48,7 @@ def differentiate_optimum(
     end: ArrayLike | None = None,
     fixed: Sequence[str] | None = None,
 ) -> OptimumDerivatives:
-    """How an optimum of `nh.optimize` moves with what it is given, `dz/dp = -F_z^-1 F_p` for the
+    """Derivatives of an optimum of `nh.optimize` by its data, `dz/dp = -F_z^-1 F_p` for the
     conditions of first order F(z, p) = 0, at a small barrier: by local coordinates of the first
     state, by physical parameters, and by the step "h" at the same number of steps.
 

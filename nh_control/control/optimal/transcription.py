@@ -172,7 +172,7 @@ class Problem:
 
 class Transcription:
     """A problem's record and arrays for the native solver of one thread: `call(name, *numbers)`
-    runs a routine of it, `array(name)` is an array where the solver has it now.
+    runs a routine of it, `array(name)` is the array that the solver has under this name now.
     """
 
     def __init__(self, problem: Problem):
@@ -213,7 +213,7 @@ class Transcription:
         self.array("free")[[coordinates.index(name) for name in problem.free]] = 1.0
 
     def array(self, name: str) -> np.ndarray:
-        """An array; trials change places with what they replace."""
+        """An array; a trial and the array that it replaces change places."""
         return self._by_address[getattr(self.record, name)]
 
     def call(self, name: str, *numbers: int) -> int:

@@ -15,7 +15,7 @@ from nh_control.ros.loop.reports import Refusal, Unusable
 
 
 class Implausible(Unusable):
-    """A measurement that cannot be of the same motion as those before; the message says why."""
+    """A measurement cannot belong to the motion of the earlier ones; the message says why."""
 
 
 class MeasuredState:

@@ -53,7 +53,7 @@ class SimulatedPlant:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Compile and load everything before time counts, by a step that is taken back."""
+        """Compile and load all functions before the run, by a step that is taken back."""
         try:
             self.advance(self.idle)
         except (StepFailed, ArithmeticError):
@@ -61,7 +61,7 @@ class SimulatedPlant:
         self.reset()
 
     def reset(self) -> None:
-        """Back to the initial state at step 0."""
+        """Return to the initial state at step 0."""
         self.place(self.initial, 0)
 
     def place(self, state: np.ndarray, step: int) -> None:
@@ -125,7 +125,7 @@ class SimulatedPlant:
 
     @property
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
-        """Configuration and velocity that were measured at step `measured_step`."""
+        """The measured configuration and velocity of step `measured_step`."""
         return self.faults.measured
 
     @property
@@ -136,7 +136,7 @@ class SimulatedPlant:
     def change_disturbance(
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
     ) -> None:
-        """Another disturbance from now on, of the system `dsys` with its forces, at the same
+        """Set another disturbance from now on, of the system `dsys` with its forces, at the same
         configuration and velocity.
         """
         before, self.dsys, self._disturbance = self.dsys, dsys, disturbance
@@ -147,7 +147,7 @@ class SimulatedPlant:
             self.initial = convert(self.initial, before, dsys)
 
     def change_faults(self, lines: FaultLines) -> None:
-        """Other faults from now on."""
+        """Set other faults from now on."""
         self.faults.change(lines, self.step, self.configuration, self.velocity, self.inputs)
 
     @property
@@ -215,7 +215,7 @@ class BackupTracker:
         self._next = reference
 
     def start(self) -> None:
-        """The reference starts."""
+        """Start the reference."""
         if self._next is not self._reference:
             self._reference, self._tracker = self._next, None
 
@@ -249,7 +249,7 @@ class PlantFaults:
     def change(
         self, lines: FaultLines, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> None:
-        """Other faults from step k on, as if its state had been there before."""
+        """Set other faults from step k on, as if its state had been there before."""
         self.lines, self.measured_step, self.measured = lines, k, (q, v)
         self._sensed = lines.measurements.start(np.concatenate([q, v]))
         self._acted = lines.commands.start(u)
@@ -262,7 +262,7 @@ class PlantFaults:
         return self.lines.commands.through(k, u, self._acted)
 
     def advanced(self, k: int, output: FaultOutput) -> None:
-        """The plant has made step k with this output of the actuators."""
+        """Note that the plant has made step k with this output of the actuators."""
         self._acted = output.memory
         self._tallies[1].add(k, output)
 

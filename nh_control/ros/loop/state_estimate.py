@@ -74,7 +74,7 @@ REPEAT_S = 1.0
 
 class JoinCheck:
     """Lets a tracker follow a run from its start; one that comes later, from the first state from
-    which the model, tracked, reaches the reference's end. That is asked every REPEAT_S.
+    which the model, tracked, reaches the reference's end. The check repeats every REPEAT_S.
     """
 
     def __init__(self, sequence: ReferenceSequence):
@@ -82,7 +82,7 @@ class JoinCheck:
         self.reset()
 
     def reset(self) -> None:
-        """Another run begins."""
+        """Prepare for another run."""
         self._joined, self._ask_at, self._obstacle = False, 0, ""
 
     def require(self, k: int, x: np.ndarray) -> None:

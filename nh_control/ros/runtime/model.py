@@ -35,8 +35,8 @@ class Model:
 
     @staticmethod
     def of(parameters: Parameters) -> Model:
-        """The model that the shared parameters name; raises UsageError for what the scenario does
-        not have.
+        """The model that the shared parameters name; raises UsageError for names that the scenario
+        does not have.
         """
         scenario = find_scenario(parameters)
         try:

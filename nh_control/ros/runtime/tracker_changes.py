@@ -63,7 +63,7 @@ class TrackerChanges:
         self.changes = (Change(("reference", *given), self._prepare),)
 
     def _prepare(self, values: Mapping[str, Any]) -> Prepared:
-        """Other weights and another reference at once."""
+        """Prepare other weights and another reference together."""
         weights = {name: values[name] for name in self._weights}
         name = values["reference"] or next(iter(self._model.scenario.references))
         others = self._weighted(weights) if weights != self._weights else []
@@ -85,7 +85,7 @@ class TrackerChanges:
         return change
 
     def _weighted(self, values: Mapping[str, float]) -> list[tuple[Tracker, Tracker]]:
-        """The present trackers, each with another one."""
+        """The present trackers, each with its new one."""
         state = {i: values[WEIGHTS + name] for i, name in enumerate(self._coordinates)}
         inputs = {i: values[WEIGHTS + name] for i, name in enumerate(self._inputs)}
         old = {id(tracker): tracker for tracker in self._sequence.trackers}.values()
