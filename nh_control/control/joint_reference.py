@@ -18,6 +18,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
+from nh_control.mechanics.system import System
 from nh_control.multibody.frames import NO_LIMITS
 from nh_control.multibody.frames import Limits as JointLimits
 from nh_control.multibody.model import MultibodySystem
@@ -64,21 +65,23 @@ def joint_reference(
     return made
 
 
+def is_actuated(system: System) -> bool:
+    """Whether all coordinates are joints on an Rn, each with an input, without constraints."""
+    return (
+        isinstance(system.space, Rn)
+        and not (system.prescribed or system.first_order)
+        and not (system.n_velocity_constraints or system.n_holonomic_constraints)
+        and system.nu == system.space.nv
+    )
+
+
 def require_actuated(dsys: DiscreteSystem) -> None:
-    """Raises ValueError unless all coordinates are on an Rn, with an input for each of them."""
-    system = dsys.system
-    if (
-        not isinstance(system.space, Rn)
-        or system.prescribed
-        or system.first_order
-        or system.n_velocity_constraints
-        or system.n_holonomic_constraints
-        or dsys.nu != system.space.nv
-    ):
+    """Raises ValueError unless the system `is_actuated`."""
+    if not is_actuated(dsys.system):
         raise ValueError(
             f"{dsys} cannot follow joint trajectories: they need a system whose coordinates are "
-            f"joints, each with an actuator, without constraints; it has {system.space.nv} "
-            f"coordinates and {dsys.nu} inputs"
+            f"joints, each with an actuator, without constraints; it has "
+            f"{dsys.system.space.nv} coordinates and {dsys.nu} inputs"
         )
 
 

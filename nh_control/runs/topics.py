@@ -7,6 +7,7 @@ from __future__ import annotations
 from nh_control.mechanics.external_forces import FORCE, in_space
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
+from nh_control.scenarios.joint_motion import follows_joints
 
 
 def states(scenario: Scenario) -> dict[str, str]:
@@ -31,7 +32,9 @@ def truth(scenario: Scenario) -> dict[str, str]:
 def goals(scenario: Scenario) -> dict[str, str]:
     """Topics that change the tracked reference."""
     if scenario.guidance is None:
-        return {}
+        system = scenario.make_system(scenario.parameters)
+        follows = follows_joints(scenario.joints, system)
+        return {"joint_trajectory": "trajectory_msgs/msg/JointTrajectory"} if follows else {}
     return {
         "goal": "geometry_msgs/msg/PoseStamped",
         "trajectory": "trajectory_msgs/msg/MultiDOFJointTrajectory",

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.control.joint_reference import joint_reference, require_actuated
+from nh_control.control.joint_reference import is_actuated, joint_reference, require_actuated
 from nh_control.control.joint_trajectory import JointTrajectory
 from nh_control.control.joint_trajectory_files import ENDINGS
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.mechanics.system import System
 from nh_control.scenarios.shown import Joint
 
 
@@ -37,14 +38,10 @@ def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> T
     return replace(joint_reference(model, found), name=str(path))
 
 
-def follows_joints(joints: Sequence[Joint], model: DiscreteSystem) -> bool:
-    """Whether all coordinates of a model are joints with an actuator each."""
+def follows_joints(joints: Sequence[Joint], system: System) -> bool:
+    """Whether all coordinates of a system are joints with an actuator each."""
     shown = {joint.coordinate for joint in joints}
-    try:
-        require_actuated(model)
-    except ValueError:
-        return False
-    return shown == {*model.system.space.names}
+    return is_actuated(system) and shown == {*system.space.names}
 
 
 def shown_positions(

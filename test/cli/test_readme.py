@@ -138,10 +138,13 @@ def test_commands_on_topics_are_messages_that_the_tracker_takes():
         r"^ros2 topic pub --once /(\w+) (\S+) '(.*?)'$", NODES, re.MULTILINE | re.DOTALL
     )
     payload = scenarios.get("quadrotor_payload")
-    assert {name: kind for name, kind, _ in commands} == topics.goals(payload)
+    told = {name: kind for name, kind, _ in commands}
+    assert told == topics.goals(payload) | topics.goals(scenarios.get("urdf"))
     texts = {name: message(kind, yaml.safe_load(text)) for name, kind, text in commands}
     body = goals.Body("payload", "odom")
     assert goals.goal(texts["goal"], body, 0, height=1.0).tolist() == [1.0, 0.5, 1.5]
+    arm = [joint.name for joint in scenarios.get("urdf").joints]
+    assert goals.joint_trajectory(texts["joint_trajectory"], arm, 0)[0].duration == 3.0
     assert callable(goals.trajectory(texts["trajectory"], body, 0, payload.step_s))
 
 

@@ -194,7 +194,7 @@ class Tracker:
         goals: GoalInterface | JointGoals
         if paths is not None and self._sequence.leg(0).guidance is not None:
             goals, kinds = GoalInterface(*following, paths, now), BODY_ACTIONS
-        elif follows_joints(scenario.joints, dsys):
+        elif follows_joints(scenario.joints, dsys.system):
             goals, kinds = JointGoals(*following, scenario, now), JOINT_ACTIONS
         else:
             return None
