@@ -157,12 +157,19 @@ def continued(
 
 def joint_limits(dsys: DiscreteSystem) -> list[JointLimits]:
     """Range and largest speed of every coordinate (nv): those of a `Multibody`'s frames, such as a
-    URDF's, no limits for other systems.
+    URDF's, no limits for other systems. A range without width and a speed of 0 are those of a file
+    that gives none, because the joint moves.
     """
     model = dsys.system.model if isinstance(dsys.system, MultibodySystem) else None
     frames = () if model is None else model.frames
     by_name = {frame.coordinate: frame.limits for frame in frames if frame.mimic is None}
-    return [by_name.get(name, NO_LIMITS) for name in dsys.system.space.names]
+    return [_given(by_name.get(name, NO_LIMITS)) for name in dsys.system.space.names]
+
+
+def _given(limits: JointLimits) -> JointLimits:
+    """The limits without those that nothing could keep."""
+    ends = (limits.lower, limits.upper) if limits.lower < limits.upper else (-np.inf, np.inf)
+    return JointLimits(*ends, limits.velocity or np.inf)
 
 
 def require_limits(dsys: DiscreteSystem, reference: Trajectory) -> None:

@@ -10,6 +10,7 @@ the tracker's model, or 10 % heavier, with integral action of the tracker.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from contextlib import redirect_stdout
@@ -91,7 +92,7 @@ def followed(
     run = {"scenario": "urdf", "urdf": str(file)}
     plant = {**run, "lockstep": True, "speed_factor": 0.0, "on_finish": "continue"}
     h = scenarios.get("urdf", str(file)).step_s
-    nodes.start("tracker", {**run, "integral": scale != 1.0})
+    tracker = nodes.start("tracker", {**run, "integral": scale != 1.0})
     publisher = probe.node.create_publisher(Message, "joint_trajectory", 1)
     wanted = {"wait_for": "[probe]", "plant.parameters.mass_scale": scale}
     nodes.start("plant", {**plant, **wanted})
@@ -104,12 +105,10 @@ def followed(
     found = np.array([states[k].position for k in steps])
     order = [list(states[steps[0]].name).index(name) for name in way.names]
     found = found[:, order]
-    # the step at which the tracker began is that of the best agreement
-    first = np.flatnonzero(np.abs(found - found[0]).max(axis=1) > 1e-3 * SIZE)[0]
-    curve = way.curve()
-    starts = range(max(0, first - round(1.0 / h)), first + 1)
-    best = min(starts, key=lambda k: np.abs(found - curve(h * (steps - steps[k]))[0]).mean())
-    return h * (steps - steps[best]), found - curve(h * (steps - steps[best]))[0]
+    began = re.search(r"accepted: from t = ([\d.]+) s", tracker.log)
+    assert began is not None, tracker.log
+    times = h * steps - float(began[1])
+    return times, found - way.curve()(times)[0]
 
 
 def at_rest(probe: Probe, way: nh.JointTrajectory) -> bool:

@@ -13,6 +13,7 @@ from nh_control import scenarios
 from nh_control.control.joint_reference import (
     InfeasibleTrajectory,
     continued,
+    joint_limits,
     joint_reference,
     minimum_effort,
     through,
@@ -202,6 +203,15 @@ def test_limits_of_joints_and_actuators_are_checked(arm, way, words):
     with pytest.raises(InfeasibleTrajectory, match=words):
         joint_reference(arm, way)
     joint_reference(arm, way, check=False)
+
+
+def test_ranges_without_width_and_speeds_of_zero_are_none():
+    text = (
+        DEFAULT.read_text().replace('upper="2.8"', 'upper="-2.8"').replace('city="10"', 'city="0"')
+    )
+    model = nh.midpoint(nh.load_urdf(text), 0.01)
+    assert joint_limits(model) == [Limits(), Limits()]
+    assert joint_reference(model, within_limits(model, WAY)).duration > WAY.duration
 
 
 def test_a_trajectory_is_stretched_as_little_as_its_limits_ask(arm):

@@ -6,6 +6,10 @@ from pathlib import Path
 EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
 FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.py"))}
 CALLS = {
+    "arm_with_payload": (
+        *("--perturb-angle", "0.02", "--plant-parameter", "lower_link_mass=1.05"),
+        *("--disturb", "lower_link:gust:0,0,5,0,0,0,start=0.2,duration=0.2"),
+    ),
     "cart_double_pendulum": (
         *("--reference", "push", "--perturb-angle", "0.02", "--perturb-position", "0.05"),
         *(
@@ -19,9 +23,16 @@ CALLS = {
         *("--reference", "slalom", "--perturb-heading", "0.3", "--perturb-seed", "2"),
         *("--disturb", "base_link:gust:0,3,0.5,start=0.5,duration=0.5"),
     ),
+    "furuta_pendulum": (
+        *("--reference", "upright", "--perturb-displacement", "0.02"),
+        *("--plant-parameter", "mass=0.105", "--disturb", "arm:gust:0.01,start=0.5,duration=0.1"),
+    ),
     "motor_arm": (
         *("--reference", "upright", "--perturb-displacement", "0.2"),
         *("--disturb", "angle:gust:0.5,start=0.5,duration=0.5"),
+    ),
+    "truck_with_trailers": (
+        *("--perturb-displacement", "0.02", "--disturb", "base_link:gust:0,50,0,start=1"),
     ),
     "underwater_vehicle": (
         *("--reference", "station", "--perturb-heading", "0.5", "--perturb-position", "0.2"),

@@ -1,0 +1,136 @@
+"""A truck with two trailers that is parked in reverse, where trailers jackknife without feedback.
+
+python truck_with_trailers.py                       tracked and free, with numbers
+nh_control simulate truck_with_trailers.py          the maneuver under LQR, with figures
+nh_control run truck_with_trailers.py --perturb-displacement 0.05
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+import nh_control as nh
+from nh_control.scenarios import Body, Joint, Scenario
+from nh_control.scenarios.perturbation import Displacement
+
+OUT_S, DRIVE, STEERED = 30.0, 1500.0, 0.25
+"""Duration of the way out in s, largest force in N, largest steering angle in rad."""
+
+
+@dataclass(frozen=True)
+class TruckParameters(nh.Parameters):
+    """Lengths and masses of truck and trailers; centers of mass are on the rear axles."""
+
+    wheelbase: float = nh.parameter(2.0, "m", "of the truck")
+    drawbar: float = nh.parameter(3.0, "m", "from a trailer's hitch to its axle")
+    truck_mass: float = nh.parameter(2000.0, "kg", "of the truck")
+    trailer_mass: float = nh.parameter(800.0, "kg", "of each trailer")
+    turn: float = nh.parameter(1500.0, "kg m^2", "inertia of each of them about the vertical")
+    steering: float = nh.parameter(5.0, "kg m^2", "inertia of the steering")
+
+
+def truck_with_trailers(parameters: TruckParameters) -> nh.System:
+    """Pose of the truck's rear axle on SE(2), steering angle, angles of the trailers against what
+    pulls them; hitches are above the axles.
+    """
+
+    def twists(q, v, p):
+        """Yaw rate, forward and side velocity of the axles of the truck and both trailers."""
+        found = [(v[0], v[1], v[2])]
+        for angle, rate in ((q[4], v[4]), (q[5], v[5])):
+            omega, forward, side = found[-1]
+            omega, cos, sin = omega + rate, ca.cos(angle), ca.sin(angle)
+            along, across = cos * forward + sin * side, cos * side - sin * forward
+            found.append((omega, along, across - p.drawbar * omega))
+        return found
+
+    def lagrangian(q, v, p):
+        masses = p.truck_mass, p.trailer_mass, p.trailer_mass
+        moving = sum(
+            m * (forward**2 + side**2) + p.turn * omega**2
+            for m, (omega, forward, side) in zip(masses, twists(q, v, p))
+        )
+        return (moving + p.steering * v[3] ** 2) / 2
+
+    def rolling(q, p):
+        """No axle slips sideways, the front axle neither."""
+        v = ca.SX.sym("v", 6)
+        front = p.wheelbase * ca.cos(q[3]) * v[0] - ca.sin(q[3]) * v[1] + ca.cos(q[3]) * v[2]
+        sides = [side for _, _, side in twists(q, v, p)]
+        return ca.jacobian(ca.vertcat(front, *sides), v)
+
+    return nh.System(
+        name="truck_with_trailers",
+        space=nh.Product(nh.SE2(), nh.Rn("steer", "first", "second")),
+        lagrangian=lagrangian,
+        velocity_constraint=rolling,
+        inputs=("drive", "steering"),
+        input_units=("N", "N m"),
+        input_limits=np.array([[-4e3, 4e3], [-200.0, 200.0]]),
+        force=lambda q, v, u, p: ca.vertcat(0, u[0], 0, u[1], 0, 0),
+        parameters=parameters,
+    )
+
+
+def parking(model: nh.DiscreteSystem) -> nh.Trajectory:
+    """Out of the bay and back: the way out, in which trailers follow, is simulated, and taken in
+    reverse. The midpoint rule is symmetric, so a motion backwards in time is a motion.
+    """
+    steps = round(OUT_S / model.h)
+    phase = 2 * np.pi * (np.arange(steps) + 0.5) / steps
+    sin, cos = np.sin(phase), np.cos(phase)
+    # the torque that steers by STEERED sin(phase)^3
+    bend = 3 * STEERED * (2 * np.pi / OUT_S) ** 2 * sin * (2 * cos**2 - sin**2)
+    inputs = np.column_stack([DRIVE * sin, model.system.parameters.steering * bend])
+    out = model.simulate(model.state(np.zeros(6), np.zeros(6)), inputs)
+    q, v = model.configuration(out.states[::-1]), -out.velocities[::-1]
+    states = np.array([model.state(*one) for one in zip(q, v)])
+    return nh.Trajectory(
+        model.h, states, out.inputs[::-1], model.state_names, model.inputs, dsys=model
+    )
+
+
+TRUCK_WITH_TRAILERS = Scenario(
+    name="truck_with_trailers",
+    title="A truck with two trailers, parked in reverse",
+    parameters=TruckParameters(),
+    make_system=truck_with_trailers,
+    integrators={"nonholonomic_midpoint": nh.nonholonomic_midpoint},
+    references={"parking": parking},
+    # costs of errors of pose (theta, x, y), angles and momenta, and of the inputs (N, N m)
+    weights=(
+        np.diag([10.0, 1, 10, 1, 20, 20, 1e-7, 1e-2]),
+        np.diag([1e-6, 1e-3]),
+        np.diag([1e4, 1e4, 1e4, 1e3, 1e4, 1e4, 1e-3, 1]),
+    ),
+    perturbation=Displacement(displacement=0.05),
+    joints=(Joint("steer_joint", "steer"), Joint("hitch1", "first"), Joint("hitch2", "second")),
+    body=Body("base_link", "odom"),
+    step_s=0.02,
+)
+
+
+def main() -> None:
+    """The maneuver from a start with bent trailers beside the path, with and without feedback."""
+    model = TRUCK_WITH_TRAILERS.model()
+    reference = TRUCK_WITH_TRAILERS.reference(model)
+    defects = [
+        np.abs(model.local(b, model.step(a, u))).max()
+        for a, b, u in zip(reference.states, reference.states[1:], reference.inputs)
+    ]
+    begin = model.configuration(reference.states[0])
+    print(f"from {np.round(begin, 2).tolist()} to the bay, every step to {max(defects):.0e}")
+    tracker = TRUCK_WITH_TRAILERS.tracker(model, reference)
+    start = model.retract(reference.states[0], [0.02, 0.1, 0.1, 0, 0.05, -0.05, 0, 0])
+    tracked, free = (nh.rollout(model, [start], by) for by in (tracker, reference.inputs))
+    for label, run in (("tracked", tracked), ("free", free)):
+        error = np.abs(model.local(reference.states[-1], run.states[0, -1])[:6])
+        place, angles = error[1:3].max(), error[[0, 4, 5]].max()
+        print(f"{label}: {place:.3f} m and {angles:.3f} rad off at the end")
+
+
+if __name__ == "__main__":
+    main()
