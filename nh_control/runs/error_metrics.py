@@ -169,3 +169,9 @@ _PARTS: dict[type, Callable[..., Iterator[Part]]] = {
     S2: _direction_parts,
     SE3: _spatial_pose_parts,
 }
+
+
+def norms(table: np.ndarray) -> np.ndarray:
+    """Norms (n) of the rows of a table (n, k); infinite for numbers that are far away."""
+    with np.errstate(over="ignore"):
+        return np.linalg.norm(table, axis=1)

@@ -288,7 +288,7 @@ class Result:
         """
         space = self.experiment.model.system.space
         tracked = self.experiment.scenario.tracked(space)
-        return np.linalg.norm((loop or self.loop).errors[:, : space.nv][:, tracked], axis=1)
+        return error_metrics.norms((loop or self.loop).errors[:, : space.nv][:, tracked])
 
     def _repr_html_(self) -> str:
         """The page of the run in a notebook."""

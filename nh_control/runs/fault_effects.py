@@ -80,7 +80,8 @@ class Tally:
             change = self._line.change(i, came, went)
             if np.isfinite(change).all() and change.any():
                 counts.changed += 1
-                counts.squares += float(np.mean(change**2))
+                with np.errstate(over="ignore"):
+                    counts.squares += float(np.mean(change**2))
                 counts.largest = max(counts.largest, float(np.abs(change).max()))
 
     def effects(self) -> tuple[FaultEffect, ...]:

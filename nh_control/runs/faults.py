@@ -139,9 +139,10 @@ class Line:
         effect = self.faults[i].effect
         if not effect.active(k, self.h):
             return came[0]
-        made = effect.apply(FaultContext(k, self.h, self.signal, came, before, self.seeds[i]))
-        if made is not None:
-            made = self.signal.mixed(came[0], made, self._masks[i])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is lost below
+            made = effect.apply(FaultContext(k, self.h, self.signal, came, before, self.seeds[i]))
+            if made is not None:
+                made = self.signal.mixed(came[0], made, self._masks[i])
         if made is None or not np.isfinite(made).all():
             return before if self._holds else None
         return made

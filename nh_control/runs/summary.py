@@ -27,6 +27,7 @@ ROUND_OFF = 1e13
 """Ratio of errors of which the smaller one is nothing but round-off."""
 
 
+@np.errstate(over="ignore")  # of numbers that are far away sizes are infinite
 def summarize(result: Result) -> dict:
     """Summary of a run in plain values, SI units; None where a number does not exist."""
     e, loop = result.experiment, result.loop
@@ -93,7 +94,7 @@ def _error(result: Result) -> dict:
         "final": float(total[-1]),
         "largest": float(total.max()),
         "rms": float(np.sqrt(np.mean(total**2))),
-        "reduction": float(total[0] / total[-1]) if min(total[0], total[-1]) > 0 else None,
+        "reduction": float(total[0] / total[-1]) if total[0] and 0 < total[-1] < np.inf else None,
         "parts": {
             part.name: {"unit": part.unit, **_extent(part.values)} for part in result.error_parts
         },

@@ -327,3 +327,13 @@ def test_nodes_that_were_too_slow_are_one_sentence():
     assert said(49.0, 0, 0.5) == ""
     assert said(60.0, 0).startswith("this machine was too slow for real time: 60 of 100 steps/s")
     assert "200 of 1000 steps late" in said(99.0, 200)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "far", [("--perturb-angle", "1e200"), ("--fault", "positions:bias=1e200")], ids=lambda o: o[0]
+)
+def test_numbers_that_are_far_away_come_without_warnings_of_numpy(far, tmp_path, capsys):
+    call = ["simulate", "urdf", "--duration", "0.05", "--no-plots", "--output", str(tmp_path)]
+    assert main([*call, *far]) in (0, 1)
+    assert "overflow" not in capsys.readouterr().err

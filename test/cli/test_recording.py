@@ -313,6 +313,7 @@ def test_topics_of_a_run_have_these_types():
         "reference_start": "builtin_interfaces/msg/Time",
         "markers": "visualization_msgs/msg/MarkerArray",
         "shadow/residual": "sensor_msgs/msg/JointState",
+        "wrench": "geometry_msgs/msg/WrenchStamped",
         "clock": "rosgraph_msgs/msg/Clock",
         "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
     }

@@ -35,6 +35,7 @@ def test_faults_of_velocities_leave_configurations_alone():
     np.testing.assert_allclose(biased, np.tile([0.0] * 5 + [0.1] * 5, (5, 1)), atol=1e-15)
 
 
+@pytest.mark.filterwarnings("error")
 def test_numbers_that_a_fault_makes_infinite_are_lost():
     """Of commands the one before holds."""
     huge = np.full((3, 2), 1.5e308) * [[0], [1], [0]] + [1.0, 2.0]
