@@ -12,6 +12,7 @@ linearizations, LQR, ROS 2 nodes.
 - optimal control: optimize, collocate, quadratic_cost, differentiate_optimum, MpcTracker
 - limits and constraints: Limits, Constraint, keep_out, tilt_limit, tension_limit
 - estimation: KalmanFilter, smooth
+- pictures: plot (compare, convergence, phase, trajectory)
 - other programs: to_control, to_iosys (python-control), export_c (C code),
   to_torch, to_jax; equations for papers: latex
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.discrete.results import StepFailed as StepFailed
     from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
     from nh_control.discrete.trajectory import Trajectory as Trajectory
+    from nh_control.figures import plot as plot
     from nh_control.geometry.rotations import S2 as S2
     from nh_control.geometry.rotations import SE3 as SE3
     from nh_control.geometry.rotations import SO3 as SO3
@@ -129,6 +131,7 @@ _HOMES = {
     "smooth": "control.smoothing",
     "to_control": "control.python_control",
     "to_iosys": "control.python_control",
+    "plot": "figures",
     "export_c": "interop.c_code",
     "latex": "interop.equations",
     "to_torch": "interop.autodiff",

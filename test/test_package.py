@@ -103,7 +103,7 @@ NO_KEY = {
     "xacro",
 }
 """Imported where they are available; rosdep's only key of `control` is about to be removed."""
-DATA = (".c", ".json", ".urdf", ".js", ".css", ".html")
+DATA = (".c", ".json", ".urdf", ".js", ".css", ".html", ".glsl")
 INTERFACES = ("_msgs", "_srvs", "_interfaces")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 RUN = "folder of `nh_control simulate` or `run`, its results.npz, or a recording (MCAP)"
 PAGE = "view.html"
+STYLES = ("screen", "paper", "paper-wide")
 FORMATS = ("png", "svg", "pdf")
 
 
@@ -58,6 +59,12 @@ def add_to(commands: Any) -> None:
         default="png",
         metavar="NAMES",
         help=f"formats of the figures, of {', '.join(FORMATS)}, with commas between them",
+    )
+    plot.add_argument(
+        "--style",
+        default="screen",
+        choices=STYLES,
+        help="paper: as wide as a column (3.5 in), without titles; paper-wide: as two (7.16 in)",
     )
     plot.set_defaults(command=_plot)
 
@@ -131,7 +138,7 @@ def _plot(args: Namespace) -> int:
         folder = Path(args.output) if args.output else _beside(args.run)
         folder.mkdir(parents=True, exist_ok=True)
         files = figures.save_all(
-            result, folder, lambda name: progress.phase(f"drawing {name}"), formats
+            result, folder, lambda name: progress.phase(f"drawing {name}"), formats, args.style
         )
     print(f"{folder}: {', '.join(Path(file).stem for file in files.values())}")
     return 0

@@ -12,10 +12,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from nh_control.figures import style
 from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
-from nh_control.scenarios import Gust, MonitoredOutput
+from nh_control.runs.intervals import intervals
+from nh_control.scenarios import MonitoredOutput
 
 ROUND_OFF = 1e-18
-GUST = "#cfe3f3"
 NEAR = 1.0
 """A limit is drawn if its distance from the curve is at most this many heights of the curve."""
 
@@ -39,7 +39,7 @@ def inputs(result: Result, page: int = 0) -> Figure:
         panel.set_visible(False)
     for panel in panels[rows - 1 :: rows]:
         panel.set_xlabel("time (s)")
-    _show_gusts(result, *panels[: len(shown)])
+    show_intervals(result, *panels[: len(shown)])
     handles = style.handles(*panels[: len(shown)])
     style.head(figure, result, handles, style.page_note(page, len(pages)))
     return figure
@@ -124,7 +124,7 @@ def energy(result: Result) -> Figure:
         label="reference",
     )
     first.set_ylabel("energy (J)")
-    _show_gusts(result, first, *others)
+    show_intervals(result, first, *others)
     for panel, (label, times, residual, limit) in zip(others, residuals):
         panel.plot(times, style.positive(residual), ".", color=style.RUN, markersize=2.5)
         panel.axhline(limit, color=style.LIMIT, linewidth=1.0)
@@ -189,7 +189,7 @@ def error(result: Result) -> Figure:
         borderaxespad=0.0,
         fontsize=8,
     )
-    _show_gusts(result, whole, parts)
+    show_intervals(result, whole, parts)
     end = result.experiment.tracker.reference.duration
     for panel in (whole, parts):
         panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-9 * total.max()))
@@ -205,16 +205,14 @@ def error(result: Result) -> Figure:
     return figure
 
 
-def _show_gusts(result: Result, *panels: Axes) -> None:
-    """Shade the time of every gust; the legend of the first panel names it."""
-    end = result.loop.trajectory.duration
-    for disturbance in result.experiment.options.disturbances:
-        gust = disturbance.signal
-        if isinstance(gust, Gust):
-            stop = min(end, gust.start + gust.duration) if gust.duration else end
-            label = f"gust on {disturbance.target}"
-            for panel, text in zip(panels, (label, *[None] * len(panels))):
-                panel.axvspan(gust.start, stop, color=GUST, linewidth=0, label=text, zorder=0)
+def show_intervals(result: Result, *panels: Axes) -> None:
+    """Shade gusts and faults that come or go; the legend of the first panel names them."""
+    named: set[str] = set()
+    for one in intervals(result.experiment.options, result.loop.trajectory.duration):
+        for i, panel in enumerate(panels):
+            label = one.label if i == 0 and one.label not in named else None
+            panel.axvspan(one.start, one.stop, color=one.color, linewidth=0, label=label, zorder=0)
+        named.add(one.label)
 
 
 def outputs(result: Result, page: int = 0) -> Figure:
@@ -231,7 +229,7 @@ def outputs(result: Result, page: int = 0) -> Figure:
         panel.set_ylabel(style.wrapped(name, 20))
         style.keep_readable(panel)
     panels[-1].set_xlabel("time (s)")
-    _show_gusts(result, *panels)
+    show_intervals(result, *panels)
     note = style.page_note(page, len(pages))
     style.head(figure, result, style.handles(*panels), note)
     return figure
@@ -255,5 +253,6 @@ def monitored(result: Result, monitor: MonitoredOutput) -> Figure:
     )
     panel.set_ylabel(f"{monitor.title} ({monitor.unit})")
     panel.set_xlabel("time (s)")
+    show_intervals(result, panel)
     style.head(figure, result, style.handles(panel))
     return figure

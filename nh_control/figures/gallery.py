@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from nh_control.figures import attitude, common, kept, planar, spatial, stick_figures
 from nh_control.figures.scene import tracks
-from nh_control.figures.style import save
+from nh_control.figures.style import SCREEN, save
 from nh_control.runs.experiment import Result
 from nh_control.runs.kept_constraints import declared_constraints
 from nh_control.scenarios import Scenario
@@ -95,15 +95,17 @@ def save_all(
     folder: Path,
     progress: Callable[[str], None] = lambda name: None,
     formats: Sequence[str] = ("png",),
+    style: str = SCREEN,
 ) -> dict[str, str]:
-    """Draw every figure into `folder` in every format (png, svg, pdf); returns {name: file}, of
-    the first format. `progress(name)` is called before each figure.
+    """Draw every figure into `folder` in every format (png, svg, pdf) for a "screen", or for a
+    "paper" with the width of a column or "paper-wide" of two; returns {name: file}, of the first
+    format. `progress(name)` is called before each figure.
     """
     files: dict[str, str] = {}
     for name, draw in _pages(result).items():
         progress(name)
         for kind in formats:
             file = folder / f"{name}.{kind}"
-            save(partial(draw, result), file)
+            save(partial(draw, result), file, style)
             files.setdefault(name, str(file))
     return files

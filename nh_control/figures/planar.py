@@ -12,6 +12,7 @@ from matplotlib.typing import ColorType
 from scipy.spatial import ConvexHull
 
 from nh_control.figures import style
+from nh_control.figures.common import show_intervals
 from nh_control.figures.scene import Scene, Solid, distinct_scenes, scene
 from nh_control.runs.error_metrics import coordinate_units, state_label
 from nh_control.runs.experiment import Result
@@ -20,6 +21,8 @@ FILL = 0.2
 """Opacity of solids."""
 TALLEST = 1.2
 """Largest ratio of height to width of a path's axes."""
+LONG = 18
+"""Letters of a name that is broken into words."""
 
 
 def path(
@@ -130,13 +133,16 @@ def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
         value, target = trajectory.states[:, i], result.targets[:, i]
         panel.plot(trajectory.times, value, color=style.RUN, label=style.run_label(result))
         panel.plot(trajectory.times, target, **style.DASHED, label="reference")
-        panel.set_ylabel(style.wrapped(state_label(model.state_names[i], units), 20))
+        label = state_label(model.state_names[i], units)
+        plain = label if len(label) < LONG else label.replace("_", " ")
+        panel.set_ylabel(style.wrapped(plain, 20))
         style.keep_readable(panel)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     for panel in {*panels[rows - 1 : len(shown) : rows], panels[len(shown) - 1]}:
         panel.set_xlabel("time (s)")
         panel.tick_params(labelbottom=True)
+    show_intervals(result, *panels[: len(shown)])
     style.head(figure, result, style.handles(panels[0]), style.page_note(page, len(pages)))
     return figure
 

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -19,6 +20,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from transforms3d.quaternions import quat2mat
 
 from nh_control.figures import style
+from nh_control.figures.common import show_intervals
 from nh_control.figures.scene import Scene, bodies_of, distinct_scenes, scene
 from nh_control.runs.experiment import Experiment, Result
 
@@ -122,10 +124,13 @@ def states(result: Result) -> Figure:
         for panel in _visible(row)[:1]:
             panel.set_ylabel(label)
             panel.tick_params(labelleft=True)
-    components = [
+    components: list[Artist] = [
         Line2D([], [], color=color, label=f"{name}, {style.run_label(result)}")
         for name, color in zip("xyz", style.AXES)
     ]
+    first, *others = _visible(panels.ravel())
+    show_intervals(result, first, *others)
+    components += style.handles(first)
     style.head(figure, result, [*components, Line2D([], [], **style.DASHED, label="reference")])
     return figure
 

@@ -24,6 +24,7 @@ from matplotlib.ticker import (
     ScalarFormatter,
 )
 
+from nh_control.figures import paper
 from nh_control.runs.experiment import Result
 from nh_control.runs.output import SOFTWARE
 
@@ -33,11 +34,13 @@ AXES = ("#d1495b", "#2a9d6f", RUN)
 """Colors of x, y and z."""
 DASHED: dict[str, Any] = {"color": TARGET, "linewidth": 1.1, "linestyle": (0, (4, 3))}
 """Line style of the reference."""
-WIDTH = 7.4
+WIDTH, SCREEN = 7.4, "screen"
 PROGRAM_KEY = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}
 """Formats of figures, with what each calls the program that made it."""
-PANELS = 20
-"""Largest number of panels of a figure."""
+SYMBOL, LETTERS_PER_IN = 7, 13
+"""Letters that a legend's symbol is as wide as, and that an inch has."""
+PANELS, PAPER_DPI = 20, 300
+"""Largest number of panels of a figure, and dots per inch of one for a paper."""
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -56,15 +59,18 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def save(draw: Callable[[], Figure], file: Path) -> None:
-    """Draw a figure in this style, with Agg, and save it."""
+def save(draw: Callable[[], Figure], file: Path, style: str = SCREEN) -> None:
+    """Draw a figure in this style, with Agg, and save it; for a paper in the width of `style`."""
     with matplotlib.rc_context(STYLE):
         figure = draw()
         FigureCanvasAgg(figure)
+        if style != SCREEN:
+            paper.fit(figure, style)
         for axes in figure.axes:
             for axis in (axes.xaxis, axes.yaxis):
                 _thin_labels(axis)
-        figure.savefig(file, metadata={PROGRAM_KEY[file.suffix]: SOFTWARE})
+        dpi = STYLE["savefig.dpi"] if style == SCREEN else PAPER_DPI
+        figure.savefig(file, metadata={PROGRAM_KEY[file.suffix]: SOFTWARE}, dpi=dpi)
 
 
 def _thin_labels(axis: Axis) -> None:
@@ -97,11 +103,17 @@ def title(result: Result) -> str:
 
 def head(figure: Figure, result: Result, handles: Sequence[Artist], note: str = "") -> None:
     """Draw the title with a note below it at the top left, and a legend of the handles at the top
-    right.
+    right, or at the bottom if it is long.
     """
     figure.align_ylabels()
     figure.suptitle(f"{title(result)}\n{note}".rstrip(), x=0.02, ha="left", fontsize=10)
-    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    letters = [len(str(one.get_label())) + SYMBOL for one in handles]
+    room = figure.get_figwidth() * LETTERS_PER_IN
+    if sum(letters) + len(title(result)) < room:
+        figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    else:
+        columns = max(1, min(4, int(room / max(letters))))
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def handles(*panels: Axes) -> list[Artist]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from nh_control.runs.intervals import Interval
 from nh_control.scenarios.visual_model import VisualModel
 
 RATE_HZ = 50.0
@@ -60,15 +61,6 @@ class Curves:
     def label(self) -> str:
         """The title with its unit."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A time from `start` to `stop` (s) that plots shade, with the reason."""
-
-    start: float
-    stop: float
-    label: str
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ HEIGHT_PX = 520
 
 def page(animation: Animation) -> str:
     """The page as HTML."""
-    return filled(payload(animation))
+    return filled(payload(animation), controls=_legend(animation))
 
 
 def filled(
@@ -53,6 +53,15 @@ def filled(
         "script": script(modules),
     }
     return re.sub(r"<!--(\w+)-->", lambda found: inside[found[1]], text)
+
+
+def _legend(animation: Animation) -> str:
+    """The plots' shades with what they stand for, as HTML."""
+    return "".join(
+        f'<p class="shade" style="border-color:{one.color}">'
+        f"{html.escape(one.label)}, {one.start:g} to {one.stop:g} s</p>"
+        for one in animation.intervals
+    )
 
 
 def in_a_notebook(animation: Animation) -> str:

@@ -12,8 +12,9 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
 from nh_control.runs import error_metrics
 from nh_control.runs.experiment import Result
+from nh_control.runs.intervals import intervals
 from nh_control.runs.results_file import Stored, stored
-from nh_control.scenarios import Gust, Scenario
+from nh_control.scenarios import Scenario
 from nh_control.scenarios.default_visual import system_visual
 from nh_control.scenarios.joint_motion import reference_label
 from nh_control.scenarios.visual_model import VisualModel
@@ -21,7 +22,6 @@ from nh_control.view.animation import (
     RATE_HZ,
     Animation,
     Curves,
-    Interval,
     Poses,
     by_unit,
     chosen_rows,
@@ -73,7 +73,7 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
         tuple(curves),
         cable_loads(visual, monitor, watched, len(rows)),
         arrow_lengths(visual, dict(zip(names, held["inputs"].T)), len(rows)),
-        _gusts(run, float(arrays["times"][-1])),
+        intervals(run.options, float(arrays["times"][-1])),
     )
 
 
@@ -179,14 +179,3 @@ def arrow_lengths(visual: VisualModel, inputs: Mapping[str, np.ndarray], n: int)
     """Lengths (n, arrows) in m of the arrows under the inputs by name; 0 without the input."""
     columns = [a.scale * inputs.get(a.input, np.zeros(n)) for a in visual.arrows]
     return np.column_stack(columns) if columns else np.zeros((n, 0))
-
-
-def _gusts(run: Stored, end: float) -> tuple[Interval, ...]:
-    """When gusts blow."""
-    found = []
-    for one in run.options.disturbances:
-        gust = one.signal
-        if isinstance(gust, Gust):
-            stop = min(end, gust.start + gust.duration) if gust.duration else end
-            found.append(Interval(gust.start, stop, f"gust on {one.target}"))
-    return tuple(found)

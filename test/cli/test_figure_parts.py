@@ -314,7 +314,7 @@ def test_a_scenario_has_the_figures_of_its_declarations():
 
 def test_each_page_is_announced_and_saved_under_its_number(towed, monkeypatch, tmp_path):
     drawn, told = [], []
-    monkeypatch.setattr(gallery, "save", lambda draw, file: drawn.append((file.name, draw)))
+    monkeypatch.setattr(gallery, "save", lambda draw, file, style: drawn.append((file.name, draw)))
     monkeypatch.setattr(style, "PANELS", 2)
     files = gallery.save_all(towed, tmp_path, told.append)
     assert told == list(files) == ["path", "states", "inputs", "inputs_2", "energy", "error"]
@@ -364,7 +364,7 @@ def test_gusts_end_with_the_run_and_are_named_once(towed):
     options = replace(towed.experiment.options, disturbances=pushes)
     found = replace(towed, experiment=replace(towed.experiment, options=options))
     panels = Figure().subplots(2, 1)
-    common._show_gusts(found, *panels)
+    common.show_intervals(found, *panels)
     end = towed.loop.trajectory.duration
     for panel in panels:
         spans = [(p.get_x(), p.get_x() + p.get_width()) for p in panel.patches]

@@ -101,9 +101,9 @@ class Plot {
     const [low, high] = this._extent(i0, i1);
     const X = (t) => LEFT + (t - a) / (b - a) * (w - LEFT - RIGHT);
     const Y = (v) => h - BOTTOM - (v - low) / (high - low) * (h - TOP - BOTTOM);
-    g.fillStyle = "#dcebf7";
-    for (const one of data.intervals)
-      g.fillRect(X(one.start), TOP, X(one.stop) - X(one.start), h - TOP - BOTTOM);
+    for (const { start, stop, color } of data.intervals) {
+      g.fillStyle = color; g.fillRect(X(start), TOP, X(stop) - X(start), h - TOP - BOTTOM);
+    }
     this._axes(g, w, h, [low, high], X, Y);
     g.save(); g.beginPath(); g.rect(LEFT, TOP, w - LEFT - RIGHT, h - TOP - BOTTOM); g.clip();
     g.lineWidth = 1.5; g.lineJoin = "round";
