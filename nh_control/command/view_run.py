@@ -42,6 +42,12 @@ def add_to(commands: Any) -> None:
         metavar="FILE",
         help=f"file of the page (default: {PAGE} in the run's folder)",
     )
+    view.add_argument(
+        "--runs",
+        default="",
+        metavar="NUMBERS",
+        help="of a study's folder, numbers of runs with commas (default: the 12 worst ones)",
+    )
     view.add_argument("--no-open", action="store_true", help="open no browser")
     view.set_defaults(command=_view)
     film = commands.add_parser("film", help="write a run as a film, without a display")
@@ -92,13 +98,17 @@ def _view(args: Namespace) -> int:
 
     from nh_control.view.page import page
     from nh_control.view.sources import load
+    from nh_control.view.study_runs import is_study
     from nh_control.view.two_runs import together
 
-    animation = _animation(args)
-    if args.other:
-        with _readable():
-            animation = together(animation, load(args.other, args.scenario))
-    text = page(animation)
+    if is_study(Path(args.run)):
+        text = _page_of_study(args)
+    else:
+        animation = _animation(args)
+        if args.other:
+            with _readable():
+                animation = together(animation, load(args.other, args.scenario))
+        text = page(animation)
     file = Path(args.output) if args.output else _beside(args.run) / PAGE
     with usage_errors():
         file.write_text(text, encoding="utf-8")
@@ -106,6 +116,23 @@ def _view(args: Namespace) -> int:
     if not args.no_open and not webbrowser.open(file.absolute().as_uri()):
         print(f"{PROGRAM}: no browser found; open the file in one", file=sys.stderr)
     return 0
+
+
+def _page_of_study(args: Namespace) -> str:
+    """The page of a study's runs."""
+    from nh_control.numerics.progress import Progress
+    from nh_control.view import study_runs
+    from nh_control.view.page import page_of_runs
+
+    if args.other:
+        raise UsageError("a second run is shown beside a run, not beside a study")
+    try:
+        chosen = [int(part) for part in args.runs.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(f"--runs: expected numbers with commas, got {args.runs!r}") from None
+    with usage_errors(), Progress() as progress:
+        progress.phase("making the runs again")
+        return page_of_runs(study_runs.load(Path(args.run), chosen))
 
 
 def _film(args: Namespace) -> int:

@@ -9,7 +9,7 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -40,7 +40,6 @@ def filled(
     """The page of these data and modules, with `controls` below its title, which may ask `sources`
     besides.
     """
-    numbers = json.dumps(data, separators=(",", ":"), allow_nan=False)
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     inside = {
         "title": html.escape(data["title"]),
@@ -49,7 +48,7 @@ def filled(
         "style": (PAGE / "page.css").read_text(encoding="utf-8"),
         "vertex": (PAGE / "vertex.glsl").read_text(encoding="utf-8"),
         "fragment": (PAGE / "fragment.glsl").read_text(encoding="utf-8"),
-        "data": numbers.replace("<", "\\u003c"),
+        "data": _json(data),
         "script": script(modules),
     }
     return re.sub(r"<!--(\w+)-->", lambda found: inside[found[1]], text)
@@ -62,6 +61,24 @@ def _legend(animation: Animation) -> str:
         f"{html.escape(one.label)}, {one.start:g} to {one.stop:g} s</p>"
         for one in animation.intervals
     )
+
+
+def page_of_runs(runs: Mapping[str, Animation]) -> str:
+    """The page of several animations by their names, one of which is chosen in it."""
+    (_, first), *others = runs.items()
+    names = "".join(f"<option>{html.escape(name)}</option>" for name in runs)
+    scripts = "".join(
+        f'<script type="application/json" class="run">{_json(payload(one))}</script>'
+        for _, one in others
+    )
+    chooser = f'<select id="runs" aria-label="run">{names}</select>{scripts}'
+    return filled(payload(first), controls=chooser + _legend(first))
+
+
+def _json(data: dict[str, Any]) -> str:
+    """Data for a script of a page."""
+    numbers = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return numbers.replace("<", "\\u003c")
 
 
 def in_a_notebook(animation: Animation) -> str:

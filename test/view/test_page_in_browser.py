@@ -176,6 +176,19 @@ def test_the_png_button_saves_the_scene(chromium, file):
     page.close()
 
 
+def test_a_run_is_chosen_and_the_link_keeps_it(chromium, tmp_path):
+    runs = {name: animation(name, frames=51)[0] for name in ("cart_pole", "snakeboard")}
+    page = chromium(written(pages.page_of_runs(runs), tmp_path), "#t=5")
+    assert page.inner_text("h1").startswith("cart_pole")
+    with page.expect_navigation():
+        page.select_option("#runs", label="snakeboard")
+    page.wait_for_function("() => window.page !== undefined")
+    settle(page)
+    assert page.inner_text("h1").startswith("snakeboard") and now(page) == pytest.approx(5)
+    assert "run=1" in page.url and page.said == []
+    page.close()
+
+
 def test_without_webgl_there_is_a_message_and_plots(chromium, file):
     page = chromium(file, "#t=3", drawing=False)
     assert "WebGL 2" in page.locator("#message").inner_text()

@@ -76,7 +76,8 @@ function film(canvas, timeline, done) {
   setTimeout(() => { recorder.stop(); timeline.seek(timeline.last); }, 1000 * whole);
 }
 
-const data = await unpack($("data").textContent);
+const runs = document.querySelectorAll(".run"), link = Link.read();
+const data = await unpack((runs[link.run - 1] ?? $("data")).textContent);
 const scene = sceneOf(data), canvas = $("scene");
 const plots = new Plots($("plots"), data, (t) => timeline.seek(t));
 const timeline = new Timeline(data.times, (now) => {
@@ -117,7 +118,10 @@ $("trail").disabled = $("follow").disabled = !scene || data.trail === null;
 $("picture").disabled = $("film").disabled = !scene;
 onKeys(actions);
 new ResizeObserver(redraw).observe(document.body);
-const link = Link.read();
+if (runs.length) {
+  $("runs").selectedIndex = link.run;
+  $("runs").onchange = () => Link.write(timeline.now, scene?.camera, () => location.reload());
+}
 if (scene) {
   mouse(canvas, scene, redraw);
   if (link.camera) {

@@ -69,21 +69,22 @@ export function onKeys(actions) {
 export const Link = {
   read() {
     const found = new URLSearchParams(location.hash.slice(1));
-    const camera = (found.get("camera") ?? "").split(",").map(Number);
-    const time = found.has("t") ? Number(found.get("t")) : NaN;
+    const camera = (found.get("camera") ?? "").split(",").map(Number), time = found.get("t");
     return {
-      time: Number.isFinite(time) ? time : null,
+      time: Number.isFinite(parseFloat(time)) ? +time : null, run: +(found.get("run") ?? 0),
       camera: camera.length === 6 && camera.every(Number.isFinite) ? camera : null,
     };
   },
 
-  write(time, camera) {
+  write(time, camera, done) {
     clearTimeout(this.later);
     if (location.protocol === "about:") return; // a frame in a notebook has no address
     this.later = setTimeout(() => {
-      const view = [camera.yaw, camera.pitch, camera.distance, ...camera.at];
-      const text = view.map((v) => +v.toFixed(4)).join(",");
-      history.replaceState(null, "", `#t=${time.toFixed(3)}&camera=${text}`);
+      const { yaw = 0, pitch = 0, distance = 1, at = [0, 0, 0] } = camera ?? {};
+      const text = [yaw, pitch, distance, ...at].map((v) => +v.toFixed(4)).join(",");
+      const run = document.getElementById("runs")?.selectedIndex ?? 0;
+      history.replaceState(null, "", `#t=${time.toFixed(3)}&camera=${text}&run=${run}`);
+      done?.();
     }, LINK_MS);
   },
 };
