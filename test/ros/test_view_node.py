@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, benches  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control import Trajectory, scenarios  # noqa: E402
@@ -268,6 +269,29 @@ def test_a_state_beyond_the_model_is_refused_and_the_next_one_is_shown(shown):
     seen.hear(2, at(0.0))
     seen.made._send()
     assert seen.frame["time"] == pytest.approx(2 * MODEL.h)
+
+
+def test_nodes_are_told_twice_a_second_and_another_plant_by_its_name(shown, wall):
+    seen = shown()
+    status = DiagnosticStatus(name="plant: simulation", hardware_id=QUADS.name, message="running")
+    status.values = [
+        KeyValue(key="missed_steps", value="3"),
+        KeyValue(key="wrench bound payload (N)", value="4"),
+    ]
+    seen.desk.give("/diagnostics", DiagnosticArray(status=[status]))
+    seen.hear(1, at(0.0))
+    seen.made._send()
+    told = seen.sent[-1]["status"]
+    assert told["nodes"] == [["plant", "ok", "running"]] and told["missed"] == "3"
+    assert told["bounds"] == {"payload": 4.0} and told["state"] == "running"
+    seen.made._send()
+    assert "nodes" not in seen.sent[-1]["status"]
+    status.hardware_id = "cart_pole"
+    seen.desk.give("/diagnostics", DiagnosticArray(status=[status]))
+    wall[0] += view.STATUS_S
+    seen.made._send()
+    state = seen.sent[-1]["status"]["state"]
+    assert "is cart_pole, not quadrotor_payload: start the view with scenario:=cart_pole" in state
 
 
 def test_time_of_hardware_begins_with_its_first_state(shown):

@@ -70,7 +70,7 @@ class View:
         self._targets = StateReader(inbox, shown, targets, 1, PREFIX)
         inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
         asked = ViewRequests(node, inbox, scenario, dsys.system, shown, parameters["source"])
-        self._asked, self._told_s = asked, 0.0
+        self._asked, self._told_s, self._name = asked, 0.0, scenario.name
         self._sent, self._refused, self._trouble = 0, 0, ""
         self._diagnostics = Diagnostics(node, inbox, "showing", scenario.name, self._make_report)
         try:
@@ -168,7 +168,13 @@ class View:
         status: dict[str, Any] = self._pace.status(now)
         if now - self._told_s >= STATUS_S:
             self._told_s = now
-            missed = self._asked.heard.of("plant").values.get("missed_steps")
+            plant = self._asked.heard.of("plant")
+            missed = plant.values.get("missed_steps")
+            if plant.hardware not in ("", self._name):
+                status["state"] = (
+                    f"the plant is {plant.hardware}, not {self._name}: start the view with "
+                    f"scenario:={plant.hardware}"
+                )
             nodes = self._asked.heard.told(now)
             status |= {"nodes": nodes, "missed": missed, "bounds": self._asked.bounds}
         message: dict[str, Any] = {"status": status}
