@@ -63,7 +63,7 @@ def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
     aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
     given = {"scenario": "quadrotor_payload", "reference": "hover", "on_finish": "continue"}
     shown = nodes.start("view", given)
-    nodes.start("plant", given | {"wait_for": ["view"]})
+    nodes.start("plant", given | {"wait_for": ["view"], "wrench.targets": ["payload"]})
     nodes.start("tracker", given)
     probe.wait_mode("running")
     probe.wait(lambda: "is shown at" in shown.log, "the view")
@@ -90,6 +90,15 @@ def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
     (refused, accepted) = asked(("goal", far), ("goal", near))
     assert not refused[0] and "refused" in refused[1]
     assert accepted == (True, "goal accepted")
+    pulled, speed, fault = asked(
+        ("pull", {"target": "payload", "force": [9.0, 0.0, 0.0]}),
+        ("change", {"parameter": "speed_factor", "value": "0.9"}),
+        ("change", {"parameter": "fault", "value": "magic=1"}),
+    )
+    assert pulled == (True, "payload: 4 N")
+    probe.wait(lambda: probe.values("plant").get("wrenches_accepted") == "1", "the wrench")
+    assert speed == (True, "speed_factor is 0.9")
+    assert not fault[0] and "magic" in fault[1]
     running, paused, step, wrong = asked(
         ("step", {}), ("pause", {"on": True}), ("step", {}), ("arm", {"on": True})
     )
