@@ -5,6 +5,8 @@ linearizations, LQR, ROS 2 nodes.
 
 - a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
+- contacts: of a mechanism Contact, its shape Corner, Sphere, Disc, Capsule or BoxCorners and its
+  ground Plane or HeightField; of any system UnilateralConstraint, Grip; contact_forces
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp, convergence
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
@@ -61,6 +63,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.rollout import rollout as rollout
     from nh_control.control.smoothing import smooth as smooth
     from nh_control.control.tracking import LqrTracker as LqrTracker
+    from nh_control.discrete.contact_forces import contact_forces as contact_forces
     from nh_control.discrete.results import StepFailed as StepFailed
     from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
     from nh_control.discrete.trajectory import Trajectory as Trajectory
@@ -79,9 +82,19 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.interop.autodiff import to_torch as to_torch
     from nh_control.interop.c_code import export_c as export_c
     from nh_control.interop.equations import latex as latex
+    from nh_control.mechanics.contacts import Grip as Grip
+    from nh_control.mechanics.contacts import UnilateralConstraint as UnilateralConstraint
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
+    from nh_control.multibody.contacts import BoxCorners as BoxCorners
+    from nh_control.multibody.contacts import Capsule as Capsule
+    from nh_control.multibody.contacts import Contact as Contact
+    from nh_control.multibody.contacts import Corner as Corner
+    from nh_control.multibody.contacts import Disc as Disc
+    from nh_control.multibody.contacts import HeightField as HeightField
+    from nh_control.multibody.contacts import Plane as Plane
+    from nh_control.multibody.contacts import Sphere as Sphere
     from nh_control.multibody.model import Multibody as Multibody
     from nh_control.multibody.robot import Robot as Robot
     from nh_control.multibody.urdf import load_urdf as load_urdf
@@ -99,6 +112,17 @@ _HOMES = {
     "SO3": "geometry.rotations",
     "S2": "geometry.rotations",
     "SE3": "geometry.rotations",
+    "Contact": "multibody.contacts",
+    "Corner": "multibody.contacts",
+    "Sphere": "multibody.contacts",
+    "Disc": "multibody.contacts",
+    "Capsule": "multibody.contacts",
+    "BoxCorners": "multibody.contacts",
+    "Plane": "multibody.contacts",
+    "HeightField": "multibody.contacts",
+    "UnilateralConstraint": "mechanics.contacts",
+    "Grip": "mechanics.contacts",
+    "contact_forces": "discrete.contact_forces",
     "Multibody": "multibody.model",
     "load_urdf": "multibody.urdf",
     "Robot": "multibody.robot",

@@ -208,6 +208,8 @@ def cannot_be_composed(system: System, method: Method) -> str:
     """Why the steps of a method cannot be composed on a system, "" if they can."""
     if len(method.substeps) > 1:
         return "is a composition already; compose the method that it is made of"
+    if method.contacts:
+        return "has contacts, which open and close in steps forward only"
     if method.memory:
         return f"has memory {method.memory} that depends on the size of the last step"
     if system.prescribed:

@@ -5,7 +5,8 @@ CasADi's virtual machine.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -13,56 +14,20 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
+from nh_control.discrete.contact_step import contact_start, is_inside
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
-from nh_control.discrete.method import Method
+from nh_control.discrete.method import ContactUnknowns, Method
 from nh_control.discrete.native_abi import Substeps
+from nh_control.discrete.native_text import contact_sizes, native_text
 from nh_control.discrete.simulation import native_simulation, python_simulation
 from nh_control.discrete.workspace import Shapes, Workspace
-from nh_control.mechanics.states import ROUNDED
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.numerics.amalgamation import amalgamation
 from nh_control.numerics.compiled import Functions, Native
-
-CONSTANTS = (
-    "TARGET",
-    "ACCEPT",
-    "LEAST",
-    "REFRESH",
-    "MAX_ITERATIONS",
-    "MAX_HALVINGS",
-    "MAX_RATIO",
-)
 
 SINGLE_SUBSTEP = np.ones(1)
 """The fractions of h of a step without substeps: h itself."""
-
-
-def definitions(shapes: Iterable[str]) -> str:
-    """The text of the header `definitions.h`: places of a workspace's arrays in its list, statuses
-    and constants of Newton's iteration.
-    """
-    places = "".join(f"    {array.upper()},\n" for array in shapes)
-    constants = {name: getattr(newton, name) for name in CONSTANTS} | {"ROUNDED": ROUNDED}
-    return (
-        "#ifndef NH_DEFINITIONS_H\n#define NH_DEFINITIONS_H\n"
-        "/* Written by discrete/engine.py: `definitions`. */\n\n"
-        f"/* Arrays of a workspace in its list. */\nenum array {{\n{places}}};\n\n"
-        f"/* How a step ends. */\nenum status {{ {', '.join(newton.STATUS)} }};\n\n"
-        f"/* Constants of newton.py. */\n{macros(constants)}#endif\n"
-    )
-
-
-def macros(values: Mapping[str, object]) -> str:
-    """C text that defines some values."""
-    return "".join(f"#define {name} {value}\n" for name, value in values.items())
-
-
-def native_text(sizes: Mapping[str, object], shapes: Iterable[str], *files: str) -> str:
-    """C text of files of numerics/native for a system of these sizes and arrays."""
-    system = macros(sizes) + '#include "definitions.h"\n'
-    return amalgamation(files, {"system.h": system, "definitions.h": definitions(shapes)})
 
 
 def step_shapes(nx: int, nu: int, n_parameters: int, n: int, ndx: int, n_columns: int) -> Shapes:
@@ -106,6 +71,7 @@ class Engine:
 
     def __init__(self, equations: StepEquations, narrow: Engine | None = None):
         e, self.equations, self._narrow = equations, equations, narrow
+        self._contacts = e.method.contacts
         self._parameters = narrow is not None
         self.shapes = step_shapes(
             e.nx, e.nu, e.n_parameters, e.nz, e.ndx, e.n_columns(self._parameters)
@@ -199,7 +165,7 @@ class Engine:
         """The library with nh_step and the loops around it, None without a compiler."""
         if self._narrow is not None:
             return self._narrow.step_library
-        return self._library("step", self.equations.step, "newton.c", "simulate.c")
+        return self._library("step", self.equations.step, self.step_file, "simulate.c")
 
     @cached_property
     def _native_linearize(self) -> Any:
@@ -218,7 +184,7 @@ class Engine:
     def _library(
         self, name: str, functions: Sequence[ca.Function], *files: str
     ) -> ctypes.CDLL | None:
-        text = native_text(self.sizes, self.shapes, *files)
+        text = native_text(self.sizes, self.shapes, *files, given=self.headers)
         return Native(f"{self.equations.system.name}_{name}", functions, text).library
 
     @property
@@ -228,6 +194,16 @@ class Engine:
         sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_parameters, "N_Z": e.nz, "N_DX": e.ndx}
         sizes |= {"N_COLUMNS": e.n_columns(self._parameters), "N_DOMAIN": e.n_domain}
         return sizes | {"N_TURNS": e.n_turns}
+
+    @property
+    def step_file(self) -> str:
+        """The C file with nh_step."""
+        return "newton.c" if self._contacts is None else "contact_step.c"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Further headers of that file by their names."""
+        return {} if self._contacts is None else {"contact_sizes.h": contact_sizes(self._contacts)}
 
     @property
     def functions(self) -> list[ca.Function]:
@@ -260,11 +236,8 @@ class Engine:
         if self._narrow is not None:
             return self._narrow._interpreted_step(work)
         x, u, p, call = work.x, work.u, work.p, self._step_functions
-        result = self._newton(work, bool(work.warm[0]))
-        if work.warm[0] and result.status != newton.CONVERGED:
-            result = self._newton(work)
-        if result.status in (newton.STALLED, newton.EXHAUSTED):
-            result = self._newton(work, patient=True)
+        contacts = self._contacts
+        result = self._solved(work) if contacts is None else self._in_contact(work, contacts)
         work.info[:] = result.iterations, result.error, result.residual
         if result.status != newton.CONVERGED:
             return result.status
@@ -277,6 +250,34 @@ class Engine:
             return newton.CONVERGED
         places = len(domain) - self.equations.n_turns
         return newton.OUTSIDE if outside[0] < places else newton.HALF_TURN
+
+    def _solved(self, work: Workspace) -> newton.NewtonResult:
+        """Newton's iteration from a guess, from zero and, patiently, once more."""
+        result = self._newton(work, bool(work.warm[0]))
+        if work.warm[0] and result.status != newton.CONVERGED:
+            result = self._newton(work)
+        if result.status in (newton.STALLED, newton.EXHAUSTED):
+            result = self._newton(work, patient=True)
+        return result
+
+    def _in_contact(self, work: Workspace, contacts: ContactUnknowns) -> newton.NewtonResult:
+        """Newton's iteration from the impulses that an interior point finds."""
+        x, u, p = work.x, work.u, work.p
+        if not work.warm[0]:
+            work.z[:] = 0.0
+        if not contact_start(
+            lambda name, z: self._step_functions(name, x, u, z, p), contacts, p[-2], work.z
+        ):
+            return newton.NewtonResult(newton.NO_IMPULSES, 0, np.nan, np.nan)
+        start = work.z.copy()
+        work.sizes[:] = self._step_functions("terms", x, u, work.z, p)[0][:, 0]
+        result = self._newton(work, warm=True)
+        if result.status in (newton.STALLED, newton.EXHAUSTED):
+            work.z[:] = start
+            result = self._newton(work, warm=True, patient=True)
+        if result.status == newton.CONVERGED and not is_inside(contacts, work.z):
+            return replace(result, status=newton.NO_IMPULSES)
+        return result
 
     def _newton(
         self, work: Workspace, warm: bool = False, patient: bool = False

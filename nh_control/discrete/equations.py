@@ -26,7 +26,8 @@ class StepEquations:
 
     `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
     `residual(x, u, z, p) -> r`; `jacobian(x, u, z, p) -> r_z`;
-    `readout(x, u, z, p) -> x1, domain`; `terms(x, u, z, p) -> s`, see `rounding_sizes`. With
+    `readout(x, u, z, p) -> x1, domain`; `terms(x, u, z, p) -> s`, see `rounding_sizes`; with
+    contacts `contacts(x, u, z, p) -> w, w_y, coefficients`, y the other unknowns. With
     moved states, `r(retract(x, dx), u, z, p)` and
     `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
     `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
@@ -96,6 +97,7 @@ class StepEquations:
             ca.Function("jacobian", at, [self._jacobian(*at)], names, ["r_z"]),
             ca.Function("readout", at, self._g(*at, c), names, ["x1", "domain"]),
             ca.Function("terms", at, [self._terms(*at, c)], names, ["s"]),
+            *self._contacts(),
         ]
 
     @cached_property
@@ -170,10 +172,13 @@ class StepEquations:
         return (p[i] for i in range(self.n_parameters - 1))
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        n = self.system.space.nq
-        symbols = StepSymbols(x[:n], x[n:], u, z, h, self._gradients)
+        symbols = self._step_symbols(x, u, z, h)
         r = self.method.residual(symbols)
         return r, ca.vertcat(*self.method.readout(symbols))
+
+    def _step_symbols(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepSymbols:
+        n = self.system.space.nq
+        return StepSymbols(x[:n], x[n:], u, z, h, self._gradients)
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
         """Numbers that are positive where the velocity after a step rotates nothing by half a turn
@@ -200,6 +205,19 @@ class StepEquations:
         else:
             scale = ca.fabs(r_w + r_c @ self._derivatives.second_times(b, a_w)) @ sizes
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
+
+    def _contacts(self) -> list[ca.Function]:
+        """Velocities that go with the impulses, their derivatives by the other unknowns, and the
+        coefficients of friction; nothing without contacts.
+        """
+        contacts, (x, u, z, p, _) = self.method.contacts, self._plain
+        if contacts is None:
+            return []
+        symbols = self._step_symbols(x, u, z, p[-1])
+        w = contacts.velocities(symbols)
+        outputs = [w, ca.jacobian(w, z[: contacts.first]), contacts.coefficients(symbols)]
+        dense, names = [ca.densify(output) for output in outputs], ["w", "w_y", "coefficients"]
+        return [ca.Function("contacts", [x, u, z, p], dense, ["x", "u", "z", "p"], names)]
 
     @cached_property
     def _terms(self) -> ca.Function:

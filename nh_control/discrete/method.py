@@ -10,6 +10,7 @@ import casadi as ca
 
 from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.mechanics.system import System
+from nh_control.numerics.contact_problem import Block
 
 Gradients: TypeAlias = Callable[[ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
 
@@ -32,6 +33,22 @@ Readout: TypeAlias = Callable[[StepSymbols], tuple[ca.SX, ca.SX]]
 
 
 @dataclass(frozen=True)
+class ContactUnknowns:
+    """The last unknowns of a step with contacts, from the place `first` in z on: impulses x, then
+    slip bounds psi, by the `blocks` of a contact problem, see `numerics.contact_problem`.
+
+    The residual is linear in x. `velocities` are the w (n) that go with the impulses, a function
+    of the other unknowns, and `coefficients` the friction and the bound of every block, one below
+    the other. kappa is the last parameter of the system.
+    """
+
+    first: int
+    blocks: tuple[Block, ...]
+    velocities: Residual
+    coefficients: Residual
+
+
+@dataclass(frozen=True)
 class Method:
     """An integrator: `r(q, rho, u, z, h) = 0` fixes the nz unknowns z, then
     `(q1, rho1) = g(q, rho, u, z, h)`; Newton starts at z = 0.
@@ -48,6 +65,9 @@ class Method:
     `first_order` says that the step moves first-order coordinates by their rates; other methods
     refuse systems that have some.
 
+    A step with `contacts` starts at the impulses that an interior point finds; Newton's method
+    on all of r follows.
+
     A composition takes steps by the fractions `substeps` of h in turn, see
     `DiscreteSystem.composed`.
     """
@@ -61,6 +81,7 @@ class Method:
     start: Callable[[ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None = None
     substeps: tuple[float, ...] = (1.0,)
     first_order: bool = False
+    contacts: ContactUnknowns | None = None
 
     def state_space(self, system: System) -> Space:
         """States of a system under this method: the system's states, with the memory."""
@@ -69,12 +90,19 @@ class Method:
         return Product(system.mechanics.state_space, Rn(*self.memory))
 
     def require_taken(self, system: System) -> None:
-        """Raise ValueError for first-order coordinates that the method would not move."""
+        """Raise ValueError for first-order coordinates that the method would not move, and for
+        contacts that it does not know.
+        """
         if system.first_order and not self.first_order:
             raise ValueError(
                 f"{self.name} cannot take {system.name}, which has first-order coordinates "
                 f"{system.first_order}; use midpoint, nonholonomic_midpoint, a composition of "
                 "them or rk4, or declare Method(..., first_order=True) for one that moves them"
+            )
+        if system.has_contacts and self.contacts is None:
+            raise ValueError(
+                f"{self.name} cannot take {system.name}, which has contacts or grips; use "
+                "midpoint or nonholonomic_midpoint"
             )
 
 

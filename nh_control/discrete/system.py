@@ -114,6 +114,13 @@ class DiscreteSystem:
         """
         return self._copy_with(h=checked_step(self.method, h))
 
+    def with_smoothing(self, smoothing: float) -> DiscreteSystem:
+        """The same discrete system with contacts of another `smoothing` (J), the height of the
+        barrier that keeps gaps open; compiled code is shared. Raises ValueError unless it is
+        positive.
+        """
+        return self._copy_with(system=self.system.with_smoothing(smoothing))
+
     def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
         """The discrete system whose step is this one's by fractions of h in turn, negative ones
         among them, under one input; compiled code is shared. Derivatives follow by the chain

@@ -110,6 +110,7 @@ def composition(base: Integrator, order: int, substeps: int | None = None) -> In
         preserves=tuple(kept for kept in base.preserves if kept not in LOST),
         refuses=first_of(base.refuses, _if_prescribed),
         source=f"{base.source}; composed: Hairer, Lubich, Wanner V.3.2",
+        contacts=False,  # they open and close in steps forward only
     )
 
 

@@ -20,9 +20,10 @@ class Integrator:
 
     `preserves` names the invariants that it keeps exactly, `symmetric` says whether a step back
     undoes a step, `explicit` whether it solves for nothing; None stands for a property that is not
-    declared. `first_order` says whether it moves first-order coordinates. `refuses(system)` says
-    why it cannot take a system otherwise, "" if it can; `reason` has both. `source` is the paper's
-    key and number. Called with a system and h it makes the discrete system.
+    declared. `first_order` says whether it moves first-order coordinates, `contacts` whether it
+    takes contacts and grips. `refuses(system)` says why it cannot take a system otherwise, "" if
+    it can; `reason` has all. `source` is the paper's key and number. Called with a system and h it
+    makes the discrete system.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Integrator:
     refuses: Refusal = lambda system: ""
     source: str = ""
     first_order: bool | None = False
+    contacts: bool | None = False
 
     def __call__(self, system: System, h: float) -> DiscreteSystem:
         """The discrete system with step h (s); raises ValueError for a system that it refuses."""
@@ -49,6 +51,8 @@ class Integrator:
         """Why it cannot take a system, "" if it can or, of a user's function, may."""
         if system.first_order and self.first_order is False:
             return f"has first-order coordinates {system.first_order}"
+        if system.has_contacts and self.contacts is False:
+            return "has contacts or grips"
         return self.refuses(system)
 
 
@@ -77,7 +81,7 @@ class Registry(Mapping[str, Integrator]):
         return self._entries | {
             name: replace(make, name=name)
             if isinstance(make, Integrator)
-            else Integrator(name, make, first_order=None)
+            else Integrator(name, make, first_order=None, contacts=None)
             for name, make in added.items()
         }
 

@@ -6,11 +6,12 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Method, StepSymbols
+from nh_control.discrete.method import ContactUnknowns, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import StepGeometry
 from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.integrators.registry import Integrator, if_constrained
+from nh_control.mechanics.contact_rows import ContactRows, StepMotion
 from nh_control.mechanics.system import System
 from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.tree_engine import tree_engine
@@ -58,7 +59,9 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
     left, space, mechanics = FORCINGS[forcing], system.space, system.mechanics
     moving = space.nv - len(system.prescribed)
-    nz = moving + system.n_holonomic_constraints
+    first = moving + system.n_holonomic_constraints
+    contacts = ContactRows(mechanics)
+    nz, n_impulses = first + contacts.n_unknowns, contacts.n_impulses
 
     def segment(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
         target = system.prescribed_part(u) - system.prescribed_part(q)
@@ -79,9 +82,21 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         impulse = left * force - discrete_momenta(gradients, h, step)[0]
         balance = mechanics.reduce(q, rho) + mechanics.admissible_tangents(q).T @ impulse
         if system.n_holonomic_constraints:
-            balance -= mechanics.holonomic_impulse(q, z[moving:])
+            balance -= mechanics.holonomic_impulse(q, z[moving:first])
         rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
-        return ca.vertcat(balance, rolling, lag(step, u, h), system.holonomic(step.q1))
+        rows = [balance, rolling, lag(step, u, h), system.holonomic(step.q1)]
+        if system.has_contacts:
+            x, psi = z[first : first + n_impulses], z[first + n_impulses :]
+            rows[0] += contacts.impulse(q, x)
+            rows.append(contacts.residual(x, psi, velocities(symbols), h))
+        return ca.vertcat(*rows)
+
+    def velocities(symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, _ = symbols
+        return contacts.velocities(StepMotion(q, rho, segment(q, u, z, h), h))
+
+    def coefficients(symbols: StepSymbols) -> ca.SX:
+        return ca.vertcat(*contacts.coefficients(symbols.h))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, _, u, z, h, gradients = symbols
@@ -93,10 +108,20 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         return q1, mechanics.store(q1, components, system.prescribed_part(step.w) / h)
 
     label = name if forcing == "symmetric" else f"{name}_{forcing}"
-    places = range(moving, nz)
-    method = Method(label, nz, residual, readout, places, first_order=True)
+    method = Method(
+        label,
+        nz,
+        residual,
+        readout,
+        multipliers=range(moving, first),
+        first_order=True,
+        contacts=ContactUnknowns(first, contacts.blocks, velocities, coefficients)
+        if system.has_contacts
+        else None,
+    )
     # a Multibody takes the linear-time kernel of trees, everything else generated code
-    is_tree = isinstance(system, MultibodySystem) and not system.first_order
+    others = system.first_order or system.has_contacts
+    is_tree = isinstance(system, MultibodySystem) and not others
     kernel = partial(tree_engine, force_at_start=left) if is_tree else None
     return DiscreteSystem(system, h, method, make_kernel=kernel)
 
@@ -112,6 +137,7 @@ INTEGRATORS = (
         refuses=if_constrained,
         source="johnson2014 (2), (28)",
         first_order=True,
+        contacts=True,
     ),
     Integrator(
         name="nonholonomic_midpoint",
@@ -123,5 +149,6 @@ INTEGRATORS = (
         refuses=lambda system: "",
         source="McLachlan and Perlmutter (2006), I-DLA",
         first_order=True,
+        contacts=True,
     ),
 )

@@ -14,7 +14,8 @@ import numpy as np
 
 from nh_control.control.estimation import KalmanFilter
 from nh_control.control.tracking import LqrTracker
-from nh_control.discrete.engine import Engine, definitions, macros
+from nh_control.discrete.engine import Engine
+from nh_control.discrete.native_text import definitions, macros
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.workspace import Shapes
 from nh_control.interop.c_interface import CInterface
@@ -24,8 +25,6 @@ from nh_control.numerics.amalgamation import NATIVE, amalgamation
 from nh_control.numerics.compiled import static_source
 
 FOLDER = Path(__file__).parent / "native"
-GENERATED = ("newton.c", "linearize.c")
-"""Files of numerics/native for a step whose functions CasADi generates."""
 OWN = ("model.c", "tracker.c", "filter.c")
 UNUSED = ("lam", "lam_z", "mu", "full", "g", "half", "hessian", "slopes")
 """Arrays of a workspace that neither a step nor its first derivatives need."""
@@ -152,8 +151,10 @@ def _generated_model(engine: Engine, name: str, functions: list[ca.Function]) ->
     given = {
         "system.h": macros(engine.sizes) + '#include "definitions.h"\n',
         "definitions.h": definitions(engine.shapes),
+        **engine.headers,
     }
-    return _Model(text, GENERATED, given, _room(_sizes_of(engine.shapes)))
+    files = engine.step_file, "linearize.c"
+    return _Model(text, files, given, _room(_sizes_of(engine.shapes)))
 
 
 def _tree_model(

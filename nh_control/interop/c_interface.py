@@ -19,6 +19,7 @@ MEANINGS = {
     "EXHAUSTED": "Newton's iteration does not converge: reduce the step or the input",
     "OUTSIDE": "the step leaves the domain of the model",
     "HALF_TURN": "something turns by half a turn or more in a step",
+    "NO_IMPULSES": "no impulses of the contacts keep gaps open: reduce the step",
 }
 """What the statuses of a step mean."""
 STEP = """

@@ -9,6 +9,7 @@ import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics import first_order_checks
+from nh_control.mechanics.contact_checks import check_contacts
 from nh_control.mechanics.elimination import dependent_rows
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
@@ -54,6 +55,7 @@ def check_declaration(system: LagrangianSystem) -> None:
     _require_prescribed_last(system)
     first_order_checks.check_names(system)
     system.input_bounds  # noqa: B018  (refuses wrong ones)
+    check_contacts(system)
 
 
 def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:

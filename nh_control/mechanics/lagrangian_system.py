@@ -12,9 +12,13 @@ import numpy as np
 
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics import parametric
+from nh_control.mechanics.contacts import Grip, UnilateralConstraint
 from nh_control.mechanics.input_bounds import input_bounds, nominal_configuration
 from nh_control.mechanics.symmetry import Symmetry
 from nh_control.numerics.expressions import Returned, as_expression
+
+SMOOTHING = 1e-8
+"""Height (J) of the barrier of contacts: a force `smoothing / gap`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +47,9 @@ class LagrangianSystem:
     first_order: tuple[str, ...] = ()
     first_order_rate: Callable[..., Returned] | None = None
     first_order_units: tuple[str, ...] = ()
+    contacts: tuple[UnilateralConstraint, ...] = ()
+    grips: tuple[Grip, ...] = ()
+    smoothing: float = SMOOTHING
 
     @property
     def nu(self) -> int:
@@ -51,18 +58,37 @@ class LagrangianSystem:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the numbers among the parameters, `lengths[0], lengths[1]` for a tuple."""
-        return parametric.names(self.parameters)
+        """Names of the numbers among the parameters, `lengths[0], lengths[1]` for a tuple, and
+        `smoothing` of a system with contacts.
+        """
+        return (*parametric.names(self.parameters), *("smoothing",) * self.has_contacts)
 
     @cached_property
     def parameter_values(self) -> np.ndarray:
         """Their values, (n)."""
-        return parametric.values(self.parameters)
+        own = parametric.values(self.parameters)
+        return np.append(own, self.smoothing) if self.has_contacts else own
 
     @property
     def parameter_symbols(self) -> ca.SX:
         """Their symbols (n), of which all of this system's expressions are made."""
-        return self._symbolic_parameters[0]
+        own = self._symbolic_parameters[0]
+        return ca.vertcat(own, self.smoothing_symbol) if self.has_contacts else own
+
+    @property
+    def parameter_expressions(self) -> Any:
+        """The parameters with symbols in the places of the numbers, as functions take them."""
+        return self._symbolic_parameters[1]
+
+    @cached_property
+    def smoothing_symbol(self) -> ca.SX:
+        """The symbol of `smoothing`."""
+        return ca.SX.sym("smoothing")
+
+    @property
+    def has_contacts(self) -> bool:
+        """Whether the system declares contacts or grips."""
+        return bool(self.contacts or self.grips)
 
     @cached_property
     def input_bounds(self) -> np.ndarray:
@@ -82,10 +108,8 @@ class LagrangianSystem:
 
     @cached_property
     def n_velocity_constraints(self) -> int:
-        """Number of velocity constraints."""
-        if self.velocity_constraint is None:
-            return 0
-        return self._call(self.velocity_constraint, self.symbols[0]).shape[0]
+        """Number of velocity constraints that hold whatever their force."""
+        return self.constraint_matrix(self.symbols[0]).shape[0]
 
     @property
     def nrho(self) -> int:
@@ -115,15 +139,25 @@ class LagrangianSystem:
         return ca.densify(ca.vertcat(self._call(self.first_order_rate, q, v, u)))
 
     def constraint_matrix(self, q: ca.SX) -> ca.SX:
-        """A(q), (n_velocity_constraints, nw)."""
+        """A(q) without the rows that slip, (n_velocity_constraints, nw)."""
+        rows = self.constraint_rows(q)
+        return rows[self._held_rows(rows.shape[0]), :] if self.grips else rows
+
+    def constraint_rows(self, q: ca.SX) -> ca.SX:
+        """All rows of A(q) as declared, those with a `Grip` among them."""
         if self.velocity_constraint is None:
             return ca.SX(0, self.space.nw)
         return ca.densify(self._call(self.velocity_constraint, q))
 
     def drift(self, q: ca.SX) -> ca.SX:
-        """b(q), (n_velocity_constraints)."""
+        """b(q) without the rows that slip, (n_velocity_constraints)."""
+        rows = self.drift_rows(q)
+        return rows[self._held_rows(rows.shape[0])] if self.grips else rows
+
+    def drift_rows(self, q: ca.SX) -> ca.SX:
+        """All rows of b(q), those with a `Grip` among them."""
         if self.velocity_drift is None:
-            return ca.SX(self.n_velocity_constraints, 1)
+            return ca.SX(self.constraint_rows(q).shape[0], 1)
         return ca.densify(ca.vertcat(self._call(self.velocity_drift, q)))
 
     def holonomic(self, q: ca.SX) -> ca.SX:
@@ -184,6 +218,11 @@ class LagrangianSystem:
         where there are parameters.
         """
         return self._call(function, *arguments)
+
+    def _held_rows(self, count: int) -> list[int]:
+        """Rows of the velocity constraint, of which there are `count`, without a grip."""
+        gripped = {row for grip in self.grips for row in grip.rows}
+        return [row for row in range(count) if row not in gripped]
 
     def _call(self, function: Callable[..., Returned], *arguments: ca.SX) -> ca.SX:
         if self.parameters is not None:

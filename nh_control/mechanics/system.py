@@ -13,6 +13,7 @@ import numpy as np
 
 from nh_control.mechanics import parametric
 from nh_control.mechanics.checks import check_declaration, check_mechanics
+from nh_control.mechanics.contact_checks import check_contacts
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.mechanics.output import Output
@@ -49,6 +50,11 @@ class System(LagrangianSystem):
     `outputs` are functions of the state and the inputs with names and units, see `Output`, for
     filters, python-control, figures and results.
 
+    `contacts` are gaps that stay open and `grips` rows of `velocity_constraint` that slip when
+    their force is not enough, see `mechanics.contacts`. `smoothing` (J) is the height of the
+    barrier that keeps a gap open, a force `smoothing / gap`; steps are exact for this barrier.
+    With grips the basis is eliminated from the other rows, also where a `distribution` is given.
+
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
     the place of every number: compiled code serves all values, and can be differentiated by
@@ -59,6 +65,9 @@ class System(LagrangianSystem):
     outputs: tuple[Output, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.grips:  # a basis of the motions that keep all rows is none of the others alone
+            object.__setattr__(self, "distribution", None)
+            object.__setattr__(self, "dependent", None)
         check_declaration(self)
         check_mechanics(self, self.mechanics)
         self._check_outputs()
@@ -88,6 +97,15 @@ class System(LagrangianSystem):
         object.__setattr__(copied, "parameters", new)
         return copied
 
+    def with_smoothing(self, smoothing: float) -> System:
+        """The same system with contacts of another smoothing (J), the height of their barrier;
+        expressions and compiled code are shared. Raises ValueError unless it is positive.
+        """
+        copied = self._copy_without(("parameter_values", "numeric"))
+        object.__setattr__(copied, "smoothing", float(smoothing))
+        check_contacts(copied)
+        return copied
+
     @cached_property
     def numeric(self) -> System:
         """The same system with its parameters' values instead of their symbols."""
@@ -115,7 +133,7 @@ class System(LagrangianSystem):
 
     def _copy_without(self, forgotten: tuple[str, ...]) -> System:
         """A copy that shares the symbols, without the cached properties `forgotten`."""
-        self._symbolic_parameters  # noqa: B018  (made before it is shared)
+        self._symbolic_parameters, self.smoothing_symbol  # noqa: B018  (made to be shared)
         copied = copy.copy(self)
         for name in forgotten:
             copied.__dict__.pop(name, None)

@@ -33,6 +33,14 @@ def check_parts(model: MultibodyParts, k: Kinematics) -> None:
         element.power(k, k)
     for constraint in model.constraints:
         constraint.residual(k)
+    names = [contact.name for contact in model.contacts]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"{model.name}: names of contacts must differ, got {names}; give `name` where one "
+            "frame has several"
+        )
+    for contact in model.contacts:
+        contact.touches(k)
     for name in model.tree.length_coordinates:
         if name not in {c.length for c in model.constraints if isinstance(c, Distance)}:
             raise ValueError(

@@ -82,6 +82,8 @@ def maximal_coordinates(
         (*joints, *model.constraints),
         model.tree.length_coordinates,
         model.gravity,
+        contacts=model.contacts,
+        smoothing=model.smoothing,
     )
 
 

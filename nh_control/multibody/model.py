@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from nh_control.mechanics.checks import check_declaration
 from nh_control.mechanics.system import System
 from nh_control.multibody.checks import check_masses, check_parts
+from nh_control.multibody.contact_laws import unilateral_constraints
 from nh_control.multibody.generic_configuration import generic_configuration
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
@@ -23,7 +24,16 @@ from nh_control.multibody.motion import constant, three_numbers
 from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
 
-SEQUENCES = "frames", "bodies", "elements", "inputs", "constraints", "prescribed", "parameters"
+SEQUENCES = (
+    "frames",
+    "bodies",
+    "elements",
+    "inputs",
+    "constraints",
+    "prescribed",
+    "parameters",
+    "contacts",
+)
 
 
 class Pose(NamedTuple):
@@ -43,7 +53,9 @@ class Multibody(MultibodyParts):
     has the poses of the joints with several coordinates in the order of the frames, then an Rn of
     the joints with one coordinate.
     `prescribed` names coordinates whose next values are inputs; they are the last of the Rn. The
-    name of a `Distance`'s length, which no joint has, is a further coordinate.
+    name of a `Distance`'s length, which no joint has, is a further coordinate. `contacts` of
+    bodies with the ground open and close, see `multibody.contacts`; `smoothing` (J) is the height
+    of their barrier, see `System`.
     `gravity` is in m/s^2, in the axes of the world; all masses and inertias are multiplied by
     `mass_scale`, which is positive. `parameters` names the `constants` that are
     parameters of the system: they change at run time, and steps have derivatives by them. Raises
@@ -85,6 +97,8 @@ class Multibody(MultibodyParts):
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic_configuration),
             parameters=self.constants.parameters,
+            contacts=unilateral_constraints(self._with_parameters) if self.contacts else (),
+            smoothing=self.smoothing,
             made_of=self,
         )
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from nh_control.mechanics.parameters import parameter
 from nh_control.multibody.bodies import Body
+from nh_control.multibody.contacts import Contact
 from nh_control.multibody.elements import JointDamper, JointFriction, JointSpring
 from nh_control.multibody.frames import Frame
 from nh_control.multibody.motion import constant
@@ -25,6 +26,7 @@ MASS_SCALE = "mass_scale"
 """The constant of the whole model."""
 FIELDS: dict[type, tuple[str, ...]] = {
     Body: ("mass", "center", "inertia"),
+    Contact: ("friction", "restitution"),
     Frame: ("position",),
     JointDamper: ("damping",),
     JointFriction: ("friction", "friction_velocity"),
@@ -37,9 +39,10 @@ BOUNDS = {
     "damping": {"at_least": 0.0},
     "friction": {"at_least": 0.0},
     "friction_velocity": {"above": 0.0},
+    "restitution": {"at_least": 0.0},
 }
 """Bounds of the fields that have some."""
-PARTS = ("bodies", "frames", "elements")
+PARTS = ("bodies", "frames", "elements", "contacts")
 ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Row and column of the six parameters of an inertia tensor: xx, yy, zz, xy, xz, yz."""
 
@@ -62,7 +65,8 @@ class ModelConstants(Generic[ModelT]):
     """The physical constants of a model by name: `<frame>_mass`, `<frame>_center` (3) and
     `<frame>_inertia` (6: xx, yy, zz, xy, xz, yz) of bodies, `<frame>_position` (3) of frames,
     `<coordinate>_damping`, `<coordinate>_friction`, `<coordinate>_friction_velocity`,
-    `<coordinate>_stiffness` and `<coordinate>_rest` of joints, and `mass_scale` of all masses.
+    `<coordinate>_stiffness` and `<coordinate>_rest` of joints, `<contact>_friction` and
+    `<contact>_restitution` of contacts, and `mass_scale` of all masses.
     Characters that no identifier may have become "_"; repeated names end with "_2", "_3", ...
     """
 
@@ -145,7 +149,8 @@ class ModelConstants(Generic[ModelT]):
         return {name: tuple(values) for name, values in parts.items()}
 
     def _unused_name(self, part: Any, name: str) -> str:
-        owner = getattr(part, "coordinate", "") if name != "position" else part.name
+        is_named = name == "position" or isinstance(part, Contact)
+        owner = part.name if is_named else getattr(part, "coordinate", "")
         first = re.sub(r"\W", "_", f"{owner or part.frame}_{name}")
         unused, count = first, 1
         while unused in self.locations:

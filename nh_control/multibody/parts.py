@@ -9,8 +9,10 @@ from functools import cached_property
 import casadi as ca
 
 from nh_control.geometry.spaces import Space
+from nh_control.mechanics.lagrangian_system import SMOOTHING
 from nh_control.multibody.bodies import Body, SpatialInertia
 from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.contacts import Contact
 from nh_control.multibody.elements import Element, Input
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
@@ -20,7 +22,9 @@ from nh_control.numerics.expressions import Vector
 
 @dataclass(frozen=True)
 class MultibodyParts:
-    """The declaration of a `Multibody`: frames, bodies, elements, inputs and constraints."""
+    """The declaration of a `Multibody`: frames, bodies, elements, inputs, constraints and
+    contacts.
+    """
 
     name: str
     frames: Sequence[Frame]
@@ -32,6 +36,8 @@ class MultibodyParts:
     gravity: Vector = (0.0, 0.0, -9.81)
     parameters: Sequence[str] = ()
     mass_scale: float = 1.0
+    contacts: Sequence[Contact] = ()
+    smoothing: float = SMOOTHING
 
     @cached_property
     def tree(self) -> Tree:

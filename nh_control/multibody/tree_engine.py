@@ -14,11 +14,11 @@ import numpy as np
 from nh_control.discrete.engine import (
     Engine,
     NodeFunctions,
-    definitions,
     generated_engine,
     step_shapes,
 )
 from nh_control.discrete.method import Method
+from nh_control.discrete.native_text import definitions
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics import parametric
 from nh_control.mechanics.system import System

@@ -47,8 +47,17 @@ MAX_HALVINGS = 12
 MAX_RATIO = 3.0
 """How far substeps of a composition extrapolate, as a multiple of the time between two before."""
 
-STATUS = ("CONVERGED", "NOT_FINITE", "SINGULAR", "STALLED", "EXHAUSTED", "OUTSIDE", "HALF_TURN")
-CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN = range(7)
+STATUS = (
+    "CONVERGED",
+    "NOT_FINITE",
+    "SINGULAR",
+    "STALLED",
+    "EXHAUSTED",
+    "OUTSIDE",
+    "HALF_TURN",
+    "NO_IMPULSES",
+)
+CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN, NO_IMPULSES = range(8)
 REASONS = {
     NOT_FINITE: "a value is not finite",
     SINGULAR: "the Jacobian is singular",
@@ -56,6 +65,8 @@ REASONS = {
     EXHAUSTED: "too many iterations",
     OUTSIDE: "the step leaves the domain where the model holds",
     HALF_TURN: "the step ends with half a turn or more in a step, which no step can tell",
+    NO_IMPULSES: "no impulses of the contacts were found that keep gaps open with friction in its "
+    "cone",
 }
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import nh_control
 from nh_control.control.optimal import layout
-from nh_control.discrete.engine import definitions, step_shapes
+from nh_control.discrete.engine import step_shapes
+from nh_control.discrete.native_text import definitions
 from nh_control.multibody import kernel_layout, tree_engine
 from nh_control.numerics import amalgamation, compiled
 

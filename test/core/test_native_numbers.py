@@ -9,9 +9,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from nh_control.discrete.engine import native_text
 from nh_control.discrete.motion import loops
 from nh_control.discrete.native_abi import MotionData
+from nh_control.discrete.native_text import native_text
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from nh_control.control.constraints import Constraint, Row, rows_of
 from nh_control.control.costs import CompiledCost, Cost, LimitsByName, compile_cost, limit_bounds
 from nh_control.control.optimal.layout import FILTER, Horizon
-from nh_control.discrete.engine import definitions, macros, step_shapes
+from nh_control.discrete.engine import step_shapes
+from nh_control.discrete.native_text import definitions, macros
 from nh_control.discrete.step_routines import StepRoutines
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics.amalgamation import amalgamation

@@ -1,6 +1,6 @@
 #ifndef NH_DEFINITIONS_H
 #define NH_DEFINITIONS_H
-/* Written by discrete/engine.py: `definitions`. */
+/* Written by discrete/native_text.py: `definitions`. */
 
 /* Arrays of a workspace in its list. */
 enum array {
@@ -31,9 +31,9 @@ enum array {
 };
 
 /* How a step ends. */
-enum status { CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN };
+enum status { CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN, NO_IMPULSES };
 
-/* Constants of newton.py. */
+/* Constants of newton.py, and of contacts. */
 #define TARGET 3.552713678800501e-15
 #define ACCEPT 1e-10
 #define LEAST 1e-300
@@ -42,4 +42,16 @@ enum status { CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF
 #define MAX_HALVINGS 12
 #define MAX_RATIO 3.0
 #define ROUNDED 0.001
+#define CONE_FLOOR 1e-15
+#define CONTACT_ITERATIONS 100
+#define CONTACT_CLOSE 0.0001
+#define CONTACT_ROUND_OFF 3e-14
+#define CONTACT_FEASIBLE 1e-11
+#define CONTACT_CENTERING 0.3
+#define CONTACT_NEAR 100.0
+#define CONTACT_BACK 0.95
+#define CONTACT_SHORT 0.2
+#define CONTACT_OUTER_ITERATIONS 30
+#define CONTACT_SETTLED 1e-10
+#define CONTACT_STALLED 1e-06
 #endif

@@ -1,142 +1,7 @@
-/* A step with the functions that CasADi generates: newton.h iterates, system.h has the sizes and
- * the functions.
+/* A step: Newton's iteration from a guess, from zero and, patiently, once more.
  *
  * Equations (S...): doc/theory/native_steps.md. */
-#include "linear_algebra.h"
-#include "newton.h"
-
-#if defined(__GNUC__)
-#define SELDOM __attribute__((noinline, cold))
-#else
-#define SELDOM
-#endif
-
-enum { ROOM_Z = N_Z ? N_Z : 1 }; /* C has no arrays without numbers */
-
-/* r(x, u, z, p) = 0 of a step, with its Jacobian J and the factors of one, (N_Z, N_Z). `fixed`:
- * sizes of r's terms in x and u. `dropped`: sizes of rows that are round-off, 0 of others. */
-struct step_equation {
-    const double *x, *u, *p;
-    double *fixed, *J, *factors, dropped[ROOM_Z];
-    int pivots[ROOM_Z];
-};
-
-/* r of (S6). */
-NEWTON_INLINE void step_residual(const struct newton *it, int iteration, const double *z)
-{
-    const struct step_equation *step = it->equation;
-    (void)iteration;
-    call_residual(step->x, step->u, z, step->p, it->r);
-}
-
-/* r_z at z. */
-NEWTON_INLINE void step_jacobian(const struct newton *it, enum newton_cause cause, const double *z)
-{
-    const struct step_equation *step = it->equation;
-    (void)cause;
-    call_jacobian(step->x, step->u, z, step->p, step->J);
-}
-
-/* The sizes s_i (S2), at least `dropped`. */
-NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *size)
-{
-    const struct step_equation *step = it->equation;
-    for (int i = 0; i < N_Z; ++i) {
-        size[i] = step->fixed[i];
-        for (int j = 0; j < N_Z; ++j) size[i] += fabs(step->J[(size_t)N_Z * i + j]) * fabs(z[j]);
-        if (size[i] < step->dropped[i]) size[i] = step->dropped[i];
-        if (size[i] < LEAST) size[i] = LEAST;
-        if (!(size[i] < INFINITY))
-            size[i] = NAN; /* an infinite slope says nothing of how far r is from zero */
-    }
-}
-
-/* Factors of r_z (S1). */
-NEWTON_INLINE int step_factor(const struct newton *it)
-{
-    struct step_equation *step = it->equation;
-    memcpy(step->factors, step->J, sizeof(double) * N_Z * N_Z);
-    return factor(step->factors, step->pivots);
-}
-
-/* y = -r_z^{-1} r (S3). */
-NEWTON_INLINE void step_solve(const struct newton *it, const double *r, double *y)
-{
-    const struct step_equation *step = it->equation;
-    for (int i = 0; i < N_Z; ++i) y[i] = -r[i];
-    substitute(step->factors, step->pivots, y);
-}
-
-/* New factors pay where old ones shrink the error by less than REFRESH. */
-NEWTON_INLINE int step_factors_pay(const struct newton *it, double error, double rate)
-{
-    (void)it;
-    (void)error;
-    return rate > REFRESH;
-}
-
-/* Of the rows dropped before and of those that a step t dz with new factors does not shrink, the
- * ones that are the round-off of all their terms, or of those that the elimination added up for
- * the correction dz, |P^T| |L| |U| |dz| (S5). */
-SELDOM static void step_drop_round_off(const struct newton *it, enum newton_cause cause,
-                                       const double *z, double t)
-{
-    struct step_equation *step = it->equation;
-    const double *factors = step->factors, *dz = it->dz;
-    double terms[ROOM_Z], passed[ROOM_Z], added[ROOM_Z];
-    call_terms(step->x, step->u, z, step->p, terms);
-    for (int i = 0; i < N_Z; ++i) {
-        passed[i] = 0.0;
-        for (int j = i; j < N_Z; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * dz[j]);
-        added[i] = passed[i];
-        for (int j = 0; j < i; ++j) added[i] += fabs(factors[(size_t)N_Z * i + j]) * passed[j];
-    }
-    for (int k = N_Z - 1; k >= 0; --k) {
-        const double row = added[k];
-        added[k] = added[step->pivots[k]];
-        added[step->pivots[k]] = row;
-    }
-    for (int i = 0; i < N_Z; ++i) {
-        const double stuck =
-            cause == SLOW ? INFINITY : (1.0 - (1.0 - REFRESH) * t) * fabs(it->start[i]);
-        if (!isfinite(terms[i])) terms[i] = 0.0;
-        if (isfinite(added[i]) && terms[i] < added[i]) terms[i] = added[i];
-        const int drops = (step->dropped[i] > 0.0 || fabs(it->r[i]) > stuck) &&
-                          fabs(it->r[i]) <= TARGET * terms[i];
-        step->dropped[i] = drops ? terms[i] : 0.0;
-        if (it->size[i] < step->dropped[i]) it->size[i] = step->dropped[i];
-    }
-}
-
-static const struct newton_callbacks STEP = {
-    step_residual, step_jacobian,    step_sizes,          step_factor,
-    step_solve,    step_factors_pay, step_drop_round_off,
-};
-
-/* z: in zero, or a guess if `warm`, out the solution. fixed: sizes of r's terms in x and u, of a
- * guess those of the last step from zero. J, factors: room for (N_Z, N_Z). */
-NEWTON_INLINE int iterate(int patient, int warm, const double *x, const double *u, const double *p,
-                          double *z, double *fixed, double *info, double *J, double *factors)
-{
-    double r[ROOM_Z], size[ROOM_Z], dz[ROOM_Z], trial[ROOM_Z], start[ROOM_Z];
-    double larger[ROOM_Z], after[ROOM_Z];
-    struct step_equation step = {
-        .x = x, .u = u, .p = p, .fixed = fixed, .J = J, .factors = factors};
-    const struct newton it = {N_Z, &step, r, size, dz, trial, start, larger, after};
-    if (warm) {
-        call_residual(x, u, z, p, r);
-        call_jacobian(x, u, z, p, J);
-    } else {
-        memset(z, 0, sizeof(double) * N_Z);
-        call_start(x, u, p, fixed, r, J);
-        for (int i = 0; i < N_Z; ++i)
-            if (!isfinite(fixed[i])) fixed[i] = 0.0;
-    }
-    step_sizes(&it, z, size);
-    const int singular = step_factor(&it);
-    const struct newton_start from = {relative_error(N_Z, r, size), 1.0, 1, singular};
-    return newton_iteration(&it, &STEP, patient, from, z, info);
-}
+#include "step_equation.h"
 
 /* The usual attempt. */
 static int newton(int warm, const double *x, const double *u, const double *p, double *z,
@@ -152,16 +17,13 @@ SELDOM static int patient_newton(const double *x, const double *u, const double 
     return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
 }
 
-/* Whether a patient attempt may find a solution. */
-static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
-
 /* A step (S6). Every routine takes the list of arrays and returns a status; its results are
  * among the arrays. A step with a[WARM] not zero starts at the guess in a[Z], and at zero only
  * if that fails. */
 int nh_step(double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];
-    double *z = a[Z], *x1 = a[X1], domain[N_DOMAIN + 1];
+    double *z = a[Z];
     int status = CONVERGED;
     if (N_Z && *a[WARM] != 0.0)
         status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
@@ -169,10 +31,5 @@ int nh_step(double *const *a)
         status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
     if (may_have_a_solution(status))
         status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    if (status != CONVERGED) return status;
-    call_readout(x, u, z, p, x1, domain);
-    if (!all_finite(N_X, x1)) return NOT_FINITE;
-    for (int i = 0; i < N_DOMAIN; ++i)
-        if (!(domain[i] > 0.0)) return i < N_DOMAIN - N_TURNS ? OUTSIDE : HALF_TURN;
-    return CONVERGED;
+    return status == CONVERGED ? read_out(a) : status;
 }

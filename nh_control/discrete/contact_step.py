@@ -1,0 +1,65 @@
+"""The start of a step with contacts: Newton's method on the dynamics, with a contact problem in
+each iteration; `native/contact_step.h` is its compiled twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nh_control.discrete.method import ContactUnknowns
+from nh_control.numerics.contact_problem import Impulses
+
+MOST_OUTER_ITERATIONS = 30
+SETTLED = 1e-10
+"""Change of the unknowns, relative to their size, at which the iteration ends."""
+STALLED = 1e-6
+"""Change below which it ends, too, where the changes no longer shrink."""
+
+Call = Callable[[str, np.ndarray], Sequence[np.ndarray]]
+"""`call(name, z)`: a function of the step's equations at unknowns z."""
+
+
+def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.ndarray) -> bool:
+    """Whether the unknowns z (nz) of a step with contacts have been found, from the first of them
+    in z, to where Newton's method on all equations converges.
+
+    With `r = r(y) + r_x x` of the other unknowns y and the impulses x, each iteration solves
+    `r + r_y dy + r_x x = 0` for dy as a function of x, and the contact problem of the velocities
+    `w + w_y dy`.
+    """
+    first, impulses = contacts.first, Impulses(contacts.blocks)
+    x_end, last = first + len(impulses.x), np.inf
+    for _ in range(MOST_OUTER_ITERATIONS):
+        (r,), (r_z,) = call("residual", z), call("jacobian", z)
+        w, w_y, coefficients = call("contacts", z)
+        r_x = r_z[:first, first:x_end]
+        free = r[:first, 0] - r_x @ z[first:x_end]
+        try:
+            solved = -np.linalg.solve(r_z[:first, :first], np.column_stack([free, r_x]))
+        except np.linalg.LinAlgError:
+            return False
+        by_impulses = w_y @ solved[:, 1:]
+        mu, bound = coefficients.reshape(2, -1)
+        if not impulses.find(by_impulses, w[:, 0] + w_y @ solved[:, 0], mu, bound, kappa):
+            return False
+        dy = solved[:, 0] + solved[:, 1:] @ impulses.x
+        z[:first] += dy
+        z[first:x_end], z[x_end:] = impulses.x, impulses.psi
+        change, size = np.abs(dy).max(initial=0.0), np.abs(z[:first]).max(initial=0.0)
+        if not np.isfinite(change):
+            return False
+        if change <= SETTLED * size or (change <= STALLED * size and change >= last / 4):
+            return True
+        last = change
+    return False
+
+
+def is_inside(contacts: ContactUnknowns, z: np.ndarray) -> bool:
+    """Whether the unknowns z (nz) of a solution lie on the central path: with the products of all
+    pairs positive, signs of the normal impulses and of psi are those of all numbers of the cones.
+    """
+    normals = [contacts.first + block.normal for block in contacts.blocks if block.normal >= 0]
+    slips = contacts.first + sum(block.rows for block in contacts.blocks)
+    return bool((z[normals] > 0).all() and (z[slips:] > 0).all())

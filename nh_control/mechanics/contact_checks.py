@@ -1,0 +1,62 @@
+"""Checks of the contacts and grips that a system declares."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
+
+
+def check_contacts(system: LagrangianSystem) -> None:
+    """Raise ValueError for contacts and grips that do not fit the system: names that are taken, a
+    gap that is not one number, tangents that are not one or two, rows that it does not have, and
+    a smoothing that is not positive.
+    """
+    if not system.has_contacts:
+        return
+    owner, smoothing = system.name, system.smoothing
+    if not (isinstance(smoothing, Real) and 0 < smoothing < math.inf):
+        raise ValueError(
+            f"{owner}: smoothing, the height (J) of the contacts' barrier, must be positive and "
+            f"finite, got {smoothing}; 1e-8 is a usual one"
+        )
+    names = [contact.name for contact in system.contacts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{owner}: names of contacts must differ, got {names}")
+    _check_shapes(system)
+    _check_grips(system)
+
+
+def _check_shapes(system: LagrangianSystem) -> None:
+    q, nw = system.symbols[0], system.space.nw
+    for contact in system.contacts:
+        where = f"{system.name}: contact {contact.name!r}"
+        shape = system.evaluated(contact.gap, q).shape
+        if shape != (1, 1):
+            raise ValueError(f"{where}: gap(q) must be one number, got shape {shape}")
+        if not contact.has_friction:
+            continue
+        if contact.point is not None:
+            shape, wanted = (
+                system.evaluated(contact.point, q).shape,
+                "point(q) must have shape (k, 1)",
+            )
+            fits = shape[1] == 1
+        elif contact.slip is not None:
+            shape = system.evaluated(contact.slip, q).shape
+            wanted, fits = f"slip(q) must have shape (k, {nw})", shape[1] == nw
+        if not (fits and 1 <= shape[0] <= 2):
+            raise ValueError(f"{where}: {wanted} with k = 1 or 2 tangents, got {shape}")
+
+
+def _check_grips(system: LagrangianSystem) -> None:
+    count = system.constraint_rows(system.symbols[0]).shape[0]
+    rows = [row for grip in system.grips for row in grip.rows]
+    if any(row >= count for row in rows):
+        raise ValueError(
+            f"{system.name}: grips hold rows {rows} of velocity_constraint, counted from 0, which "
+            f"has {count} rows"
+        )
+    if len(set(rows)) < len(rows):
+        raise ValueError(f"{system.name}: two grips hold the same row, got {rows}")

@@ -1,0 +1,221 @@
+"""The equations of contacts in a step: impulses as further unknowns, complementarity and maximum
+dissipation as further rows of the residual.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import casadi as ca
+
+from nh_control.geometry.spaces import StepGeometry
+from nh_control.mechanics.contacts import Coefficient, Grip, UnilateralConstraint
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.mechanics.lie_equations import factorized
+from nh_control.mechanics.mechanics import Mechanics
+from nh_control.numerics.contact_problem import Block, blocks
+from nh_control.numerics.expressions import Returned, as_expression
+
+
+class StepMotion(NamedTuple):
+    """The motion of a step from (q, rho), as far as contacts see it."""
+
+    q: ca.SX
+    rho: ca.SX
+    segment: StepGeometry
+    h: ca.SX
+
+
+@dataclass(frozen=True)
+class ContactRows:
+    """The rows of all contacts, then of all grips of a system, one block each, see
+    `numerics.contact_problem`.
+
+    For impulses x (n), slip bounds psi, and the velocities w(step) (n) that go with the impulses:
+
+        lam (gap(q1) / h - bounce) = kappa
+        beta psi + g . s = kappa,   beta s + psi g = 0,   beta = friction lam  or  h friction load
+
+    with `bounce = gap(q0) / h + restitution |v_n|` of a body that comes fast, else 0. The impulses
+    act at the step's first node, as those of h(q) = 0: a split over both nodes would reflect the
+    momentum.
+    """
+
+    mechanics: Mechanics
+
+    @cached_property
+    def laws(self) -> tuple[_Law, ...]:
+        """Contacts, then grips."""
+        system = self.mechanics.system
+        contacts = (_ContactLaw(system, each, self.mechanics) for each in system.contacts)
+        return (*contacts, *(_GripLaw(system, grip) for grip in system.grips))
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Rows of every contact and grip."""
+        q = self.mechanics.system.symbols[0]
+        return blocks([(law.has_normal, law.tangents(q).shape[0]) for law in self.laws])
+
+    @property
+    def n_impulses(self) -> int:
+        """Number of impulses x."""
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def n_unknowns(self) -> int:
+        """Number of impulses and slip bounds."""
+        return self.n_impulses + sum(block.k > 0 for block in self.blocks)
+
+    def impulse(self, q: ca.SX, x: ca.SX) -> ca.SX:
+        """`Y^T J(q)^T x`, (nrho): the impulses x (n) in the admissible tangents Y, with J the rows
+        by which the velocities w change.
+        """
+        rows = ca.vertcat(*(law.rows(q) for law in self.laws))
+        return self.mechanics.admissible_tangents(q).T @ (rows.T @ x)
+
+    def velocities(self, step: StepMotion) -> ca.SX:
+        """w (n): opening velocities `gap(q1) / h - bounce` and slips."""
+        return ca.vertcat(*(law.velocities(step) for law in self.laws))
+
+    def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(friction, bound): Coulomb's coefficients and bounds of the friction's impulse (N s),
+        one of each block, zero where it has none.
+        """
+        pairs = [law.coefficients(h) for law in self.laws]
+        return ca.vertcat(*(mu for mu, _ in pairs)), ca.vertcat(*(bound for _, bound in pairs))
+
+    def residual(self, x: ca.SX, psi: ca.SX, w: ca.SX, h: ca.SX) -> ca.SX:
+        """Complementarity and maximum dissipation, in the order of (x, psi)."""
+        kappa = self.mechanics.system.smoothing_symbol
+        mu, bound = self.coefficients(h)
+        rows, products = list[ca.SX](), list[ca.SX]()
+        for i, (normal, t, k, j) in enumerate(self.blocks):
+            if normal >= 0:
+                rows.append(x[normal] * w[normal] - kappa)
+            if k:
+                beta = mu[i] * x[normal] if normal >= 0 else bound[i]
+                g, s = x[t : t + k], w[t : t + k]
+                rows.append(beta * s + psi[j] * g)
+                products.append(beta * psi[j] + ca.dot(g, s) - kappa)
+        return ca.vertcat(*rows, *products)
+
+
+class _Law(ABC):
+    """One block of rows."""
+
+    has_normal: bool
+
+    @abstractmethod
+    def tangents(self, q: ca.SX) -> ca.SX:
+        """Rows (k, nv) of the slip along the tangent vectors."""
+
+    @abstractmethod
+    def rows(self, q: ca.SX) -> ca.SX:
+        """All rows along the tangent vectors, that of the gap first."""
+
+    @abstractmethod
+    def velocities(self, step: StepMotion) -> ca.SX:
+        """The velocities that go with the rows' impulses."""
+
+    @abstractmethod
+    def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Coulomb's coefficient and the bound of the friction's impulse (N s)."""
+
+
+@dataclass(frozen=True)
+class _ContactLaw(_Law):
+    system: LagrangianSystem
+    contact: UnilateralConstraint
+    mechanics: Mechanics
+    has_normal = True
+
+    def tangents(self, q: ca.SX) -> ca.SX:
+        if not self.contact.has_friction:
+            return ca.SX(0, self.system.space.nv)
+        if self.contact.point is not None:
+            return _gradient(self.system, self.contact.point, q)
+        return self._slip(q) @ self.system.space.frame(q)
+
+    def rows(self, q: ca.SX) -> ca.SX:
+        return ca.vertcat(_gradient(self.system, self.contact.gap, q), self.tangents(q))
+
+    def velocities(self, step: StepMotion) -> ca.SX:
+        evaluated, contact, (q, _, segment, h) = self.system.evaluated, self.contact, step
+        opening = evaluated(contact.gap, segment.q1) / h - self._bounce(step)
+        if not contact.has_friction:
+            return opening
+        if contact.point is not None:
+            slip = (evaluated(contact.point, segment.q1) - evaluated(contact.point, q)) / h
+        else:
+            slip = self._slip(segment.middle) @ segment.w / h
+        if contact.surface_velocity:
+            slip -= ca.DM(contact.surface_velocity)
+        return ca.vertcat(opening, slip)
+
+    def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        return _number(self.system, self.contact.friction), ca.SX(0)
+
+    def _slip(self, q: ca.SX) -> ca.SX:
+        if self.contact.slip is None:
+            raise ValueError(f"contact {self.contact.name!r} declares no slip(q)")
+        return self.system.evaluated(self.contact.slip, q)
+
+    def _bounce(self, step: StepMotion) -> ca.SX:
+        """The opening velocity that Newton's law of impact asks for, `gap / h + e |v_n|`, where
+        the state's own velocity v_n (m/s) reaches the surface within the step.
+        """
+        contact, (q, rho, _, h) = self.contact, step
+        if not contact.bounces:
+            return ca.SX(0)
+        mass, momentum, basis, drift = self.mechanics.inertia(q, rho)
+        velocity = basis @ factorized(mass)(momentum) + drift
+        frame = self.system.space.frame(q)
+        approach = _gradient(self.system, contact.gap, q) @ frame.T @ velocity
+        gap = self.system.evaluated(contact.gap, q)
+        hits = ca.logic_and(gap + h * approach < 0, approach < -contact.bounce_speed)
+        rebound = gap / h - _number(self.system, contact.restitution) * approach
+        return ca.if_else(hits, rebound, 0)
+
+
+@dataclass(frozen=True)
+class _GripLaw(_Law):
+    system: LagrangianSystem
+    grip: Grip
+    has_normal = False
+
+    def tangents(self, q: ca.SX) -> ca.SX:
+        return self.system.constraint_rows(q)[self._places, :] @ self.system.space.frame(q)
+
+    def rows(self, q: ca.SX) -> ca.SX:
+        return self.tangents(q)
+
+    def velocities(self, step: StepMotion) -> ca.SX:
+        middle = step.segment.middle
+        slip = self.system.constraint_rows(middle)[self._places, :] @ step.segment.w / step.h
+        return slip - self.system.drift_rows(middle)[self._places]
+
+    def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        friction, load = (_number(self.system, c) for c in (self.grip.friction, self.grip.load))
+        return ca.SX(0), h * friction * load
+
+    @property
+    def _places(self) -> list[int]:
+        return list(self.grip.rows)
+
+
+def _gradient(system: LagrangianSystem, function: Callable[..., Returned], q: ca.SX) -> ca.SX:
+    """The derivative of a function of q along the tangent vectors, (k, nv)."""
+    e = ca.SX.sym("e", system.space.nv)
+    slope = ca.jacobian(system.evaluated(function, system.space.retract(q, e)), e)
+    return ca.substitute(slope, e, ca.SX.zeros(system.space.nv))
+
+
+def _number(system: LagrangianSystem, coefficient: Coefficient) -> ca.SX:
+    """A coefficient as an expression of the parameters."""
+    if callable(coefficient):
+        return as_expression(coefficient(system.parameter_expressions))
+    return ca.SX(coefficient)

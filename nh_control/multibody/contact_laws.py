@@ -1,0 +1,85 @@
+"""Contacts of a model as unilateral constraints of its system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import casadi as ca
+
+from nh_control.mechanics.contacts import Coefficient, UnilateralConstraint
+from nh_control.multibody.contacts import Contact, Touch
+from nh_control.multibody.parts import MultibodyParts
+
+WithParameters: TypeAlias = Callable[[Any], MultibodyParts]
+"""The model with the values or symbols of its parameters; of None the model itself."""
+
+
+def unilateral_constraints(with_parameters: WithParameters) -> tuple[UnilateralConstraint, ...]:
+    """One constraint for every place where a contact of the model may touch, with the name of its
+    contact, numbered where there are several.
+    """
+    return tuple(_constraints(with_parameters))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The place of number `touch` of the contact of number `contact`."""
+
+    with_parameters: WithParameters
+    contact: int
+    touch: int
+
+    def gap(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """Distance from the ground (m)."""
+        return self._at(q, ca.SX(self._model.space.nw, 1), p)[0].gap
+
+    def point(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """Coordinates (2, m) of the material point along a plane."""
+        touch, contact = self._at(q, ca.SX(self._model.space.nw, 1), p)
+        return contact.ground.tangents(touch.position) @ touch.position
+
+    def slip(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """Rows (2, nw) of the velocity along the ground of the material that touches it."""
+        v = ca.SX.sym("v", self._model.space.nw)
+        touch, contact = self._at(q, v, p)
+        return ca.jacobian(contact.ground.tangents(touch.position) @ touch.velocity, v)
+
+    def coefficient(self, field: str) -> Coefficient:
+        """Friction or restitution: a number, or a function of the parameters that have it."""
+        contact = self._model.contacts[self.contact]
+        if f"{contact.constant}_{field}" not in self._model.parameters:
+            return float(getattr(contact, field))
+        return lambda p: getattr(self.with_parameters(p).contacts[self.contact], field)
+
+    @property
+    def _model(self) -> MultibodyParts:
+        return self.with_parameters(None)
+
+    def _at(self, q: ca.SX, v: ca.SX, p: Any) -> tuple[Touch, Contact]:
+        model = self.with_parameters(p)
+        contact = model.contacts[self.contact]
+        return contact.touches(model.kinematics(q, v))[self.touch], contact
+
+
+def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstraint]:
+    model = with_parameters(None)
+    k = model.kinematics(ca.SX.sym("q", model.space.nq), ca.SX(model.space.nw, 1))
+    for i, contact in enumerate(model.contacts):
+        touches = contact.touches(k)
+        for j, touch in enumerate(touches):
+            place = _Place(with_parameters, i, j)
+            friction = place.coefficient("friction")
+            rubs = callable(friction) or friction > 0
+            is_material = touch.is_material and contact.ground.is_flat
+            yield UnilateralConstraint(
+                contact.name if len(touches) == 1 else f"{contact.name}_{j + 1}",
+                gap=place.gap,
+                point=place.point if rubs and is_material else None,
+                slip=place.slip if rubs and not is_material else None,
+                friction=friction,
+                restitution=place.coefficient("restitution"),
+                surface_velocity=contact.ground.sliding if rubs else (),
+                bounce_speed=contact.bounce_speed,
+            )

@@ -1,0 +1,302 @@
+#ifndef NH_CONTACT_PROBLEM_H
+#define NH_CONTACT_PROBLEM_H
+/* Impulses of contacts with Coulomb friction on their central path, by a primal-dual interior
+ * point in Nesterov and Todd's scaling: the twin of contact_problem.py.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
+#include <math.h>
+#include <string.h>
+
+#include "contact_sizes.h"
+#include "definitions.h"
+#include "dense_lu.h"
+
+/* Numbers of a vector in a cone: one and two tangents. */
+#define MOST 3
+
+struct contact_problem {
+    const double *G, *b, *mu, *bound; /* (N_IMPULSES, N_IMPULSES), (N_IMPULSES), (N_CONTACTS) */
+    double kappa, speed;
+};
+
+/* A guess, then the solution. */
+struct impulses {
+    double x[N_IMPULSES], w[N_IMPULSES], psi[N_SLIPS + 1];
+    int known;
+};
+
+/* A pair u = (beta, g), v = (psi, s) of n numbers, or (x_n, w_n) of one. */
+struct cone {
+    int contact, n;
+    double u[MOST], v[MOST];
+};
+
+/* A linearized pair (S20). */
+struct cone_line {
+    double c[MOST], D[MOST][MOST], goal;
+};
+
+static double dot(int n, const double *a, const double *b)
+{
+    double sum = 0.0;
+    for (int i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+/* u_0^2 - |u_1|^2, at least what round-off leaves. */
+static double determinant(int n, const double *u)
+{
+    const double length = sqrt(dot(n - 1, u + 1, u + 1));
+    const double found = (u[0] - length) * (u[0] + length), least = CONE_FLOOR * u[0] * u[0];
+    return found > least ? found : least;
+}
+
+/* Jordan's product out = a o b (S19). */
+static void jordan_product(int n, const double *a, const double *b, double *out)
+{
+    out[0] = dot(n, a, b);
+    for (int i = 1; i < n; ++i) out[i] = a[0] * b[i] + b[0] * a[i];
+}
+
+/* The solution out of a o out = b. */
+static void jordan_quotient(int n, const double *a, const double *b, double *out)
+{
+    out[0] = (a[0] * b[0] - dot(n - 1, a + 1, b + 1)) / determinant(n, a);
+    for (int i = 1; i < n; ++i) out[i] = (b[i] - out[0] * a[i]) / a[0];
+}
+
+/* The linearization in the scaling (S21). */
+static void scaled_line(const struct cone *cone, double goal, struct cone_line *line)
+{
+    const int n = cone->n;
+    const double det_u = determinant(n, cone->u), det_v = determinant(n, cone->v);
+    double a[MOST], W[MOST][MOST], l[MOST], right[MOST] = {goal}, scaled[MOST], product = 1.0;
+    /* the scaling point a with |a| = 1: (2 a a^T - J) u / |u| = v / |v| */
+    product += dot(n, cone->u, cone->v) / sqrt(det_u * det_v);
+    for (int i = 0; i < n; ++i)
+        a[i] = (cone->v[i] / sqrt(det_v) + (i ? -1.0 : 1.0) * cone->u[i] / sqrt(det_u)) /
+               sqrt(2.0 * product);
+    const double size = sqrt(sqrt(det_v / det_u));
+    for (int i = 0; i < n; ++i)
+        for (int j = 0; j < n; ++j)
+            W[i][j] = size * (i && j ? (i == j) + a[i] * a[j] / (1.0 + a[0]) : a[i + j]);
+    for (int i = 0; i < n; ++i) l[i] = dot(n, W[i], cone->u);
+    jordan_quotient(n, l, right, scaled);
+    for (int i = 0; i < n; ++i) {
+        line->c[i] = dot(n, W[i], scaled) - cone->v[i];
+        for (int j = 0; j < n; ++j) line->D[i][j] = dot(n, W[i], W[j]); /* W is symmetric */
+    }
+    line->goal = goal;
+}
+
+/* The linearization as it is (S22). */
+static void plain_line(const struct cone *cone, double goal, struct cone_line *line)
+{
+    const int n = cone->n;
+    double right[MOST], column[MOST];
+    jordan_product(n, cone->u, cone->v, right);
+    for (int i = 0; i < n; ++i) right[i] = (i ? 0.0 : goal) - right[i];
+    jordan_quotient(n, cone->u, right, line->c);
+    for (int j = 0; j < n; ++j) {
+        double unit[MOST] = {0.0};
+        unit[j] = 1.0;
+        jordan_product(n, cone->v, unit, right);
+        jordan_quotient(n, cone->u, right, column);
+        for (int i = 0; i < n; ++i) line->D[i][j] = column[i];
+    }
+    line->goal = goal;
+}
+
+/* The longest step t for which u + t du stays in the cone. */
+static double room(int n, const double *u, const double *du)
+{
+    /* a t^2 + 2 b t + c = 0 on its boundary */
+    const double a = du[0] * du[0] - dot(n - 1, du + 1, du + 1);
+    const double b = u[0] * du[0] - dot(n - 1, u + 1, du + 1), c = determinant(n, u);
+    double best = du[0] < 0.0 ? -u[0] / du[0] : INFINITY;
+    const double inside = b * b - a * c;
+    if (inside >= 0.0) {
+        const double root = b > 0.0 ? -b - sqrt(inside) : -b + sqrt(inside);
+        if (a != 0.0 && root / a > 0.0 && root / a < best) best = root / a;
+        if (root != 0.0 && c / root > 0.0 && c / root < best) best = c / root;
+    }
+    return best;
+}
+
+/* The pairs of all contacts; returns their number. */
+static int cones_of(const struct contact_problem *problem, const struct impulses *at,
+                    struct cone *cones)
+{
+    int count = 0;
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int normal = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
+        if (normal >= 0)
+            cones[count++] = (struct cone){i, 1, {at->x[normal]}, {at->w[normal]}};
+        if (!k) continue;
+        struct cone *cone = &cones[count++];
+        cone->contact = i;
+        cone->n = k + 1;
+        cone->u[0] = normal >= 0 ? problem->mu[i] * at->x[normal] : problem->bound[i];
+        cone->v[0] = at->psi[BLOCKS[i].psi];
+        for (int j = 0; j < k; ++j) {
+            cone->u[j + 1] = at->x[t + j];
+            cone->v[j + 1] = at->w[t + j];
+        }
+    }
+    return count;
+}
+
+/* Whether (S18) holds to what numbers can tell. */
+static int is_solved(const struct contact_problem *problem, int count, const struct cone *cones,
+                     const double *error, const double *w)
+{
+    double wrong = 0.0, largest = 0.0, product = 0.0, off = 0.0;
+    for (int i = 0; i < N_IMPULSES; ++i) {
+        wrong = fmax(wrong, fabs(error[i]));
+        largest = fmax(largest, fabs(w[i]));
+    }
+    if (!(wrong <= CONTACT_FEASIBLE * (largest + problem->speed))) return 0;
+    for (int i = 0; i < count; ++i) {
+        double jordan[MOST];
+        jordan_product(cones[i].n, cones[i].u, cones[i].v, jordan);
+        jordan[0] -= problem->kappa;
+        product = fmax(product, cones[i].u[0] * cones[i].v[0]);
+        for (int j = 0; j < cones[i].n; ++j) off = fmax(off, fabs(jordan[j]));
+    }
+    return off <= fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
+}
+
+/* dx of (S23) with error = w - G x - b; 1 where there is none. Rows are equilibrated: those of
+ * contacts that slide are larger by psi^2 / kappa. */
+static int impulse_direction(const struct contact_problem *problem, int count,
+                             const struct cone *cones, const struct cone_line *lines,
+                             const double *error, double *dx)
+{
+    double A[N_IMPULSES * N_IMPULSES];
+    int pivots[N_IMPULSES];
+    memcpy(A, problem->G, sizeof A);
+    memcpy(dx, error, sizeof(double) * N_IMPULSES);
+    for (int i = 0; i < count; ++i) {
+        const int contact = cones[i].contact, normal = BLOCKS[contact].normal;
+        const int t = BLOCKS[contact].tangent;
+        if (cones[i].n == 1) {
+            A[N_IMPULSES * normal + normal] += lines[i].D[0][0];
+            dx[normal] += lines[i].c[0];
+            continue;
+        }
+        for (int j = 1; j < cones[i].n; ++j) {
+            double *row = A + (size_t)N_IMPULSES * (t + j - 1);
+            dx[t + j - 1] += lines[i].c[j];
+            for (int l = 1; l < cones[i].n; ++l) row[t + l - 1] += lines[i].D[j][l];
+            if (normal >= 0) row[normal] += problem->mu[contact] * lines[i].D[j][0];
+        }
+    }
+    for (int i = 0; i < N_IMPULSES; ++i) {
+        double *row = A + (size_t)N_IMPULSES * i, size = 0.0;
+        for (int j = 0; j < N_IMPULSES; ++j) size = fmax(size, fabs(row[j]));
+        if (!(size > 0.0 && size < INFINITY)) return 1;
+        for (int j = 0; j < N_IMPULSES; ++j) row[j] /= size;
+        dx[i] /= size;
+    }
+    if (lu_factor(N_IMPULSES, A, pivots)) return 1;
+    lu_solve(N_IMPULSES, A, pivots, dx);
+    return 0;
+}
+
+/* The longest step of all pairs along dx, dw, and the directions dpsi of the slip bounds, which
+ * follow from the first rows of (S20). */
+static double longest_step(const struct contact_problem *problem, int count,
+                           const struct cone *cones, const struct cone_line *lines,
+                           const double *dx, const double *dw, double *dpsi)
+{
+    double step = 1.0;
+    for (int i = 0; i < count; ++i) {
+        const struct cone *cone = &cones[i];
+        const int contact = cone->contact, n = cone->n, normal = BLOCKS[contact].normal;
+        double du[MOST], dv[MOST] = {0.0};
+        if (n == 1) {
+            du[0] = dx[normal];
+            dv[0] = dw[normal];
+        } else {
+            du[0] = normal >= 0 ? problem->mu[contact] * dx[normal] : 0.0;
+            for (int j = 1; j < n; ++j) {
+                du[j] = dx[BLOCKS[contact].tangent + j - 1];
+                dv[j] = dw[BLOCKS[contact].tangent + j - 1];
+            }
+            dv[0] = (lines[i].goal - dot(n, cone->u, cone->v) - dot(n, cone->v, du) -
+                     dot(n, cone->u, dv)) /
+                    cone->u[0];
+            dpsi[BLOCKS[contact].psi] = dv[0];
+        }
+        step = fmin(step, CONTACT_BACK * room(n, cone->u, du));
+        step = fmin(step, CONTACT_BACK * room(n, cone->v, dv));
+    }
+    return step;
+}
+
+/* A start inside of all cones, of the size of the velocities without impulses. */
+static void to_the_interior(const struct contact_problem *problem, struct impulses *at)
+{
+    memset(at->x, 0, sizeof at->x);
+    memset(at->w, 0, sizeof at->w);
+    for (int i = 0; i < N_SLIPS; ++i) at->psi[i] = problem->speed;
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int n = BLOCKS[i].normal;
+        if (n < 0) continue;
+        at->w[n] = fmax(fabs(problem->b[n]), 0.01 * problem->speed);
+        at->x[n] = at->w[n] / problem->G[N_IMPULSES * n + n];
+    }
+}
+
+/* Whether the iteration ends at a solution of (S18), from a guess if `warm`. */
+static int contact_iteration(const struct contact_problem *problem, int warm, struct impulses *at)
+{
+    struct cone cones[2 * N_CONTACTS];
+    struct cone_line lines[2 * N_CONTACTS];
+    double error[N_IMPULSES], dx[N_IMPULSES], dw[N_IMPULSES], dpsi[N_SLIPS + 1];
+    int was_short = 0;
+    if (!warm) to_the_interior(problem, at);
+    for (int iteration = 0; iteration < CONTACT_ITERATIONS; ++iteration) {
+        for (int i = 0; i < N_IMPULSES; ++i)
+            error[i] = at->w[i] - dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, at->x) -
+                       problem->b[i];
+        const int count = cones_of(problem, at, cones);
+        if (is_solved(problem, count, cones, error, at->w)) return 1;
+        double largest = 0.0, sum = 0.0;
+        for (int i = 0; i < count; ++i) {
+            const double product = dot(cones[i].n, cones[i].u, cones[i].v);
+            largest = fmax(largest, product);
+            sum += product;
+        }
+        const int near = largest <= CONTACT_NEAR * problem->kappa && !was_short;
+        const double goal = fmax(problem->kappa, CONTACT_CENTERING * sum / count);
+        for (int i = 0; i < count; ++i) {
+            if (near)
+                plain_line(&cones[i], problem->kappa, &lines[i]);
+            else
+                scaled_line(&cones[i], goal, &lines[i]);
+        }
+        if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
+        /* not c - D dx, whose terms are as large as psi^2 / kappa: w = G x + b stays exact */
+        for (int i = 0; i < N_IMPULSES; ++i)
+            dw[i] = dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, dx) - error[i];
+        const double step = longest_step(problem, count, cones, lines, dx, dw, dpsi);
+        if (!isfinite(step) || (warm && step < CONTACT_SHORT)) return 0;
+        was_short = step < CONTACT_SHORT && !was_short;
+        for (int i = 0; i < N_IMPULSES; ++i) {
+            at->x[i] += step * dx[i];
+            at->w[i] += step * dw[i];
+        }
+        for (int i = 0; i < N_SLIPS; ++i) at->psi[i] += step * dpsi[i];
+    }
+    return 0;
+}
+
+/* Whether the problem has been solved, at first from the guess. */
+static int find_impulses(const struct contact_problem *problem, struct impulses *at)
+{
+    at->known = (at->known && contact_iteration(problem, 1, at)) ||
+                contact_iteration(problem, 0, at);
+    return at->known;
+}
+#endif

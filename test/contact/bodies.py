@@ -1,0 +1,91 @@
+"""Bodies that touch the ground."""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+
+import nh_control as nh
+from nh_control.multibody import Body, floating
+
+G = 9.81
+HALF = 0.1
+"""Half the edge of a box, and the radius of a ball (m)."""
+
+
+def point(slope, friction, h=0.01, smoothing=1e-12):
+    """A point of 1 kg on a plane that falls by the angle `slope`; q = (along, above)."""
+
+    def lagrangian(q, v):
+        height = ca.cos(slope) * q[1] - ca.sin(slope) * q[0]
+        return ca.sumsqr(v) / 2 - G * height
+
+    floor = nh.UnilateralConstraint(
+        "floor", gap=lambda q: q[1], point=lambda q: q[0], friction=friction
+    )
+    system = nh.System(
+        "point", nh.Rn("x", "z"), lagrangian, contacts=(floor,), smoothing=smoothing
+    )
+    return nh.midpoint(system, h)
+
+
+def ball(slope=0.0, friction=0.2, h=0.01, smoothing=1e-12, **contact):
+    """A solid ball of 1 kg on a slope, in the plane; q = (along, above, angle)."""
+
+    def lagrangian(q, v):
+        kinetic = (v[0] ** 2 + v[1] ** 2 + 0.4 * HALF**2 * v[2] ** 2) / 2
+        return kinetic - G * (ca.cos(slope) * q[1] - ca.sin(slope) * q[0])
+
+    floor = nh.UnilateralConstraint(
+        "floor",
+        gap=lambda q: q[1] - HALF,
+        slip=lambda q: ca.horzcat(1, 0, -HALF),
+        friction=friction,
+        **contact,
+    )
+    space = nh.Rn("x", "z", "angle")
+    system = nh.System("ball", space, lagrangian, contacts=(floor,), smoothing=smoothing)
+    return nh.midpoint(system, h)
+
+
+def body(shape, friction=0.5, h=0.01, smoothing=1e-8, inertia=(0.4 * HALF**2,) * 3, **options):
+    """A free body of 1 kg with a shape, on SO(3) x R^3."""
+    contact = {key: options.pop(key) for key in ("restitution", "ground") if key in options}
+    model = nh.Multibody(
+        "body",
+        [floating("body", space="SO3xR3")],
+        [Body("body", 1.0, inertia=inertia)],
+        contacts=[nh.Contact("body", shape, friction=friction, **contact)],
+        smoothing=smoothing,
+        **options,
+    )
+    return nh.midpoint(model, h)
+
+
+def box(**options):
+    """A cube of 1 kg with its corners as contacts."""
+    size = (2 * HALF,) * 3
+    return body(nh.BoxCorners(size), inertia=(2 * HALF**2 / 3,) * 3, **options)
+
+
+def thrown(dsys, rng):
+    """A state above the ground of a body that turns and flies at random."""
+    q = np.array([1.0, 0, 0, 0, 0, 0, 0.3 + rng.random()])
+    q = dsys.system.space.retract(q, np.append(rng.normal(size=3), np.zeros(3)))
+    return dsys.state(q, np.append(5 * rng.normal(size=3), 2 * rng.normal(size=3)))
+
+
+def heights_of_corners(states):
+    """Heights (N, 8) of a box's corners above the ground."""
+    from scipy.spatial.transform import Rotation
+
+    corners = HALF * np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, 8)
+    rows = Rotation.from_quat(states[:, [1, 2, 3, 0]]).as_matrix()[:, 2]
+    return states[:, [6]] + rows @ corners
+
+
+def gripped_snakeboard(load, friction=0.8, smoothing=1e-12, h=0.02):
+    """A snakeboard whose two wheel pairs slip beyond friction times load (N)."""
+    system = nh.systems.snakeboard()
+    grips = tuple(nh.Grip((row,), load, friction) for row in range(2))
+    return nh.midpoint(replace(system, grips=grips, smoothing=smoothing), h)

@@ -1,0 +1,59 @@
+"""Bodies thrown at random: no step fails, nothing goes into the ground, none gains energy beyond
+the barrier's.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bodies import ball, body, box, heights_of_corners, thrown
+from interpreting import NATIVELY
+
+import nh_control as nh
+
+SHAPES = {
+    "sphere": nh.Sphere(0.1),
+    "disc": nh.Disc(0.1, axis="y"),
+    "capsule": nh.Capsule(0.05, 0.2, axis="x"),
+}
+
+
+@NATIVELY
+@pytest.mark.parametrize("count", [10, pytest.param(300, marks=pytest.mark.slow)])
+def test_boxes_come_to_rest_above_the_ground(count, interpreted):
+    dsys, rng = box(), np.random.default_rng(0)
+    for _ in range(count):
+        run = dsys.simulate(thrown(dsys, rng), steps=200)
+        assert heights_of_corners(run.states).min() > 0
+        # a sticking corner of a body that turns slips at the node by h |omega|^2 r
+        assert np.diff(run.energies).max() < 1e-4
+        assert run.velocities[-1] == pytest.approx([0, 0, 0, 0, 0, -9.81 * dsys.h / 2], abs=1e-3)
+
+
+@NATIVELY
+@pytest.mark.parametrize("shape", SHAPES)
+def test_round_bodies_stay_above_the_ground_and_lose_energy(shape, interpreted):
+    dsys, rng = body(SHAPES[shape], inertia=(0.002, 0.004, 0.003)), np.random.default_rng(0)
+    for _ in range(5):
+        run = dsys.simulate(thrown(dsys, rng), steps=200)
+        assert run.energies[-1] < run.energies[0]
+        assert run.states[:, 6].min() > 0.04
+
+
+def test_a_body_in_the_air_moves_as_one_without_contacts(interpreted):
+    dsys = ball(smoothing=1e-14)
+    free = nh.midpoint(replace(dsys.system, contacts=()), dsys.h)
+    x = dsys.state([0, 50.0, 0], [3, 1, 2])
+    runs = [one.simulate(x, steps=20).states for one in (dsys, free)]
+    assert runs[0] == pytest.approx(runs[1], abs=1e-11)
+
+
+@NATIVELY
+def test_redundant_contacts_share_the_weight(interpreted):
+    dsys = box()
+    x = dsys.state([1, 0, 0, 0, 0, 0, 0.1 + 4e-9], np.zeros(6))
+    x = dsys.simulate(x, steps=5).states[-1]
+    forces = nh.contact_forces(dsys, x)
+    bottom = sorted(force.normal for force in forces.values())[4:]
+    assert len(forces) == 8 and sum(bottom) == pytest.approx(9.81, rel=1e-6)
+    assert bottom == pytest.approx([9.81 / 4] * 4, rel=1e-3)
