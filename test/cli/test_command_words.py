@@ -223,21 +223,20 @@ MODEL = SimpleNamespace(
 )
 
 
-def test_segments_contain_the_inputs_of_all_steps_between_known_states(monkeypatch):
+def test_segments_contain_the_inputs_of_all_steps_between_known_states():
     known = np.array([0, 1, 3, 4, 5])
     states = SimpleNamespace(
         steps=known, q=known[:, None].astype(float), commands=10 + np.arange(5.0)[:, None]
     )
-    monkeypatch.setattr(recording, "read_measured", lambda *_: states)
-    run = SimpleNamespace(experiment=SimpleNamespace(scenario=None, model=MODEL), faults=())
+    experiment = SimpleNamespace(model=MODEL)
     args = SimpleNamespace(run="folder", segment=10.0)
-    (piece,) = identify_parameters._of_run(args, run)
+    (piece,) = identify_parameters._of_run(args, experiment, states, ())
     assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
     assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
         [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
     ]  # fmt: skip
     short = SimpleNamespace(run="folder", segment=0.3)
-    assert len(identify_parameters._of_run(short, run)) == 1
+    assert len(identify_parameters._of_run(short, experiment, states, ())) == 1
 
 
 def robot(sent):
@@ -274,7 +273,7 @@ def test_a_delay_that_is_given_is_not_estimated(actuation, monkeypatch):
     monkeypatch.setattr(
         identify_parameters, "of_robot", lambda *all_: given.append(all_) or "pieces"
     )
-    args = SimpleNamespace(segment=0.7, actuation=actuation)
+    args = SimpleNamespace(scenario="arm", segment=0.7, actuation=actuation)
     model, pieces = identify_parameters._pieces(args)
     if actuation is None:
         assert pieces(0.05) == "pieces" and given == [(MODEL, "states", 0.7, 0.05)]

@@ -19,7 +19,7 @@ int ocp_start(struct horizon *o, int warm)
     return 0;
 }
 
-/* Errors of stationarity, and of complementarity from mu (O17), W&B (5): the larger one, both
+/* Errors of stationarity, and of complementarity from mu (O18), W&B (5): the larger one, both
  * divided by the mean size of multipliers above 100. */
 static double errors(struct horizon *o, double mu)
 {
@@ -75,7 +75,7 @@ int ocp_measure(struct horizon *o)
     return GOES_ON;
 }
 
-/* Newton's step by the factors (O14)-(O16), and once more with the aims (O18), where that goes
+/* Newton's step by the factors (O14)-(O17), and once more with the aims (O19), where that goes
  * further. */
 INTERNAL void newton_step(struct horizon *o, int corrected, double tau, double *primal,
                           double *dual)

@@ -28,7 +28,7 @@ int ocp_prepare(struct horizon *o)
     return expand(o) ? STEP_FAILED : factorize_with_damping(o);
 }
 
-/* The model with the state and the drift that are known now (O20). */
+/* The model with the state and the drift that are known now (O21). */
 static void arrive(struct horizon *o)
 {
     o->local(o->x, o->state, o->arrays[P], o->start);
@@ -42,7 +42,7 @@ static void arrive(struct horizon *o)
     memcpy(o->drift, o->drift_next, sizeof(double) * N_DX);
 }
 
-/* The linear-quadratic model after the part `length` of the step (O21). */
+/* The linear-quadratic model after the part `length` of the step (O22). */
 static void move_model(struct horizon *o, double length)
 {
     double y[N_Y];

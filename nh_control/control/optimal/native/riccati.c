@@ -108,7 +108,7 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
 }
 
 /* dx of the first node: `start`, and in the coordinates f that are free the least cost-to-go,
- * P_ff dx_f = -(p + P dx)_f (O22); 1 where there is none. */
+ * P_ff dx_f = -(p + P dx)_f (O16); 1 where there is none. */
 static int first_step(const struct horizon *o, double *dx)
 {
     double L[N_DX * N_DX], b[N_DX];

@@ -91,7 +91,7 @@ static int take(struct horizon *o, double length, double dual, double slope, con
     return 1;
 }
 
-/* Gaps and residuals of the step of this length and its trial together (O19), W&B (27), in the
+/* Gaps and residuals of the step of this length and its trial together (O20), W&B (27), in the
  * places of the present ones, which change places with `*_trial`. */
 static void add_trial(struct horizon *o, double length)
 {

@@ -63,7 +63,7 @@ INTERNAL void aim(struct horizon *o)
     for (long r = 0; r < N_I * (o->steps + 1); ++r) o->aim_s[r] = o->aim_t[r] = o->mu;
 }
 
-/* With the products of the step's parts, which Newton's equation leaves out (O18), at most
+/* With the products of the step's parts, which Newton's equation leaves out (O19), at most
  * CORRECTION mu below and mu above: Mehrotra (1992). */
 INTERNAL void aim_beyond(struct horizon *o)
 {
@@ -73,7 +73,7 @@ INTERNAL void aim_beyond(struct horizon *o)
     }
 }
 
-/* ds, dt (O16) and dlam (O8) of dx, du, and the longest steps that keep s, t, lam and weight - lam
+/* ds, dt (O17) and dlam (O8) of dx, du, and the longest steps that keep s, t, lam and weight - lam
  * above 1 - tau of themselves. */
 INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual)
 {
@@ -97,7 +97,7 @@ INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double 
         }
 }
 
-/* s and t after the part `length` of (O16). */
+/* s and t after the part `length` of (O17). */
 INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) {
