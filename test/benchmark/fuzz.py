@@ -27,7 +27,7 @@ from attack import Attack  # noqa: E402
 from dds_domains import reserved_domain  # noqa: E402
 from fuzzing import Fuzzer  # noqa: E402
 from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
-from probe import Probe  # noqa: E402
+from probe import ASK_AGAIN_S, Probe  # noqa: E402
 from sizes import sized  # noqa: E402
 from soak import resident_mb  # noqa: E402
 from test_nodes_fuzz import Right  # noqa: E402
@@ -91,8 +91,11 @@ def main() -> int:
             ]
             rows = np.array(attack(attacks, started, probe, count))
             died = [node for node in started if node.process.poll() is not None]
-            for one in [] if died else attacks:
-                one.answers()
+            if not died:
+                # a plant that runs as fast as possible floods the probe
+                probe.call("pause", True, ASK_AGAIN_S)
+                for one in attacks:
+                    one.answers()
             probe.spin(2.5)  # the next report of each
         finally:
             probe.close()

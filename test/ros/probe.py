@@ -193,10 +193,10 @@ class Probe:
         message.header.stamp = stamp
         self._publisher.publish(message)
 
-    def call(self, service: str, data: bool | None = None):
-        """Call a service of the plant (with data: a SetBool)."""
+    def call(self, service: str, data: bool | None = None, again_s=math.inf):
+        """Call a service of the plant (with data: a SetBool), see `ask`."""
         request = Trigger.Request() if data is None else SetBool.Request(data=data)
-        return self.ask(self._clients[service], request)
+        return self.ask(self._clients[service], request, again_s)
 
     def ask(self, client, request, again_s=math.inf):
         """Call a service of a node, again every `again_s` for requests that may be made twice;
