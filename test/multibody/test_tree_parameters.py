@@ -159,3 +159,20 @@ def test_repeated_parameter_names_get_numbers():
     model = random_tree([0], np.random.default_rng(5))
     twice = replace(model, elements=[*model.elements, JointDamper("b0", 0.1)])
     assert {"b0_damping", "b0_damping_2", "b0_stiffness_2"} <= set(twice.constants.locations)
+
+
+def test_a_model_of_one_parameter_steps_with_its_present_value():
+    model = random_tree([0, 1, 0], np.random.default_rng(2))
+    system = replace(model, parameters=("b0_mass",)).system
+    dsys = midpoint(system, 0.02)
+    q, v = 0.3 * np.ones(system.space.nq), np.ones(system.space.nw)
+    u = 0.5 * np.ones(dsys.nu)
+    ends = []
+    for mass in (1.0, 9.0):
+        one = dsys.with_parameters(b0_mass=mass)
+        with without_compiler():
+            other = midpoint(system.with_parameters(b0_mass=mass), 0.02)
+        ends.append(one.configuration(one.step(one.state(q, v), u)))
+        expected = other.configuration(other.step(other.state(q, v), u))
+        np.testing.assert_allclose(ends[-1], expected, rtol=1e-10, atol=1e-12)
+    assert np.abs(ends[1] - ends[0]).max() > 1e-6

@@ -1,5 +1,8 @@
 """The claims of [celledoni2021]: a fast representative of each kind."""
 
+from itertools import count
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,15 @@ def test_sketches_show_the_systems_of_the_paper(number, marks):
     outcome = PAPER.experiment(number).compute(Progress())
     (axes,) = outcome.draw().axes
     assert [text.get_text() for text in axes.texts] == marks and axes.collections
+
+
+def test_the_time_of_a_step_counts_refused_steps(monkeypatch):
+    """Five steps take 10 s, three of which are accepted."""
+    solved = SimpleNamespace(naccepted=3, nrejected=2)
+    method = SimpleNamespace(solve=lambda *_, **__: solved)
+    monkeypatch.setattr(chains, "integrator", lambda n: method)
+    monkeypatch.setattr(chains, "time", SimpleNamespace(perf_counter=count(step=10.0).__next__))
+    assert chains._trial_s(2) == 2.0
 
 
 @pytest.mark.parametrize("pair", pairs.COMMUTATOR_FREE)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -240,3 +241,10 @@ def test_a_trajectory_without_its_system_says_what_it_needs(interpreted):
 def test_the_residual_at_a_node_is_that_of_the_step_before_and_at_the_first_of_the_step_after():
     (curves,) = sources._residuals(np.array([[2.0, -5.0], [-3.0, 1.0]]), np.array([0, 1, 2]))
     np.testing.assert_array_equal(curves.values, [[5.0], [5.0], [3.0]])
+
+
+def test_loads_of_cables_are_those_that_the_monitor_names():
+    cables = [SimpleNamespace(monitored=name) for name in ("second", "none", "first")]
+    monitor, watched = SimpleNamespace(names=("first", "second")), np.array([[1.0, 2.0]] * 3)
+    loads = sources.cable_loads(SimpleNamespace(cables=cables), monitor, watched, 3)
+    np.testing.assert_array_equal(loads, [[2.0, np.nan, 1.0]] * 3)
