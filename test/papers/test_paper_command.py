@@ -273,10 +273,10 @@ def by_hand_but(*quick):
     ]
 
 
-@pytest.mark.parametrize("key", by_hand_but("celledoni2016", "johnson2014"))
+@pytest.mark.parametrize("key", by_hand_but("celledoni2016"))
 def test_a_short_paper_needs_no_compiler(key, tmp_path):
-    """No claim fails because there are few steps: those that need more stay undecided. The other
-    papers have no short form.
+    """No claim fails because there are few steps: those that need more stay undecided. The others
+    take minutes of the processor, or have no short form.
     """
     table, _ = whole_paper(key, tmp_path, "--short", NH_CONTROL_CC="")
     assert len(missed(table)) == MISSED.get(key, 0), missed(table)
