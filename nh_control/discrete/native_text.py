@@ -41,13 +41,14 @@ def definitions(shapes: Iterable[str]) -> str:
     and constants of Newton's iteration.
     """
     places = "".join(f"    {array.upper()},\n" for array in shapes)
+    statuses = "".join(f"    {status},\n" for status in newton.STATUS)
     constants = {name: getattr(newton, name) for name in CONSTANTS} | {"ROUNDED": ROUNDED}
     constants |= CONTACT_CONSTANTS
     return (
         "#ifndef NH_DEFINITIONS_H\n#define NH_DEFINITIONS_H\n"
         "/* Written by discrete/native_text.py: `definitions`. */\n\n"
         f"/* Arrays of a workspace in its list. */\nenum array {{\n{places}}};\n\n"
-        f"/* How a step ends. */\nenum status {{ {', '.join(newton.STATUS)} }};\n\n"
+        f"/* How a step ends. */\nenum status {{\n{statuses}}};\n\n"
         f"/* Constants of newton.py, and of contacts. */\n{macros(constants)}#endif\n"
     )
 

@@ -124,7 +124,7 @@ def test_output_feedback_returns_all_of_the_inner_command():
     told = []
 
     class Inner:
-        dsys, reference = "model", "reference"
+        dsys, reference = SimpleNamespace(nu=1), "reference"
 
         def target(self, k):
             return ("target", k)
@@ -134,18 +134,18 @@ def test_output_feedback_returns_all_of_the_inner_command():
             return Command(np.array([k + 0.5]), np.array([True]), x - 1, ("memory", k))
 
     kalman = SimpleNamespace(
-        update=lambda belief, y: Belief(belief.x + y, belief.P),
+        update=lambda belief, y, u: Belief(belief.x + y, belief.P),
         predict=lambda belief, u: Belief(belief.x + u, belief.P + 1),
     )
     feedback = OutputFeedback(Inner(), kalman, Belief(np.array([10.0]), np.zeros((1, 1))))
-    assert (feedback.dsys, feedback.reference) == ("model", "reference")
+    assert (feedback.dsys, feedback.reference) == (Inner.dsys, "reference")
     assert feedback.target(3) == ("target", 3)
     first = feedback.command(0, np.array([1.0]))
     second = feedback.command(1, np.array([2.0]), first.memory)
     assert told == [(0, [11.0], None), (1, [13.5], ("memory", 0))]
     assert second.u == 1.5 and second.saturated.tolist() == [True] and second.error == 12.5
     assert second.memory[0].x == 15.0 and second.memory[0].P == 2
-    assert second.memory[1] == ("memory", 1)
+    assert second.memory[1] == 1.5 and second.memory[2] == ("memory", 1)
 
 
 def test_the_history_of_ipopt_has_the_larger_infeasibility():

@@ -170,7 +170,7 @@ def test_convergence_contains_the_counts_and_descents_of_each_optimization(monke
     assert axes.lines[-1].get_ydata()[0] == johnson2014.TOLERANCE
     for newton, steepest, holds in ((10, 652, True), (11, 652, False), (10, 655, False)):
         result = replace(CONVERGENCE, newton=optimum(newton), steepest=optimum(steepest))
-        monkeypatch.setattr(johnson2014, "figure_3", lambda progress, result=result: result)
+        monkeypatch.setattr(johnson2014, "figure_3", lambda *_, result=result: result)
         assert holding(johnson2014._third(Progress()).statements) == [holds]
 
 
@@ -257,7 +257,7 @@ def test_the_marionette_s_statements_hold_only_if_feedback_helps():
 
 # --- celledoni2016, celledoni2021, kobilarov2010 -------------------------------------------------
 
-TIMES = np.linspace(0.0, 1000.0, 101)
+TIMES = np.linspace(0.0, gearbox.DURATION_S, 101)
 
 
 def ran(**changed):
@@ -265,7 +265,7 @@ def ran(**changed):
     energy = {"Gonzalez-R": 1e-14, "Gonzalez-F": 2e-14} | {
         k: v for k, v in changed.items() if k[0] == "G"
     }
-    growth = changed.get("growth", 5e-3 * np.expm1(TIMES / 70))
+    growth = changed.get("growth", 5e-3 * np.expm1(np.linspace(0, 1000 / 70, 101)))
     constraint = {"Gonzalez-R": 1e-16, "Gonzalez-F": 0.1, "SI-DLA": 1e-13} | changed.get(
         "slip", {}
     )
@@ -303,7 +303,7 @@ def test_the_gearbox_is_drawn_and_told_as_it_ran():
     numbers = result.numbers()
     assert numbers["largest_constraint"]["Gonzalez-F"] == 0.1 and numbers["h"] == 0.1
     assert numbers["largest_relative_energy_error"]["Gonzalez-R"] == 1e-14
-    assert (numbers["t"][0], numbers["t"][-1], len(numbers["t"])) == (0.0, 1000.0, 11)
+    assert (numbers["t"][0], numbers["t"][-1], len(numbers["t"])) == (0.0, gearbox.DURATION_S, 11)
     assert numbers["relative_energy_error"]["SI-DLA"] == result.energy["SI-DLA"][::10].tolist()
     for panel, values in zip(result.draw().axes, (result.energy, result.constraint)):
         assert panel.get_yscale() == "log"
@@ -320,15 +320,16 @@ def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20,
     energy = {"SI-DLA": 1e-2, "I-DLA": 1e-2, "SPARK": lost, "AVF": 1e-15, "Gonzalez": kept}
     slips = dict.fromkeys(chaotic.METHODS, 1e-16) | {"Gonzalez": slip}
     growths = dict.fromkeys(chaotic.VARIATIONAL, 1e-4) | {"SPARK": growth}
-    variance = {k: 0.1 + g * times for k, g in growths.items()}
+    walk = np.linspace(0, chaotic.STEP_S * chaotic.WALK_STEPS, 201)
+    variance = {k: 0.1 + g * walk for k, g in growths.items()}
     return chaotic.Chaos(
         H,
         {k: (i + 1) * H**p for i, (k, p) in enumerate((orders | {"Gonzalez": order}).items())},
         times,
         {k: np.linspace(0, -v, 201) for k, v in slips.items()},
         {k: np.linspace(0, v, 201) for k, v in energy.items()},
-        times,
-        variance | {"Gonzalez": rest * times / 100},
+        walk,
+        variance | {"Gonzalez": rest * walk / walk[-1]},
         {"B": (2.0, 1e-2), "C*": (other, 3e-2)},
     )
 

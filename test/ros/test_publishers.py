@@ -248,7 +248,7 @@ def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(benc
     legs = [SimpleNamespace(start=4, tracker=tracker) for tracker in trackers]
     leg, sequence = [legs[0]], SimpleNamespace(dsys=dsys, leg=lambda k: leg[0])
     made = ControllerState(bench, sequence)
-    command = SimpleNamespace(error=np.array([0.1, 0.2, 0.3]))
+    command = SimpleNamespace(error=np.array([0.1, 0.2, 0.3]), memory=None)
     for hold, k, expected in ((0, 5, K[1]), (0, 6, K[2]), (0, 7, 0 * K[0]), (1, 9, K[2])):
         leg[0] = legs[hold]
         made.publish(np.arange(4.0), command, k, 10**7)

@@ -70,14 +70,15 @@ def standard(monkeypatch):
     """The module under test."""
     import standard_interfaces
 
-    if not standard_interfaces.installed():
+    stands_in = not standard_interfaces.installed()
+    if stands_in:
         for name, module in standard_interfaces.modules().items():
             monkeypatch.setitem(sys.modules, name, module)
         monkeypatch.delitem(sys.modules, MODULE, raising=False)
     module = importlib.import_module(MODULE)
     monkeypatch.setattr(module, "ActionServer", lambda *given, **options: None)
     yield module
-    if not standard_interfaces.installed():
+    if stands_in:  # other tests import it anew, without the stand-ins
         sys.modules.pop(MODULE, None)
 
 

@@ -213,6 +213,7 @@ SHRINK = {
     ("differential_drive", "slalom"): 1e5,
     ("differential_drive", "delivery"): 1e4,
     ("car", "parking"): 500,
+    ("car", "tight_parking"): 500,
     ("car", "lane_change"): 500,
     ("car", "figure_eight"): 1e9,
     ("chaplygin_sleigh", "figure_eight"): 1e9,

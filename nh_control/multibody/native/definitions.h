@@ -31,7 +31,16 @@ enum array {
 };
 
 /* How a step ends. */
-enum status { CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN, NO_IMPULSES };
+enum status {
+    CONVERGED,
+    NOT_FINITE,
+    SINGULAR,
+    STALLED,
+    EXHAUSTED,
+    OUTSIDE,
+    HALF_TURN,
+    NO_IMPULSES,
+};
 
 /* Constants of newton.py, and of contacts. */
 #define TARGET 3.552713678800501e-15
