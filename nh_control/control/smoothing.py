@@ -55,9 +55,10 @@ def smooth(
     max_iterations: int = 50,
 ) -> SmoothedMotion:
     """The most probable motion x_0 ... x_N under inputs (N, nu), or N steps without inputs, given
-    measurements y_0 ... y_N, None where there is none. It minimizes `|local(x_s, x_0)|^2_P +
-    sum |local(f(x_k, u_k), x_(k+1))|^2_W + sum |n(x_k, y_k)|^2_V` with the `start` (x_s, P) before the first measurement, the noise W, V and the measurement of
-    the filter, `n = local(q_k, y_k)` or `y_k - h(x_k)`, `|e|^2_W = e^T W^{-1} e`. W and P may be
+    measurements y_0 ... y_N, None where there is none. It minimizes
+    `|local(x_s, x_0)|^2_P + sum |local(f(x_k, u_k), x_(k+1))|^2_W + sum |n(x_k, y_k)|^2_V` with
+    the `start` (x_s, P) before the first measurement, the noise W, V and the measurement of the
+    filter, `n = local(q_k, y_k)` or `y_k - h(x_k)`, `|e|^2_W = e^T W^{-1} e`. W and P may be
     singular.
 
     Gauss-Newton by the iterated Kalman smoother (Bell 1994, The iterated Kalman smoother as a
