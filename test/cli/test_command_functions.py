@@ -331,7 +331,12 @@ def test_nodes_that_were_too_slow_are_one_sentence():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
-    "far", [("--perturb-angle", "1e200"), ("--fault", "positions:bias=1e200")], ids=lambda o: o[0]
+    "far",
+    [
+        ("--fault", "positions:bias=1e200"),
+        pytest.param(("--perturb-angle", "1e200"), marks=pytest.mark.slow),
+    ],
+    ids=lambda o: o[0],
 )
 def test_numbers_that_are_far_away_come_without_warnings_of_numpy(far, tmp_path, capsys):
     call = ["simulate", "urdf", "--duration", "0.05", "--no-plots", "--output", str(tmp_path)]

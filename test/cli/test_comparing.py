@@ -350,7 +350,9 @@ def test_a_scenario_runs_on_its_own_integrator_and_says_what_it_refuses(own_file
         scenarios.get(f"{own_file}:WRONG").model("refusing")
 
 
-@pytest.mark.parametrize("command", ["compare", "integrators"])
+@pytest.mark.parametrize(
+    "command", ["compare", pytest.param("integrators", marks=pytest.mark.slow)]
+)
 def test_an_error_in_an_own_integrator_names_its_line(command, own_file, tmp_path, capsys):
     options = ["--methods", "broken", "--output", str(tmp_path / "out")]
     call = [command, f"{own_file}:BROKEN", *(options if command == "compare" else ())]
