@@ -210,6 +210,7 @@ def test_bodies_in_space_have_a_path_without_a_visual_model(tmp_path, short_hove
         "energy",
         "error",
         "tension",
+        "constraints",
     }
     drawn = figures(short_hover)["path"](run)
     space, bar = drawn.axes
