@@ -162,7 +162,9 @@ class Sphere(Shape):
 
 @dataclass(frozen=True)
 class Disc(Shape):
-    """A wheel: a disc of this `radius` (m) around a point, with its `axis` fixed in the frame."""
+    """A wheel: a disc of this `radius` (m) around a point, with its `axis` fixed in the frame. One
+    that falls onto its side has no lowest point, and its step fails.
+    """
 
     radius: float
     axis: str | Vector = "y"

@@ -133,7 +133,7 @@ def test_film_writes_a_film(folder, capsys):
 def test_plot_draws_the_figures_again(folder, sketched, capsys):
     assert cli.main(["plot", str(folder), "--format", "svg", "--output", f"{folder}/f"]) == 0
     drawn = {file.name for file in (folder / "f").iterdir()}
-    names = ("path", "states", "inputs", "energy", "error")
+    names = ("path", "states", "inputs", "energy", "error", "constraints")
     assert drawn == {f"{name}.svg" for name in names}
     assert "path, states" in capsys.readouterr().out
     assert cli.main(["plot", str(folder), "--format", "jpg"]) == 2
