@@ -35,7 +35,8 @@ def commands(probe) -> np.ndarray:
 
 
 def test_lockstep_with_late_plans_repeats_and_equals_the_simulation(nodes, probe):
-    nodes.start("tracker", {**GIVEN, "controller": "mpc", "mpc.late": 0.7})
+    heard = {"heard_by": "[probe]"}  # the first commands, too
+    nodes.start("tracker", {**GIVEN, **heard, "controller": "mpc", "mpc.late": 0.7})
     nodes.start("plant", {**PLANT, "perturb.angle": 0.3})
     first = commands(probe)
     assert np.abs(first - expected(0.7)).max() < 1e-9
