@@ -42,6 +42,7 @@ def test_a_is_the_derivative_at_every_smoothing(motion, smoothing, interpreted):
     assert relative(lin.A, expected) < 1e-6
 
 
+@pytest.mark.slow
 @NATIVELY
 @pytest.mark.parametrize("smoothing", SMOOTHINGS[::3])
 def test_a_box_that_lands_on_corners_has_exact_derivatives(smoothing, interpreted):
@@ -67,6 +68,7 @@ def test_second_derivatives_are_exact(interpreted):
     assert relative(dsys.hessian(x, (), lam), expected) < 1e-5
 
 
+@pytest.mark.slow
 @NATIVELY
 def test_derivatives_by_friction_restitution_and_smoothing_are_exact(interpreted):
     dsys = box(parameters=("body_friction", "body_restitution"), smoothing=1e-5, restitution=0.3)
@@ -86,3 +88,13 @@ def test_derivatives_by_friction_restitution_and_smoothing_are_exact(interpreted
     assert np.abs(lin.P).max(axis=0).all()
     for column in range(3):
         assert relative(lin.P[:, column], expected[:, column]) < 1e-6
+
+
+def test_derivatives_of_a_point_by_the_smoothing_are_exact(interpreted):
+    dsys = ball(0.3, 0.3, restitution=0.4, smoothing=1e-4)
+    x = impact(dsys, 1e-4)
+    lin = dsys.linearize(x, parameters=["smoothing"])
+    expected = jacobian(
+        lambda s: dsys.local(lin.x1, dsys.with_smoothing(1e-4 * (1 + s[0])).step(x)), 1, 1e-2
+    )
+    assert relative(lin.P, expected / 1e-4) < 1e-6
