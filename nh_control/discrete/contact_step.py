@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from nh_control.discrete.method import ContactUnknowns
-from nh_control.numerics.contact_problem import Impulses
+from nh_control.numerics.contact_problem import Impulses, impulse_count
 
 MOST_OUTER_ITERATIONS = 30
 SETTLED = 1e-10
@@ -61,5 +61,5 @@ def is_inside(contacts: ContactUnknowns, z: np.ndarray) -> bool:
     pairs positive, signs of the normal impulses and of psi are those of all numbers of the cones.
     """
     normals = [contacts.first + block.normal for block in contacts.blocks if block.normal >= 0]
-    slips = contacts.first + sum(block.rows for block in contacts.blocks)
+    slips = contacts.first + impulse_count(contacts.blocks)
     return bool((z[normals] > 0).all() and (z[slips:] > 0).all())

@@ -77,8 +77,8 @@ def contact_sizes(contacts: ContactUnknowns) -> str:
     blocks = contacts.blocks
     sizes = {
         "N_FIRST": contacts.first,
-        "N_IMPULSES": sum(block.rows for block in blocks),
-        "N_SLIPS": sum(block.k > 0 for block in blocks),
+        "N_IMPULSES": contact_problem.impulse_count(blocks),
+        "N_SLIPS": contact_problem.slip_count(blocks),
         "N_CONTACTS": len(blocks),
     }
     rows = ", ".join(f"{{{', '.join(map(str, block))}}}" for block in blocks)

@@ -15,17 +15,22 @@ def check_contacts(system: LagrangianSystem) -> None:
     """
     if not system.has_contacts:
         return
-    owner, smoothing = system.name, system.smoothing
-    if not (isinstance(smoothing, Real) and 0 < smoothing < math.inf):
-        raise ValueError(
-            f"{owner}: smoothing, the height (J) of the contacts' barrier, must be positive and "
-            f"finite, got {smoothing}; 1e-8 is a usual one"
-        )
+    check_smoothing(system)
     names = [contact.name for contact in system.contacts]
     if len(set(names)) < len(names):
-        raise ValueError(f"{owner}: names of contacts must differ, got {names}")
+        raise ValueError(f"{system.name}: names of contacts must differ, got {names}")
     _check_shapes(system)
     _check_grips(system)
+
+
+def check_smoothing(system: LagrangianSystem) -> None:
+    """Raise ValueError for a smoothing that is not positive and finite."""
+    smoothing = system.smoothing
+    if not (isinstance(smoothing, Real) and 0 < smoothing < math.inf):
+        raise ValueError(
+            f"{system.name}: smoothing, the height (J) of the contacts' barrier, must be positive "
+            f"and finite, got {smoothing}; 1e-8 is a usual one"
+        )
 
 
 def _check_shapes(system: LagrangianSystem) -> None:

@@ -17,7 +17,7 @@ from nh_control.mechanics.contacts import Coefficient, Grip, UnilateralConstrain
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.mechanics import Mechanics
-from nh_control.numerics.contact_problem import Block, blocks
+from nh_control.numerics.contact_problem import Block, blocks, impulse_count, slip_count
 from nh_control.numerics.expressions import Returned, as_expression
 
 
@@ -63,12 +63,12 @@ class ContactRows:
     @property
     def n_impulses(self) -> int:
         """Number of impulses x."""
-        return sum(block.rows for block in self.blocks)
+        return impulse_count(self.blocks)
 
     @property
     def n_unknowns(self) -> int:
         """Number of impulses and slip bounds."""
-        return self.n_impulses + sum(block.k > 0 for block in self.blocks)
+        return self.n_impulses + slip_count(self.blocks)
 
     def impulse(self, q: ca.SX, x: ca.SX) -> ca.SX:
         """`Y^T J(q)^T x`, (nrho): the impulses x (n) in the admissible tangents Y, with J the rows

@@ -13,7 +13,7 @@ import numpy as np
 
 from nh_control.mechanics import parametric
 from nh_control.mechanics.checks import check_declaration, check_mechanics
-from nh_control.mechanics.contact_checks import check_contacts
+from nh_control.mechanics.contact_checks import check_smoothing
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.mechanics.output import Output
@@ -103,7 +103,7 @@ class System(LagrangianSystem):
         """
         copied = self._copy_without(("parameter_values", "numeric"))
         object.__setattr__(copied, "smoothing", float(smoothing))
-        check_contacts(copied)
+        check_smoothing(copied)
         return copied
 
     @cached_property

@@ -77,6 +77,16 @@ def blocks(shapes: Sequence[tuple[bool, int]]) -> tuple[Block, ...]:
     return tuple(found)
 
 
+def impulse_count(blocks: Sequence[Block]) -> int:
+    """Number of impulses x."""
+    return sum(block.rows for block in blocks)
+
+
+def slip_count(blocks: Sequence[Block]) -> int:
+    """Number of slip bounds psi: one for each contact with tangents."""
+    return sum(block.k > 0 for block in blocks)
+
+
 class Impulses:
     """Impulses x (n), velocities w (n) and slip bounds psi (one for each contact with tangents): a
     guess where they are `known`, after `find` the solution.
@@ -84,9 +94,9 @@ class Impulses:
 
     def __init__(self, blocks: Sequence[Block]):
         self.blocks = blocks
-        n = sum(block.rows for block in blocks)
+        n = impulse_count(blocks)
         self.x, self.w = np.zeros(n), np.zeros(n)
-        self.psi = np.zeros(sum(block.k > 0 for block in blocks))
+        self.psi = np.zeros(slip_count(blocks))
         self.known = False
 
     def find(
@@ -229,7 +239,7 @@ class _Problem:
         dx = _equilibrated(self.G + D, error + c)
         # not c - D dx, whose terms are as large as psi^2 / kappa: w = G x + b stays exact
         dw = self.G @ dx - error
-        step, dpsi = 1.0, np.zeros(sum(block.k > 0 for block in self.blocks))
+        step, dpsi = 1.0, np.zeros(slip_count(self.blocks))
         for cone, line in zip(cones, lines):
             du, dv = self._pair(cone, line.goal, dx, dw)
             step = min(step, BACK * _room(cone.u, du), BACK * _room(cone.v, dv))
