@@ -15,7 +15,7 @@ def test_an_arm_follows_the_trajectory_of_another_process(nodes, probe, tmp_path
     way.write_text("time_s,shoulder,elbow\n0,0.2,-0.1\n0.5,0,0\n")
     run = {"scenario": "urdf", "urdf": str(DEFAULT), "reference": str(way)}
     nodes.start("tracker", run)
-    plant = {"lockstep": True, "speed_factor": 4.0, "on_finish": "continue"}
+    plant = {"lockstep": True, "speed_factor": 4.0, "on_finish": "continue", "wait_for": "[probe]"}
     nodes.start("plant", {**run, **plant})
     publisher = probe.node.create_publisher(JointTrajectory, "joint_trajectory", 1)
     probe.wait(lambda: publisher.get_subscription_count() == 1, "the tracker")
