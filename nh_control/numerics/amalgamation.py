@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 NATIVE = Path(__file__).parent / "native"
 """The C files of this folder's algorithms."""
-INCLUDE = re.compile(r'#include "([^"]+)"')
+INCLUDE = re.compile(r'^#include "([^"]+)".*\n', re.MULTILINE)
 
 
 def amalgamation(
@@ -23,24 +23,31 @@ def amalgamation(
     an unknown name.
     """
     seen = set[str]()
-    lines = (line for file in files for line in _lines(file, folders, given, seen))
-    return "".join(line for line in lines if marked or not line.startswith("\n#line"))
+    return "".join(_expanded(file, folders, given, seen, marked) for file in files)
 
 
-def _lines(
-    name: str, folders: Sequence[Path], given: Mapping[str, str], seen: set[str]
-) -> Iterator[str]:
+def _expanded(
+    name: str,
+    folders: Sequence[Path],
+    given: Mapping[str, str],
+    seen: set[str],
+    marked: bool,
+) -> str:
+    """The text of a file that is not among the `seen`, with its headers where it includes them."""
     if name in seen:
-        return
+        return ""
     seen.add(name)
-    yield f'\n#line 1 "{name}"\n'
-    for number, line in enumerate(_text(name, folders, given).splitlines(keepends=True), 1):
-        included = INCLUDE.match(line)
-        if included is None:
-            yield line
-        else:
-            yield from _lines(included[1], folders, given, seen)
-            yield f'\n#line {number + 1} "{name}"\n'
+    text, *rest = INCLUDE.split(_text(name, folders, given))
+    pieces, line = list[str](), 1
+    for header, following in zip(("", *rest[::2]), (text, *rest[1::2]), strict=True):
+        if header:
+            pieces.append(_expanded(header, folders, given, seen, marked))
+            line += 1  # the line of the #include
+        if marked:
+            pieces.append(f'\n#line {line} "{name}"\n')
+        pieces.append(following)
+        line += following.count("\n")
+    return "".join(pieces)
 
 
 def _text(name: str, folders: Sequence[Path], given: Mapping[str, str]) -> str:

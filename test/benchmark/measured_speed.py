@@ -109,15 +109,15 @@ def cases(links: list[int]) -> dict[str, tuple]:
 
 def smallest(call: Callable[[], object], batches: int, batch_s: float) -> float:
     """Processor time of a call in us: the smallest mean of the batches, each of about batch_s."""
-    start = time.thread_time()
+    start = time.process_time()
     call()
-    calls = max(1, round(batch_s / max(time.thread_time() - start, 1e-6)))
+    calls = max(1, round(batch_s / max(time.process_time() - start, 1e-6)))
     best = np.inf
     for _ in range(batches):
-        start = time.thread_time()
+        start = time.process_time()
         for _ in range(calls):
             call()
-        best = min(best, (time.thread_time() - start) / calls)
+        best = min(best, (time.process_time() - start) / calls)
     return 1e6 * best
 
 
