@@ -623,6 +623,10 @@ SHOWN = {
         name: {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"}
         for name in ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
     },
+    **{
+        name: {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/odom"}
+        for name in ("wet_snakeboard", "wet_car")
+    },
     "pendulum_swing_up": {"MarkerArray": "/markers"},
     "scenario": {"MarkerArray": "/markers"},
 }

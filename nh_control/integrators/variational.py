@@ -88,15 +88,19 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         if system.has_contacts:
             x, psi = z[first : first + n_impulses], z[first + n_impulses :]
             rows[0] += contacts.impulse(q, x)
-            rows.append(contacts.residual(x, psi, velocities(symbols), h))
+            rows.append(contacts.residual(x, psi, motion(symbols)))
         return ca.vertcat(*rows)
 
-    def velocities(symbols: StepSymbols) -> ca.SX:
+    def motion(symbols: StepSymbols) -> StepMotion:
         q, rho, u, z, h, _ = symbols
-        return contacts.velocities(StepMotion(q, rho, segment(q, u, z, h), h))
+        return StepMotion(q, rho, u[: system.nu], segment(q, u, z, h), h)
+
+    def velocities(symbols: StepSymbols) -> ca.SX:
+        return contacts.velocities(motion(symbols))
 
     def coefficients(symbols: StepSymbols) -> ca.SX:
-        return ca.vertcat(*contacts.coefficients(symbols.h))
+        q, u, h = symbols.q, symbols.u[: system.nu], symbols.h
+        return ca.vertcat(*contacts.coefficients(q, u, h))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, _, u, z, h, gradients = symbols

@@ -23,6 +23,7 @@ WRITTEN = {
     "holonomic_constraint": ("q", "holonomic"),
     "distribution": ("q", "declared_basis"),
     "domain": ("q", "domain_at"),
+    "friction_factor": ("q, u", "friction_factor_at"),
     "first_order_rate": ("q, v, u", "rate_at"),
 }
 """The functions that a user writes: their arguments, after which parameters p come where there are
@@ -73,6 +74,8 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
     if "first_order_rate" in written:
         shape = len(system.first_order), 1
         _expect(system, "first_order_rate", written["first_order_rate"], shape)
+    if "friction_factor" in written:
+        _expect(system, "friction_factor", written["friction_factor"], (1, 1))
     first_order_checks.check_equations(system)
     mass = ca.hessian(written["lagrangian"], v)[0]
     if ca.depends_on(mass, v):

@@ -22,10 +22,11 @@ from nh_control.numerics.expressions import Returned, as_expression
 
 
 class StepMotion(NamedTuple):
-    """The motion of a step from (q, rho), as far as contacts see it."""
+    """The motion of a step from (q, rho) under u, as far as contacts see it."""
 
     q: ca.SX
     rho: ca.SX
+    u: ca.SX
     segment: StepGeometry
     h: ca.SX
 
@@ -81,17 +82,19 @@ class ContactRows:
         """w (n): opening velocities `gap(q1) / h - bounce` and slips."""
         return ca.vertcat(*(law.velocities(step) for law in self.laws))
 
-    def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(friction, bound): Coulomb's coefficients and bounds of the friction's impulse (N s),
-        one of each block, zero where it has none.
+    def coefficients(self, q: ca.SX, u: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """(friction, bound) at q under u: Coulomb's coefficients and bounds of the friction's
+        impulse (N s), one of each block, zero where it has none.
         """
+        factor = self.mechanics.system.friction_factor_at(q, u)
         pairs = [law.coefficients(h) for law in self.laws]
-        return ca.vertcat(*(mu for mu, _ in pairs)), ca.vertcat(*(bound for _, bound in pairs))
+        friction, bound = (ca.vertcat(*column) for column in zip(*pairs))
+        return factor * friction, factor * bound
 
-    def residual(self, x: ca.SX, psi: ca.SX, w: ca.SX, h: ca.SX) -> ca.SX:
+    def residual(self, x: ca.SX, psi: ca.SX, step: StepMotion) -> ca.SX:
         """Complementarity and maximum dissipation, in the order of (x, psi)."""
-        kappa = self.mechanics.system.smoothing_symbol
-        mu, bound = self.coefficients(h)
+        kappa, w = self.mechanics.system.smoothing_symbol, self.velocities(step)
+        mu, bound = self.coefficients(step.q, step.u, step.h)
         rows, products = list[ca.SX](), list[ca.SX]()
         for i, (normal, t, k, j) in enumerate(self.blocks):
             if normal >= 0:
@@ -144,7 +147,7 @@ class _ContactLaw(_Law):
         return ca.vertcat(_gradient(self.system, self.contact.gap, q), self.tangents(q))
 
     def velocities(self, step: StepMotion) -> ca.SX:
-        evaluated, contact, (q, _, segment, h) = self.system.evaluated, self.contact, step
+        evaluated, contact, (q, _, _, segment, h) = self.system.evaluated, self.contact, step
         opening = evaluated(contact.gap, segment.q1) / h - self._bounce(step)
         if not contact.has_friction:
             return opening
@@ -168,7 +171,7 @@ class _ContactLaw(_Law):
         """The opening velocity that Newton's law of impact asks for, `gap / h + e |v_n|`, where
         the state's own velocity v_n (m/s) reaches the surface within the step.
         """
-        contact, (q, rho, _, h) = self.contact, step
+        contact, (q, rho, _, _, h) = self.contact, step
         if not contact.bounces:
             return ca.SX(0)
         mass, momentum, basis, drift = self.mechanics.inertia(q, rho)

@@ -21,7 +21,8 @@ FORCE, TORQUE = ("force_x", "force_y", "force_z"), ("torque_x", "torque_y", "tor
 @dataclass(frozen=True)
 class ForceTarget:
     """A target of external forces: `force(q, v, w, p)` is the generalized force (nw) of its
-    components w, in `units`, at the system's parameters p.
+    components w, in `units`, at the system's parameters p. Of one that changes the ground,
+    `friction(w)` multiplies the friction of all contacts and grips.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ForceTarget:
     units: tuple[str, ...]
     force: Callable[[Graph, Graph, Graph, Any], Graph]
     description: str = ""
+    friction: Callable[[Graph], Graph] | None = None
 
     @property
     def n(self) -> int:
@@ -60,6 +62,16 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
             i += target.n
         return total
 
+    def friction_factor(q: Graph, u: Graph, *p: Any) -> Graph:
+        factor, i = ca.SX(1), nu
+        if system.friction_factor is not None:
+            factor = as_expression(system.friction_factor(q, u[:nu], *p))
+        for target in targets:
+            if target.friction is not None:
+                factor *= target.friction(u[i : i + target.n])
+            i += target.n
+        return factor
+
     free = np.tile([-np.inf, np.inf], (added, 1))
 
     def extended(limits: np.ndarray) -> np.ndarray:
@@ -82,6 +94,7 @@ def with_external_forces(system: System, targets: Iterable[ForceTarget]) -> Syst
             output.behind(system.space.nq, system.space.nw, lambda q, v, u, *p: u[:nu])
             for output in system.outputs
         ),
+        friction_factor=friction_factor if system.has_contacts else None,
         first_order_rate=rate and (lambda q, v, u, *p: rate(q, v, u[:nu], *p)),
     )
 
@@ -154,6 +167,24 @@ def on_planar_body(
         ("N", "N", "N m"),
         force,
         description or f"force at the origin of {name}, torque about the vertical",
+    )
+
+
+LEAST_FRICTION = 1e-3
+"""The share of its friction that ice leaves at least."""
+
+
+def on_ground(space: Space) -> ForceTarget:
+    """Ice, "ground" with the share of the friction of all contacts and grips that is lost, from 0
+    to 1: `max(1 - loss, 0.001)` of it is left.
+    """
+    return ForceTarget(
+        "ground",
+        ("friction_loss",),
+        ("1",),
+        lambda q, v, w, p: ca.SX(space.nw, 1),
+        "share of all friction that is lost, as on ice, 0 ... 1",
+        friction=lambda w: ca.fmax(1 - w, LEAST_FRICTION),
     )
 
 

@@ -49,6 +49,7 @@ class LagrangianSystem:
     first_order_units: tuple[str, ...] = ()
     contacts: tuple[UnilateralConstraint, ...] = ()
     grips: tuple[Grip, ...] = ()
+    friction_factor: Callable[..., Returned] | None = None
     smoothing: float = SMOOTHING
 
     @property
@@ -204,6 +205,10 @@ class LagrangianSystem:
         """
         n, end = len(self.first_order), vector.shape[0] - len(self.prescribed)
         return vector[end - n : end] if n else ca.SX(0, 1)
+
+    def friction_factor_at(self, q: ca.SX, u: ca.SX) -> ca.SX:
+        """The factor of all frictions, 1 if none is declared."""
+        return ca.SX(1) if self.friction_factor is None else self._call(self.friction_factor, q, u)
 
     def with_rates(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
         """The velocity v (nw) with the rates of first-order coordinates in their places."""

@@ -54,6 +54,8 @@ class System(LagrangianSystem):
     their force is not enough, see `mechanics.contacts`. `smoothing` (J) is the height of the
     barrier that keeps a gap open, a force `smoothing / gap`; steps are exact for this barrier.
     With grips the basis is eliminated from the other rows, also where a `distribution` is given.
+    `friction_factor(q, u)` multiplies the friction of all of them: ice at a place or, by an input,
+    for a time.
 
     `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
     is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in

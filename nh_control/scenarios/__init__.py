@@ -46,6 +46,7 @@ from nh_control.scenarios.sensor import SensingOptions, Sensor
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 from nh_control.scenarios.urdf import urdf as from_urdf
 from nh_control.scenarios.user_code import UserCodeError
+from nh_control.scenarios.wet_ground import WET_CAR, WET_SNAKEBOARD
 
 _SCENARIOS = {
     s.name: s
@@ -60,6 +61,8 @@ _SCENARIOS = {
         CHAPLYGIN_SLEIGH,
         ROLLING_DISK,
         SATELLITE,
+        WET_SNAKEBOARD,
+        WET_CAR,
         from_urdf(),
     )
 }

@@ -21,6 +21,7 @@ from nh_control.integrators.registry import Make
 from nh_control.mechanics.external_forces import (
     ForceTarget,
     on_coordinates,
+    on_ground,
     on_planar_body,
     with_external_forces,
 )
@@ -220,6 +221,8 @@ class Scenario:
             declared.append(
                 on_planar_body(system.space, self.body.frame, lambda q, p: q[at : at + 3])
             )
+        if system.has_contacts:
+            declared.append(on_ground(system.space))
         coordinates = on_coordinates(
             system.space, (*system.first_order, *system.prescribed), units
         )

@@ -24,6 +24,12 @@ from nh_control.systems.rotor_mixing import RotorMixing
 from nh_control.systems.satellite import SatelliteParameters, satellite
 from nh_control.systems.snakeboard import SnakeboardParameters, snakeboard
 from nh_control.systems.suslov import SuslovParameters, suslov
+from nh_control.systems.wet_ground import (
+    WetCarParameters,
+    WetSnakeboardParameters,
+    wet_car,
+    wet_snakeboard,
+)
 
 __all__ = [
     "CarParameters",
@@ -42,6 +48,8 @@ __all__ = [
     "SatelliteParameters",
     "SnakeboardParameters",
     "SuslovParameters",
+    "WetCarParameters",
+    "WetSnakeboardParameters",
     "car",
     "cart_pole",
     "chaotic_quartic",
@@ -58,4 +66,6 @@ __all__ = [
     "satellite",
     "snakeboard",
     "suslov",
+    "wet_car",
+    "wet_snakeboard",
 ]

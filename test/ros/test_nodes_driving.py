@@ -8,7 +8,7 @@ from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import PlanarPerturbation
 
 STEPS = 100
-NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
+NAMES = ("differential_drive", "car", "wet_car", "chaplygin_sleigh", "rolling_disk")
 
 
 @pytest.mark.slow

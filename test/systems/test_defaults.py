@@ -52,6 +52,10 @@ PARAMETERS = {
         f"I13 0.4 kg m^2{ANY}, I23 -0.3 kg m^2{ANY}"
     ),
 }  # fmt: skip
+PARAMETERS |= {
+    f"wet_{name}": f"{PARAMETERS[name]}, friction {friction}, gravity 9.81 m/s^2"
+    for name, friction in (("car", 0.6), ("snakeboard", 0.8))
+}
 OTHERS = {
     QuadrotorPayloadParameters: (
         "payload_mass 0.4 kg, quadrotor_mass 0.755 kg, Jx 0.082 kg m^2, Jy 0.0845 kg m^2, "
@@ -93,6 +97,7 @@ INPUTS = {
     "snakeboard": "rotor_torque -20 ... 20 N m, steer_torque -20 ... 20 N m",
     "suslov": "torque_x -inf ... inf N m, torque_y -inf ... inf N m",
 }
+INPUTS |= {f"wet_{name}": INPUTS[name] for name in ("car", "snakeboard")}
 
 
 def in_words(declared):
