@@ -198,7 +198,7 @@ class Engine:
     @property
     def step_file(self) -> str:
         """The C file with nh_step."""
-        return "newton.c" if self._contacts is None else "contact_step.c"
+        return "newton_step.c" if self._contacts is None else "contact_step.c"
 
     @property
     def headers(self) -> dict[str, str]:

@@ -227,11 +227,11 @@ FAULTS = [
 
 
 class Stepping:
-    """nh_step of newton.c around EQUATIONS, with the same of newton.py."""
+    """nh_step of newton_step.c around EQUATIONS, with the same of newton.py."""
 
     def __init__(self):
         sizes = {"N_X": 2, "N_U": 1, "N_Z": 2, "N_COLUMNS": 1, "N_DOMAIN": 2, "N_TURNS": 0}
-        text = EQUATIONS + native_text(sizes, ARRAYS, "newton.c")
+        text = EQUATIONS + native_text(sizes, ARRAYS, "newton_step.c")
         library = compiled.Native("spoilt", [], text).library
         self._step, self._spoil = library["nh_step"], library["spoil"]
         self._spoil.argtypes = [ctypes.c_int] * 3 + [ctypes.c_double]

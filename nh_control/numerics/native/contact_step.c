@@ -5,8 +5,8 @@
 #include "contact_step.h"
 #include "step_equation.h"
 
-/* A step (S6) with contacts, the routine of newton.c. Sizes of r's terms are those at the start:
- * gaps are differences of larger numbers. */
+/* A step (S6) with contacts, the routine of newton_step.c. Sizes of r's terms are those at the
+ * start: gaps are differences of larger numbers. */
 int nh_step(double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];

@@ -1,6 +1,6 @@
 #ifndef NH_NEWTON_H
 #define NH_NEWTON_H
-/* The damped simplified Newton iteration for r(z) = 0, for generated functions (newton.c) and
+/* The damped simplified Newton iteration for r(z) = 0, for generated functions (newton_step.c) and
  * for trees (multibody/native/step.c). numerics/newton.py documents the algorithm,
  * definitions.h has its constants, doc/theory/native_steps.md the equations (S...). The
  * callbacks are constants where the iteration is called, so that compilers inline them. */
