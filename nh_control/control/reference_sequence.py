@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from nh_control.control.guidance import Guidance
 from nh_control.control.trackers import Tracker, moved
 from nh_control.control.tracking import Command
+from nh_control.control.vehicle_guidance import VehicleGuidance
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import all_finite
@@ -35,14 +36,14 @@ class ReferenceLeg:
 
     start: int
     tracker: Tracker
-    guidance: Guidance | None = None
+    guidance: Guidance | VehicleGuidance | None = None
 
     @property
     def end(self) -> int:
         """Step of the sequence at which the reference ends."""
         return self.start + len(self.tracker.reference)
 
-    def next(self, start: int, goal: Callable[[Guidance, int], Trajectory]) -> ReferenceLeg:
+    def next(self, start: int, goal: Callable[[Any, int], Trajectory]) -> ReferenceLeg:
         """The leg from step `start` of the sequence on that a copy of this one's guidance plans
         for `goal(guidance, step of this leg)`, with the same tracker along it; raises what these
         raise."""
@@ -69,7 +70,7 @@ class ReferenceSequence:
     def __init__(
         self,
         tracker: Tracker,
-        guidance: Guidance | None = None,
+        guidance: Guidance | VehicleGuidance | None = None,
         answer: Callable[[Tracker, int, ArrayLike, Any], Command] = _answer,
     ):
         self.dsys, self._first = tracker.dsys, ReferenceLeg(0, tracker, guidance)
@@ -132,7 +133,9 @@ class ReferenceSequence:
             )
         return replace(command, memory=moved(command.memory, leg.start))
 
-    def begin(self, tracker: Tracker, guidance: Guidance | None = None) -> ReferenceLeg:
+    def begin(
+        self, tracker: Tracker, guidance: Guidance | VehicleGuidance | None = None
+    ) -> ReferenceLeg:
         """Follow another reference from its start on, at the next step, or at step 0 where that is
         the present one, instead of all others, and after a reset; returns the leg.
         """

@@ -31,6 +31,11 @@ def truth(scenario: Scenario) -> dict[str, str]:
 
 def goals(scenario: Scenario) -> dict[str, str]:
     """Topics that change the tracked reference."""
+    if scenario.drive is not None:
+        return {
+            "goal": "geometry_msgs/msg/PoseStamped",
+            "cmd_vel": "geometry_msgs/msg/TwistStamped",
+        }
     if scenario.guidance is None:
         system = scenario.make_system(scenario.parameters)
         follows = follows_joints(scenario.joints, system)

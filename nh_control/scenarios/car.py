@@ -20,12 +20,14 @@ from nh_control.scenarios.driving import (
     figure_eight,
     perturbed,
     smoothstep,
+    standstill,
     trajectory_with_velocity,
 )
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.obstacles import clear_of
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.vehicle_ways import steering_drive
 from nh_control.scenarios.visual_model import STEEL, Shape
 from nh_control.systems import CarParameters, car
 
@@ -88,6 +90,7 @@ def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
 
 
 _Q = np.diag([0.0, 1.0, 10.0, 5.0, 5.0, 0.05, 2e-6])
+DRIVE = steering_drive(2.5, 0.3, steering=(0.6, 0.6, 3.0), speed=15.0, acceleration=2.0)
 
 CAR = Scenario(
     name="car",
@@ -98,6 +101,7 @@ CAR = Scenario(
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "tight_parking": partial(course_trajectory, PARKING),
+        "standstill": standstill,
     },
     weights=(_Q, np.diag([1e-6, 1e-3]), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.3, heading=0.05, momentum=0.1),
@@ -105,6 +109,7 @@ CAR = Scenario(
     joints=(Joint("rear_wheels_joint", "wheel"), Joint("steering_joint", "delta")),
     body=Body("base_link", "odom"),
     visual=visual_model,
+    drive=DRIVE,
     step_s=0.02,
     limits=SafetyLimits(ranges=("steering_joint:-1.5:1.5",)),
     constraints={

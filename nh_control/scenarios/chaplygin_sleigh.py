@@ -17,10 +17,12 @@ from nh_control.scenarios.driving import (
     figure_eight,
     perturbed,
     slalom,
+    standstill,
     trajectory_along_course,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Scenario
+from nh_control.scenarios.vehicle_ways import turning_drive
 from nh_control.systems import ChaplyginSleighParameters, chaplygin_sleigh
 
 COURSES = {
@@ -54,6 +56,7 @@ def turn_round(dsys: DiscreteSystem) -> Trajectory:
 
 
 _Q = np.diag([5.0, 5.0, 5.0, 1.0, 1.0])
+DRIVE = turning_drive(velocity, (2.0, 1.0), (1.0, 1.0), ahead=lambda p: p.a)
 
 CHAPLYGIN_SLEIGH = Scenario(
     name="chaplygin_sleigh",
@@ -64,11 +67,13 @@ CHAPLYGIN_SLEIGH = Scenario(
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "turn_round": turn_round,
+        "standstill": standstill,
     },
     weights=(_Q, 0.1 * np.eye(2), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.3, heading=0.1, momentum=0.1),
     perturb=perturbed,
     body=Body("base_link", "odom"),
     visual=visual_model,
+    drive=DRIVE,
     step_s=0.02,
 )

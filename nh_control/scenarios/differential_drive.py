@@ -17,11 +17,13 @@ from nh_control.scenarios.driving import (
     figure_eight,
     perturbed,
     slalom,
+    standstill,
     trajectory_along_course,
     trajectory_with_velocity,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.vehicle_ways import turning_drive
 from nh_control.systems import DifferentialDriveParameters, differential_drive
 
 COURSES = {
@@ -60,6 +62,7 @@ def delivery(dsys: DiscreteSystem) -> Trajectory:
 
 
 _Q = np.diag([0.0, 0.0, 5.0, 20.0, 20.0, 5.0, 0.02])
+DRIVE = turning_drive(velocity, speeds=(1.0, 2.0), accelerations=(1.0, 2.0))
 
 DIFFERENTIAL_DRIVE = Scenario(
     name="differential_drive",
@@ -70,6 +73,7 @@ DIFFERENTIAL_DRIVE = Scenario(
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "delivery": delivery,
+        "standstill": standstill,
     },
     weights=(_Q, np.eye(2), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1),
@@ -77,4 +81,5 @@ DIFFERENTIAL_DRIVE = Scenario(
     joints=(Joint("left_wheel_joint", "left"), Joint("right_wheel_joint", "right")),
     body=Body("base_link", "odom"),
     visual=visual_model,
+    drive=DRIVE,
 )

@@ -12,6 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from nh_control.control.vehicle_guidance import step_to_velocity
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
@@ -23,10 +24,8 @@ INTEGRATORS: dict[str, Make] = {
     "rdp_exp": rdp,
     "rdp_cay": partial(rdp, retraction="cay"),
 }
-CORRECTIONS = 3
-"""Newton corrections of the inputs of a step; each one reduces the error of the momentum by a
-factor of order h^2.
-"""
+STANDSTILL_S = 1.0
+"""Duration of the reference standstill."""
 
 
 @dataclass(frozen=True)
@@ -122,22 +121,23 @@ def trajectory_with_velocity(
     """The trajectory from configuration q (nq) with the admissible velocity `velocity(t, q)` (nw)
     at every node, and its inputs; it is simulated, so it is discretely feasible.
 
-    For systems with as many inputs as momenta: the inputs of a step solve
-    `rho1(x, u) = X(q1)^T p(q1, velocity)` by Newton's method.
+    For systems with as many inputs as momenta, see `step_to_velocity`.
     """
-    nq, nv = dsys.system.space.nq, dsys.system.space.nv
     steps = round(duration / dsys.h)
     states, inputs = np.empty((steps + 1, dsys.nx)), np.zeros((steps, dsys.nu))
     states[0] = dsys.state(q, velocity(0.0, q))
     for k in range(steps):
-        u, t = inputs[max(k - 1, 0)], (k + 1) * dsys.h
-        for _ in range(CORRECTIONS):
-            step = dsys.linearize(states[k], u)
-            reached = step.x1[:nq]
-            missing = dsys.state(reached, velocity(t, reached))[nq:] - step.x1[nq:]
-            u = u + np.linalg.solve(step.B[nv:], missing)
-        inputs[k], states[k + 1] = u, dsys.step(states[k], u)
+        at = partial(velocity, (k + 1) * dsys.h)
+        states[k + 1], inputs[k] = step_to_velocity(dsys, states[k], inputs[max(k - 1, 0)], at)
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, dsys=dsys)
+
+
+def standstill(dsys: DiscreteSystem) -> Trajectory:
+    """At rest at the origin, for runs by velocity commands and goals."""
+    rest = np.zeros(dsys.system.space.nw)
+    return trajectory_with_velocity(
+        dsys, dsys.system.space.origin, lambda t, q: rest, STANDSTILL_S
+    )
 
 
 def trajectory_along_course(

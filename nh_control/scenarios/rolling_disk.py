@@ -16,11 +16,13 @@ from nh_control.scenarios.driving import (
     figure_eight,
     perturbed,
     slalom,
+    standstill,
     trajectory_along_course,
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.rolling_disk_visual import visual_model
 from nh_control.scenarios.scenario import Body, Joint, Scenario
+from nh_control.scenarios.vehicle_ways import turning_drive
 from nh_control.systems import RollingDiskParameters, rolling_disk
 
 COURSES = {
@@ -50,6 +52,7 @@ def circle(dsys: DiscreteSystem) -> Trajectory:
 
 
 _Q = np.diag([0.0, 5.0, 20.0, 20.0, 1.0, 200.0])
+DRIVE = turning_drive(velocity, speeds=(2.0, 2.0), accelerations=(1.0, 2.0))
 
 ROLLING_DISK = Scenario(
     name="rolling_disk",
@@ -60,6 +63,7 @@ ROLLING_DISK = Scenario(
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},
         "circle": circle,
+        "standstill": standstill,
     },
     weights=(_Q, np.diag([1.0, 10.0]), 10 * _Q),
     perturbation=PlanarPerturbation(position=0.2, heading=0.1, momentum=0.1),
@@ -67,5 +71,6 @@ ROLLING_DISK = Scenario(
     joints=(Joint("disk_joint", "phi"),),
     body=Body("base_link", "odom"),
     visual=visual_model,
+    drive=DRIVE,
     step_s=0.005,
 )

@@ -13,6 +13,7 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
+from nh_control.control.vehicle_guidance import Drive, VehicleGuidance
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
@@ -89,7 +90,8 @@ class Scenario:
     - `monitor`: a further output to watch, with its unit.
     - `visual`: `visual(parameters)` is the visual model; without it bodies are drawn as boxes and
       coordinates as sticks.
-    - `guidance`: `guidance(model, reference)` replans one of the `references` in flight.
+    - `guidance`: `guidance(model, reference)` replans one of the `references` in flight; or
+    - `drive`: how a vehicle follows velocity commands and gets to goals.
     - `disturbance_gain`: the gain of the tracker's integral action where it is on.
     - `hold`: whether references end at rest and are held there.
     - `excluded`: tangent coordinates that are not held, see `lqr.infinite_horizon`.
@@ -120,6 +122,7 @@ class Scenario:
     monitor: MonitoredOutput | None = None
     visual: Callable[[Any], VisualModel] | None = None
     guidance: Callable[[DiscreteSystem, Trajectory], Guidance] | None = None
+    drive: Drive | None = None
     step_s: float = 0.01
     disturbance_gain: float = 0.2
     hold: bool = False
@@ -247,6 +250,14 @@ class Scenario:
         where = f"{self.name}: reference {name!r}"
         made = checked_reference(where, self.references[name](model), model)
         return replace(made, name=name)
+
+    def make_guidance(
+        self, model: DiscreteSystem, reference: Trajectory
+    ) -> Guidance | VehicleGuidance | None:
+        """What plans further motions from a reference on the model, if the scenario has it."""
+        if self.drive is not None:
+            return VehicleGuidance(model, self.drive)
+        return None if self.guidance is None else self.guidance(model, reference)
 
     def tracker(
         self, model: DiscreteSystem, reference: Trajectory, integral: bool = False

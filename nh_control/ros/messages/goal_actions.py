@@ -19,6 +19,7 @@ from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.goal_interface import GoalInterface
 from nh_control.ros.messages.joint_goals import JointGoals
+from nh_control.ros.messages.vehicle_goals import VehicleGoals
 from nh_control.ros.runtime.inbox import Inbox
 
 FEEDBACK_S = 0.1
@@ -121,11 +122,13 @@ class FollowJoints(FollowJointTrajectory):
             setattr(feedback, name, point)
 
 
+MotionGoals: TypeAlias = GoalInterface | JointGoals | VehicleGoals
 ActionType: TypeAlias = NavigateToPose | FollowJointTrajectory
 """An action with its `name`, and the `package` and `type_name` of its type."""
 
 
 BODY_ACTIONS: tuple[ActionType, ...] = NavigateToPose(), FollowJointTrajectory()
+VEHICLE_ACTIONS: tuple[ActionType, ...] = (NavigateToPose(),)
 JOINT_ACTIONS: tuple[ActionType, ...] = (FollowJoints(),)
 
 
@@ -155,7 +158,7 @@ class ActionRequest:
         """The tracker does not follow the request, or has stopped following it."""
         self._finish(refusal, reason, "abort")
 
-    def tick(self, goals: GoalInterface | JointGoals) -> None:
+    def tick(self, goals: MotionGoals) -> None:
         """Publish the feedback; end the request at the goal or when it is canceled."""
         if self._handle.is_cancel_requested:
             self._finish(None, "canceled, to rest where it was", "canceled")
@@ -193,7 +196,7 @@ class GoalActions:
         self,
         node: Node,
         inbox: Inbox,
-        goals: GoalInterface | JointGoals,
+        goals: MotionGoals,
         step_s: float,
         kinds: Sequence[ActionType] = BODY_ACTIONS,
     ):

@@ -42,6 +42,21 @@ class Progress:
     target: Pose
 
 
+def progress(
+    sequence: ReferenceSequence, report: TrackerReport, paths: PathPublisher, now_ns: int
+) -> Progress:
+    """The progress of the motion of the body of `paths` at the last command."""
+    target, actual = sequence.target(sequence.step), report.state
+    return Progress(
+        sequence.step,
+        max(0, now_ns),
+        paths.body.name,
+        paths.body.parent,
+        paths.pose(target if actual is None else actual),
+        paths.pose(target),
+    )
+
+
 class GoalInterface(MotionRequests):
     """Plans motions of the body of `paths` to goals, and publishes their paths; the scenario must
     have a guidance. `now()` is the present time of the states in ns.
@@ -64,16 +79,7 @@ class GoalInterface(MotionRequests):
 
     def progress(self) -> Progress:
         """Return the progress of the present motion."""
-        target = self.sequence.target(self.sequence.step)
-        actual = self.report.state
-        return Progress(
-            self.sequence.step,
-            max(0, self._now()),
-            self._body.name,
-            self._body.parent,
-            self._paths.pose(target if actual is None else actual),
-            self._paths.pose(target),
-        )
+        return progress(self.sequence, self.report, self._paths, self._now())
 
     def stop(self) -> None:
         """Plan to rest at the present position of the reference."""
@@ -120,8 +126,9 @@ class GoalInterface(MotionRequests):
 
         self.plan(what, leg, observer)
 
-    def on_accepted(self, leg: ReferenceLeg) -> None:
+    def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
         """Publish the path."""
+        super().on_accepted(what, leg)
         self._paths.publish(self._path)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
@@ -52,6 +52,39 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
     finite = bool(np.isfinite(position).all())
     _require(finite, Refusal.NOT_FINITE, f"position {position.tolist()} is not finite")
     return np.array([*position[:2], position[2] or height])
+
+
+def planar_goal(message: PoseStamped, body: Body, now_ns: int) -> np.ndarray:
+    """Pose (theta, x, y) of a goal in the plane; z and what tilts do not matter.
+
+    Raises ConversionError as `goal` does, and for an orientation that is no unit quaternion.
+    """
+    x, y, _ = goal(message, body, now_ns, height=0.0)
+    conversions.unit_wxyz(message.pose.orientation, "the goal")
+    return np.array([conversions.yaw(message.pose.orientation), x, y])
+
+
+def velocity_command(
+    message: Twist | TwistStamped, body: Body, now_ns: int, timeout_s: float
+) -> tuple[float, float]:
+    """Forward speed (m/s) and yaw rate (rad/s) of a command; other components do not matter.
+
+    Raises ConversionError for another frame than the body's or none, for numbers that are not
+    finite, and for stamps, unless 0 or of another clock, older than `timeout_s`.
+    """
+    twist = message
+    if isinstance(message, TwistStamped):
+        twist, frame = message.twist, message.header.frame_id
+        text = f"in the frame {frame[:60]!r}; expected {body.name!r} or none"
+        _require(frame in ("", body.name), Refusal.FRAME, text)
+        stamp = _stamp(message, now_ns)
+        age_s = (now_ns - stamp) / NANOSECONDS
+        text = f"stamped {age_s:.3g} s in the past; it counts for {timeout_s:g} s"
+        _require(not stamp or age_s <= timeout_s, Refusal.STAMP, text)
+    command = float(twist.linear.x), float(twist.angular.z)
+    text = f"linear.x and angular.z are {list(command)}, not finite"
+    _require(bool(np.isfinite(command).all()), Refusal.NOT_FINITE, text)
+    return command
 
 
 def trajectory(
@@ -155,7 +188,8 @@ def _require_increasing(times: np.ndarray) -> None:
 
 
 def _stamp(
-    message: PoseStamped | MultiDOFJointTrajectory | JointTrajectoryMessage, now_ns: int
+    message: PoseStamped | TwistStamped | MultiDOFJointTrajectory | JointTrajectoryMessage,
+    now_ns: int,
 ) -> int:
     """Stamp in ns, 0 for now, which one of another clock is taken for."""
     stamp = conversions.nanoseconds(message.header.stamp)

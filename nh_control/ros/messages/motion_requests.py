@@ -7,7 +7,12 @@ from typing import Protocol
 
 from rclpy.node import Node
 
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence, Replanner
+from nh_control.control.reference_sequence import (
+    LEAD_S,
+    ReferenceLeg,
+    ReferenceSequence,
+    Replanner,
+)
 from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.runtime.callback_errors import ThrottledLog
@@ -26,16 +31,22 @@ class GoalObserver(Protocol):
 
 class MotionRequests:
     """Plans legs of a sequence for requests. A new request, or a new start of the run, replaces a
-    request; its observer is called.
+    request; its observer is called. The first plan begins `lead_s` ahead, later ones as far as
+    the last one took.
     """
 
     def __init__(
-        self, node: Node, inbox: Inbox, sequence: ReferenceSequence, report: TrackerReport
+        self,
+        node: Node,
+        inbox: Inbox,
+        sequence: ReferenceSequence,
+        report: TrackerReport,
+        lead_s: float = LEAD_S,
     ):
         self.sequence, self.report = sequence, report
         self._log = node.get_logger()
         self._warn = ThrottledLog(lambda text: self._log.warning(text))
-        self._replanner = Replanner(sequence, inbox.post, self._accepted, self._not_planned)
+        self._replanner = Replanner(sequence, inbox.post, self._accepted, self.on_refused, lead_s)
         self._planned: GoalObserver | None = None
         self._followed: GoalObserver | None = None
 
@@ -69,22 +80,23 @@ class MotionRequests:
         self._planned = observer
         self._replanner.request(what, leg)
 
-    def on_accepted(self, leg: ReferenceLeg) -> None:
-        """A leg is followed from its start on."""
+    def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
+        """A leg is followed from its start on: count and tell it."""
+        self.report.accept_goal()
+        h = self.sequence.dsys.h
+        self._log.info(
+            f"{what} accepted: from t = {leg.start * h:.3f} s to rest at t = {leg.end * h:.3f} s"
+        )
+
+    def on_refused(self, what: str, reason: str) -> None:
+        """A request could not be planned: count and tell it."""
+        observer, self._planned = self._planned, None
+        self.refuse(what, reason, Refusal.MODEL, observer)
 
     def _accepted(self, what: str, leg: ReferenceLeg) -> None:
-        self.report.accept_goal()
         before, self._followed, self._planned = self._followed, self._planned, None
         if before is not None:
             before.ended(None, f"replaced by {what}")
         if self._followed is not None:
             self._followed.accepted(leg)
-        h = self.sequence.dsys.h
-        self._log.info(
-            f"{what} accepted: from t = {leg.start * h:.3f} s to rest at t = {leg.end * h:.3f} s"
-        )
-        self.on_accepted(leg)
-
-    def _not_planned(self, what: str, reason: str) -> None:
-        observer, self._planned = self._planned, None
-        self.refuse(what, reason, Refusal.MODEL, observer)
+        self.on_accepted(what, leg)

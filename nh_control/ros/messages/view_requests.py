@@ -85,7 +85,7 @@ class ViewRequests:
         }
         self.heard = HeardNodes(node, inbox)
         bodies = [codec for codec in shown if isinstance(codec, BodyCodec)]
-        self.goals = bool(bodies) and scenario.guidance is not None
+        self.goals = bool(bodies) and bool(scenario.guidance or scenario.drive)
         if self.goals:
             self._frame = bodies[0].odometry[0].header.frame_id
             self._goal = node.create_publisher(PoseStamped, "goal", 1)

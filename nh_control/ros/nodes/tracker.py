@@ -5,11 +5,13 @@ goals and trajectories.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 
 from rclpy.node import Node
 
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.control.vehicle_guidance import VehicleGuidance
 from nh_control.ros.loop.arming import (
     Arming,
     DisarmCommand,
@@ -25,7 +27,13 @@ from nh_control.ros.loop.reports import Report
 from nh_control.ros.loop.sensed_state import SensedState
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages.diagnostics import Diagnostics
-from nh_control.ros.messages.goal_actions import BODY_ACTIONS, JOINT_ACTIONS, GoalActions
+from nh_control.ros.messages.goal_actions import (
+    BODY_ACTIONS,
+    JOINT_ACTIONS,
+    VEHICLE_ACTIONS,
+    ActionType,
+    GoalActions,
+)
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.hardware_interface import HardwareInterface
 from nh_control.ros.messages.joint_goals import JointGoals
@@ -34,6 +42,7 @@ from nh_control.ros.messages.plan_output import PlanOutput
 from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.tracker_output import TrackerOutput
+from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.controller import controller
 from nh_control.ros.runtime.declared import AUTO, TRACKER
@@ -60,11 +69,7 @@ class Tracker:
         self._node, self._inbox = node, inbox
         parameters = Parameters(node, TRACKER)
         self._model = model = Model.of(parameters)
-        guidance = (
-            model.scenario.guidance(model.dsys, model.reference)
-            if model.scenario.guidance
-            else None
-        )
+        guidance = model.scenario.make_guidance(model.dsys, model.reference)
         tracker, self._planner = controller(model, parameters)
         self._sequence = ReferenceSequence(tracker, guidance, self._planner.answer)
         prefix = frame_prefix(node, parameters)
@@ -72,6 +77,11 @@ class Tracker:
         self._report = TrackerReport(model.scenario, model.dsys)
         changes = TrackerChanges(
             model, self._sequence, parameters, lambda: self._report.state, self._on_reference
+        )
+        self._command_options = CommandOptions(
+            parameters["cmd_vel.stamped"],
+            parameters["cmd_vel.timeout_s"],
+            (parameters["cmd_vel.acceleration"], parameters["cmd_vel.turn_acceleration"]),
         )
         self._is_predictive = parameters["controller"] == "mpc"
         self._plans = (
@@ -185,14 +195,18 @@ class Tracker:
         return Limits(p["disarm.silence_s"], error, saturation_s), safe
 
     def _make_goals(self, node: Node, paths: PathPublisher | None) -> MotionRequests | None:
-        """Follow goals, if the scenario has bodies and a guidance, or trajectories of joints, if
-        all of them have actuators.
+        """Follow velocity commands and goals of a vehicle, goals of a scenario with bodies and a
+        guidance, or trajectories of joints, if all of them have actuators.
         """
         now = lambda: self._states.now_ns  # noqa: E731
         scenario, dsys = self._model.scenario, self._model.dsys
         following = node, self._inbox, self._sequence, self._report
-        goals: GoalInterface | JointGoals
-        if paths is not None and self._sequence.leg(0).guidance is not None:
+        guidance = self._sequence.leg(0).guidance
+        goals: GoalInterface | JointGoals | VehicleGoals
+        if paths is not None and isinstance(guidance, VehicleGuidance):
+            goals = VehicleGoals(*following, paths, now, guidance, self._command_options)
+            kinds: Sequence[ActionType] = VEHICLE_ACTIONS
+        elif paths is not None and guidance is not None:
             goals, kinds = GoalInterface(*following, paths, now), BODY_ACTIONS
         elif follows_joints(scenario.joints, dsys.system):
             goals, kinds = JointGoals(*following, scenario, now), JOINT_ACTIONS

@@ -282,9 +282,35 @@ HARDWARE = (
     ),
 )
 
+VELOCITY_COMMANDS = (
+    Spec(
+        "cmd_vel.stamped",
+        True,
+        "Type of the velocity commands of vehicles on cmd_vel: true is TwistStamped, false Twist.",
+    ),
+    Spec(
+        "cmd_vel.timeout_s",
+        0.5,
+        "How long a velocity command counts in s; without a newer one the vehicle comes to rest.",
+        minimum=0.0,
+    ),
+    Spec(
+        "cmd_vel.acceleration",
+        0.0,
+        "Largest acceleration along velocity commands and to goals, m/s^2; 0 is the scenario's.",
+        minimum=0.0,
+    ),
+    Spec(
+        "cmd_vel.turn_acceleration",
+        0.0,
+        "The same of the yaw rate, or of a car's steering rate, rad/s^2; 0 is the scenario's.",
+        minimum=0.0,
+    ),
+)
+
 TRACKER = (
     RUNNING
-    + (LOCKSTEP, *MPC)
+    + (LOCKSTEP, *MPC, *VELOCITY_COMMANDS)
     + (
         Spec(
             "integral", False, "Estimate a constant disturbance of the momenta and compensate it."

@@ -78,8 +78,8 @@ class TrackerChanges:
             self._sequence.exchange(others)
             self._weights, self._reference = weights, name
             if wanted is not None:
-                plans = self._model.scenario.guidance
-                guidance = plans(self._sequence.dsys, wanted.reference) if plans else None
+                make = self._model.scenario.make_guidance
+                guidance = make(self._sequence.dsys, wanted.reference)
                 self._followed(self._sequence.begin(wanted, guidance))
 
         return change

@@ -1,0 +1,206 @@
+"""References of vehicles along velocity commands and to goals, from any of their states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.control.joint_reference import InfeasibleTrajectory
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+
+CORRECTIONS = 3
+"""Newton corrections of the inputs of a step; each one reduces the error of the momentum by a
+factor of order h^2.
+"""
+REACHED = 1e-14
+"""Relative error of the momenta that needs no correction."""
+LONGEST_S = 300.0
+"""Duration of the longest reference."""
+LIMIT_EXCESS = 1e-6
+"""Relative excess of a limit of the inputs that counts as none."""
+
+
+@dataclass(frozen=True)
+class Maneuver:
+    """A part of a way: the `rates(t)` (2) of a drive from t = 0 to `duration_s`."""
+
+    duration_s: float
+    rates: Callable[[float], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Drive:
+    """How a vehicle with two inputs moves: two rates determine its velocity, forward speed and,
+    in this order, yaw rate or steering rate.
+
+    - `speeds` (m/s and rad/s) and `accelerations` bound the rates and their changes.
+    - `rates(v)` are those of a velocity v (nw).
+    - `aim(parameters, q, command)` are the rates wanted at configuration q (nq) for a command,
+      forward speed (m/s) and yaw rate (rad/s).
+    - `velocity(parameters, q, rates)` is the velocity (nw) with these rates.
+    - `way(drive, parameters, q, goal)` are the maneuvers from rest at q to rest with the body at
+      `goal` (theta, x, y); it raises InfeasibleTrajectory where it finds none.
+    """
+
+    speeds: tuple[float, float]
+    accelerations: tuple[float, float]
+    rates: Callable[[np.ndarray], np.ndarray]
+    aim: Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+    velocity: Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+    way: Callable[[Drive, Any, np.ndarray, np.ndarray], Sequence[Maneuver]]
+
+    def duration(self, changes: ArrayLike) -> float:
+        """Duration (s) in which `rest_to_rest` changes (2) of the rates' integrals keep the
+        limits: with s = t / T its largest rate is 35/16 / T, its largest acceleration 7.513 / T^2.
+        """
+        size = np.abs(np.asarray(changes, dtype=float))
+        by_speed = 35 / 16 * size / self.speeds
+        by_acceleration = np.sqrt(7.5132 * size / self.accelerations)
+        return float(max(by_speed.max(), by_acceleration.max()))
+
+
+def rest_to_rest(t: float, duration_s: float) -> float:
+    """The rate of a change by 1 in `duration_s`, `140 s^3 (1 - s)^3 / T` with s = t / T: three
+    derivatives of the change vanish at both ends.
+    """
+    s = min(max(t / duration_s, 0.0), 1.0)
+    return 140 * s**3 * (1 - s) ** 3 / duration_s
+
+
+def step_to_velocity(
+    dsys: DiscreteSystem,
+    x: np.ndarray,
+    u: np.ndarray,
+    velocity: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """The state after a step from state x (nx) whose velocity is the admissible `velocity(q1)`
+    (nw), and its input (nu), from the guess u (nu).
+
+    For systems with as many inputs as momenta: `rho1(x, u) = X(q1)^T p(q1, velocity)`, solved by
+    Newton's method.
+    """
+    nq, nv = dsys.system.space.nq, dsys.system.space.nv
+    for _ in range(CORRECTIONS):
+        step = dsys.linearize(x, u)
+        reached = step.x1[:nq]
+        wanted = dsys.state(reached, velocity(reached))[nq:]
+        missing = wanted - step.x1[nq:]
+        if np.abs(missing).max() <= REACHED * (1 + np.abs(wanted).max()):
+            return step.x1, u
+        u = u + np.linalg.solve(step.B[nv:], missing)
+    return dsys.step(x, u), u
+
+
+class VehicleGuidance:
+    """Plans references of a vehicle that moves as `drive` says, from any of its states to rest."""
+
+    def __init__(self, dsys: DiscreteSystem, drive: Drive):
+        self.dsys, self.drive = dsys, drive
+
+    def limited(self, accelerations: Sequence[float]) -> VehicleGuidance:
+        """The same guidance with other accelerations of the rates; 0 leaves one as it is."""
+        own = self.drive.accelerations
+        given = tuple(new or old for new, old in zip(accelerations, own))
+        return VehicleGuidance(self.dsys, replace(self.drive, accelerations=(given[0], given[1])))
+
+    def with_command(self, x: ArrayLike, command: ArrayLike, hold_s: float) -> Trajectory:
+        """The reference that leaves the state x (nx) for a command (2), forward speed (m/s) and
+        yaw rate (rad/s), keeps to it until `hold_s` from there and then comes to rest.
+
+        Rates change by no more than the drive's accelerations, `|r1 - r| <= a h`. Raises
+        InfeasibleTrajectory where the inputs would not suffice.
+        """
+        wanted = np.asarray(command, dtype=float)
+        if wanted.shape != (2,) or not np.isfinite(wanted).all():
+            raise InfeasibleTrajectory(f"a command is two finite numbers, got {command!r}")
+        plan = _Rollout(self.dsys, self.drive, x)
+        while plan.t < hold_s - 1e-9 * self.dsys.h:
+            plan.aim(wanted)
+        plan.stop()
+        return plan.reference("velocity command")
+
+    def to_goal(self, x: ArrayLike, goal: ArrayLike) -> Trajectory:
+        """The reference that comes to rest, and then leads from rest to rest to a goal
+        (theta, x, y).
+
+        Raises InfeasibleTrajectory where the drive finds no way, or the inputs do not suffice.
+        """
+        plan = _Rollout(self.dsys, self.drive, x)
+        plan.stop()
+        parameters = self.dsys.system.parameters
+        q = self.dsys.configuration(plan.x)
+        for maneuver in self.drive.way(self.drive, parameters, q, np.asarray(goal, dtype=float)):
+            plan.follow(maneuver)
+        plan.stop()
+        return plan.reference("goal")
+
+
+class _Rollout:
+    """States and inputs of a reference that grows step by step."""
+
+    def __init__(self, dsys: DiscreteSystem, drive: Drive, x: ArrayLike):
+        self._dsys, self._drive, self.x = dsys, drive, np.array(x, dtype=float)
+        self._rates = drive.rates(dsys.velocity(self.x))
+        self._states, self._inputs = [self.x], [dsys.idle(self.x)]
+
+    @property
+    def t(self) -> float:
+        """The present time from the start in s."""
+        return self._dsys.h * (len(self._states) - 1)
+
+    def aim(self, command: np.ndarray) -> None:
+        """One step towards a command (2)."""
+        drive, q = self._drive, self._dsys.configuration(self.x)
+        wanted = drive.aim(self._dsys.system.parameters, q, command)
+        wanted = np.clip(wanted, -np.array(drive.speeds), drive.speeds)
+        change = self._dsys.h * np.array(drive.accelerations)
+        self._step(self._rates + np.clip(wanted - self._rates, -change, change))
+
+    def stop(self) -> None:
+        """Come to rest, and stay there for one step."""
+        while self._rates.any():
+            self.aim(np.zeros(2))
+        self._step(np.zeros(2))
+
+    def follow(self, maneuver: Maneuver) -> None:
+        """Make a maneuver."""
+        begin = self.t
+        while self.t < begin + maneuver.duration_s - 1e-9 * self._dsys.h:
+            self._step(maneuver.rates(self.t + self._dsys.h - begin))
+
+    def reference(self, name: str) -> Trajectory:
+        """The reference so far; raises InfeasibleTrajectory for inputs beyond the limits."""
+        inputs, bounds = np.array(self._inputs[1:]), self._dsys.system.input_bounds
+        excess = np.abs(inputs) / np.abs(bounds).max(axis=1) - 1
+        if (worst := np.unravel_index(excess.argmax(), excess.shape))[0] >= 0 and (
+            excess[worst] > LIMIT_EXCESS
+        ):
+            raise InfeasibleTrajectory(
+                f"it needs {self._dsys.inputs[worst[1]]} = {inputs[worst]:.3g} at t = "
+                f"{worst[0] * self._dsys.h:.3g} s, beyond {bounds[worst[1]].tolist()}; give "
+                "smaller accelerations"
+            )
+        return Trajectory(
+            self._dsys.h,
+            np.array(self._states),
+            inputs,
+            self._dsys.state_names,
+            self._dsys.inputs,
+            name,
+            dsys=self._dsys,
+        )
+
+    def _step(self, rates: np.ndarray) -> None:
+        if self.t > LONGEST_S:
+            raise InfeasibleTrajectory(f"it would take longer than {LONGEST_S:g} s")
+        drive, parameters = self._drive, self._dsys.system.parameters
+        to = lambda q: drive.velocity(parameters, q, rates)  # noqa: E731
+        self.x, u = step_to_velocity(self._dsys, self.x, self._inputs[-1], to)
+        self._rates = rates
+        self._states.append(self.x)
+        self._inputs.append(u)

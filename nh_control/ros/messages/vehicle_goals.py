@@ -1,0 +1,152 @@
+"""Velocity commands and goals of vehicles, from topics and an action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
+from nav_msgs.msg import Path
+from rclpy.node import Node
+
+from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.control.vehicle_guidance import VehicleGuidance
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.ros.messages import goals
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.goal_interface import PathPublisher, Progress, progress
+from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
+from nh_control.ros.runtime.inbox import Inbox
+
+QUEUE = 10
+LEAD_S = 0.1
+"""Lead time of the first plan."""
+COMMAND = "velocity command"
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """Whether commands are `stamped`, after how long (s) without one the vehicle comes to rest,
+    and the accelerations of its rates, 0 for those of the scenario.
+    """
+
+    stamped: bool
+    timeout_s: float
+    accelerations: tuple[float, float]
+
+
+class VehicleGoals(MotionRequests):
+    """Plans motions of the body of `paths`, each of which ends at rest: along velocity commands,
+    of which the newest counts, and to goals. `now()` is the present time of the states in ns.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        sequence: ReferenceSequence,
+        report: TrackerReport,
+        paths: PathPublisher,
+        now: Callable[[], int],
+        guidance: VehicleGuidance,
+        options: CommandOptions,
+    ):
+        super().__init__(node, inbox, sequence, report, LEAD_S)
+        self._paths, self._now, self._body = paths, now, paths.body
+        self._guidance = guidance.limited(options.accelerations)
+        self._timeout_s = options.timeout_s
+        self._path: Path | None = None
+        self._plans_command, self._newest = False, (0.0, 0.0)
+        self._planned_command = self._newest
+        kind = TwistStamped if options.stamped else Twist
+        inbox.subscribe(kind, "cmd_vel", self._on_command, 1)
+        inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
+
+    def progress(self) -> Progress:
+        """Return the progress of the present motion."""
+        return progress(self.sequence, self.report, self._paths, self._now())
+
+    def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
+        """Plan a motion to the pose of the message."""
+        try:
+            theta, x, y = pose = goals.planar_goal(message, self._body, self._now())
+        except ConversionError as reason:
+            self.refuse("goal", str(reason), reason.kind, observer)
+            return
+
+        def leg(k: int) -> ReferenceLeg:
+            planned = self._leg(k, self._guidance.to_goal(self._start(k), pose))
+            self._path = self._paths.message(planned.tracker.reference, k)
+            return planned
+
+        self.plan(f"goal ({x:.3g}, {y:.3g}, heading {theta:.3g})", leg, observer)
+
+    def stop(self) -> None:
+        """Plan to come to rest."""
+        self._command((0.0, 0.0))
+
+    def forget(self, why: str) -> None:
+        """Drop the planned and the followed request, because another reference has begun."""
+        self._plans_command = False
+        super().forget(why)
+
+    def plan(
+        self, what: str, leg: Callable[[int], ReferenceLeg], observer: GoalObserver | None
+    ) -> None:
+        """Plan a leg, instead of any other request."""
+        self._plans_command = what == COMMAND
+        super().plan(what, leg, observer)
+
+    def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
+        """Publish the path to a goal; of commands, which come all the time, nothing is told."""
+        if what == COMMAND:
+            self._go_on()
+        else:
+            super().on_accepted(what, leg)
+            self._paths.publish(self._path)
+
+    def on_refused(self, what: str, reason: str) -> None:
+        """Tell it."""
+        super().on_refused(what, reason)
+        if what == COMMAND:
+            self._go_on()
+
+    def _on_command(self, message: TwistStamped | Twist) -> None:
+        try:
+            command = goals.velocity_command(message, self._body, self._now(), self._timeout_s)
+        except ConversionError as reason:
+            self.refuse(COMMAND, str(reason), reason.kind, None)
+            return
+        self._newest = command
+        if not self._plans_command:
+            self._command(command)
+
+    def _command(self, command: tuple[float, float]) -> None:
+        self._newest = self._planned_command = command
+        hold_s = self._timeout_s if any(command) else 0.0
+
+        def leg(k: int) -> ReferenceLeg:
+            return self._leg(k, self._guidance.with_command(self._start(k), command, hold_s))
+
+        self.plan(COMMAND, leg, None)
+
+    def _go_on(self) -> None:
+        """Plan the command that came while another one was planned."""
+        self._plans_command = False
+        if self._newest is not self._planned_command:
+            self._command(self._newest)
+
+    def _start(self, k: int) -> np.ndarray:
+        """The state (nx) from which a leg leaves at step k: that of the reference, or the last
+        one known where no reference is followed any more.
+        """
+        known, now = self.report.state, self.sequence.step
+        if known is None or any(self.sequence.is_following(step) for step in (now, k)):
+            return self.sequence.target(k)
+        return known
+
+    def _leg(self, k: int, reference: Trajectory) -> ReferenceLeg:
+        tracker = self.sequence.leg(k).tracker
+        return ReferenceLeg(k, tracker.with_reference(reference), self._guidance)

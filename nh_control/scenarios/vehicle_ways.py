@@ -1,0 +1,211 @@
+"""Drives of vehicles that turn on the spot and of those that steer, with their ways to goals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from nh_control.control.joint_reference import InfeasibleTrajectory
+from nh_control.control.vehicle_guidance import Drive, Maneuver, rest_to_rest
+
+NEAR = 1e-4
+"""Distance (m) and angle (rad) of a goal that is reached already."""
+STRAIGHT_M = (0.0, 3.0, 6.0, 10.0)
+"""Ways straight on before a course, or after it in the other direction, that a goal tries."""
+TANGENTS = (0.6, 1.0, 1.5, 2.2)
+"""Lengths of a course's tangents at its ends, as parts of the distance."""
+SAMPLES = 200
+"""Points at which a course's curvature is looked at."""
+STEER_GAIN = 4.0
+"""Gain (1/s) of a steering angle near the commanded one."""
+
+
+def turning_drive(
+    velocity: Callable[[Any, float, float], np.ndarray],
+    speeds: tuple[float, float],
+    accelerations: tuple[float, float],
+    ahead: Callable[[Any], float] = lambda p: 0.0,
+) -> Drive:
+    """The drive of a vehicle with the velocity `velocity(parameters, forward, turn)`, which may
+    turn on the spot, about a point `ahead(parameters)` m behind the place of its body, whose
+    coordinates (theta, x, y) are the last ones.
+    """
+
+    def way(drive: Drive, p: Any, q: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
+        start, end = (_ahead(pose, -ahead(p)) for pose in (q[-3:], goal))
+        return _turn_drive_turn(drive, start, end)
+
+    return Drive(
+        speeds,
+        accelerations,
+        rates=lambda v: np.array([v[-2], v[-3]]),
+        aim=lambda p, q, command: command,
+        velocity=lambda p, q, rates: velocity(p, *rates),
+        way=way,
+    )
+
+
+def _turn_drive_turn(drive: Drive, pose: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
+    """A turn towards the goal, the straight way there, and a turn to its heading."""
+    way = goal[1:] - pose[1:]
+    distance = float(np.hypot(*way))
+    bearing = np.arctan2(way[1], way[0]) if distance > NEAR else pose[0]
+    turns = _wrapped(bearing - pose[0]), _wrapped(goal[0] - bearing)
+    changes = [(0.0, turns[0]), (distance, 0.0), (0.0, turns[1])]
+    return [_change(drive, np.array(c)) for c in changes if np.abs(c).max() > NEAR]
+
+
+def steering_drive(
+    length: float,
+    radius: float,
+    steering: tuple[float, float, float],
+    speed: float,
+    acceleration: float,
+) -> Drive:
+    """The drive of a car with q = (wheel, delta, theta, x, y), axles `length` m apart and wheels
+    of a `radius` (m), whose steering angle keeps below `steering[0]` (rad), its rate and
+    acceleration below the others; `tan(delta) = length turn / forward`.
+    """
+    angle, rate, _ = steering
+
+    def aim(p: Any, q: np.ndarray, command: np.ndarray) -> np.ndarray:
+        forward, turn = command
+        if forward == 0:
+            return np.zeros(2)  # a car that stands does not turn
+        wanted = np.clip(np.arctan(length * turn / forward), -angle, angle)
+        return np.array([forward, np.clip(STEER_GAIN * (wanted - q[1]), -rate, rate)])
+
+    def velocity(p: Any, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        forward, steer = rates
+        return np.array([forward / radius, steer, np.tan(q[1]) / length * forward, forward, 0.0])
+
+    def way(drive: Drive, p: Any, q: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
+        straighten = [_change(drive, np.array([0.0, -q[1]]))] if abs(q[1]) > NEAR else []
+        return straighten + _courses(drive, length, np.tan(angle) / length, q[-3:], goal)
+
+    return Drive(
+        (speed, rate),
+        (acceleration, steering[2]),
+        rates=lambda v: np.array([v[3], v[1]]),
+        aim=aim,
+        velocity=velocity,
+        way=way,
+    )
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A polynomial curve x(s), y(s), 0 <= s <= 1, without curvature at both ends, driven in a
+    direction `gear`, 1 or -1.
+    """
+
+    x: Polynomial
+    y: Polynomial
+    gear: float
+
+    def rates(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Speed d|p|/ds, curvature as the driver sees it, and its derivative by s."""
+        (dx, ddx, dddx), (dy, ddy, dddy) = (
+            [c.deriv(k)(s) for k in (1, 2, 3)] for c in (self.x, self.y)
+        )
+        speed, cross = np.hypot(dx, dy), dx * ddy - dy * ddx
+        slope = 3 * (dx * ddx + dy * ddy) / speed**2
+        rate = (dx * dddy - dy * dddx) / speed**3 - cross / speed**3 * slope
+        return speed, self.gear * cross / speed**3, self.gear * rate
+
+
+def _courses(
+    drive: Drive, length: float, curvature: float, start: np.ndarray, goal: np.ndarray
+) -> list[Maneuver]:
+    """The fastest way found from a pose to another within a curvature (1/m): a curve, or a curve
+    after or before a way straight on.
+    """
+    if np.hypot(*(goal[1:] - start[1:])) < NEAR and abs(_wrapped(goal[0] - start[0])) < NEAR:
+        return []
+    found: list[list[Maneuver]] = []
+    for gear, straight, first in product((1.0, -1.0), STRAIGHT_M, (True, False)):
+        if not straight and not first:
+            continue
+        begin = _ahead(start, -gear * straight) if first else start
+        end = goal if first else _ahead(goal, gear * straight)
+        for curve in _curves(begin, end, gear):
+            if np.abs(curve.rates(np.linspace(0, 1, SAMPLES))[1]).max() < curvature:
+                curved = _driven(drive, length, curve)
+                way = np.array([-gear * straight, 0.0])
+                other = [_change(drive, way)] if straight else []
+                found.append([*other, curved] if first else [curved, *other])
+    if not found:
+        raise InfeasibleTrajectory(
+            f"no way with curves of at least {1 / curvature:.3g} m was found to the pose "
+            f"{goal.round(3).tolist()}; give a goal between"
+        )
+    return min(found, key=lambda way: sum(maneuver.duration_s for maneuver in way))
+
+
+def _curves(start: np.ndarray, end: np.ndarray, gear: float) -> Iterator[_Curve]:
+    """Quintic curves between poses (theta, x, y), without curvature at the ends."""
+    distance = float(np.hypot(*(end[1:] - start[1:])))
+    if distance < NEAR:
+        return
+    s = Polynomial([0.0, 1.0])
+    reach = s**3 * (10 - 15 * s + 6 * s**2)
+    leave, arrive = s - 6 * s**3 + 8 * s**4 - 3 * s**5, -4 * s**3 + 7 * s**4 - 3 * s**5
+    for tangent in TANGENTS:
+        ends = [
+            gear * tangent * distance * np.array([np.cos(pose[0]), np.sin(pose[0])])
+            for pose in (start, end)
+        ]
+        x, y = (
+            start[1 + i] + (end[1 + i] - start[1 + i]) * reach + ends[0][i] * leave
+            + ends[1][i] * arrive
+            for i in range(2)
+        )  # fmt: skip
+        yield _Curve(x, y, gear)
+
+
+def _driven(drive: Drive, length: float, curve: _Curve) -> Maneuver:
+    """A curve from rest to rest, its length run through by `rest_to_rest`; as slowly as the limit
+    of the steering rate demands.
+    """
+    from scipy.interpolate import CubicSpline
+
+    grid = np.linspace(0, 1, SAMPLES)
+    speed, bend, change = curve.rates(grid)
+    along = CubicSpline(grid, speed).antiderivative()(grid)
+    total = float(along[-1])
+    steering = length * change / speed / (1 + (length * bend) ** 2)  # d delta / d length
+    angle, parameter = CubicSpline(along, steering), CubicSpline(along, grid)
+    run = Polynomial([0, 0, 0, 0, 35, -84, 70, -20])
+    times = np.linspace(0, 1, SAMPLES)
+    needed = np.abs(angle(total * run(times)) * total * run.deriv()(times)).max()
+    duration = max(drive.duration((total, 0.0)), float(needed) / drive.speeds[1])
+
+    def rates(t: float) -> np.ndarray:
+        done = total * run(min(t / duration, 1.0))
+        forward = total * rest_to_rest(t, duration)
+        fast, bend, change = curve.rates(parameter(done))
+        steer = length * change / fast / (1 + (length * bend) ** 2) * forward
+        return np.array([curve.gear * forward, steer])
+
+    return Maneuver(duration, rates)
+
+
+def _change(drive: Drive, changes: np.ndarray) -> Maneuver:
+    """Both rates by `rest_to_rest`, so that their integrals are the changes (2)."""
+    duration = drive.duration(changes)
+    return Maneuver(duration, lambda t: changes * rest_to_rest(t, duration))
+
+
+def _ahead(pose: np.ndarray, distance: float) -> np.ndarray:
+    """The pose (theta, x, y) so many m ahead."""
+    return pose + distance * np.array([0.0, np.cos(pose[0]), np.sin(pose[0])])
+
+
+def _wrapped(angle: float) -> float:
+    """The same angle in [-pi, pi)."""
+    return float((angle + np.pi) % (2 * np.pi) - np.pi)

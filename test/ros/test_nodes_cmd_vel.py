@@ -1,0 +1,60 @@
+"""A vehicle that another process drives by velocity commands, and sends to a pose."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+
+DRIVER = Path(__file__).with_name("square_driver.py")
+RUN = {"lockstep": True, "speed_factor": 1.0, "on_finish": "continue", "wait_for": "[probe]"}
+
+
+def started(nodes, probe, name, **tracker):
+    """The tracker and the plant of a vehicle that stands, and the targets of the tracker."""
+    from nav_msgs.msg import Odometry
+
+    targets = probe.listen(Odometry, "reference/odom")
+    own = {"scenario": name, "reference": "standstill"}
+    node = nodes.start("tracker", {**own, **tracker})
+    nodes.start("plant", {**own, **RUN})
+    probe.wait(lambda: len(probe.odometry) > 10, "states")
+    return node, targets
+
+
+def poses(messages, h):
+    """(theta, x, y, forward, turn) by step."""
+    from probe import by_step
+
+    found = {}
+    for k, m in by_step(messages, h).items():
+        position, turn, twist = m.pose.pose.position, m.pose.pose.orientation, m.twist.twist
+        heading = 2 * math.atan2(turn.z, turn.w)
+        found[k] = np.array([heading, position.x, position.y, twist.linear.x, twist.angular.z])
+    return found
+
+
+@pytest.mark.slow
+def test_a_teleoperator_drives_a_square(nodes, probe):
+    h = scenarios.get("differential_drive").step_s
+    _, targets = started(nodes, probe, "differential_drive")
+    driver = nodes.start("square_driver", script=DRIVER)
+    probe.wait(lambda: "the square is done" in driver.log, "end of the square")
+    probe.spin(1.0)
+    driven, wanted = poses(probe.odometry, h), poses(targets, h)
+    common = sorted(driven.keys() & wanted.keys())
+    assert len(common) > 0.9 * len(driven)
+    way = np.array([driven[k] for k in common])
+    errors = np.abs(way - [wanted[k] for k in common])
+    print("largest errors", errors.max(0), "ends at", way[-1])
+    assert errors[:, 1:].max() < 1e-6
+    steps = np.diff(common)
+    # acceleration limits of the scenario
+    assert np.abs(np.diff(way[:, 3]) / steps).max() <= 1.0 * h + 1e-6
+    assert np.abs(np.diff(way[:, 4]) / steps).max() <= 2.0 * h + 1e-6
+    for corner in ((1, 0), (1, 1), (0, 1)):
+        assert np.hypot(*(way[:, 1:3] - corner).T).min() < 0.02
+    assert np.hypot(*way[-1, 1:3]) < 0.02
+    assert np.abs(way[-1, 3:]).max() < 1e-6
