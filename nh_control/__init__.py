@@ -6,7 +6,8 @@ linearizations, LQR, ROS 2 nodes.
 - a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
 - contacts: of a mechanism Contact, its shape Corner, Sphere, Disc, Capsule or BoxCorners and its
-  ground Plane or HeightField; of any system UnilateralConstraint, Grip; contact_forces
+  ground Plane or HeightField; of any system UnilateralConstraint, Grip; contact_forces,
+  ContactReadout
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp, convergence
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
@@ -63,6 +64,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.control.rollout import rollout as rollout
     from nh_control.control.smoothing import smooth as smooth
     from nh_control.control.tracking import LqrTracker as LqrTracker
+    from nh_control.discrete.contact_forces import ContactReadout as ContactReadout
     from nh_control.discrete.contact_forces import contact_forces as contact_forces
     from nh_control.discrete.results import StepFailed as StepFailed
     from nh_control.discrete.system import DiscreteSystem as DiscreteSystem
@@ -122,6 +124,7 @@ _HOMES = {
     "HeightField": "multibody.contacts",
     "UnilateralConstraint": "mechanics.contacts",
     "Grip": "mechanics.contacts",
+    "ContactReadout": "discrete.contact_forces",
     "contact_forces": "discrete.contact_forces",
     "Multibody": "multibody.model",
     "load_urdf": "multibody.urdf",

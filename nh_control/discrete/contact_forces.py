@@ -1,43 +1,190 @@
-"""The forces of contacts and grips in a step."""
+"""The forces of contacts and grips in a step, with their gaps, slips and margins."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.method import ContactUnknowns, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.mechanics.contact_rows import ContactRows
+
+SLIDES = 0.005
+"""Margin of the friction cone below which a contact counts as sliding: one that sticks with it
+creeps a hundred times as fast as with half of its friction.
+"""
+_COLUMNS = {
+    "normal": slice(0, 1),
+    "friction": slice(1, 3),
+    "gap": slice(3, 4),
+    "slip": slice(4, 6),
+    "margin": slice(6, 7),
+    "position": slice(7, 10),
+    "force": slice(10, 13),
+}
+_WIDTH = 13
 
 
 class ContactForce(NamedTuple):
-    """Mean force of a contact over a step: along the normal (N, 0 of a grip) and along its
-    tangents (k, N).
+    """Mean force of a contact over a step: along the normal (N, 0 of a grip) and along its k
+    tangents (k, N), the `gap` (m) at the step's end (NaN of a grip), the `slip` (k, m/s) and the
+    margin of its friction cone, `1 - |friction| / bound`: 0 where it slides, NaN without friction.
+    The `position` (3, m) of the contact at the step's start and the `force` (3, N) there in the
+    world's axes are NaN for contacts that declare no `place`.
     """
 
     normal: float
     friction: np.ndarray
+    gap: float
+    slip: np.ndarray
+    margin: float
+    position: np.ndarray
+    force: np.ndarray
+
+    @property
+    def slides(self) -> bool:
+        """Whether friction is at its bound."""
+        return self.margin < SLIDES
+
+
+@dataclass(frozen=True)
+class ContactTable:
+    """The contacts `names` (n) over N steps: normal forces (N, n), friction (N, n, 2) along the
+    tangents, gaps (N, n), slips (N, n, 2), margins (N, n), positions and forces (N, n, 3) in the
+    world, as in `ContactForce`; unused tangents have zeros.
+    """
+
+    names: tuple[str, ...]
+    normal: np.ndarray
+    friction: np.ndarray
+    gap: np.ndarray
+    slip: np.ndarray
+    margin: np.ndarray
+    position: np.ndarray
+    force: np.ndarray
+
+    @property
+    def slides(self) -> np.ndarray:
+        """Which contacts slide in which steps, (N, n)."""
+        return self.margin < SLIDES
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Their entries in results, `contact_normal`, ..."""
+        found = {f"contact_{name}": getattr(self, name) for name in _COLUMNS}
+        return {"contact_names": np.array(self.names), **found}
+
+
+class ContactReadout:
+    """Reads the contacts of a discrete system's steps. Raises ValueError for a system without
+    contacts and grips.
+    """
+
+    def __init__(self, dsys: DiscreteSystem):
+        contacts = dsys.method.contacts
+        if contacts is None:
+            raise ValueError(f"{dsys}: the system declares no contacts and no grips")
+        self._dsys, self._contacts = dsys, contacts
+        self._rows = ContactRows(dsys.system.mechanics)
+        self.names = self._rows.names
+
+    def __repr__(self) -> str:
+        return f"ContactReadout({self._dsys}, {self.names})"
+
+    def __call__(self, x: ArrayLike, u: ArrayLike = ()) -> dict[str, ContactForce]:
+        """Contacts of the step from x (nx) under u (nu), by name; raises as `step` does."""
+        table = self.table(np.reshape(x, (1, -1)), np.reshape(u, (1, -1)))
+        fields = [getattr(table, name)[0] for name in _COLUMNS]
+        return {
+            name: self._one(block.k, *(column[i] for column in fields))
+            for i, (name, block) in enumerate(zip(self.names, self._contacts.blocks))
+        }
+
+    def table(self, states: ArrayLike, inputs: ArrayLike) -> ContactTable:
+        """Contacts of the steps from states (N, nx) under inputs (N, nu); raises as `step`."""
+        dsys, x, u = self._dsys, np.asarray(states, float), np.asarray(inputs, float)
+        z = np.reshape([dsys.unknowns(*row) for row in zip(x, u)], (len(x), dsys.method.nz))
+        at = (x.T, u.T, z.T, np.full((1, len(x)), dsys.h))
+        p = np.tile(dsys.system.parameter_values[:, None], len(x))
+        shape = len(x), len(self.names), _WIDTH
+        rows = np.asarray(self._read(*at, p)).T.reshape(shape) if len(x) else np.empty(shape)
+        columns = {
+            name: rows[:, :, place.start] if place.stop == place.start + 1 else rows[:, :, place]
+            for name, place in _COLUMNS.items()
+        }
+        return ContactTable(self.names, **columns)
+
+    def _one(self, k: int, *columns: np.ndarray) -> ContactForce:
+        normal, friction, gap, slip, margin, position, force = columns
+        numbers = float(normal), friction[:k], float(gap), slip[:k], float(margin)
+        return ContactForce(*numbers, position, force)
+
+    @cached_property
+    def _read(self) -> ca.Function:
+        """All columns (_WIDTH n) of a step, as a function of x, u, z, h and the parameters."""
+        dsys, system, rows = self._dsys, self._dsys.system, self._rows
+        sizes = {"x": dsys.nx, "u": dsys.nu, "z": dsys.method.nz, "h": 1}
+        x, u, z, h = symbols = [ca.SX.sym(name, n) for name, n in sizes.items()]
+        nq, p = system.space.nq, system.parameter_symbols
+        step = StepSymbols(x[:nq], x[nq:], u, z, h, system.mechanics.gradients)
+        q1, _ = dsys.method.readout(step)
+        found = zip(
+            _forces(self._contacts, step), ca.vertsplit(rows.gaps(q1)), rows.places(x[:nq])
+        )
+        made = [_columns(force, gap, place) for force, gap, place in found]
+        return ca.Function("contacts", [*symbols, p], [ca.densify(ca.vertcat(*made))])
+
+
+class _Force(NamedTuple):
+    """Expressions of a block: forces (N) along its normal, 0 of a grip, and its tangents (k), the
+    slip (k, m/s) and the largest friction (N).
+    """
+
+    normal: ca.SX
+    friction: ca.SX
+    slip: ca.SX
+    bound: ca.SX
+    is_grip: bool
+
+
+def _forces(contacts: ContactUnknowns, step: StepSymbols) -> Iterator[_Force]:
+    """The forces of all blocks: impulses over h."""
+    h, w = step.h, contacts.velocities(step)
+    x = step.z[contacts.first : contacts.first + w.shape[0]] / h
+    friction, bound = ca.vertsplit(contacts.coefficients(step), len(contacts.blocks))
+    for i, (normal, t, k, _) in enumerate(contacts.blocks):
+        lam = x[normal] if normal >= 0 else ca.SX(0)
+        largest = friction[i] * lam + bound[i] / h
+        g, s = (x[t : t + k], w[t : t + k]) if k else (ca.SX(0, 1), ca.SX(0, 1))
+        yield _Force(lam, g, s, largest, normal < 0)
+
+
+def _columns(at: _Force, gap: ca.SX, place: ca.SX) -> ca.SX:
+    """The columns (_WIDTH) of one block."""
+    k = at.friction.shape[0]
+    unused = ca.SX(2 - k, 1)
+    margin = 1 - ca.norm_2(at.friction) / at.bound if k else ca.SX(np.nan)
+    acting = at.friction if at.is_grip else ca.vertcat(at.normal, at.friction)
+    return ca.vertcat(
+        *(at.normal, at.friction, unused, gap, at.slip, unused, margin),
+        *(place[:, 0], place[:, 1:] @ acting),
+    )
 
 
 def contact_forces(
     dsys: DiscreteSystem, x: ArrayLike, u: ArrayLike = ()
 ) -> dict[str, ContactForce]:
     """Forces `impulse / h` of the step from the state x (nx) under the input u (nu), by the names
-    of contacts and, as `grip_1`, ..., of grips.
+    of contacts and of grips, which are `grip_1`, ... where they have none. `ContactReadout(dsys)`
+    reads many steps.
 
     They act at the step's first node, so that the first step of a body that is put down at rest
     has half of its weight. Raises ValueError for a system without contacts, and as `step` does.
     """
-    contacts, system = dsys.method.contacts, dsys.system
-    if contacts is None:
-        raise ValueError(f"{dsys}: the system declares no contacts and no grips")
-    impulses = dsys.unknowns(x, u)[contacts.first :]
-    names = [contact.name for contact in system.contacts]
-    names += [f"grip_{i + 1}" for i in range(len(system.grips))]
-    return {
-        name: ContactForce(
-            float(impulses[block.normal] / dsys.h) if block.normal >= 0 else 0.0,
-            impulses[block.tangent : block.tangent + block.k] / dsys.h,
-        )
-        for name, block in zip(names, contacts.blocks)
-    }
+    return ContactReadout(dsys)(x, u)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from nh_control.figures import attitude, common, kept, planar, spatial, stick_figures
+from nh_control.figures import attitude, common, contacts, kept, planar, spatial, stick_figures
 from nh_control.figures.scene import tracks
 from nh_control.figures.style import SCREEN, save
 from nh_control.runs.experiment import Result
@@ -81,6 +81,8 @@ def _pages(result: Result) -> dict[str, Draw]:
     drawn: dict[str, Draw] = {}
     e = result.experiment
     every = figures(e.scenario, bool(e.plant.system.outputs))
+    if result.contacts is not None:
+        every["contacts"] = contacts.contacts
     if declared_constraints(result):
         every["constraints"] = kept.constraints
     for name, draw in every.items():

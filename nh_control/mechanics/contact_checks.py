@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.numerics.expressions import Returned
 
 
 def check_contacts(system: LagrangianSystem) -> None:
@@ -17,6 +19,7 @@ def check_contacts(system: LagrangianSystem) -> None:
         return
     check_smoothing(system)
     names = [contact.name for contact in system.contacts]
+    names += [grip.name for grip in system.grips if grip.name]
     if len(set(names)) < len(names):
         raise ValueError(f"{system.name}: names of contacts must differ, got {names}")
     _check_shapes(system)
@@ -41,6 +44,7 @@ def _check_shapes(system: LagrangianSystem) -> None:
         if shape != (1, 1):
             raise ValueError(f"{where}: gap(q) must be one number, got shape {shape}")
         if not contact.has_friction:
+            _check_place(system, where, contact.place, 1)
             continue
         if contact.point is not None:
             shape, wanted = (
@@ -53,6 +57,20 @@ def _check_shapes(system: LagrangianSystem) -> None:
             wanted, fits = f"slip(q) must have shape (k, {nw})", shape[1] == nw
         if not (fits and 1 <= shape[0] <= 2):
             raise ValueError(f"{where}: {wanted} with k = 1 or 2 tangents, got {shape}")
+        _check_place(system, where, contact.place, 1 + shape[0])
+
+
+def _check_place(
+    system: LagrangianSystem, where: str, place: Callable[..., Returned] | None, rows: int
+) -> None:
+    if place is None:
+        return
+    shape = system.evaluated(place, system.symbols[0]).shape
+    if shape[0] != 3 or shape[1] < 1 + rows:
+        raise ValueError(
+            f"{where}: place(q) must have shape (3, {1 + rows}), the position and the unit "
+            f"vectors of {rows} impulses, got {shape}"
+        )
 
 
 def _check_grips(system: LagrangianSystem) -> None:
@@ -65,3 +83,6 @@ def _check_grips(system: LagrangianSystem) -> None:
         )
     if len(set(rows)) < len(rows):
         raise ValueError(f"{system.name}: two grips hold the same row, got {rows}")
+    for grip in system.grips:
+        where = f"{system.name}: grip of rows {grip.rows}"
+        _check_place(system, where, grip.place, len(grip.rows))

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import casadi as ca
+import numpy as np
 
 from nh_control.geometry.spaces import StepGeometry
 from nh_control.mechanics.contacts import Coefficient, Grip, UnilateralConstraint
@@ -54,6 +55,21 @@ class ContactRows:
         system = self.mechanics.system
         contacts = (_ContactLaw(system, each, self.mechanics) for each in system.contacts)
         return (*contacts, *(_GripLaw(system, grip) for grip in system.grips))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of contacts, then of grips, `grip_1`, ... where they have none."""
+        system = self.mechanics.system
+        grips = (grip.name or f"grip_{i}" for i, grip in enumerate(system.grips, 1))
+        return (*(contact.name for contact in system.contacts), *grips)
+
+    def gaps(self, q: ca.SX) -> ca.SX:
+        """Gaps (n, m) of all contacts at q, NaN of grips."""
+        return ca.vertcat(*(law.gap(q) for law in self.laws))
+
+    def places(self, q: ca.SX) -> list[ca.SX]:
+        """The positions and axes (3, 1 + rows) of all blocks, NaN where they have none."""
+        return [law.place(q) for law in self.laws]
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -128,6 +144,14 @@ class _Law(ABC):
     def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Coulomb's coefficient and the bound of the friction's impulse (N s)."""
 
+    @abstractmethod
+    def gap(self, q: ca.SX) -> ca.SX:
+        """The gap (m), NaN of a grip."""
+
+    @abstractmethod
+    def place(self, q: ca.SX) -> ca.SX:
+        """Position and axes (3, 1 + rows), NaN where none are declared."""
+
 
 @dataclass(frozen=True)
 class _ContactLaw(_Law):
@@ -161,6 +185,12 @@ class _ContactLaw(_Law):
 
     def coefficients(self, h: ca.SX) -> tuple[ca.SX, ca.SX]:
         return _number(self.system, self.contact.friction), ca.SX(0)
+
+    def gap(self, q: ca.SX) -> ca.SX:
+        return self.system.evaluated(self.contact.gap, q)
+
+    def place(self, q: ca.SX) -> ca.SX:
+        return _place(self.system, self.contact.place, q, 1 + self.tangents(q).shape[0])
 
     def _slip(self, q: ca.SX) -> ca.SX:
         if self.contact.slip is None:
@@ -205,6 +235,12 @@ class _GripLaw(_Law):
         friction, load = (_number(self.system, c) for c in (self.grip.friction, self.grip.load))
         return ca.SX(0), h * friction * load
 
+    def gap(self, q: ca.SX) -> ca.SX:
+        return ca.SX(np.nan)
+
+    def place(self, q: ca.SX) -> ca.SX:
+        return _place(self.system, self.grip.place, q, len(self.grip.rows))
+
     @property
     def _places(self) -> list[int]:
         return list(self.grip.rows)
@@ -215,6 +251,14 @@ def _gradient(system: LagrangianSystem, function: Callable[..., Returned], q: ca
     e = ca.SX.sym("e", system.space.nv)
     slope = ca.jacobian(system.evaluated(function, system.space.retract(q, e)), e)
     return ca.substitute(slope, e, ca.SX.zeros(system.space.nv))
+
+
+def _place(
+    system: LagrangianSystem, place: Callable[..., Returned] | None, q: ca.SX, rows: int
+) -> ca.SX:
+    if place is None:
+        return ca.SX(np.full((3, 1 + rows), np.nan))
+    return system.evaluated(place, q)[:, : 1 + rows]
 
 
 def _number(system: LagrangianSystem, coefficient: Coefficient) -> ca.SX:

@@ -25,8 +25,9 @@ class UnilateralConstraint:
     `(point(q1) - point(q0)) / h` with `point(q)` (k, m) its coordinates along the surface; or,
     where the place of contact wanders over the body, as on wheels and balls, `slip(q) v` (m/s)
     with `slip(q)` (k, nw) at the step's middle. A conveyor moves with `surface_velocity`
-    (k, m/s). A body that comes faster than `bounce_speed` (m/s)
-    leaves with `restitution` times its speed. Functions take the system's parameters as a last
+    (k, m/s). A body that comes faster than `bounce_speed` (m/s) leaves with `restitution` times
+    its speed. `place(q)` (3, 2 + k), for pictures and messages, has the position (m) in the world
+    and the unit vectors of lam and g. Functions take the system's parameters as a last
     argument where it has some; `friction` and `restitution` are numbers or functions of them.
 
     Raises ValueError for numbers out of range, and for friction without a `point` or a `slip`.
@@ -40,6 +41,7 @@ class UnilateralConstraint:
     restitution: Coefficient = 0.0
     surface_velocity: tuple[float, ...] = ()
     bounce_speed: float = BOUNCE_SPEED
+    place: Callable[..., Returned] | None = None
 
     def __post_init__(self) -> None:
         require_number(self.name, "friction", self.friction, 0.0)
@@ -71,13 +73,17 @@ class Grip:
     The rows, one or two, are those of one wheel: their force is bounded in all directions alike.
     `load` (N) presses the wheel onto the ground, `friction` is Coulomb's coefficient; both are
     numbers or functions of the parameters. While a row slips it dissipates the most. Momenta of
-    slipping motions are part of the state, so that gripped rows do not reduce it. Raises
-    ValueError for other numbers of rows, and for numbers out of range.
+    slipping motions are part of the state, so that gripped rows do not reduce it. `place(q)`
+    (3, 1 + rows), for pictures and messages, has the position (m) in the world and the unit
+    vectors of the rows' forces. Raises ValueError for other numbers of rows, and for numbers out
+    of range.
     """
 
     rows: tuple[int, ...]
     load: Coefficient
     friction: Coefficient
+    place: Callable[..., Returned] | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))

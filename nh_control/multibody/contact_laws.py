@@ -46,6 +46,12 @@ class _Place:
         touch, contact = self._at(q, v, p)
         return ca.jacobian(contact.ground.tangents(touch.position) @ touch.velocity, v)
 
+    def place(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """Position, normal and tangents (3, 4) of the touch in the world."""
+        touch, contact = self._at(q, ca.SX(self._model.space.nw, 1), p)
+        at, ground = touch.position, contact.ground
+        return ca.horzcat(at, ground.normal(at), ground.tangents(at).T)
+
     def coefficient(self, field: str) -> Coefficient:
         """Friction or restitution: a number, or a function of the parameters that have it."""
         contact = self._model.contacts[self.contact]
@@ -82,4 +88,5 @@ def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstrai
                 restitution=place.coefficient("restitution"),
                 surface_velocity=contact.ground.sliding if rubs else (),
                 bounce_speed=contact.bounce_speed,
+                place=place.place,
             )

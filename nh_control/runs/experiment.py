@@ -5,7 +5,7 @@ it, in this process or over ROS.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,18 @@ import numpy as np
 
 from nh_control.control import Controller
 from nh_control.control.trackers import Tracker
+from nh_control.discrete.contact_forces import ContactTable
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import declarations
 from nh_control.numerics.files import write_npz
 from nh_control.runs import error_metrics
+from nh_control.runs.contacts import contacts_of
+from nh_control.runs.experiment_checks import (
+    checked_perturbation,
+    require_sizes,
+    require_step,
+)
 from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
 from nh_control.runs.outputs import OutputValues, outputs_of
@@ -28,9 +35,6 @@ from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.joint_motion import reference_label
-
-FINEST = 1e-4
-"""Shortest step of a run, as a part of the scenario's."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,9 @@ class Experiment:
         cannot be simulated.
         """
         model = scenario.model(integrator, step_s)
-        _require_sizes(scenario, options.parameters)
+        require_sizes(scenario, options.parameters)
         plant = scenario.plant(model, options)
-        _require_step(scenario, model.h)
+        require_step(scenario, model.h)
         target = scenario.reference(model, reference)
         require_room(model, len(target), LINEARIZED)
         if not len(target) or 0 < duration_s <= model.h / 2:
@@ -81,7 +85,7 @@ class Experiment:
             if mpc is None
             else mpc_tracker(scenario, model, target, mpc, integral)
         )
-        perturbation = _checked(scenario, perturbation)
+        perturbation = checked_perturbation(scenario, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
         FaultLines.of(options.faults, model)  # refused before anything runs
         steps = tracker.steps(duration_s)
@@ -156,42 +160,6 @@ class Experiment:
         return replace(self, options=replace(self.options, faults=()))
 
 
-def _require_step(scenario: Scenario, h: float) -> None:
-    """Raise ValueError for a step so short that nothing of the scenario's length fits a memory."""
-    if h < 0.999 * FINEST * scenario.step_s:
-        raise ValueError(
-            f"{scenario.name}: the step {h:g} s is less than {FINEST:g} of the scenario's step, "
-            f"{scenario.step_s:g} s; choose {FINEST * scenario.step_s:g} s or more"
-        )
-
-
-def _require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
-    """Raise ValueError unless every given parameter is a number or a tuple as the scenario's is;
-    unknown names are the scenario's to refuse.
-    """
-    for name, value in given.items():
-        nominal = getattr(scenario.parameters, name, value)
-        if np.shape(value) != np.shape(nominal):
-            raise ValueError(
-                f"{scenario.name} parameter {name} must be {np.size(nominal)} numbers as in "
-                f"{nominal}, got {value}"
-            )
-
-
-def _checked(scenario: Scenario, perturbation: Any) -> Any:
-    """The perturbation, None the scenario's own; raises ValueError for one of another scenario."""
-    expected = type(scenario.perturbation)
-    if perturbation is None:
-        return scenario.perturbation
-    if not isinstance(perturbation, expected):
-        names = ", ".join(declared.name for declared in declarations(scenario.perturbation))
-        raise ValueError(
-            f"{scenario.name}: the perturbation must be a {expected.__name__}({names}), got "
-            f"{perturbation}"
-        )
-    return perturbation
-
-
 @dataclass(frozen=True)
 class Result:
     """Result of a run: the closed `loop`, the `open_loop` from the same start for
@@ -262,6 +230,12 @@ class Result:
         return outputs_of(e.plant, e.model, path, e.disturbance)
 
     @cached_property
+    def contacts(self) -> ContactTable | None:
+        """The plant's contacts and grips in every step, None without them."""
+        e = self.experiment
+        return contacts_of(e.plant, e.model, self.loop.trajectory, e.disturbance)
+
+    @cached_property
     def fault_effects(self) -> tuple[FaultEffect, ...]:
         """Effects of every fault, faults of sensors first."""
         loop, e = self.loop, self.experiment
@@ -299,7 +273,7 @@ class Result:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """What `save` writes: times, states, inputs, errors, saturated, energy, constraint, what
-        is monitored, reference and open loop, with their names.
+        is monitored, contacts, reference and open loop, with their names.
         """
         model, loop = self.experiment.model, self.loop
         found = {
@@ -320,6 +294,8 @@ class Result:
         }
         if self.experiment.scenario.monitor is not None:
             found["monitored"] = self.monitored
+        if self.contacts is not None:
+            found |= self.contacts.arrays
         if loop.commands is not None:
             found["commands"] = loop.commands
         if self.open_loop is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.states import has_rotations, rotation_problem
+from nh_control.runs.contacts import contact_numbers, contact_text
 from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.runs.fault_effects import FaultEffect
@@ -58,6 +59,7 @@ def summarize(result: Result) -> dict:
         "monitored": _monitored(result),
         "constraints": _constraints(result),
         "outputs": _outputs(result),
+        "contacts": {} if result.contacts is None else contact_numbers(result.contacts),
         "constraint_residual_max_m": float(np.nanmax(np.abs(loop.constraint), initial=0.0))
         if e.plant.system.n_velocity_constraints
         else None,
@@ -211,6 +213,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         yield name, f"least margin {_with_unit(c['margin_min'], c['unit'])}{violated}"
     for name, o in s["outputs"].items():
         yield name, f"{o['min']:.3g} ... {_with_unit(o['max'], o['unit'])}"
+    for name, c in s["contacts"].items():
+        yield name, contact_text(c)
     if s["constraint_residual_max_m"] is not None:
         yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
     if s["manifold_residual_max"] is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
 
 from nh_control.mechanics.contacts import Grip
 from nh_control.mechanics.parameters import parameter
@@ -44,9 +47,14 @@ def wet_snakeboard(parameters: WetSnakeboardParameters = WetSnakeboardParameters
     sliding velocities are the rows of the snakeboard's constraint.
     """
     board = snakeboard(parameters)
-    grips = tuple(
-        Grip((row,), lambda p: p.m * p.gravity / 2, lambda p: p.friction) for row in (0, 1)
-    )
+
+    def axle(row: int, name: str, side: float) -> Grip:
+        def place(q: ca.SX, p: WetSnakeboardParameters) -> ca.SX:
+            return _axle(q[2:], side * p.l, -side * q[1])
+
+        return Grip((row,), lambda p: p.m * p.gravity / 2, _friction, place, name)
+
+    grips = axle(0, "rear_wheels", -1.0), axle(1, "front_wheels", 1.0)
     return replace(board, name="wet_snakeboard", grips=grips, smoothing=SMOOTHING)
 
 
@@ -57,6 +65,34 @@ def wet_car(parameters: WetCarParameters = WetCarParameters()) -> System:
     `friction m gravity (l - b) / l`, the front axle one for its force sideways, `friction m
     gravity b / l`. Loads are those at rest, as in the single-track model, Rajamani (2012) 2.3.
     """
-    rear = Grip((0, 2), lambda p: p.m * p.gravity * (p.l - p.b) / p.l, lambda p: p.friction)
-    front = Grip((1,), lambda p: p.m * p.gravity * p.b / p.l, lambda p: p.friction)
+
+    def at_rear(q: ca.SX, p: WetCarParameters) -> ca.SX:
+        return _axle(q[2:], 0.0, 0.0, both=True)
+
+    def at_front(q: ca.SX, p: WetCarParameters) -> ca.SX:
+        return _axle(q[2:], p.l, q[1])
+
+    def rear_load(p: WetCarParameters) -> Any:
+        return p.m * p.gravity * (p.l - p.b) / p.l
+
+    def front_load(p: WetCarParameters) -> Any:
+        return p.m * p.gravity * p.b / p.l
+
+    rear = Grip((0, 2), rear_load, _friction, at_rear, "rear_wheels")
+    front = Grip((1,), front_load, _friction, at_front, "front_wheels")
     return replace(car(parameters), name="wet_car", grips=(rear, front), smoothing=SMOOTHING)
+
+
+def _friction(p: WetSnakeboardParameters | WetCarParameters) -> Any:
+    return p.friction
+
+
+def _axle(pose: ca.SX, ahead: Any, steering: Any, both: bool = False) -> ca.SX:
+    """The middle of an axle `ahead` (m) of the point of a pose (theta, x, y), and the unit vectors
+    along the axle, to the left, and, for `both`, along its wheels.
+    """
+    theta, wheels = pose[0], pose[0] + steering
+    at = ca.vertcat(pose[1:3] + ahead * ca.vertcat(ca.cos(theta), ca.sin(theta)), 0)
+    left = ca.vertcat(-ca.sin(wheels), ca.cos(wheels), 0)
+    along = ca.vertcat(ca.cos(wheels), ca.sin(wheels), 0)
+    return ca.horzcat(at, left, along) if both else ca.horzcat(at, left)

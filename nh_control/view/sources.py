@@ -27,6 +27,7 @@ from nh_control.view.animation import (
     chosen_rows,
     largest_first,
 )
+from nh_control.view.contacts import ContactArrows, contact_curves
 
 
 def load(path: str | Path, scenario: str = "", rate_hz: float = RATE_HZ) -> Animation:
@@ -60,19 +61,21 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
     if monitor is not None and watched is not None:
         watched = _at_nodes(watched)[rows]
         curves.append(Curves(monitor.title, monitor.unit, tuple(monitor.names), watched))
+    arrows = arrow_lengths(visual, dict(zip(names, held["inputs"].T)), len(rows))
+    contacts = ContactArrows.of(arrays, rows)
     energy = np.column_stack([arrays[name][rows] for name in ("energy", "reference_energy")])
     curves.append(Curves("energy", "J", ("run", "reference"), energy))
-    curves += _residuals(arrays["constraint"], rows)
+    curves += [*_residuals(arrays["constraint"], rows), *contact_curves(arrays, rows)]
     curves += coordinate_curves(scenario, system.space, q)
     return Animation(
         f"{scenario.label or scenario.name}, {reference_label(run.reference)}",
-        visual,
+        contacts.shown_by(visual),
         arrays["times"][rows],
-        Poses.of(visual, parameters, q),
-        Poses.of(visual, parameters, target),
+        contacts.with_frames(Poses.of(visual, parameters, q)),
+        contacts.with_frames(Poses.of(visual, parameters, target)),
         tuple(curves),
         cable_loads(visual, monitor, watched, len(rows)),
-        arrow_lengths(visual, dict(zip(names, held["inputs"].T)), len(rows)),
+        np.hstack([arrows, contacts.lengths(visual)]),
         intervals(run.options, float(arrays["times"][-1])),
     )
 

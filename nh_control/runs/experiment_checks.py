@@ -1,0 +1,50 @@
+"""Checks of the choices of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nh_control.mechanics.parameters import declarations
+from nh_control.scenarios import Scenario
+
+FINEST = 1e-4
+"""Shortest step of a run, as a part of the scenario's."""
+
+
+def require_step(scenario: Scenario, h: float) -> None:
+    """Raise ValueError for a step so short that nothing of the scenario's length fits a memory."""
+    if h < 0.999 * FINEST * scenario.step_s:
+        raise ValueError(
+            f"{scenario.name}: the step {h:g} s is less than {FINEST:g} of the scenario's step, "
+            f"{scenario.step_s:g} s; choose {FINEST * scenario.step_s:g} s or more"
+        )
+
+
+def require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
+    """Raise ValueError unless every given parameter is a number or a tuple as the scenario's is;
+    unknown names are the scenario's to refuse.
+    """
+    for name, value in given.items():
+        nominal = getattr(scenario.parameters, name, value)
+        if np.shape(value) != np.shape(nominal):
+            raise ValueError(
+                f"{scenario.name} parameter {name} must be {np.size(nominal)} numbers as in "
+                f"{nominal}, got {value}"
+            )
+
+
+def checked_perturbation(scenario: Scenario, perturbation: Any) -> Any:
+    """The perturbation, None the scenario's own; raises ValueError for one of another scenario."""
+    expected = type(scenario.perturbation)
+    if perturbation is None:
+        return scenario.perturbation
+    if not isinstance(perturbation, expected):
+        names = ", ".join(declared.name for declared in declarations(scenario.perturbation))
+        raise ValueError(
+            f"{scenario.name}: the perturbation must be a {expected.__name__}({names}), got "
+            f"{perturbation}"
+        )
+    return perturbation

@@ -1,0 +1,85 @@
+"""Contacts in pages and films: curves, and arrows of their forces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nh_control.scenarios.visual_model import Arrow, VisualModel
+from nh_control.view.animation import Curves, Poses, largest_first
+
+LONGEST = 0.5
+"""Length of the arrow of the largest force, as a part of the largest shape."""
+
+
+@dataclass(frozen=True)
+class ContactArrows:
+    """Arrows of contact forces (N, n, 3) at positions (N, n, 3), as arrows along the z axes of
+    frames of their own.
+    """
+
+    names: tuple[str, ...]
+    positions: np.ndarray
+    forces: np.ndarray
+
+    @staticmethod
+    def of(arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> ContactArrows:
+        """The contacts in a run's arrays that have a place, at some of its N + 1 nodes."""
+        if "contact_names" not in arrays or not len(arrays["contact_force"]):
+            return ContactArrows((), np.zeros((len(rows), 0, 3)), np.zeros((len(rows), 0, 3)))
+        steps = np.minimum(rows, len(arrays["contact_force"]) - 1)
+        positions, forces = (arrays[f"contact_{what}"][steps] for what in ("position", "force"))
+        placed = np.isfinite(forces).all(axis=(0, 2))
+        names = tuple(f"contact {name}" for name in arrays["contact_names"][placed])
+        return ContactArrows(names, positions[:, placed], forces[:, placed])
+
+    def shown_by(self, visual: VisualModel) -> VisualModel:
+        """The visual model with these arrows after its own."""
+        return replace(
+            visual, arrows=(*visual.arrows, *(Arrow(name, name, 1.0) for name in self.names))
+        )
+
+    def with_frames(self, poses: Poses) -> Poses:
+        """The poses with the frames of the arrows after their own."""
+        if not self.names:
+            return poses
+        size = np.linalg.norm(self.forces, axis=2, keepdims=True)
+        z = np.where(size > 0, self.forces / np.where(size > 0, size, 1), [0.0, 0.0, 1.0])
+        # the shortest rotation from (0, 0, 1) to z; downwards about x
+        half = np.concatenate([1 + z[..., 2:], -z[..., 1:2], z[..., :1], 0 * size], axis=2)
+        half[z[..., 2] < -1 + 1e-9] = [0.0, 1.0, 0.0, 0.0]
+        wxyz = half / np.linalg.norm(half, axis=2, keepdims=True)
+        return Poses(
+            (*poses.names, *self.names),
+            np.concatenate([poses.position, self.positions], axis=1),
+            np.concatenate([poses.wxyz, wxyz], axis=1),
+        )
+
+    def lengths(self, visual: VisualModel) -> np.ndarray:
+        """Lengths (N, n) in m of the arrows."""
+        size = np.linalg.norm(self.forces, axis=2)
+        largest = np.percentile(size, 98) if size.size else 0.0
+        extent = max((max(shape.extents) for shape in visual.shapes), default=1.0)
+        return np.minimum(size * LONGEST * extent / largest, 2 * extent) if largest else size
+
+
+def contact_curves(arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> list[Curves]:
+    """Forces and margins of friction of the contacts in a run's arrays."""
+    if "contact_names" not in arrays or not len(arrays["contact_normal"]):
+        return []
+    steps = np.minimum(rows, len(arrays["contact_normal"]) - 1)
+    names = tuple(str(name) for name in arrays["contact_names"])
+    normal, margin = (arrays[f"contact_{what}"][steps] for what in ("normal", "margin"))
+    friction = np.linalg.norm(arrays["contact_friction"][steps], axis=2)
+    curves = {
+        "normal force": ("N", normal, normal.any(axis=0)),
+        "friction": ("N", friction, friction.any(axis=0)),
+        "margin of friction": ("", margin, np.isfinite(margin).all(axis=0)),
+    }
+    return [
+        largest_first(Curves(title, unit, tuple(np.array(names)[some]), values[:, some]))
+        for title, (unit, values, some) in curves.items()
+        if some.any()
+    ]
