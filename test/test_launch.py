@@ -280,6 +280,13 @@ def test_given_arguments_become_typed_inline_parameters(launched, name):
         }
 
 
+def test_the_display_leaves_transforms_to_a_robot_state_publisher(launched):
+    told = {"transforms": False}
+    assert told in launched("snakeboard")["display"]["parameters"]
+    own = launched("snakeboard", use_robot_state_publisher="false")["display"]
+    assert told not in own["parameters"] + launched("cart_pole")["display"]["parameters"]
+
+
 def test_spaces_around_an_argument_are_ignored(launched):
     given = {"namespace": " one ", "duration_s": " 3", "speed_factor": "  "}
     plant = launched("scenario", scenario=" snakeboard", **given)["plant"]

@@ -132,6 +132,13 @@ def _robot_model(scenario: Scenario, config: Path) -> Path | None:
     return file if file.is_file() else None
 
 
+def _has_state_publisher(scenario: Scenario, config: Path, wanted: dict[str, bool]) -> bool:
+    """Return whether robot_state_publisher publishes the transforms of the robot's frames."""
+    asked = not wanted["headless"] and wanted.get("use_robot_state_publisher", False)
+    has_model = _robot_model(scenario, config) is not None
+    return asked and has_model and "robot_state_publisher" in get_packages_with_prefixes()
+
+
 def relative_topics(scenario: Scenario) -> list[str]:
     """Topics of the scenario's nodes in their namespace."""
     return (
@@ -167,6 +174,7 @@ def actions(
         inline.setdefault("wrench.targets", topics.pulled(scenario))
     if wanted["record"]:
         inline["wait_for"] = inline["heard_by"] = ["rosbag2_recorder"]
+    published = _has_state_publisher(scenario, config, wanted)
     robots, exits, started = viewers.robots(text), _Exits(), []
     if wanted["record"]:
         namespaces = [one.namespace for one in robots]
@@ -174,6 +182,8 @@ def actions(
 
     def own(name: str, one: viewers.Robot, **options: bool) -> Node:
         given = [*files, inline if name != "shadow" else _known(inline, wanted[PLANT])]
+        if name == "display" and published:
+            given.insert(-1, {"transforms": False})
         return viewers.node("nh_control", name, one.namespace, given, **exits.of(name, **options))
 
     for one in robots:

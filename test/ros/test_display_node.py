@@ -245,7 +245,8 @@ def test_its_report_says_what_it_draws_and_what_it_refuses(shown):
     level, text, values = seen.node.told
     assert level == 1 and "in the frame 'map'" in text
     assert values == {"frames": "1", "time_s": "1.5", "refused": "2", **fine}
-    assert [level for level, _ in seen.node.logged] == ["warning"]  # one in a while
+    levels = [level for level, _ in seen.node.logged]
+    assert levels.count("warning") == 1  # one in a while
     report()
     assert seen.node.told[:2] == (0, "drawing")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any
 
 from geometry_msgs.msg import TransformStamped
 from nav_msgs.msg import Odometry
@@ -114,15 +116,9 @@ def transform_broadcaster(
     """
     if not bodies:
         return lambda: None, ()
-    try:
-        from tf2_ros import TransformBroadcaster
-    except ImportError as missing:
-        node.get_logger().info(
-            f"no TF: {missing}; poses are in odometry and markers only, install tf2_ros to show "
-            f"robot models in rviz"
-        )
+    broadcaster = make_broadcaster(node, "TransformBroadcaster")
+    if broadcaster is None:
         return lambda: None, ()
-    broadcaster = TransformBroadcaster(node)
     transforms = [
         TransformStamped(header=body.header, child_frame_id=body.child_frame_id) for body in bodies
     ]
@@ -135,6 +131,18 @@ def transform_broadcaster(
         broadcaster.sendTransform(transforms)
 
     return broadcast, (broadcaster.pub_tf,)
+
+
+def make_broadcaster(node: Node, kind: str) -> Any:
+    """The broadcaster of tf2_ros of this name; None, logged, where it is not installed."""
+    try:
+        return getattr(import_module("tf2_ros"), kind)(node)
+    except ImportError as missing:
+        node.get_logger().info(
+            f"no TF: {missing}; poses are in odometry and markers only, install tf2_ros to show "
+            f"robot models in rviz"
+        )
+        return None
 
 
 def second_clock(node: Node, topic: str) -> list[str]:

@@ -1,5 +1,5 @@
 """The display node: markers of the scenario's visual model, of the reference at the same step,
-and of the path so far.
+and of the path so far; the robot's description and the transforms of its frames.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from nh_control.ros.messages.markers import Arrows, Drawing, Lines, PlanLine, Tr
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_reader import StateListener, StateReader, reader
 from nh_control.ros.messages.tracker_output import PREFIX
+from nh_control.ros.messages.transforms import RobotModel
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.declared import DISPLAY
@@ -65,6 +66,7 @@ class Display:
         self._parts = (*moving, self._trail, self._plan)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
+        self._robot = RobotModel(node, scenario, prefix) if parameters["transforms"] else None
         log = node.get_logger()
         self._warn = ThrottledLog(lambda text: log.warning(text))
         self._simulated = parameters["source"] == "simulation"
@@ -132,6 +134,8 @@ class Display:
 
     def _draw(self) -> None:
         poses = self._visual.poses(self._model.scenario.parameters, np.array(self._q))
+        if self._robot is not None:
+            self._robot.publish(poses, np.array(self._q), self._time_ns)
         self._plant.place(poses)
         self._ghost.place(
             self._visual.poses(self._model.scenario.parameters, np.array(self._expected()))

@@ -338,6 +338,12 @@ SOURCE = tuple(spec for spec in HARDWARE if spec.name == "source")
 DISPLAY = SHARED + (
     *SOURCE,
     Spec("rate_hz", 30.0, "Highest rate of markers in wall time, Hz.", minimum=0.1),
+    Spec(
+        "transforms",
+        True,
+        "Whether robot_description and the transforms of all frames but the bodies' are "
+        "published; false where robot_state_publisher does it.",
+    ),
 )
 
 VIEW = SHARED + (

@@ -1,0 +1,62 @@
+"""The description of a robot and the transforms of its frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from geometry_msgs.msg import TransformStamped
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+from transforms3d.quaternions import mat2quat
+
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_publisher import make_broadcaster
+from nh_control.scenarios import Scenario
+from nh_control.scenarios.frame_tree import FIXED, FramePart, ScenarioFrames, frame_tree
+from nh_control.scenarios.robot_description import robot_description
+from nh_control.scenarios.visual_model import Pose
+
+
+class RobotModel:
+    """Publishes, as robot_state_publisher does, the URDF of a scenario, latched on
+    `robot_description`, fixed frames on `/tf_static`, and moving ones on `/tf`; those of bodies
+    are the plant's. All frames begin with `prefix`.
+    """
+
+    def __init__(self, node: Node, scenario: Scenario, prefix: str):
+        self._prefix, self._frames = prefix, ScenarioFrames(scenario)
+        self._tree = tree = frame_tree(scenario)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._description = node.create_publisher(String, "robot_description", latched)
+        self._description.publish(String(data=robot_description(scenario)))
+        fixed = [part for part in tree.parts if part.kind == FIXED]
+        moving = [p for p in tree.parts if p.kind != FIXED and p.frame not in tree.bodies]
+        self._moving = {part.frame: self._transform(part) for part in moving}
+        self._broadcaster = make_broadcaster(node, "TransformBroadcaster") if moving else None
+        if fixed and (static := make_broadcaster(node, "StaticTransformBroadcaster")):
+            static.sendTransform([self._transform(part) for part in fixed])
+
+    def publish(self, poses: Mapping[str, Pose], q: np.ndarray, time_ns: int) -> None:
+        """Broadcast the moving frames; `poses` are those of the visual model at configuration q
+        (nq), the time of the state in ns.
+        """
+        if self._broadcaster is None:
+            return
+        placed = self._tree.placed(self._frames.complete(poses, q))
+        for frame, transform in self._moving.items():
+            _place(transform, placed[frame])
+            conversions.set_time(transform.header.stamp, time_ns)
+        self._broadcaster.sendTransform(list(self._moving.values()))
+
+    def _transform(self, part: FramePart) -> TransformStamped:
+        transform = TransformStamped(child_frame_id=self._prefix + part.frame)
+        transform.header.frame_id = self._prefix + part.parent
+        _place(transform, part.origin)
+        return transform
+
+
+def _place(transform: TransformStamped, pose: Pose) -> None:
+    conversions.set_xyz(transform.transform.translation, pose.position.tolist())
+    conversions.set_wxyz(transform.transform.rotation, mat2quat(pose.rotation).tolist())

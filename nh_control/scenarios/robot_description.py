@@ -1,0 +1,116 @@
+"""URDF of a scenario: its frames as links, with shapes, joints and, of a `Multibody`, inertias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+import numpy as np
+from transforms3d.euler import mat2euler
+
+from nh_control.multibody.model import MultibodySystem
+from nh_control.scenarios.frame_tree import FramePart, FrameTree, frame_id, frame_tree
+from nh_control.scenarios.scenario import Scenario
+from nh_control.scenarios.visual_model import Pose, Shape
+
+LIMITS = {"lower": "-1000", "upper": "1000", "effort": "1000", "velocity": "100"}
+"""Of sliding joints, for which URDF demands limits; nothing here reads them."""
+
+
+def robot_description(scenario: Scenario, parameters: Any = None) -> str:
+    """The URDF of a scenario: the text of its file, if it is made of one, or else a tree of all
+    frames of its visual model.
+
+    The root link is the planar body, or the frame in which poses are given. Joints are named as
+    in `joint_states`; a frame that turns with another one's joint mimics it; bodies in space and
+    frames that no single joint moves are on floating joints, whose transforms are published.
+    """
+    file = scenario.source.get("urdf")
+    if scenario.origin["scenario"] == "urdf":
+        from nh_control.scenarios.urdf import DEFAULT
+
+        return Path(file or DEFAULT).read_text(encoding="utf-8")
+    p = scenario.parameters if parameters is None else parameters
+    tree, visual = frame_tree(scenario, p), scenario.visual_model(p)
+    root = scenario.body.frame if scenario.body is not None else tree.root
+    robot = Element("robot", name=scenario.name)
+    links = {name: SubElement(robot, "link", name=name) for name in _links(tree, root)}
+    for name, inertial in _inertias(scenario, p):
+        links[name].append(inertial)
+    for shape in visual.shapes:
+        if shape.mesh is None:
+            links[frame_id(shape.frame)].append(_visual(shape))
+    mimicked = set[str]()
+    for part in tree.parts:
+        if part.frame != root:
+            robot.append(_joint(part, tree.root, root, mimicked))
+    ElementTree.indent(robot)
+    return ElementTree.tostring(robot, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _links(tree: FrameTree, root: str) -> Iterable[str]:
+    above = [] if root != tree.root else [root]
+    return (*above, *(part.frame for part in tree.parts))
+
+
+def _joint(part: FramePart, world: str, root: str, known: set[str]) -> Element:
+    """The joint of a part; one that mimics another has its own name."""
+    own = "" if part.joint is None else part.joint.name
+    unique = own if own and own not in known else f"{part.frame}_frame_joint"
+    joint = Element("joint", name=unique, type=part.kind)
+    SubElement(joint, "parent", link=root if part.parent == world else part.parent)
+    SubElement(joint, "child", link=part.frame)
+    joint.append(_origin(part.origin))
+    if part.axis is not None:
+        SubElement(joint, "axis", xyz=_numbers(part.axis))
+    if part.kind == "prismatic":
+        SubElement(joint, "limit", LIMITS)
+    if own and unique != own:
+        SubElement(joint, "mimic", joint=own, multiplier=_numbers([part.multiplier]))
+    known.add(own)
+    return joint
+
+
+def _visual(shape: Shape) -> Element:
+    visual = Element("visual")
+    roll = Pose(np.array(shape.offset, dtype=float), np.eye(3))
+    visual.append(_origin(roll, shape.roll))
+    geometry = SubElement(visual, "geometry")
+    x, _, z = shape.extents
+    if shape.kind == "box":
+        SubElement(geometry, "box", size=_numbers(shape.extents))
+    elif shape.kind == "cylinder":
+        SubElement(geometry, "cylinder", radius=_numbers([x / 2]), length=_numbers([z]))
+    else:
+        SubElement(geometry, "sphere", radius=_numbers([x / 2]))
+    color = (*shape.color, shape.opacity)
+    material = SubElement(visual, "material", name="_".join(f"{round(255 * c)}" for c in color))
+    SubElement(material, "color", rgba=_numbers(color))
+    return visual
+
+
+def _inertias(scenario: Scenario, parameters: Any) -> Iterable[tuple[str, Element]]:
+    """The inertial elements of the links of a `Multibody`, by their frames."""
+    system = scenario.make_system(parameters)
+    model = system.model if isinstance(system, MultibodySystem) else None
+    for body in () if model is None else model.bodies:
+        inertial = Element("inertial")
+        inertial.append(_origin(Pose(np.array(body.center), np.eye(3))))
+        SubElement(inertial, "mass", value=_numbers([body.mass]))
+        J = np.array(body.inertia)
+        entries = {f"i{'xyz'[i]}{'xyz'[j]}": J[i, j] for i in range(3) for j in range(i, 3)}
+        SubElement(inertial, "inertia", {k: _numbers([v]) for k, v in entries.items()})
+        yield frame_id(body.frame), inertial
+
+
+def _origin(pose: Pose, roll: float = 0.0) -> Element:
+    angles = np.array(mat2euler(pose.rotation, "sxyz")) + [roll, 0.0, 0.0]
+    return Element("origin", xyz=_numbers(pose.position), rpy=_numbers(angles))
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " ".join(f"{0.0 if math.isclose(v, 0, abs_tol=1e-14) else v:.12g}" for v in values)
