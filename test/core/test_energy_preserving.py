@@ -185,6 +185,7 @@ def test_energy_stays_and_velocity_constraints_hold(name, method):
 
 
 @pytest.mark.parametrize("method", WORK)
+@pytest.mark.native_twin_slow
 def test_the_energy_grows_by_the_work_of_the_forces(method):
     """`H1 - H0 = f(v_mid) . (q1 - q0)`, with damping at second order, where the force acts at the
     middle; constant forces at the stages of the others sum up to the same.
@@ -265,6 +266,7 @@ def test_gauss_points_set_what_the_mean_value_keeps():
 
 
 @pytest.mark.parametrize("name", ["skate", pytest.param("suslov", marks=pytest.mark.slow)])
+@pytest.mark.native_twin_slow
 def test_other_bases_give_other_steps_of_the_same_energy(name):
     """States keep the system's own rho whatever the basis within a step."""
     free, ends = system(name, forced=False), []

@@ -248,6 +248,7 @@ def jumping(method, steps):
         (partial(spark, s=3), 4),
     ],
 )
+@pytest.mark.native_twin_slow
 def test_a_jump_of_the_input_spoils_carried_multipliers_alone(make, order):
     """Three points: order 4 with recomputed multipliers and with SPARK, order 2 with carried."""
     steps = (8, 12, 16, 24)

@@ -94,6 +94,7 @@ def test_the_step_by_every_parameter_on_rotations_and_directions(name, interpret
     check_first(dsys, *lie_cases.random_point(dsys, rng, lie_cases.ANYHOW))
 
 
+@pytest.mark.native_twin_slow
 def test_by_a_parameter_that_must_stay_a_unit_vector(interpreted):
     dsys = midpoint(lie_cases.system("heavy_top"), H)
     x, u = lie_cases.random_point(dsys, np.random.default_rng(3), lie_cases.ANYHOW)

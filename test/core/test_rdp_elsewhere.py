@@ -47,6 +47,7 @@ def by_rdp(alpha, h=H):
     return rdp(sleigh_with_a_slider(), h, "exp", alpha=alpha)
 
 
+@pytest.mark.native_twin_slow
 def test_the_way_back_is_that_of_the_other_side(motion):
     """`rdp(1 - alpha)` undoes `rdp(alpha)` when the velocity is reversed: what the one evaluates
     before the middle of a step the other evaluates behind it.

@@ -196,6 +196,7 @@ def test_the_same_system_in_other_units_takes_the_same_steps(name, method, inter
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+@pytest.mark.native_twin_slow
 def test_a_body_falls_without_turning(scale, interpreted):
     """The slopes of `v x p` by v cancel: what is left of it is the round-off of terms that these
     slopes do not tell of.
@@ -263,6 +264,7 @@ def test_differences_of_energy_know_no_units(pace, method, interpreted):
 
 
 @pytest.mark.parametrize("kg, m", [(1e-9, 1e-6), (1e-6, 1e-3), (1e9, 1e6)])
+@pytest.mark.native_twin_slow
 def test_energies_of_small_and_large_sleighs_are_kept_alike(kg, m, interpreted):
     """Relative errors in 20 steps were up to 9e-8 with 1 mg and 1 mm."""
     system = chaplygin_sleigh(ChaplyginSleighParameters(m=kg, I=kg * m**2, a=m))

@@ -37,6 +37,7 @@ def require_same(found: dict[str, Conditioning]) -> None:
         pytest.param("top", "lie_midpoint", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.native_twin_slow
 def test_condition_numbers_are_the_same_in_all_units(name, method, interpreted):
     found = {}
     for told, units in ({"SI": SI} | OTHERS).items():

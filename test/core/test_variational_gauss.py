@@ -97,6 +97,7 @@ def test_linearization_is_the_derivative_of_the_step(name, method):
 @pytest.mark.parametrize(
     "method", [VARIATIONAL[0], pytest.param(VARIATIONAL[1], marks=pytest.mark.slow)]
 )
+@pytest.mark.native_twin_slow
 def test_a_free_body_keeps_its_angular_momentum_in_space(method):
     dsys = INTEGRATORS[method].make(rigid_body(), 0.2)
     x = dsys.state([1.0, 0, 0, 0], [1.0, 2.0, -1.5])

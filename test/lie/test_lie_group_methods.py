@@ -207,6 +207,7 @@ def test_pairs_are_their_two_methods(table, interpreted):
         np.testing.assert_allclose(dsys.step(x), np.asarray(end)[:, 0], rtol=0, atol=1e-14)
 
 
+@pytest.mark.native_twin_slow
 def test_steps_commute_with_rotations_of_space(interpreted):
     """A free body's equations do not know where space points, nor do methods that multiply poses
     from the right.

@@ -287,6 +287,7 @@ def test_the_larger_group_gives_the_same_steps(method, interpreted):
 # --- constraints ---------------------------------------------------------------------------------
 
 
+@pytest.mark.native_twin_slow
 def test_a_ball_joint_holds_and_the_order_stays(interpreted):
     """The top as a pose on a joint, to the top's own motion."""
     start = np.array([*TURNED, *(lie_cases.inertia(lie_cases.MILD_TOP) * [0.5, 8.0, -1.0])])

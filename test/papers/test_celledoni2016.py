@@ -78,6 +78,7 @@ def test_the_variance_of_the_energy_error_is_of_order_h4(compared):
     assert max(compared.variance["Gonzalez"]) < 1e-18
 
 
+@pytest.mark.slow
 def test_spark_has_order_2_for_all_reaction_coefficients(compared):
     assert list(compared.spark) == ["B", "C", "C*", "D"]
     orders, errors = np.transpose(list(compared.spark.values()))
