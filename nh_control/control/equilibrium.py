@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,11 @@ MAX_HALVINGS = 12
 TARGET, ACCEPT = 1e-13, 1e-10
 """The search ends at a motion per step of TARGET, in local coordinates over their scales; a result
 is an equilibrium if its motion is not larger than ACCEPT.
+"""
+
+LARGEST_SMOOTHING, CONTINUATION = 1.0, 1.8
+"""Smoothing (J) at which equilibria of contacts are first looked for, and the largest factor to
+the next one.
 """
 
 
@@ -44,7 +50,9 @@ def equilibrium(
     local coordinates over their scales. `scale` has typical sizes of coordinates, momenta and
     inputs by name, 1 in SI units where it has none: a motion of 1e-10 of them counts as none, so
     a system of 1 um or 1 mg needs it. Coordinates and inputs named in `fixed` keep their guess.
-    Input limits are not considered. Raises NoEquilibrium, StepFailed if no step is possible from
+    Input limits are not considered. Bodies stand on the barrier of their contacts, at gaps of
+    `smoothing / force`; a guess that is farther from them than the search can bridge is led there
+    from larger smoothings on, from LARGEST_SMOOTHING. Raises NoEquilibrium, StepFailed if no step is possible from
     the guess, and ValueError for a name that is no coordinate and no input, or for a scale of 0
     or less.
     """
@@ -55,13 +63,45 @@ def equilibrium(
     sizes = typical_sizes(str(dsys), names, scale)
     free = [i for i, name in enumerate(names) if name not in fixed]
     x, u = np.array(x_guess, dtype=float), np.array(u_guess, dtype=float)
+    try:
+        return _found(dsys, x, u, free, sizes)
+    except NoEquilibrium as none:
+        if not dsys.system.has_contacts:
+            raise _with_advice(none, fixed) from None
+    for smoothing in _smoothings(dsys.system.smoothing):
+        try:
+            x, u = _found(dsys.with_smoothing(smoothing), x, u, free, sizes)
+        except NoEquilibrium as none:
+            last = none
+            continue
+        if smoothing == dsys.system.smoothing:
+            return x, u
+    raise _with_advice(last, fixed)
+
+
+def _smoothings(smoothing: float) -> Iterator[float]:
+    """From LARGEST_SMOOTHING down to a smoothing, by factors of CONTINUATION at most."""
+    count = max(0, math.ceil(math.log(LARGEST_SMOOTHING / smoothing) / math.log(CONTINUATION)))
+    yield from (smoothing * CONTINUATION**i for i in range(count, -1, -1))
+
+
+def _with_advice(none: NoEquilibrium, fixed: Sequence[str]) -> NoEquilibrium:
+    less = f" than {list(fixed)}" if fixed else ""
+    advised = f"{none}; fix less{less}, or start closer"
+    return NoEquilibrium(advised, none.x, none.u, none.motion)
+
+
+def _found(
+    dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, free: Sequence[int], sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The equilibrium near (x, u) by changes of the entries `free`; raises NoEquilibrium."""
     motion = _motion(dsys, x, u, sizes)
     for _ in range(MAX_ITERATIONS):
         # Jacobian of the motion local(x, f(x, u)) by (dx, du), [A - I, B], over their scales
         lin = dsys.linearize(x, u)
         jacobian = np.hstack([lin.A - np.eye(dsys.ndx), lin.B])
         jacobian = (jacobian * sizes / sizes[: dsys.ndx, None])[:, free]
-        change = np.zeros(len(names))
+        change = np.zeros(len(sizes))
         change[free] = np.linalg.lstsq(jacobian, -motion, rcond=1e-9)[0]
         better = _shorten(dsys, x, u, change, sizes, float(np.linalg.norm(motion)))
         if better is None:
@@ -72,10 +112,10 @@ def equilibrium(
     if np.linalg.norm(motion) <= ACCEPT:
         return x, u
     worst, moved = int(np.argmax(np.abs(motion))), motion * sizes[: dsys.ndx]
+    name = dsys.state_space.tangent_names[worst]
     raise NoEquilibrium(
-        f"{dsys}: no equilibrium found near the guess: a step still moves {names[worst]} by "
-        f"{moved[worst]:.1e}; "
-        f"fix less{f' than {list(fixed)}' if fixed else ''}, or start closer",
+        f"{dsys}: no equilibrium found near the guess: a step still moves {name} by "
+        f"{moved[worst]:.1e}",
         x,
         u,
         moved,

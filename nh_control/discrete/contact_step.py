@@ -13,7 +13,9 @@ from nh_control.numerics.contact_problem import Impulses, impulse_count
 
 MOST_OUTER_ITERATIONS = 30
 SETTLED = 1e-10
-"""Change of the unknowns, relative to their size, at which the iteration ends."""
+"""Change of the unknowns at which the iteration ends, relative to their size and to that of their
+change without impulses.
+"""
 STALLED = 1e-6
 """Change below which it ends, too, where the changes no longer shrink."""
 
@@ -47,7 +49,9 @@ def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.nda
         dy = solved[:, 0] + solved[:, 1:] @ impulses.x
         z[:first] += dy
         z[first:x_end], z[x_end:] = impulses.x, impulses.psi
-        change, size = np.abs(dy).max(initial=0.0), np.abs(z[:first]).max(initial=0.0)
+        # of a body at rest z is nothing but round-off: the free motion is what impulses hold back
+        size = max(np.abs(z[:first]).max(initial=0.0), np.abs(solved[:, 0]).max(initial=0.0))
+        change = np.abs(dy).max(initial=0.0)
         if not np.isfinite(change):
             return False
         if change <= SETTLED * size or (change <= STALLED * size and change >= last / 4):

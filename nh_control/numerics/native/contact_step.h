@@ -68,7 +68,7 @@ static int contact_start(const double *x, const double *u, const double *p, doub
             if (!isfinite(dy)) return 0;
             z[i] += dy;
             change = fmax(change, fabs(dy));
-            size = fmax(size, fabs(z[i]));
+            size = fmax(size, fmax(fabs(z[i]), fabs(row[0])));
         }
         memcpy(z + N_FIRST, at.x, sizeof at.x);
         memcpy(z + N_FIRST + N_IMPULSES, at.psi, sizeof(double) * N_SLIPS);

@@ -1,0 +1,86 @@
+"""Control through contact: gains by smoothed derivatives, and friction by identification."""
+
+import numpy as np
+import pytest
+from balancers import BODY, RADIUS, WHEEL, G, rolling, touching
+from interpreting import NATIVELY
+
+import nh_control as nh
+from nh_control.control import equilibrium
+from nh_control.control.identification import identify, segments
+from nh_control.runs.simulation import closed_loop
+from nh_control.systems import wet_snakeboard
+
+WEIGHTS = {"wheel": RADIUS**2, "pitch": 10.0}
+
+
+def weights(dsys):
+    names = dsys.state_space.tangent_names
+    return np.diag([WEIGHTS.get(name, 0.0) for name in names]), np.eye(1)
+
+
+def stationary(dsys, guess):
+    """The equilibrium, the gain about it, and the eigenvalues of the closed loop."""
+    excluded = ("x",) if "x" in dsys.state_space.tangent_names else ()
+    x, u = equilibrium(dsys, guess, [0.0])
+    K = nh.lqr.infinite_horizon(dsys, x, u, *weights(dsys), excluded=excluded).K
+    lin = dsys.linearize(x, u)
+    return x, K, np.linalg.eigvals(lin.A - lin.B @ K)
+
+
+def standing(dsys):
+    return dsys.state([0, RADIUS + 1e-6, 0, 0], np.zeros(4))
+
+
+@pytest.mark.parametrize("smoothing", [1e-2, 1e-5, 1e-8])
+def test_gains_by_smoothed_derivatives_are_close_to_those_of_rolling(smoothing, interpreted):
+    _, _, ideal = stationary(rolling(), np.zeros(4))
+    x, K, found = stationary(dsys := touching(smoothing=smoothing), standing(touching()))
+    assert x[1] - RADIUS == pytest.approx(smoothing / (G * (BODY + WHEEL)), rel=1e-6)
+    off = max(np.abs(found - one).min() for one in ideal)
+    assert (
+        off < 2e-4 * smoothing + 1e-11 and np.abs(dsys.local(x, dsys.step(x, [0.0]))).max() < 1e-9
+    )
+
+
+def balanced(start, kappa, friction=0.8, steps=1200):
+    """The states from a configuration, on ground of a friction, under gains at a smoothing."""
+    model = touching(smoothing=kappa)
+    x, _ = equilibrium(model, standing(model), [0.0])
+    reference = nh.Trajectory(
+        model.h, np.tile(x, (steps + 1, 1)), np.zeros((steps, 1)), dsys=model
+    )
+    tracker = nh.LqrTracker(model, reference, *weights(model), hold=True, excluded=("x",))
+    plant = touching(friction, smoothing=1e-10)
+    loop = closed_loop(plant, tracker, plant.state(start, np.zeros(4)), steps)
+    assert loop.failure is None
+    return loop.trajectory.states
+
+
+@NATIVELY
+@pytest.mark.parametrize("kappa", [1e-3, 1e-6])
+def test_lqr_balances_a_robot_that_leans_or_is_dropped(kappa, interpreted):
+    leaning = balanced([0, RADIUS + 1e-11, 0, 0.25], kappa)
+    assert np.abs(leaning[-1, [2, 3]]).max() < 0.02 and leaning[:, 1].min() > RADIUS
+    dropped = balanced([0, RADIUS + 0.1, 0, 0.1], kappa)
+    assert np.abs(dropped[-1, [2, 3]]).max() < 0.02 and dropped[:, 1].min() > RADIUS
+
+
+def test_on_ice_a_lean_is_too_much_that_is_none_on_the_road():
+    assert np.abs(balanced([0, RADIUS + 1e-11, 0, 0.04], 1e-6, friction=0.05)[-1, 3]) < 0.02
+    assert np.abs(balanced([0, RADIUS + 1e-11, 0, 0.25], 1e-6, friction=0.05)[:, 3]).max() > 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+def test_friction_is_identified_from_a_motion_that_slides(noise):
+    model = nh.midpoint(wet_snakeboard(), 0.01)
+    plant, steps = model.with_parameters(friction=0.25), 100
+    x = plant.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.4])
+    inputs = np.tile([0.3, -0.2], (steps, 1))
+    q = plant.simulate(x, inputs).states[:, :5]
+    q = q + noise * np.random.default_rng(0).normal(size=q.shape)
+    times = np.arange(steps + 1) * 10_000_000
+    held = [[(u, model.h)] for u in inputs]
+    found = identify(model, ["friction"], segments(model, times, q, held))
+    tolerance = 4 * found.deviations[0] if noise else 1e-9
+    assert found.values[0] == pytest.approx(0.25, abs=tolerance) and found.deviations[0] < 0.01
