@@ -52,9 +52,9 @@ def equilibrium(
     a system of 1 um or 1 mg needs it. Coordinates and inputs named in `fixed` keep their guess.
     Input limits are not considered. Bodies stand on the barrier of their contacts, at gaps of
     `smoothing / force`; a guess that is farther from them than the search can bridge is led there
-    from larger smoothings on, from LARGEST_SMOOTHING. Raises NoEquilibrium, StepFailed if no step is possible from
-    the guess, and ValueError for a name that is no coordinate and no input, or for a scale of 0
-    or less.
+    from larger smoothings on, from LARGEST_SMOOTHING. Raises NoEquilibrium, StepFailed if no step
+    is possible from the guess, and ValueError for a name that is no coordinate and no input, or
+    for a scale of 0 or less.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in fixed if name not in names]
