@@ -177,7 +177,7 @@ def test_the_first_command_of_every_reason_is_kept_for_the_log():
     offer(g, 5, (1.0,) * 1000)
     assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
     assert g.examples[Rejection.WRONG_NAMES] == (
-        "got efforts [0.5, 2.0] for ['a', 'c']; expected those of a, b, or of joints that these "
+        "got effort [0.5, 2.0] for ['a', 'c']; expected that of a, b, or of joints that these "
         "drive"
     )
     assert len(g.examples[Rejection.WRONG_LENGTH]) < 300

@@ -544,3 +544,39 @@ def test_with_simulation_interfaces_its_bodies_are_entities(plants, monkeypatch)
     assert run.ended.requests == [(None, 0)] and not closed
     run.made.close()
     assert closed == [True]
+
+
+@pytest.mark.parametrize(("interface", "target"), [("position", 0.4), ("velocity", 0.2)])
+def test_positions_and_velocities_of_joints_are_followed_by_an_inner_loop(
+    plants, interface, target
+):
+    servo = {"servo.bandwidth": 20.0, "plant.substeps": 2, "command_interface": interface}
+    run = plants(lockstep=False, on_finish="continue", **servo)
+    message = JointState(name=["pivot"], effort=[9.0])
+    setattr(message, interface, [target])
+    run.desk.give("joint_commands", message, 0)
+    run.run(answer=lambda k: None, turns=120)  # one command: it is held
+    t = run.made._model.dsys.h * np.arange(len(run.rows()))
+    q, v = run.rows().T
+    decay = np.exp(-20.0 * t)
+    if interface == "position":
+        wanted = target + (q[0] - target) * (1 + 20.0 * t) * decay
+        assert np.abs(q - wanted).max() < 0.02 * abs(q[0] - target)
+        assert q[-1] == pytest.approx(target, abs=1e-6)
+    else:
+        assert v == pytest.approx(target * (1 - decay), abs=1e-6)
+    run.desk.give("joint_commands", JointState(name=["pivot"], effort=[1.0]), 0)
+    assert run.made._loop.validator.examples.popitem()[1].startswith(f"got {interface} []")
+
+
+def test_without_a_command_an_inner_loop_keeps_the_joints_where_they_are(plants):
+    run = plants(
+        command_interface="position", lockstep=False, wait_for_tracker=False, on_finish="continue"
+    ).run(answer=lambda k: None, turns=40)
+    assert run.rows()[:, 0] == pytest.approx(run.rows()[0, 0], abs=1e-9)
+    assert len(run.rows()) > 20
+
+
+def test_positions_need_a_joint_for_every_input(plants):
+    with pytest.raises(UsageError, match="position commands need a joint for every input"):
+        plants(scenario="quadrotor_payload", command_interface="position")

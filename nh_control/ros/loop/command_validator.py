@@ -65,6 +65,7 @@ class CommandValidator:
         strict: bool = True,
     ):
         self.names, self.clock, self.fallback = names, clock, Fallback(fallback)
+        self.interface = "effort"
         self._strict = strict
         self._timeout_steps = timeout_steps
         self._lower, self._upper = (
@@ -118,8 +119,8 @@ class CommandValidator:
     ) -> str:
         if reason in ABOUT_VALUES:
             return (
-                f"got efforts {shortened(values)} for {shortened(names)}; expected those of "
-                f"{', '.join(self.names.inputs)}, or of joints that these drive"
+                f"got {self.interface} {shortened(values)} for {shortened(names)}; expected that "
+                f"of {', '.join(self.names.inputs)}, or of joints that these drive"
             )
         now_s = self.clock.stamp(step) / NANOSECONDS
         expected = (

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nh_control.control.damping import damping_or_idle
+from nh_control.control.joint_servo import JointServo
 from nh_control.control.tracking import LqrTracker
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
@@ -27,6 +28,8 @@ class SimulatedPlant:
     """A plant whose period `h` (s) has `substeps` steps of `dsys`, under inputs that are held over
     the period.
 
+    With a `servo`, commands are positions or velocities of joints, and the inputs those of its
+    loop in every substep.
     Commands and measurements pass through `faults`; external forces come from the `disturbance`,
     which has all targets of the `wrenches`, and from these.
     `advance` succeeds as a whole or leaves the state as it was. `configuration` (nq) and
@@ -42,12 +45,13 @@ class SimulatedPlant:
         disturbance: DisturbanceForces | None = None,
         faults: PlantFaults | None = None,
         wrenches: Wrenches | None = None,
+        servo: JointServo | None = None,
     ):
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
-        self.wrenches = wrenches
+        self.wrenches, self.servo = wrenches, servo
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -55,7 +59,7 @@ class SimulatedPlant:
     def _prepare(self) -> None:
         """Compile and load all functions before the run, by a step that is taken back."""
         try:
-            self.advance(self.idle)
+            self.advance(self.held)
         except (StepFailed, ArithmeticError):
             return  # the run reports it, if its own first step fails as well
         self.reset()
@@ -77,6 +81,7 @@ class SimulatedPlant:
         self._set(state, state)
         self.inputs = self.idle
         self._applied = self.dsys.idle(state)
+        self._target: np.ndarray | None = None
         self.external: dict[str, np.ndarray] = {}
         self.faults.start(step, self.configuration, self.velocity, self.inputs)
 
@@ -103,7 +108,13 @@ class SimulatedPlant:
                 self.wrenches.add(self.step, self._disturbance.named(forces))
             inputs = with_external(self.dsys, commands, forces)
             external = self._disturbance.named(forces)
-        before, state = advance(self.dsys, self.state, inputs, self.substeps)
+        if self.servo is None:
+            before, state = advance(self.dsys, self.state, inputs, self.substeps)
+        else:
+            given = self.dsys, self.state, commands, inputs, self.substeps
+            self._target = commands
+            before, state, inputs = self.servo.advance(*given)
+            commands = self.commanded(inputs)
         if not all_finite(state):
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
         self._set(before, state)
@@ -154,6 +165,17 @@ class SimulatedPlant:
     def idle(self) -> np.ndarray:
         """Commands of zero forces that hold the prescribed coordinates."""
         return self.commanded(self.dsys.idle(self.state))
+
+    @property
+    def held(self) -> np.ndarray:
+        """Commands without a controller: `idle`, or, with a servo, the last target, or, before
+        the first one, the present place.
+        """
+        if self.servo is None:
+            return self.idle
+        if self._target is None:
+            return self.servo.rest(self.dsys, self.configuration)
+        return self._target
 
     @property
     def damping(self) -> np.ndarray:

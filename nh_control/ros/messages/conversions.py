@@ -103,6 +103,10 @@ def write_command(message: JointState, values: Vector, stamp_ns: int) -> None:
         message.effort[i] = value
 
 
-def read_command(message: JointState) -> tuple[list[str], tuple[float, ...], int]:
-    """Names, efforts and stamp (ns) of a command, unchecked: the command validator judges them."""
-    return message.name, tuple(message.effort), nanoseconds(message.header.stamp)
+def read_command(
+    message: JointState, interface: str = "effort"
+) -> tuple[list[str], tuple[float, ...], int]:
+    """Names, efforts (or what else the interface is) and stamp (ns) of a command, unchecked: the
+    command validator judges them.
+    """
+    return message.name, tuple(getattr(message, interface)), nanoseconds(message.header.stamp)

@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from nh_control.control.joint_servo import JointServo, joint_servo
 from nh_control.control.tracking import run_steps
 from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.external_forces import ForceTarget, in_space
 from nh_control.mechanics.parameters import declarations
@@ -45,7 +49,7 @@ from nh_control.ros.messages.state_publisher import (
 )
 from nh_control.ros.messages.wrench_interface import WrenchInterface
 from nh_control.ros.runtime import process
-from nh_control.ros.runtime.declared import PERTURBATION, PLANT, PLANT_PARAMETERS
+from nh_control.ros.runtime.declared import EFFORT, PERTURBATION, PLANT, PLANT_PARAMETERS
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
@@ -138,9 +142,10 @@ class Plant:
                     self._backup.prepare()
         except (ValueError, StepFailed) as error:
             raise process.UsageError(str(error)) from error
+        limits = plant.commanded(plant.dsys.system.input_bounds)
         validator = CommandValidator(
             self._command_names(plant),
-            plant.commanded(plant.dsys.system.input_bounds),
+            limits if plant.servo is None else np.full_like(limits, np.inf) * [-1, 1],
             self._clock,
             1 if p["lockstep"] else p["command_timeout_steps"],
             Fallback(p["fallback"]),
@@ -151,12 +156,21 @@ class Plant:
             Fallback.DAMP: lambda: plant.damping,
             Fallback.TRACKER: lambda: self._backup.command(plant, self._loop.start_step),
         }
+        if plant.servo is not None:
+            validator.interface = self._interface
+            held = (Fallback.ZERO, Fallback.DAMP, Fallback.TRACKER)
+            validator.fallback_inputs = dict.fromkeys(held, lambda: plant.held)
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(plant, validator, pacer, run, self._inbox, self)
 
     def _command_names(self, plant: SimulatedPlant) -> CommandNames:
         dsys, joints = self._model.dsys, self._model.scenario.joints
         driven = driven_joints(joints, plant.dsys.system, dsys.system.nu)
+        if plant.servo is not None:
+            signs = {joint.name: joint.sign for joint in joints}
+            driven = tuple(replace(one, gain=signs[one.name]) for one in driven)
+            names = [one.name for one in sorted(driven, key=lambda one: one.input)]
+            return CommandNames(names, driven, signs)
         return CommandNames(dsys.inputs, driven, [joint.name for joint in joints])
 
     def _begin_standard_control(self) -> Callable[[], None]:
@@ -208,7 +222,19 @@ class Plant:
         if targets:
             largest = bounds(dsys, x0, targets, model.dsys.system.nu, p["wrench.acceleration"])
             wrenches = Wrenches(targets, largest, model.dsys.h)
-        return SimulatedPlant(dsys, x0, options.substeps, forces, faults, wrenches)
+        servo = self._make_servo(dsys)
+        return SimulatedPlant(dsys, x0, options.substeps, forces, faults, wrenches, servo)
+
+    def _make_servo(self, plant: DiscreteSystem) -> JointServo | None:
+        """The inner loop of the joints, if commands are positions or velocities."""
+        self._interface, model = self._parameters["command_interface"], self._model
+        if self._interface == EFFORT:
+            return None
+        joints, nu = model.scenario.joints, model.dsys.system.nu
+        coordinates = {joint.name: joint.coordinate for joint in joints}
+        driven = driven_joints(joints, plant.system, nu)
+        pairs = [(coordinates[one.name], one.input) for one in driven]
+        return joint_servo(plant, pairs, self._interface, self._parameters["servo.bandwidth"], nu)
 
     def _wrench_targets(self) -> list[ForceTarget]:
         """The targets of wrenches; raises UnknownName."""
@@ -263,7 +289,7 @@ class Plant:
         except conversions.ConversionError as reason:
             self._loop.validator.refuse(Rejection.UNREADABLE, str(reason))
         else:
-            self._loop.command(*conversions.read_command(message))
+            self._loop.command(*conversions.read_command(message, self._interface))
 
     def placed(self) -> None:
         """Publish the reference's start before a state that does not follow from the last one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.trackers import Tracker
 from nh_control.ros.loop.planner import Planner
-from nh_control.ros.runtime.declared_mpc import HALF_A_STEP
+from nh_control.ros.runtime.declared_tracker import HALF_A_STEP
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.spec import UsageError

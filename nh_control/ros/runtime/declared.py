@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nh_control.ros.loop.arming import DisarmCommand
+from nh_control.control.joint_servo import POSITION, VELOCITY
 from nh_control.ros.loop.command_validator import Fallback
-from nh_control.ros.runtime.declared_mpc import MPC
+from nh_control.ros.runtime.declared_tracker import HARDWARE as HARDWARE
+from nh_control.ros.runtime.declared_tracker import MPC, VELOCITY_COMMANDS
 from nh_control.ros.runtime.spec import AUTO as AUTO
 from nh_control.ros.runtime.spec import OF_SCENARIO as OF_SCENARIO
 from nh_control.ros.runtime.spec import Spec
@@ -17,6 +18,9 @@ from nh_control.scenarios import disturbance, fault
 
 PLANT_PARAMETERS = "plant.parameters."
 """Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
+
+EFFORT = "effort"
+"""Interface of commands that are forces and torques."""
 
 PERTURBATION = "perturb."
 """Prefix of the scenario's initial errors, `perturb.<field>`."""
@@ -175,6 +179,20 @@ PLANT = RUNNING + (
         read_only=False,
     ),
     Spec(
+        "command_interface",
+        EFFORT,
+        "Field of the messages on joint_commands that counts: effort, as the tracker sends it; or "
+        "position or velocity of the joints, which a loop in every step of the plant follows.",
+        choices=(EFFORT, POSITION, VELOCITY),
+    ),
+    Spec(
+        "servo.bandwidth",
+        10.0,
+        "Bandwidth of that loop in rad/s; it is critically damped, its gains are those of the "
+        "model's mass matrix.",
+        minimum=1e-3,
+    ),
+    Spec(
         "command_timeout_steps",
         5,
         "Steps for which a command stays fresh; one that arrives later is rejected. Lock-step: 1.",
@@ -184,127 +202,6 @@ PLANT = RUNNING + (
         "publish_velocities",
         True,
         "Whether states carry velocities; without, as encoders, the tracker reconstructs them.",
-    ),
-)
-
-HARDWARE = (
-    Spec(
-        "source",
-        "simulation",
-        "simulation: states are stamped k * step_s, all are answered. hardware: stamps of any "
-        "clock, states may be late, lost, noisy or split; nothing is commanded until ~/arm.",
-        choices=("simulation", "hardware"),
-    ),
-    Spec(
-        "hardware.start",
-        "first_state",
-        "Whether the reference starts with the first state after arming, or after ~/start.",
-        choices=("first_state", "service"),
-    ),
-    Spec("hardware.armed", False, "Whether the tracker is armed from the start."),
-    Spec(
-        "hardware.estimator",
-        "kalman",
-        "Estimator of the state: kalman, an extended Kalman filter on the model; or none, the "
-        "last measurement alone.",
-        choices=("kalman", "none"),
-    ),
-    Spec(
-        "hardware.noise",
-        1e-3,
-        "Standard deviation of measured configurations, m and rad.",
-        minimum=1e-9,
-    ),
-    Spec(
-        "hardware.acceleration",
-        1.0,
-        "Accelerations by forces that are not in the model, m/s^2 and rad/s^2.",
-        minimum=1e-9,
-    ),
-    Spec(
-        "hardware.outlier",
-        300.0,
-        "States that differ more from the filter's prediction, in standard deviations, are "
-        "refused, and ten in sequence disarm; 0 is never.",
-        minimum=0.0,
-    ),
-    Spec(
-        "hardware.compensate_delay",
-        True,
-        "Whether commands are for the state that the model predicts for the time when they act. "
-        "The delay is measured: states must be stamped by the clock of the tracker's host.",
-    ),
-    Spec(
-        "hardware.actuation_s",
-        0.0,
-        "Time from the sending of a command to its effect in s.",
-        minimum=0.0,
-    ),
-    Spec(
-        "hardware.max_age_s",
-        0.0,
-        "Oldest state that is used, by the tracker's clock, in s; 0 is any.",
-        minimum=0.0,
-    ),
-    Spec(
-        "disarm.silence_s",
-        0.5,
-        "Disarm after so many seconds without a state that can be used; 0 is never.",
-        minimum=0.0,
-    ),
-    Spec(
-        "disarm.error",
-        OF_SCENARIO,
-        "Disarm where a tracked number of the configuration's error is larger, m or rad; -1 is "
-        "the scenario's limit, ten times its initial error if it has none; 0 is never.",
-        minimum=OF_SCENARIO,
-    ),
-    Spec(
-        "disarm.range",
-        [AUTO],
-        "Disarm where a joint or body leaves its range in m or rad, NAME:LOW:HIGH, e.g. "
-        "cart_joint:-1:1, base_link.x:-2:2 or quad1.tilt:0:0.8; auto are the scenario's ranges, "
-        "empty is none.",
-    ),
-    Spec(
-        "disarm.saturation_s",
-        OF_SCENARIO,
-        "Disarm where an input is saturated for longer, in s; -1 is the scenario's limit, 1 s if "
-        "it has none; 0 is never.",
-        minimum=OF_SCENARIO,
-    ),
-    Spec(
-        "disarm.command",
-        "none",
-        "Command after a disarming, at every state, or 20 times a second without one: none; zero "
-        "forces; hold, the last command; damp, which brings the motion to rest.",
-        choices=tuple(kind.value for kind in DisarmCommand),
-    ),
-)
-
-VELOCITY_COMMANDS = (
-    Spec(
-        "cmd_vel.stamped",
-        True,
-        "Type of the velocity commands of vehicles on cmd_vel: true is TwistStamped, false Twist.",
-    ),
-    Spec(
-        "cmd_vel.timeout_s",
-        0.5,
-        "How long a velocity command counts in s; without a newer one the vehicle comes to rest.",
-        minimum=0.0,
-    ),
-    Spec(
-        "cmd_vel.acceleration",
-        0.0,
-        "Largest acceleration along velocity commands and to goals, m/s^2; 0 is the scenario's.",
-        minimum=0.0,
-    ),
-    Spec(
-        "cmd_vel.turn_acceleration",
-        0.0,
-        "The same of the yaw rate, or of a car's steering rate, rad/s^2; 0 is the scenario's.",
-        minimum=0.0,
     ),
 )
 
