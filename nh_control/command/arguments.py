@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from nh_control.command import (
     compare_integrators,
+    doctor,
     export_scenario,
     identify_parameters,
     list_scenarios,
@@ -120,6 +121,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     replay_run.add_to(commands)
     identify_parameters.add_to(commands)
     view_run.add_to(commands)
+    doctor.add_to(commands)
     for name, text in ON_SCENARIO.items():
         command = commands.add_parser(
             name,
