@@ -23,14 +23,14 @@ LAUNCH_FILES = {
     path.name.removesuffix(".launch.py"): path
     for path in sorted((ROOT / "launch").glob("*.launch.py"))
 }
-ANY = ("scenario", "hil", "multi")
+ANY = ("scenario", "hil", "multi", "ros2_control")
 NAMED = [name for name in LAUNCH_FILES if name not in ANY]
 SOME = ("snakeboard", "quadrotor_payload", "urdf")
 EVERY = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow) for name in NAMED]
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
-OURS = ("arguments", "bringup", "viewers")
+OURS = ("arguments", "bringup", "controllers", "viewers")
 """Modules that import `launch`."""
 
 
@@ -78,7 +78,8 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
     assert scenario == ("" if name in ANY else name)
     assert name in ANY or name in scenarios.names()
     for suffix in ("yaml", "rviz"):
-        assert name in ("hil", "multi") or (ROOT / "config" / f"{name}.{suffix}").is_file()
+        own = ROOT / "config" / f"{name}.{suffix}"
+        assert name in ("hil", "multi", "ros2_control") or own.is_file()
 
 
 def test_launch_starts_executables_that_exist():
@@ -925,3 +926,53 @@ def test_arguments_have_the_choices_and_types_of_their_parameters():
         assert argument.kind is type(spec.default), argument.name
         choices = arguments.BOOL if argument.kind is bool else spec.choices or None
         assert set(argument.choices or ()) == set(choices or ()), argument.name
+
+
+# --- ros2_control --------------------------------------------------------------------------------
+
+CONTROL = ("controller_manager", "joint_state_topic_hardware_interface", "robot_state_publisher")
+
+
+@pytest.fixture
+def controlled(monkeypatch, tmp_path, launched_all):
+    """Return f(**launch arguments) -> keyword arguments of all Nodes."""
+    from nh_control.ros import controllers
+
+    monkeypatch.setattr(controllers, "OpaqueFunction", lambda function: function)
+    monkeypatch.setattr(controllers, "launch_config", SimpleNamespace(log_dir=str(tmp_path)))
+    found = lambda: dict.fromkeys(CONTROL)  # noqa: E731
+    monkeypatch.setattr(controllers, "get_packages_with_prefixes", found)
+    return lambda **given: launched_all("ros2_control", **given)
+
+
+def test_a_plant_behind_ros2_control(controlled):
+    plant, model, manager, spawner = controlled(scenario="cart_pole")
+    assert [plant["executable"], manager["executable"]] == ["plant", "ros2_control_node"]
+    (given,) = plant["parameters"]
+    assert given["command_interface"] == "position" and given["clock"] == "global"
+    renamed = dict(plant["remappings"])
+    urdf = model["parameters"][0]["robot_description"].value
+    assert f">/{renamed['joint_states']}<" in urdf and f">/{renamed['joint_commands']}<" in urdf
+    file, sim_time = manager["parameters"]
+    assert sim_time == {"use_sim_time": True} == model["parameters"][1]
+    names = ["joint_state_broadcaster", "joint_trajectory_controller"]
+    assert spawner["arguments"] == [*names, "--param-file", file]
+    stated = yaml.safe_load(Path(file).read_text())
+    assert stated["joint_trajectory_controller"]["ros__parameters"]["joints"] == ["cart_joint"]
+
+
+def test_the_tracker_commands_by_a_controller_of_efforts(controlled):
+    *_, tracker = controlled(tracker="true", interface="effort", controllers_file="own.yaml")
+    given, sim_time = tracker["parameters"]
+    assert given["hardware.command_array"] == "effort_controller/commands"
+    assert given["source"] == "hardware" and sim_time == {"use_sim_time": True}
+    with pytest.raises(ValueError, match="give interface:=effort"):
+        controlled(tracker="true")
+
+
+def test_ros2_control_that_is_not_installed_is_told(controlled, monkeypatch):
+    from nh_control.ros import controllers
+
+    monkeypatch.setattr(controllers, "get_packages_with_prefixes", dict)
+    with pytest.raises(ValueError, match="install controller_manager, joint_state_topic"):
+        controlled()

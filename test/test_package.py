@@ -36,7 +36,7 @@ URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
 LAUNCHED = sorted(
     path.name.removesuffix(".launch.py")
     for path in (ROOT / "launch").glob("*.launch.py")
-    if path.name not in ("hil.launch.py", "multi.launch.py")
+    if path.name not in ("hil.launch.py", "multi.launch.py", "ros2_control.launch.py")
 )
 NAMED = [name for name in LAUNCHED if name != "scenario"]
 """Launch files of one scenario; the other is for all."""

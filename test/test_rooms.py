@@ -32,7 +32,16 @@ ROOMS = (
     "numerics",
 )
 """From the top down: a room imports from those after it only."""
-ROS_ROOMS = ("bringup.py", "viewers.py", "arguments.py", "nodes", "messages", "runtime", "loop")
+ROS_ROOMS = (
+    "controllers.py",
+    "bringup.py",
+    "viewers.py",
+    "arguments.py",
+    "nodes",
+    "messages",
+    "runtime",
+    "loop",
+)
 """The same inside ros/."""
 FILES = sorted(PACKAGE.rglob("*.py"))
 

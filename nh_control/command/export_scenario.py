@@ -1,12 +1,19 @@
-"""`nh_control export`: a scenario's model, tracker and filter as C code."""
+"""`nh_control export`: a scenario's model, tracker and filter as C code, or its files for
+ros2_control.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from nh_control.command.usage import UsageError, find_scenario, usage_errors, writing
 from nh_control.command.values import bounded_number
+from nh_control.scenarios import Scenario, ros2_control
+from nh_control.scenarios.ros2_control import INTERFACES
 
 
 def add_to(commands: Any) -> None:
@@ -14,11 +21,19 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "export",
         help="write a scenario's step, exact derivatives, LQR tracker and Kalman filter as C code "
-        "that depends on nothing, for microcontrollers and C++ controllers",
+        "that depends on nothing, for microcontrollers and C++ controllers; or URDF and "
+        "parameters for ros2_control",
     )
     add = parser.add_argument
     add("scenario", metavar="SCENARIO", help="name, path/to/file.py:NAME, or module:NAME")
     add("--c", action="store_true", help="write C code (C99): NAME.h, NAME.c, NAME_example.c")
+    add(
+        "--ros2-control",
+        choices=INTERFACES,
+        metavar="INTERFACE",
+        help="write NAME.urdf with a hardware interface and NAME_controllers.yaml for controllers "
+        f"of ros2_control that command {', '.join(INTERFACES)}",
+    )
     add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf")
     root = "whether the root link of that robot is fixed or floating"
     add("--base", choices=("fixed", "floating"), default="fixed", help=root)
@@ -35,13 +50,31 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=run)
 
 
+def _write_controllers(scenario: Scenario, interface: str, name: str, output: str) -> None:
+    """Write the files for ros2_control."""
+    with usage_errors(scenario.file):
+        urdf = ros2_control.ros2_control_urdf(scenario, interface)
+        parameters = ros2_control.controllers(scenario, interface)
+    folder = Path(output)
+    with writing(output):
+        folder.mkdir(parents=True, exist_ok=True)
+        described, controlled = folder / f"{name}.urdf", folder / f"{name}_controllers.yaml"
+        described.write_text(urdf, encoding="utf-8")
+        controlled.write_text(yaml.safe_dump(parameters, sort_keys=False), encoding="utf-8")
+    print(f"wrote {described}, {controlled}")
+
+
 def run(args: Namespace) -> int:
     """Write the files; returns the exit code."""
     from nh_control.interop.c_code import export_c
 
-    if not args.c:
-        raise UsageError("say what to write: --c for C code")
+    if not (args.c or args.ros2_control):
+        raise UsageError("say what to write: --c for C code, or --ros2-control position")
     scenario = find_scenario(args.scenario, args.urdf, args.base)
+    if args.ros2_control:
+        _write_controllers(scenario, args.ros2_control, args.name or scenario.name, args.output)
+    if not args.c:
+        return 0
     with usage_errors(scenario.file):
         model = scenario.model(args.integrator, args.step)
         tracker = None

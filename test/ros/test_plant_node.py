@@ -580,3 +580,17 @@ def test_without_a_command_an_inner_loop_keeps_the_joints_where_they_are(plants)
 def test_positions_need_a_joint_for_every_input(plants):
     with pytest.raises(UsageError, match="position commands need a joint for every input"):
         plants(scenario="quadrotor_payload", command_interface="position")
+
+
+def test_it_takes_what_the_hardware_interface_of_ros2_control_sends(plants):
+    """All joints' names, the positions of those that are commanded, and the wall time or NaN."""
+    given = {"scenario": "cart_pole", "command_interface": "position", "lockstep": False}
+    run = plants(**given, on_finish="continue")
+    message = JointState(name=["cart_joint", "pole_joint"], position=[float("nan")])
+    run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
+    message.position = [0.1]
+    run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
+    run.run(answer=lambda k: None, turns=30)
+    validator = run.made._loop.validator
+    assert validator.accepted == 1 and sum(validator.rejected.values()) == 1
+    assert run.node.sent(JOINT)[-1].position[0] > 1e-3

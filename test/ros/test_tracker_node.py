@@ -25,8 +25,10 @@ from nh_control.ros.loop.arming import DisarmCommand  # noqa: E402
 from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.messages.tracker_output import JointEfforts  # noqa: E402
 from nh_control.ros.nodes import tracker  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.scenarios.driven_joints import DrivenJoint  # noqa: E402
 
 H_NS = 10**7
 MODEL = BOB.model()
@@ -590,3 +592,22 @@ def test_a_path_has_its_last_pose_and_as_many_as_it_may(guided):
     stamps = lambda path: [conversions.nanoseconds(p.header.stamp) // H_NS for p in path.poses]  # noqa: E731
     assert stamps(whole) == list(range(5, 5 + STEPS + 1))
     assert stamps(few) == [5, 11, 17, 23, 25]
+
+
+def test_a_controller_of_ros2_control_gets_the_efforts_of_the_joints(trackers):
+    robot = trackers(**{"hardware.command_array": "effort_controller/commands"})
+    robot.state(3, 0.4, 0.2)
+    command, _ = robot.last("joint_commands")
+    (array,) = robot.node.sent("effort_controller/commands")
+    assert list(array.data) == list(command.effort)
+    assert "effort_controller/commands" not in trackers().node.made
+
+
+def test_efforts_are_those_of_joints_whatever_their_signs_and_gears():
+    sent = []
+    node = SimpleNamespace(
+        create_publisher=lambda *_: SimpleNamespace(publish=lambda one: sent.append(one.data))
+    )
+    joints = [DrivenJoint("b", 1, -1.0), DrivenJoint("a", 0, 0.5)]
+    JointEfforts(node, "commands", joints).publish(np.array([3.0, 4.0]))
+    assert list(sent[0]) == [6.0, -4.0]

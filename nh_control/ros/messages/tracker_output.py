@@ -21,6 +21,7 @@ from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.codec_publisher import CodecPublisher
 from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.runtime.subscribers import LateSubscribers
+from nh_control.scenarios.driven_joints import DrivenJoint
 
 UNSENT = 1000
 """Messages kept for subscribers that are slow to acknowledge them."""
@@ -140,9 +141,25 @@ class TargetPublisher:
             self._output.publish(q, v, stamp)
 
 
+class JointEfforts:
+    """Publishes commands as efforts of the joints that the inputs drive, in the order of the
+    inputs, on a topic of a forward_command_controller.
+    """
+
+    def __init__(self, node: Node, topic: str, joints: Sequence[DrivenJoint]):
+        ordered = sorted(joints, key=lambda joint: joint.input)
+        self._gains = np.array([joint.gain for joint in ordered])
+        self._publisher = node.create_publisher(Float64MultiArray, topic, 1)
+
+    def publish(self, u: np.ndarray) -> None:
+        """Publish the input u (nu): the effort tau of a joint gives `u = gain tau`."""
+        self._publisher.publish(Float64MultiArray(data=(u / self._gains).tolist()))
+
+
 class TrackerOutput:
     """Publishes commands on `joint_commands`, with each one its target and the controller's state,
-    and collects the `report`; `restarted()` is to be called when the run starts again.
+    also as `efforts`, and collects the `report`; `restarted()` is to be called when the run starts
+    again.
     """
 
     def __init__(
@@ -152,11 +169,12 @@ class TrackerOutput:
         sequence: ReferenceSequence,
         report: TrackerReport,
         restarted: Callable[[], None],
+        efforts: JointEfforts | None = None,
     ):
         self.report, self.restarted, self._sequence = report, restarted, sequence
         self.publisher = node.create_publisher(JointState, "joint_commands", UNSENT)
         self._command = Template(conversions.command_message(sequence.dsys.inputs))
-        self._last = self._command.encode()
+        self._last, self._efforts = self._command.encode(), efforts
         self._target, self._state = TargetPublisher(node, codecs), ControllerState(node, sequence)
         self.has_sent = False
         """Whether a command was sent since this was last set to False."""
@@ -169,6 +187,8 @@ class TrackerOutput:
         if u is not None:
             conversions.write_command(self._command.message, u.tolist(), stamp)
             self._last = self._command.encode()
+            if self._efforts is not None:
+                self._efforts.publish(u)
         self.publisher.publish(self._last)
         self._target.publish(self._sequence, k, stamp)
         if self.report.last is not None:

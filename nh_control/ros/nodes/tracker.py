@@ -41,7 +41,7 @@ from nh_control.ros.messages.motion_requests import MotionRequests
 from nh_control.ros.messages.plan_output import PlanOutput
 from nh_control.ros.messages.simulation_interface import SimulationInterface
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
-from nh_control.ros.messages.tracker_output import TrackerOutput
+from nh_control.ros.messages.tracker_output import JointEfforts, TrackerOutput
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.controller import controller
@@ -51,6 +51,7 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
+from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
 
 TICK_S = 0.05
@@ -89,7 +90,8 @@ class Tracker:
         )
         self._live = DynamicParameters(node, inbox, parameters, changes.changes)
         self._output = output = TrackerOutput(
-            node, shown, self._sequence, self._report, self._restart
+            *(node, shown, self._sequence, self._report, self._restart),
+            self._efforts(parameters["hardware.command_array"]),
         )
         self._states = (
             self._hardware(parameters, shown)
@@ -146,6 +148,19 @@ class Tracker:
             return SensedState(self._model.scenario, self._model.dsys)
         except ValueError as reason:
             raise process.UsageError(f"parameter 'estimate': {reason}") from reason
+
+    def _efforts(self, topic: str) -> JointEfforts | None:
+        """Commands for a forward_command_controller, if the parameters name its topic."""
+        if not topic:
+            return None
+        scenario, system = self._model.scenario, self._model.dsys.system
+        joints = driven_joints(scenario.joints, system, system.nu)
+        if len(joints) < system.nu:
+            raise process.UsageError(
+                f"parameter 'hardware.command_array': {len(joints)} of {system.nu} inputs drive a "
+                "joint alone; use joint_commands"
+            )
+        return JointEfforts(self._node, topic, joints)
 
     def _hardware(self, parameters: Parameters, shown: tuple[Codec, ...]) -> HardwareInterface:
         p, dsys = parameters, self._model.dsys

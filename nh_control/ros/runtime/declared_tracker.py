@@ -105,6 +105,12 @@ HARDWARE = (
         minimum=0.0,
     ),
     Spec(
+        "hardware.command_array",
+        "",
+        "Topic of std_msgs/Float64MultiArray to which the efforts of the joints are sent as well, "
+        "in the order of the inputs, as forward_command_controller takes them; empty is none.",
+    ),
+    Spec(
         "disarm.silence_s",
         0.5,
         "Disarm after so many seconds without a state that can be used; 0 is never.",
