@@ -44,13 +44,13 @@ def test_a_teleoperator_drives_a_square(nodes, probe):
     probe.wait(lambda: "the square is done" in driver.log, "end of the square")
     probe.spin(1.0)
     driven, wanted = poses(probe.odometry, h), poses(targets, h)
+    # targets are published for people to look at: a plant that catches up has fewer of them
     common = sorted(driven.keys() & wanted.keys())
-    assert len(common) > 0.9 * len(driven)
-    way = np.array([driven[k] for k in common])
-    errors = np.abs(way - [wanted[k] for k in common])
+    assert len(common) > 100
+    errors = np.abs([driven[k] - wanted[k] for k in common])
+    way, steps = np.array([driven[k] for k in sorted(driven)]), np.diff(sorted(driven))
     print("largest errors", errors.max(0), "ends at", way[-1])
     assert errors[:, 1:].max() < 1e-6
-    steps = np.diff(common)
     # acceleration limits of the scenario
     assert np.abs(np.diff(way[:, 3]) / steps).max() <= 1.0 * h + 1e-6
     assert np.abs(np.diff(way[:, 4]) / steps).max() <= 2.0 * h + 1e-6
