@@ -12,7 +12,7 @@ from nh_control.integrators import INTEGRATORS
 
 COMMANDS = (
     "list", "new", "simulate", "run", "replay", "identify", "compare", "integrators", "paper",
-    "study", "view", "film", "plot",
+    "study", "view", "film", "plot", "doctor",
 )  # fmt: skip
 RUN = "import sys; from nh_control.cli import main; sys.exit(main())"
 

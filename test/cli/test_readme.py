@@ -39,25 +39,12 @@ def printed(example, folder):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def balanced(tmp_path_factory):
-    """The output of the first example, and of the many runs after it."""
-    (many,) = [example for example in EXAMPLES if "nh.rollout" in example]
-    between = 'print("many runs:")\n'
-    output = printed(EXAMPLES[0] + between + many, tmp_path_factory.mktemp("readme"))
-    return output.split("many runs:")
-
-
-def test_the_first_own_system_runs_and_balances(balanced):
-    assert len(EXAMPLES[0].splitlines()) <= 25
-    numbers = re.findall(r"-?\d+\.\d*(?:e[+-]?\d+)?", balanced[0])
+def test_the_first_own_system_runs_and_balances(tmp_path):
+    (example,) = EXAMPLES
+    assert len(example.splitlines()) <= 25
+    numbers = re.findall(r"-?\d+\.\d*(?:e[+-]?\d+)?", printed(example, tmp_path))
     assert len(numbers) == 4
     assert max(abs(float(number)) for number in numbers) < 0.01
-
-
-def test_many_runs_of_it_balance_where_they_can(balanced):
-    assert "1000 runs of 700 steps" in balanced[1]
-    assert 0.5 < float(balanced[1].split()[-1]) < 0.8  # most, but not all, start near enough
 
 
 def test_both_commands_for_a_fresh_machine_are_valid():
