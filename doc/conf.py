@@ -11,6 +11,7 @@ from latex2mathml.converter import convert
 import nh_control
 
 sys.path.insert(0, str(Path(__file__).parent))
+import scenario_pages
 import tables
 
 project = "nh_control"
@@ -46,14 +47,16 @@ def _block(self, node):
     raise SkipNode
 
 
-def _write_tables(app):
-    for name, text in tables.pages().items():
-        page = Path(app.srcdir) / "reference" / name
+def _write_pages(app):
+    source = Path(app.srcdir)
+    (source / "reference" / "scenarios").mkdir(exist_ok=True)
+    for name, text in {**tables.pages(), **scenario_pages.write(source)}.items():
+        page = source / "reference" / name
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
 
 
 def setup(app):
-    """Formulas as MathML, which browsers draw without a script; tables from the registries."""
+    """Formulas as MathML, which browsers draw without a script; pages from the registries."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
-    app.connect("builder-inited", _write_tables)
+    app.connect("builder-inited", _write_pages)
