@@ -106,6 +106,7 @@ setup(
             (f"share/{NAME}/{folder}", sorted(glob(f"{folder}/*.md")))
             for folder in ("doc", "doc/tutorials", "doc/theory")
         ),
+        (f"share/{NAME}/doc/theory/figures", sorted(glob("doc/theory/figures/*.png"))),
         (f"share/{NAME}/examples", sorted(glob("resource/examples/*.py"))),
     ],
     install_requires=[

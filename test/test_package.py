@@ -280,6 +280,7 @@ def test_files_are_installed_in_their_expected_folders():
               "config/urdf": f"{share}/config/urdf", "resource/examples": f"{share}/examples",
               "doc": f"{share}/doc", "doc/tutorials": f"{share}/doc/tutorials",
               "doc/theory": f"{share}/doc/theory",
+              "doc/theory/figures": f"{share}/doc/theory/figures",
               "resource": "share/ament_index/resource_index/packages"}  # fmt: skip
     for place, names in SETUP["data_files"]:
         for name in names:
