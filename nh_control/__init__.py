@@ -5,8 +5,8 @@ linearizations, LQR, ROS 2 nodes.
 
 - a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
-- contacts: of a mechanism Contact, its shape Corner, Sphere, Disc, Capsule or BoxCorners and its
-  ground Plane or HeightField; of any system UnilateralConstraint, Grip; contact_forces,
+- contacts: of a mechanism Contact, its shape Corner, Sphere, Disc, Cylinder, Capsule or BoxCorners
+  and its ground Plane or HeightField; of any system UnilateralConstraint, Grip; contact_forces,
   ContactReadout
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp, convergence
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
@@ -93,6 +93,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.multibody.contacts import Capsule as Capsule
     from nh_control.multibody.contacts import Contact as Contact
     from nh_control.multibody.contacts import Corner as Corner
+    from nh_control.multibody.contacts import Cylinder as Cylinder
     from nh_control.multibody.contacts import Disc as Disc
     from nh_control.multibody.contacts import HeightField as HeightField
     from nh_control.multibody.contacts import Plane as Plane
@@ -117,6 +118,7 @@ _HOMES = {
     "Contact": "multibody.contacts",
     "Corner": "multibody.contacts",
     "Sphere": "multibody.contacts",
+    "Cylinder": "multibody.contacts",
     "Disc": "multibody.contacts",
     "Capsule": "multibody.contacts",
     "BoxCorners": "multibody.contacts",

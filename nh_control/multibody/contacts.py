@@ -11,8 +11,10 @@ from typing import ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nh_control.mechanics.contacts import BOUNCE_SPEED, require_number
+from nh_control.multibody.frames import NO_ROTATION, rotation_rows
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, three_numbers, unit_vector
 from nh_control.numerics.expressions import Expression, Vector
@@ -201,27 +203,47 @@ class Capsule(Shape):
         unit_vector(self.axis, "Capsule")
 
     def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        half = self.length / 2 * unit_vector(self.axis, "Capsule")
-        for side in (-half, half):
-            end = Point(at.frame, tuple(np.asarray(at.position) + side))
-            yield from Sphere(self.radius).touches(k, end, ground)
+        yield from _at_ends(Sphere(self.radius), self, k, at, ground)
+
+
+@dataclass(frozen=True)
+class Cylinder(Shape):
+    """A cylinder of this `radius` and `length` (m) around a point, along an `axis` of the frame:
+    the rims of its ends touch, as those of two `Disc`. One that stands on an end has no lowest
+    point there, and its step fails.
+    """
+
+    radius: float
+    length: float
+    axis: str | Vector = "z"
+
+    def __post_init__(self) -> None:
+        for what in ("radius", "length"):
+            _require_positive("Cylinder", what, getattr(self, what))
+        unit_vector(self.axis, "Cylinder")
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        yield from _at_ends(Disc(self.radius, self.axis), self, k, at, ground)
 
 
 @dataclass(frozen=True)
 class BoxCorners(Shape):
     """The eight corners of a box with these lengths of its edges (3, m), around a point, along the
-    axes of the frame.
+    axes of the frame, or along the columns of a `rotation` (3, 3) in the frame.
     """
 
     size: Vector
+    rotation: ArrayLike = NO_ROTATION
 
     def __post_init__(self) -> None:
         for length in three_numbers(self.size, "BoxCorners: size"):
             _require_positive("BoxCorners", "size", length)
+        object.__setattr__(self, "rotation", rotation_rows(self.rotation, "BoxCorners"))
 
     def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        edges = np.asarray(self.rotation) * np.asarray(self.size)
         for signs in product((-0.5, 0.5), repeat=3):
-            corner = np.asarray(at.position) + np.array(signs) * np.asarray(self.size)
+            corner = np.asarray(at.position) + edges @ np.array(signs)
             yield from Corner().touches(k, Point(at.frame, tuple(corner)), ground)
 
 
@@ -252,8 +274,9 @@ class Contact:
         require_number(self.name, "restitution", self.restitution, 0.0, 1.0)
         if not isinstance(self.shape, Shape):
             raise ValueError(
-                f"contact {self.name!r}: shape must be a Corner, Sphere, Disc, Capsule or "
-                f"BoxCorners, got {self.shape!r}; meshes are not known, put shapes in their place"
+                f"contact {self.name!r}: shape must be a Corner, Sphere, Disc, Capsule, "
+                f"Cylinder or BoxCorners, got {self.shape!r}; meshes are not known, put shapes in "
+                "their place"
             )
 
     @property
@@ -269,6 +292,16 @@ class Contact:
     def touches(self, k: Kinematics) -> list[Touch]:
         """All places where the shape may touch, at k."""
         return list(self.shape.touches(k, self.point, self.ground))
+
+
+def _at_ends(
+    shape: Shape, bar: Capsule | Cylinder, k: Kinematics, at: Point, ground: Ground
+) -> Iterator[Touch]:
+    """The touches of a shape at both ends of a bar whose center is at a point."""
+    half = bar.length / 2 * unit_vector(bar.axis, type(bar).__name__)
+    for side in (-half, half):
+        end = Point(at.frame, tuple(np.asarray(at.position) + side))
+        yield from shape.touches(k, end, ground)
 
 
 def _require_positive(owner: str, what: str, value: float) -> None:

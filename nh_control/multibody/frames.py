@@ -57,6 +57,20 @@ class Limits:
 NO_LIMITS = Limits()
 
 
+def rotation_rows(values: ArrayLike, owner: str) -> tuple[tuple[float, ...], ...]:
+    """The rows of a rotation matrix (3, 3); raises ValueError, with the owner, for another one."""
+    rotation = np.array(values, dtype=float)
+    if (
+        rotation.shape != (3, 3)
+        or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9)
+        or np.linalg.det(rotation) < 0
+    ):
+        raise ValueError(
+            f"{owner}: rotation must be a (3, 3) rotation matrix, got {rotation.tolist()}"
+        )
+    return tuple(map(tuple, rotation.tolist()))
+
+
 @dataclass(frozen=True)
 class Frame:
     """A frame with a constant placement in its parent, `position` (3, m) and `rotation` (3, 3),
@@ -75,20 +89,11 @@ class Frame:
     limits: Limits = NO_LIMITS
 
     def __post_init__(self) -> None:
-        rotation = np.array(self.rotation, dtype=float)
-        if (
-            rotation.shape != (3, 3)
-            or not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=1e-9)
-            or np.linalg.det(rotation) < 0
-        ):
-            raise ValueError(
-                f"frame {self.name!r}: rotation must be a (3, 3) rotation matrix, got "
-                f"{rotation.tolist()}"
-            )
+        rotation = rotation_rows(self.rotation, f"frame {self.name!r}")
         object.__setattr__(
             self, "position", three_numbers(self.position, f"frame {self.name!r}: position")
         )
-        object.__setattr__(self, "rotation", tuple(map(tuple, rotation.tolist())))
+        object.__setattr__(self, "rotation", rotation)
         object.__setattr__(self, "coordinate", self.coordinate or self.name)
 
     @property

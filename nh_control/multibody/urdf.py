@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element as XmlElement
 import numpy as np
 
 from nh_control.multibody.bodies import Body
+from nh_control.multibody.contacts import Ground, Plane
 from nh_control.multibody.elements import (
     FRICTION_VELOCITY,
     Element,
@@ -33,6 +34,8 @@ from nh_control.multibody.frames import (
     revolute,
 )
 from nh_control.multibody.model import Multibody
+from nh_control.multibody.urdf_bodies import bodies_of
+from nh_control.multibody.urdf_contacts import FRICTION, Contacts, Surfaces
 from nh_control.multibody.urdf_elements import (
     attribute,
     number,
@@ -46,7 +49,6 @@ from nh_control.numerics.expressions import Vector
 
 log = logging.getLogger(__name__)
 
-INERTIA = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
 MAKERS: dict[str, Callable[..., Frame]] = {
     "revolute": revolute,
     "continuous": revolute,
@@ -67,6 +69,10 @@ def load_urdf(
     gravity: Vector = (0.0, 0.0, -9.81),
     space: str = "SE3",
     friction_velocity: float = FRICTION_VELOCITY,
+    contacts: Contacts = (),
+    ground: Ground = Plane(),
+    friction: float = FRICTION,
+    restitution: float = 0.0,
 ) -> Multibody:
     """Model of a URDF, given as a path, as `package://PACKAGE/path` or as text: the frames are
     named after the links, the coordinates after the joints. xacro files need the package `xacro`.
@@ -78,8 +84,14 @@ def load_urdf(
     except mimics and joints with an effort limit of 0. Damping acts, and friction, smoothed over
     the `friction_velocity` in rad/s or m/s (`JointFriction`). A joint that carries no mass at all
     is fixed, and a mass without inertia is a point mass (warnings say so). Ranges and speeds are
-    read into the frames' `limits`; meshes are not (`nh.scenarios.from_urdf` draws them). With
-    `strict` an inertia tensor that no body can have is an error, otherwise a warning. Raises
+    read into the frames' `limits`; meshes are not (`nh.scenarios.from_urdf` draws them).
+
+    `contacts` is "collision" for contacts of all <collision> elements with the `ground`, under a
+    `friction` and `restitution`: spheres, boxes (their corners), cylinders (the rims of their
+    ends) and capsules, not meshes; or a list of the links that touch, and of `Contact` where
+    shapes are to be others. Steps take the less time the fewer there are.
+
+    With `strict` an inertia tensor that no body can have is an error, otherwise a warning. Raises
     UrdfError for a text that is not a URDF and for elements that are not supported, OSError for a
     file that cannot be read.
     """
@@ -89,7 +101,7 @@ def load_urdf(
     name = attribute(robot, "name", "robot")
     try:
         links = _links(robot)
-        bodies = {link: list(_bodies(link, links[link], strict)) for link in links}
+        bodies = {link: list(bodies_of(link, links[link], strict)) for link in links}
         root, joints = _sorted(links, [_Joint.read(element) for element in robot.findall("joint")])
         joints = _without_idle(joints, bodies)
         if root == WORLD and base == "floating":
@@ -105,6 +117,7 @@ def load_urdf(
             elements=_resistances(joints, friction_velocity),
             inputs=_inputs(joints, actuated),
             gravity=gravity,
+            contacts=Surfaces(ground, friction, restitution).contacts(links, contacts),
         )
     except ValueError as error:
         raise UrdfError(f"URDF of {name!r}: {error}") from error
@@ -256,38 +269,6 @@ def _without_idle(joints: list[_Joint], bodies: dict[str, list[Body]]) -> list[_
     if idle:
         log.warning("the joints %s carry no mass and are fixed at 0", sorted(idle))
     return [replace(j, kind="fixed", mimic=None) if j.name in idle else j for j in joints]
-
-
-def _bodies(link: str, element: XmlElement, strict: bool) -> Iterator[Body]:
-    """The body of a link; a link without mass has none."""
-    inertial = element.find("inertial")
-    if inertial is None or link == WORLD:
-        return
-    where, tensor = f"link {link!r}", inertial.find("inertia")
-    if inertial.find("mass") is None and tensor is None:
-        log.warning("%s: <inertial> without <mass> and <inertia>: the link has no mass", where)
-        return
-    mass = number(required_child(inertial, "mass", where), "value", where)
-    inertia = np.zeros((3, 3))
-    if tensor is None:
-        log.warning("%s: <inertial> without <inertia>: %g kg are a point mass", where, mass)
-    else:
-        inertia[:] = [[number(tensor, key, where) for key in row] for row in INERTIA]
-    if mass == 0 and not inertia.any():
-        return
-    center, rotation = origin_of(inertial, where)
-    body = partial(
-        Body, link, mass, center, rotation @ inertia @ rotation.T if inertia.any() else None
-    )
-    try:
-        yield body()
-    except ValueError as error:
-        if strict or mass <= 0:
-            raise UrdfError(
-                f"{error}; correct the file, or accept the tensor with strict=False"
-            ) from error
-        log.warning("%s", error)
-        yield body(accept_any_inertia=True)
 
 
 def _inputs(joints: Sequence[_Joint], actuated: Sequence[str] | None) -> list[JointInput]:

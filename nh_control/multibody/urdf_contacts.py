@@ -1,0 +1,102 @@
+"""The collision elements of a URDF as contacts with the ground."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from nh_control.multibody.contacts import (
+    BoxCorners,
+    Capsule,
+    Contact,
+    Cylinder,
+    Ground,
+    Plane,
+    Shape,
+    Sphere,
+)
+from nh_control.multibody.kinematics import Point
+from nh_control.multibody.urdf_elements import number, origin_of, required_child, vector
+from nh_control.multibody.urdf_source import UrdfError
+
+COLLISION = "collision"
+"""Asks for contacts of all links with collision elements."""
+FRICTION = 0.8
+"""Coulomb's coefficient of contacts of a URDF, about that of rubber and of shoes on a floor."""
+Contacts: TypeAlias = str | Sequence[str | Contact]
+"""`COLLISION`, or names of links, and contacts."""
+
+
+@dataclass(frozen=True)
+class Surfaces:
+    """The `ground`, and the friction and restitution on it."""
+
+    ground: Ground = Plane()
+    friction: float = FRICTION
+    restitution: float = 0.0
+
+    def contacts(self, links: Mapping[str, Element], asked: Contacts) -> list[Contact]:
+        """Contacts of the links' collision elements that are asked for, named after the links,
+        numbered where a link has several, and contacts as they are given.
+
+        Raises UrdfError for an unknown link, one without collision elements, and for meshes.
+        """
+        if isinstance(asked, str):
+            if asked != COLLISION:
+                raise UrdfError(
+                    f"contacts must be {COLLISION!r} or a list of names of links and of "
+                    f"nh.Contact, got {asked!r}"
+                )
+            asked = [
+                link for link, element in links.items() if element.find(COLLISION) is not None
+            ]
+        found = list[Contact]()
+        for one in asked:
+            found += [one] if isinstance(one, Contact) else self._of_link(links, one)
+        return found
+
+    def _of_link(self, links: Mapping[str, Element], link: str) -> Iterator[Contact]:
+        elements = links[link].findall(COLLISION) if link in links else []
+        if not elements:
+            problem = "has no <collision>" if link in links else "is unknown"
+            raise UrdfError(f"contacts: the link {link!r} {problem}, choose of {_touching(links)}")
+        for i, element in enumerate(elements, 1):
+            name = link if len(elements) == 1 else f"{link}_{i}"
+            position, rotation = origin_of(element, f"link {link!r}: collision")
+            yield Contact(
+                Point(link, tuple(position)),
+                _shape(element, link, rotation),
+                self.friction,
+                self.restitution,
+                self.ground,
+                name,
+            )
+
+
+def _touching(links: Mapping[str, Element]) -> list[str]:
+    """The links that have collision elements."""
+    return [name for name, element in links.items() if element.find(COLLISION) is not None]
+
+
+def _shape(element: Element, link: str, rotation: np.ndarray) -> Shape:
+    """The shape of a collision element whose axes in the link are the columns of `rotation`."""
+    where = f"link {link!r}: collision"
+    geometry = required_child(element, "geometry", where)
+    shape = next(iter(geometry), Element("nothing"))
+    if shape.tag == "sphere":
+        return Sphere(number(shape, "radius", where))
+    if shape.tag == "box":
+        return BoxCorners(tuple(vector(shape, "size", where, "")), rotation)
+    if shape.tag in ("cylinder", "capsule"):
+        made = Cylinder if shape.tag == "cylinder" else Capsule
+        sizes = (number(shape, key, where) for key in ("radius", "length"))
+        return made(*sizes, axis=tuple(rotation[:, 2]))
+    raise UrdfError(
+        f"{where}: contacts of <{shape.tag}> are not known, those of <sphere>, <box>, <cylinder> "
+        f"and <capsule> are; leave {link!r} out of contacts=[...], a list of the links that touch "
+        f"the ground, or put nh.Contact(Point({link!r}, position), shape) there in its place"
+    )
