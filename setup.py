@@ -29,7 +29,11 @@ ROS_WHEELS = (
     "trajectory-msgs",
     "visualization-msgs",
 )
-CONFIG = sorted(file for kind in ("yaml", "rviz", "json") for file in glob(f"config/*.{kind}"))
+CONFIG = sorted(
+    file
+    for kind in ("yaml", "rviz", "json", "xml", "perspective")
+    for file in glob(f"config/*.{kind}")
+)
 EXECUTABLES = {
     "nh_control": "nh_control.cli:main",
     "plant": "nh_control.ros.nodes.start:plant",

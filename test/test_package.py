@@ -689,6 +689,35 @@ def test_rviz_sends_goals_to_the_tracker():
     assert tools["SetGoal"]["Topic"]["Value"] == "/goal"
 
 
+def test_layouts_of_rqt_and_plotjuggler_show_what_the_nodes_publish():
+    known = {"controller_state/error", "command_latency", "reference/odom"}
+    for name in ("snakeboard", "cart_pole"):
+        known |= topics.recorded(scenarios.get(name)).keys()
+    layout = ElementTree.parse(ROOT / "config" / "plotjuggler.xml").getroot()
+    shown = {curve.get("name") for curve in layout.iter("curve")}
+    file = json.loads((ROOT / "config" / "nh_control.perspective").read_text())
+    manager = file["groups"]["pluginmanager"]
+    running = ast.literal_eval(manager["keys"]["running-plugins"]["repr"])
+    assert len(manager["groups"]) == len(running["rqt_plot/Plot"]) == 2
+    for plot in manager["groups"].values():
+        shown |= set(ast.literal_eval(plot["groups"]["plugin"]["keys"]["topics"]["repr"]))
+    for curve in shown:
+        assert any(curve.startswith(f"/{topic}/") for topic in known), curve
+
+
+def test_the_aggregator_knows_the_statuses_of_all_nodes():
+    file = yaml.safe_load((ROOT / "config" / "diagnostics_aggregator.yaml").read_text())
+    groups = [g for g in file["/**"]["ros__parameters"].values() if isinstance(g, dict)]
+    leaves = [leaf for group in groups for leaf in group["analyzers"].items()]
+    for node, analyzer in leaves:
+        (contained,) = analyzer["contains"]
+        prefix, what = contained.split(": ")
+        source = (ROOT / "nh_control" / "ros" / "nodes" / f"{node}.py").read_text()
+        assert prefix == node and f'"{what}"' in source
+    nodes = {file.stem for file in (ROOT / "nh_control" / "ros" / "nodes").glob("*.py")}
+    assert {node for node, _ in leaves} == nodes - {"__init__", "start"}
+
+
 def test_the_foxglove_layout_shows_what_the_nodes_publish():
     """Every panel is placed once, and every topic is one of a scenario's."""
     layout = json.loads((ROOT / "config" / "scenario.foxglove.json").read_text())

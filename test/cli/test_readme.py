@@ -106,6 +106,16 @@ def test_the_documented_parameters_are_the_declared_ones():
     )
 
 
+def test_the_documented_conventions_are_those_of_the_help():
+    from nh_control.runs.conventions import CONVENTIONS, table
+
+    assert "\n".join(table()) in NODES
+    told = {topic for one in CONVENTIONS for topic in one.topics}
+    for name in scenarios.names():
+        scenario = scenarios.get(name)
+        assert {*topics.states(scenario), *topics.goals(scenario)} <= told
+
+
 def test_topics_are_those_of_all_scenarios():
     stated = {}
     for names, kind in re.findall(r"^\| (`[\w/`, ]+`) \| (\w+/\w+) \|", NODES, re.MULTILINE):

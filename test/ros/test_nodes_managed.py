@@ -143,3 +143,18 @@ def test_an_error_that_is_no_wrong_use_ends_a_process_that_has_started(managed, 
     node.start()
     assert node.trigger_configure() is TransitionCallbackReturn.FAILURE
     assert node._exit.error is (error if ends else None)
+
+
+def test_quality_of_service_may_be_overridden_by_parameters(managed):
+    reliable = "qos_overrides./beat.publisher.reliability"
+    node = managed(Worker, **{reliable: "best_effort", "autostart": "true"})
+    node.start()
+    (beat,) = [one for one in node.publishers if one.topic_name == "/beat"]
+    assert beat.qos_profile.reliability.name == "BEST_EFFORT" and beat.qos_profile.depth == 1
+    told = node.get_parameter("qos_overrides./pulse.subscription.depth").value
+    assert told == 1
+    node.trigger_deactivate()
+    node.trigger_cleanup()
+    node.trigger_configure()  # again, with the same
+    (beat,) = [one for one in node.publishers if one.topic_name == "/beat"]
+    assert beat.qos_profile.reliability.name == "BEST_EFFORT"

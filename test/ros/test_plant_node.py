@@ -594,3 +594,21 @@ def test_it_takes_what_the_hardware_interface_of_ros2_control_sends(plants):
     validator = run.made._loop.validator
     assert validator.accepted == 1 and sum(validator.rejected.values()) == 1
     assert run.node.sent(JOINT)[-1].position[0] > 1e-3
+
+
+def test_the_latency_of_the_first_answer_to_every_state_is_told(plants):
+    run = plants().run()
+    sent = [message.data for message in run.node.sent("command_latency")]
+    assert len(sent) == STEPS and all(0 < one < 60 for one in sent)
+    run = plants()
+    run.node.made["command_latency"].subscribers = 0
+    run.run()
+    assert run.node.sent("command_latency") == []
+    latency = run.made._latency
+    for step in range(30, 60):
+        latency.published(step)
+        latency.accepted(SimpleNamespace(answers=lambda k, step=step: k == step))
+        latency.accepted(SimpleNamespace(answers=lambda k: True))  # a repetition
+    values = run.report()[2]
+    assert 0 < float(values["latency_p50_us"]) <= float(values["latency_p99_us"])
+    assert "latency_p50_us" not in run.report()[2]  # since the last report

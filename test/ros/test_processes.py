@@ -219,3 +219,15 @@ def test_the_first_signal_ends_a_start_and_none_what_has_started():
     started.started()
     signal.raise_signal(signal.SIGINT)
     assert asked(started)
+
+
+def test_help_tells_parameters_and_conventions_and_starts_nothing(monkeypatch, capsys):
+    from nh_control.ros.runtime.declared import TRACKER
+    from nh_control.runs.conventions import CONVENTIONS
+
+    monkeypatch.setattr(start, "import_module", None)
+    monkeypatch.setattr(start.sys, "argv", ["tracker", "--help"])
+    assert start.tracker() == 0
+    told = capsys.readouterr().out
+    assert all(f"  {spec.name} (" in told for spec in TRACKER)
+    assert all(one.units in told and one.axes in told for one in CONVENTIONS)

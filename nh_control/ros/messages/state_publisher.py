@@ -12,7 +12,9 @@ from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Float64
 
+from nh_control.ros.loop.command_validator import CommandValidator
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec
@@ -106,6 +108,39 @@ class StatePublisher:
         this was last asked.
         """
         return self._late_subscribers.new()
+
+
+class CommandLatency:
+    """Wall time from the publication of a state to the acceptance of the command that answers it:
+    in s on `command_latency` for those who listen, and in the report.
+    """
+
+    def __init__(self, node: Node):
+        self._publisher = node.create_publisher(Float64, "command_latency", UNSENT)
+        self._step, self._since = -1, 0.0
+        self._recent: list[float] = []
+
+    def published(self, step: int) -> None:
+        """The state of a step has been published for the first time, or again."""
+        if step != self._step:
+            self._step, self._since = step, time.perf_counter()
+
+    def accepted(self, validator: CommandValidator) -> None:
+        """A command has been offered: it may be the first answer to the state."""
+        if self._since and validator.answers(self._step):
+            elapsed, self._since = time.perf_counter() - self._since, 0.0
+            self._recent.append(elapsed)
+            if self._publisher.get_subscription_count():
+                self._publisher.publish(Float64(data=elapsed))
+
+    def report(self) -> tuple[dict[str, float], str]:
+        """Median and 99th percentile in us since the last report."""
+        recent, self._recent = sorted(self._recent), []
+        if not recent:
+            return {}, ""
+        parts = {"latency_p50_us": 0.5, "latency_p99_us": 0.99}
+        at = {name: recent[int(part * (len(recent) - 1))] for name, part in parts.items()}
+        return {name: 1e6 * value for name, value in at.items()}, ""
 
 
 def transform_broadcaster(

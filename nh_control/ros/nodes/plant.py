@@ -44,6 +44,7 @@ from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import (
     CLOCKS,
     UNSENT,
+    CommandLatency,
     StatePublisher,
     second_clock,
 )
@@ -95,7 +96,9 @@ class Plant:
         self._monitor = OutputMonitor(model.scenario.monitor, self._plant_parameters)
         self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
         wrenches = [] if plant.wrenches is None else [plant.wrenches]
-        self._report = PlantReport(self._loop, self._monitor, self._rotations, *wrenches)
+        self._latency = CommandLatency(node)
+        watched = self._monitor, self._rotations, self._latency
+        self._report = PlantReport(self._loop, *watched, *wrenches)
         self._diagnostics = Diagnostics(
             node,
             inbox,
@@ -273,6 +276,7 @@ class Plant:
         if plant.step in (measured_step, self._shown):  # a lost one only for a late subscriber
             measured_q, measured_v = plant.measured
             stamp = now if measured_step == plant.step else self._clock.stamp(measured_step)
+            self._latency.published(measured_step)
             self._states.publish(measured_q.tolist(), measured_v.tolist(), stamp, now)
         else:
             self._states.publish_time(now)
@@ -290,6 +294,7 @@ class Plant:
             self._loop.validator.refuse(Rejection.UNREADABLE, str(reason))
         else:
             self._loop.command(*conversions.read_command(message, self._interface))
+            self._latency.accepted(self._loop.validator)
 
     def placed(self) -> None:
         """Publish the reference's start before a state that does not follow from the last one."""

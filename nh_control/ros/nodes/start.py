@@ -18,11 +18,28 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _run(name: str) -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(_help(name))
+        return 0
     _end_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):  # until the node's process takes them over
         # nothing is open yet, and what is raised within an import may be dropped
         signal.signal(number, lambda *_: os._exit(0))
     return import_module(f"nh_control.ros.nodes.{name}").main()
+
+
+def _help(name: str) -> str:
+    """The parameters of a node, and what the numbers of its topics mean."""
+    from nh_control.ros.runtime import declared
+    from nh_control.runs import conventions
+
+    specs = getattr(declared, name.upper())
+    lines = [f"  {spec.name} ({spec.default!r})\n    {spec.description}" for spec in specs]
+    return (
+        f"usage: ros2 run nh_control {name} [--ros-args -p NAME:=VALUE ... -r OLD:=NEW ...]\n\n"
+        f"parameters (defaults):\n" + "\n".join(lines) + "\n\n"
+        f"topics of all nodes:\n{conventions.text()}\n"
+    )
 
 
 def _end_with_parent() -> None:

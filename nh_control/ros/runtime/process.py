@@ -26,6 +26,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
@@ -111,9 +112,9 @@ class ManagedNode(LifecycleNode):
     """
 
     def __init__(self, name: str, make: Callable[[Node, Inbox, Exit], Component], exit_: Exit):
+        self._inbox: Inbox | None = None
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         self._make, self._exit = make, exit_
-        self._inbox: Inbox | None = None
         self._component: Component | None = None
         self._thread: threading.Thread | None = None
         self._started = False
@@ -121,6 +122,22 @@ class ManagedNode(LifecycleNode):
         self._failure: Exception | None = None
         self.errors = CallbackErrors(self.get_logger())
         self._guard_services()
+
+    def create_publisher(self, *args: Any, **options: Any) -> Any:
+        """A publisher whose quality of service parameters may override: history, depth and
+        reliability, `qos_overrides.<topic>.publisher.<policy>`.
+        """
+        return super().create_publisher(*args, **self._overridable(options))
+
+    def create_subscription(self, *args: Any, **options: Any) -> Any:
+        """A subscription whose quality of service parameters may override likewise."""
+        return super().create_subscription(*args, **self._overridable(options))
+
+    def _overridable(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options, with overrides for what a component creates."""
+        if self._inbox is None:  # the node itself, which has its own
+            return options
+        return {"qos_overriding_options": QoSOverridingOptions.with_default_policies()} | options
 
     def start(self) -> None:
         """Configure and activate the node, unless the parameter `autostart` is false; raises the
