@@ -22,10 +22,10 @@ class Constraint:
     state is given. Without a `weight` the constraint is hard; with one it is soft: its violation t
     costs `weight t`, and stays 0 where a weight above the multiplier can make it so. `parameters`
     (N + 1, n_parameters) are the w_k; a constraint without them fits trajectories of any length.
-    Where the constraint is `disturbed`, w ends with the forces (nrho) that an `MpcTracker`
-    estimates, zero elsewhere. Bounds and weight are numbers or have shape (n). Raises ValueError
-    for bounds that are not lower < upper or both infinite, weights that are not positive, and
-    parameters of another shape.
+    Where the constraint is `disturbed`, w goes on with the forces (nrho) that an `MpcTracker`
+    estimates, zero elsewhere; it ends with the parameters that `nh.optimize` has as unknowns.
+    Bounds and weight are numbers or have shape (n). Raises ValueError for bounds that are not
+    lower < upper or both infinite, weights that are not positive, and parameters of another shape.
     """
 
     name: str
@@ -98,7 +98,7 @@ def rows_of(
     rows = [row for c, wk in zip(constraints, w) for row in _rows(dsys, c, x, u, wk)]
     of_states = limit_bounds(dsys, limits)[0][: dsys.nx]
     for name, value, bounds in zip(dsys.state_names, ca.vertsplit(x), of_states):
-        rows += _between(name, value, bounds[0], bounds[1], np.inf, False)
+        rows += between(name, value, bounds[0], bounds[1], np.inf, False)
     return sorted(rows, key=lambda row: not row.mixed)
 
 
@@ -121,13 +121,14 @@ def _rows(dsys: DiscreteSystem, c: Constraint, x: ca.SX, u: ca.SX, w: ca.SX) -> 
     for i in range(n):
         name = c.name if n == 1 else f"{c.name}[{i}]"
         mixed = bool(ca.depends_on(value[i], u)) if u.numel() else False
-        rows += _between(name, value[i], lower[i], upper[i], float(weight[i]), mixed)
+        rows += between(name, value[i], lower[i], upper[i], float(weight[i]), mixed)
     return rows
 
 
-def _between(
+def between(
     name: str, value: ca.SX, lower: float, upper: float, weight: float, mixed: bool
 ) -> list[Row]:
+    """The inequalities of a value between its finite bounds."""
     both = ((f"{name} >= {lower:g}", value - lower), (f"{name} <= {upper:g}", upper - value))
     return [
         Row(text, slack, weight, mixed)

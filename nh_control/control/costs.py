@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -24,8 +24,9 @@ class Cost:
     (nx), input u (nu) and parameters w_k of node k.
 
     `parameters` (N + 1, n_parameters) are the w_k; a cost without them fits trajectories of any
-    length. Costs can be added. Raises ValueError for parameters of another shape, or when costs of
-    different lengths are added.
+    length. Where `nh.optimize` has parameters as unknowns (`free`), w_k ends with these. Costs can
+    be added. Raises ValueError for parameters of another shape, or when costs of different lengths
+    are added.
     """
 
     stage: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
@@ -47,15 +48,19 @@ class Cost:
         return 0 if self.parameters is None else np.shape(self.parameters)[1]
 
     def __add__(self, other: Cost) -> Cost:
-        n = self.n_parameters
+        n, end = self.n_parameters, self.n_parameters + other.n_parameters
         given = [c.parameters for c in (self, other) if c.parameters is not None]
         if len({len(p) for p in given}) > 1:
             raise ValueError(
                 f"Cost: cannot add costs over {len(given[0]) - 1} and {len(given[1]) - 1} steps"
             )
+
+        def own(w: ca.SX) -> ca.SX:
+            return ca.vertcat(w[:n], w[end:])
+
         return Cost(
-            lambda x, u, w: self.stage(x, u, w[:n]) + other.stage(x, u, w[n:]),
-            lambda x, w: self.terminal(x, w[:n]) + other.terminal(x, w[n:]),
+            lambda x, u, w: self.stage(x, u, own(w)) + other.stage(x, u, w[n:]),
+            lambda x, w: self.terminal(x, own(w)) + other.terminal(x, w[n:]),
             np.hstack(given) if given else None,
         )
 
@@ -83,7 +88,7 @@ def quadratic_cost(
         )
 
     def stage(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
-        dx, du = dsys.state_space.local(w[:nx], x), u - w[nx:]
+        dx, du = dsys.state_space.local(w[:nx], x), u - w[nx : nx + nu]
         return (ca.bilin(Q, dx, dx) + ca.bilin(R, du, du)) / 2
 
     def terminal(x: ca.SX, w: ca.SX) -> ca.SX:
@@ -236,17 +241,30 @@ class CompiledCost:
         return self.parameters
 
 
-def compile_cost(dsys: DiscreteSystem, cost: Cost) -> CompiledCost:
-    """The cost as compiled functions, with derivatives through `retract`; raises ValueError if an
-    expression is not a scalar.
+class Coordinates(Protocol):
+    """A symbolic `retract` of states, such as a `Space` has."""
+
+    def retract(self, x: ca.SX, dx: ca.SX) -> ca.SX:
+        """The state x moved by local coordinates dx."""
+
+
+def compile_cost(
+    dsys: DiscreteSystem,
+    cost: Cost,
+    states: tuple[Coordinates, int, int] | None = None,
+) -> CompiledCost:
+    """The cost as compiled functions, with derivatives through `retract`, of states of the system,
+    or of other ones by their coordinates, nx and ndx; raises ValueError if an expression is not a
+    scalar.
     """
-    x, u, w = ca.SX.sym("x", dsys.nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_parameters)
-    dx = ca.SX.sym("dx", dsys.ndx)
-    varied = dsys.state_space.retract(x, dx)  # derivatives by dx at dx = 0
+    space, nx, ndx = states or (dsys.state_space, dsys.nx, dsys.ndx)
+    x, u, w = ca.SX.sym("x", nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_parameters)
+    dx = ca.SX.sym("dx", ndx)
+    varied = space.retract(x, dx)  # derivatives by dx at dx = 0
 
     def derivatives(value: ca.SX, variables: ca.SX) -> list[ca.SX]:
         hessian, gradient = ca.hessian(value, variables)
-        return ca.substitute([gradient, hessian], [dx], [ca.SX.zeros(dsys.ndx)])
+        return ca.substitute([gradient, hessian], [dx], [ca.SX.zeros(ndx)])
 
     stage, end = ca.SX(cost.stage(varied, u, w)), ca.SX(cost.terminal(varied, w))
     for which, value in (("stage", stage), ("terminal", end)):

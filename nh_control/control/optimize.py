@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
@@ -48,21 +49,26 @@ def optimize(
     end: ArrayLike | None = None,
     fixed: Sequence[str] | None = None,
     free: Sequence[str] = (),
+    periodic: bool = False,
     hessian: str | None = None,
     barrier_start: float = 0.1,
     warm_start: Optimum | None = None,
 ) -> Optimum:
     """Minimize the cost over the trajectories that start at the guess's first state, within
     `limits` of states and inputs and `constraints`, with `local(end, x_N) = 0` in the tangent
-    coordinates `fixed` (all by default) if there is a state `end` (nx). The first state is the
-    guess's but for the tangent coordinates `free`, which are unknowns, too.
+    coordinates `fixed` (all by default) if there is a state `end` (nx), the first one where the
+    motion is `periodic`. The first state is the guess's but for its tangent coordinates `free`,
+    which are unknowns, too. So are physical parameters and the step "h" among `free`, within
+    their `limits` or declared bounds: a free h is a free final time N h. Costs and constraints
+    have them at the end of their parameters w; the model of the optimum's trajectory has them.
 
     By the "interior_point" method (native, primal-dual, multiple shooting; Waechter and Biegler
     2006 on the Riccati recursion) the guess need not be feasible: the gaps between its states and
     steps close along the way. Its `hessian` is "exact", or "gauss_newton" without the second
-    derivatives of steps and constraints, the default for trees of bodies. It converges when all
+    derivatives of steps and constraints, the default for trees of bodies unless there are free
+    parameters, with which it hardly converges. It converges when all
     errors of the conditions of first order are below the `tolerance` (1e-8); `barrier_start` is
-    the first barrier, and `warm_start` an optimum of the same inequalities. Limits and constraints
+    the first barrier, and `warm_start` an optimum of a similar problem. Limits and constraints
     of states hold from the second node on. Ctrl-C ends it with the last iterate. Without a C
     compiler IPOPT solves the same problem (`collocate`), as the log says.
 
@@ -77,9 +83,9 @@ def optimize(
     if method != INTERIOR_POINT:
         if Q is None or R is None:
             raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
-        if constraints or end is not None or free:
+        if constraints or end is not None or free or periodic:
             raise ValueError(
-                f"constraints, end and free are for {INTERIOR_POINT!r}, not {method!r}"
+                f"constraints, end, free and periodic are for {INTERIOR_POINT!r}, not {method!r}"
             )
         return projected_descent.descend(
             *(dsys, cost, guess, Q, R, method, limits, barrier_weights),
@@ -93,14 +99,16 @@ def optimize(
     if hessian not in (None, *HESSIANS):
         raise ValueError(f"unknown hessian {hessian!r}, choose one of {HESSIANS}")
     tolerance, limits = 1e-8 if tolerance is None else tolerance, limits or {}
-    if compiled.compiler() is None and not free:
+    if compiled.compiler() is None and not (free or periodic):
         log.warning("%s: without a C compiler IPOPT solves the problem (`collocate`)", dsys)
         return collocate(
             *(dsys, cost, guess, end, fixed, limits, tolerance, max_iterations, barrier_start),
             constraints=constraints,
         )
-    curved = has_fast_hessian(dsys) if hessian is None else hessian == "exact"
-    problem = Problem(dsys, cost, len(guess), limits, constraints, end, fixed, curved, free)
+    given = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic
+    problem = Problem(dsys, cost, len(guess), *given)
+    if hessian is None and not (has_fast_hessian(dsys) or problem.states.parameters):
+        problem = replace(problem, curved=False)
     warm = None if warm_start is None else warm_start.multipliers
     watch = monitor or (lambda iteration: None)
     options = tolerance, max_iterations, barrier_start, warm, watch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -65,7 +65,8 @@ class Multipliers:
 class Optimum:
     """Outcome of an optimization: a `trajectory`, feasible if it `converged`, its `cost`, the
     `reason` it ended, and the `history` of iterations. The interior point method also gives the
-    `multipliers` and the `errors` of the conditions of first order.
+    `multipliers` and the `errors` of the conditions of first order, and the values of `parameters`
+    that are unknowns, with which the trajectory's `dsys` is made.
     """
 
     trajectory: Trajectory
@@ -75,6 +76,7 @@ class Optimum:
     history: tuple[Iteration, ...]
     multipliers: Multipliers | None = None
     errors: KktErrors | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:

@@ -21,7 +21,8 @@ HESSIAN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctype
 
 class StepRoutines:
     """`nh_step`, `nh_linearize` and, for `second` derivatives, `nh_hessian` of a discrete system,
-    and the functions `local` and `retract` of states, as addresses, on the arrays of `work`.
+    and the functions `local` and `retract` of states, as addresses, on the arrays of `work`;
+    `parametric` ones have all parameters, and h, among the variables of their derivatives.
 
     What a system has no native code for, such as second derivatives of trees and the derivatives
     of compositions, is called in Python; errors of such calls are raised by `check`, after the
@@ -29,8 +30,9 @@ class StepRoutines:
     derivatives, with a step that does nothing.
     """
 
-    def __init__(self, dsys: DiscreteSystem, second: bool):
-        self._engine, self._error = dsys.engine, list[BaseException]()
+    def __init__(self, dsys: DiscreteSystem, second: bool, parametric: bool = False):
+        self._engine = dsys.engine.parametric if parametric else dsys.engine
+        self._error = list[BaseException]()
         self.dsys, p = dsys, dsys.parameter_values
         self.work = Workspace(self._engine.shapes_at(p))
         self.work.p[:] = p

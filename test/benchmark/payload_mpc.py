@@ -4,9 +4,9 @@
 
 gusts: 4 N on the payload for 1 s along each axis. masses: payloads that differ from the model's.
 late: solves that come too late, at random, in the gust along x. recovery: large initial errors,
-with the limits of the scenario and with tight ones; with --basin also 200 random starts, drawn in
-a figure. time: of a step with 2 iterations, in parts of a linearization of the horizon (solving
-its steps included) and of a Riccati sweep.
+with the limits of the scenario and with tight ones; with --basin also 200 random starts with each,
+drawn in a figure. time: of a step with 2 iterations, in parts of a linearization of the horizon
+(solving its steps included) and of a Riccati sweep.
 
 MPC has 40 nodes of 20 ms, LQR a step of 10 ms; both estimate a disturbance, but not in recoveries.
 A run succeeds if its payload is within 5 cm in the end. Tensions are those of the nodes.
@@ -35,6 +35,10 @@ SCENARIO = get("quadrotor_payload")
 Q, R, _ = SCENARIO.weights
 PLANT_STEP = 0.005
 BASIN_STARTS = sized(200, 1)
+LIMITS: dict[str, dict[str, float]] = {
+    "limits of the scenario": {},
+    "tight limits": dict(thrust_limit=16.0, torque_limit=2.0),
+}
 PARTS = ("gusts", "masses", "late", "recovery", "time")
 
 
@@ -156,8 +160,8 @@ def late(seconds: float) -> None:
 
 def recovery(seconds: float) -> None:
     """Runs from large initial errors that end at rest."""
-    tight = dict(thrust_limit=16.0, torque_limit=2.0)
-    for seeds, swing, tilt, limits in ((8, 0.9, np.pi / 2, {}), (5, 0.9, np.pi / 2, tight)):
+    swing, tilt = 0.9, np.pi / 2
+    for seeds, (words, limits) in zip((8, 5), LIMITS.items()):
         for name, make in (("LQR", lqr), ("MPC", mpc)):
             controller = make(0.0, **limits)
             runs = [
@@ -166,7 +170,7 @@ def recovery(seconds: float) -> None:
             good = sum(r.succeeded for r in runs)
             print(
                 f"{name}, links turned by {swing:g} rad, quadrotors by {tilt:.2f} rad, "
-                f"{'tight limits' if limits else 'limits of the scenario'}: {good} of {seeds}, "
+                f"{words}: {good} of {seeds}, "
                 f"least tension {min(r.tension for r in runs):.1f} N",
                 flush=True,
             )
@@ -186,21 +190,26 @@ def basin(file: str, seconds: float) -> None:
     starts = np.column_stack(
         [draw.uniform(0, 1.5, BASIN_STARTS), draw.uniform(0, 3.1, BASIN_STARTS)]
     )
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    for axes, (name, controller) in zip(
-        figure.subplots(1, 2, sharey=True), (("LQR", lqr(0.0)), ("MPC", mpc(0.0)))
-    ):
-        good = np.array(
-            [
-                run(controller, seconds, start(controller, seed, *at)).succeeded
-                for seed, at in enumerate(starts)
-            ]
-        )
-        for which, marker in ((good, "o"), (~good, "x")):
-            axes.plot(*np.degrees(starts[which].T), marker, markersize=4)
-        axes.set(title=f"{name}: {good.sum()} of {len(good)}", xlabel="turn of the links (deg)")
-        print(f"{name} recovers from {good.sum()} of {len(good)} random starts", flush=True)
-    figure.axes[0].set_ylabel("turn of the quadrotors (deg)")
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    rows = figure.subplots(2, 2, sharex=True, sharey=True)
+    for (words, limits), both in zip(LIMITS.items(), rows):
+        for axes, (name, make) in zip(both, (("LQR", lqr), ("MPC", mpc))):
+            controller = make(0.0, **limits)
+            good = np.array(
+                [
+                    run(controller, seconds, start(controller, seed, *at)).succeeded
+                    for seed, at in enumerate(starts)
+                ]
+            )
+            for which, marker, label in ((good, "o", "recovers"), (~good, "x", "does not")):
+                axes.plot(*np.degrees(starts[which].T), marker, markersize=4, label=label)
+            axes.set(title=f"{name}, {words}: {good.sum()} of {len(good)}")
+            text = f"{name}, {words}: recovers from {good.sum()} of {len(good)} random starts"
+            print(text, flush=True)
+        both[0].set_ylabel("turn of the quadrotors (deg)")
+    for axes in rows[1]:
+        axes.set_xlabel("turn of the links (deg)")
+    rows[0, 0].legend(loc="upper left")
     figure.savefig(file)
 
 

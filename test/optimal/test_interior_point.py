@@ -389,7 +389,7 @@ def test_wrong_problems_are_refused():
         ("weights Q and R are for the methods", (effort, rest, np.eye(2), np.eye(1)), {}),
         ("needs the weights Q and R", (effort, rest), {"method": "newton"}),
         (
-            "constraints, end and free are for",
+            "constraints, end, free and periodic are for",
             (effort, rest, np.eye(2), np.eye(1), "newton"),
             {"end": [0, 0]},
         ),
@@ -397,7 +397,7 @@ def test_wrong_problems_are_refused():
         ("unknown hessian 'none'", (effort, rest), {"hessian": "none"}),
         ("no state or input 'phi'", (effort, rest), {"limits": {"phi": (0, 1)}}),
         ("end must be a finite state", (effort, rest), {"end": [0.0]}),
-        ("unknown free coordinates \\['x'\\]", (effort, rest), {"free": ["x"]}),
+        ("unknown free quantities \\['x'\\]", (effort, rest), {"free": ["x"]}),
         ("'wide' must be one expression or a column", (effort, rest), {"constraints": [wide]}),
         ("'many' has 2 rows", (effort, rest), {"constraints": [many]}),
         ("'root >= 0' is not finite at node 1", (effort, rest), {"constraints": [root]}),

@@ -50,7 +50,7 @@ def solve(
     """The optimum of a problem near a guess by the interior point method, or the last iterate and
     why there is none; of an interruption (Ctrl-C) the last iterate, too.
 
-    With `warm_start` the multipliers of a problem with the same inequalities are where it starts.
+    With `warm_start` the multipliers of a similar problem are where it starts.
     Raises StepFailed if a step of the guess fails, ValueError for numbers of cost or constraints
     there that are not finite.
     """
@@ -126,16 +126,19 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
     with np.errstate(invalid="ignore"):
         margin = INSIDE * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     margin = margin if warm is None else np.minimum(margin, native.record.mu)
-    native.array("x")[...] = guess.states
+    native.array("x")[...] = p.states.of_states(guess.states)
     native.array("u")[...] = guess.inputs.clip(lower + margin, upper - margin)
-    for k, (x, u) in enumerate(zip(native.array("x"), native.array("u"))):
+    for k, (x, u) in enumerate(zip(guess.states, native.array("u"))):
         try:
             native.array("z")[k] = native.routines.unknowns(k, x, u)
         except StepFailed as failure:
             raise failure.at(k) from None
-    native.array("pi")[...] = 0.0 if warm is None else warm.costates
+    native.array("pi")[...] = 0.0
+    if warm is not None:
+        native.array("pi")[:, : p.dsys.ndx] = warm.costates
     native.array("nu")[...] = 0.0 if warm is None else warm.end
     if warm is not None:
+        native.array("s")[...] = 0.0
         for i, name in enumerate(p.names):
             if name in warm.inequalities:
                 native.array("lam")[:, i] = warm.inequalities[name]
@@ -150,7 +153,7 @@ def _not_finite(native: Transcription) -> Exception:
     states, w = p.symbols[0], native.array("w")
     cost, n = p.compiled_cost.functions, p.cost.n_parameters
     for k in range(p.steps):
-        p.dsys.step(x[k], u[k])  # raises the error of the step
+        p.dsys.step(x[k, : p.dsys.nx], u[k])  # raises the error of the step
         if not np.isfinite(cost("stage", x[k], u[k], w[k, :n])[0]).all():
             return ValueError(f"{p.dsys}: the cost is not finite at node {k} of the guess")
         rows = p.functions("rows", x[k], u[k], w[k])[0][:, 0] if p.rows else np.zeros(0)
@@ -179,8 +182,9 @@ def _optimum(
     stopped: str,
     history: tuple[Iteration, ...],
 ) -> Optimum:
-    p, d, r = native.problem, native.problem.dsys, native.record
-    states, inputs = native.array("x").copy(), native.array("u").copy()
+    p, r, x = native.problem, native.record, native.array("x")
+    d = p.states.system_at(x[0])
+    states, inputs = x[:, : d.nx].copy(), native.array("u").copy()
     trajectory = Trajectory(d.h, states, inputs, d.state_names, d.inputs, guess.name, d)
     reason = f"the errors are below {r.tolerance:g}"
     if outcome != Outcome.OPTIMAL:
@@ -190,7 +194,7 @@ def _optimum(
         if r.violation > r.tolerance or outcome == Outcome.INFEASIBLE:
             reason += f"; {_worst(native)}"
     multipliers = Multipliers(
-        native.array("pi").copy(),
+        native.array("pi")[:, : d.ndx].copy(),
         native.array("nu").copy(),
         dict(zip(p.names, native.array("lam").T.copy())),
         dict(zip(p.names, native.array("s").T.copy())),
@@ -203,6 +207,7 @@ def _optimum(
         history,
         multipliers,
         KktErrors(r.stationarity, r.violation, r.complementarity),
+        p.states.values(x[0]),
     )
 
 

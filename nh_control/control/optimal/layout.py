@@ -30,7 +30,8 @@ COUNTS = {
     "reuses": "whether a trial's steps are linearized without being solved again",
     "entries": "of the filter",
     "failures": "searches without a step in a row",
-    "n_free": "coordinates of the first state that are free",
+    "n_free": "moves of the first state that are free",
+    "from_first": "whether rows of states hold at the first node, too",
     "failed_at": "node of the step that failed",
 }
 ROUTINES = {
@@ -77,7 +78,8 @@ ARRAYS = {
     "drift": "(N_DX) what every step moves by beside the model",
     "drift_next": "(N_DX) its estimate when the state arrives",
     "state": "(N_X) that arrives",
-    "free": "(N_DX) which coordinates of the first state are free, else 0",
+    "moves": "(N_DX, n_free) moves of the first state that are free",
+    "places": "(N_FREE) of the parameters that are unknowns among the step's",
     "start": "(N_DX) how far the first state is to move",
     "g": "(N, N_Y) gradients of the cost",
     "h": "(N, N_Y, N_Y) its Hessians",

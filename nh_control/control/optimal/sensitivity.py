@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 from nh_control.control.constraints import Constraint
 from nh_control.control.costs import Cost, LimitsByName
 from nh_control.control.optimal import interior_point
+from nh_control.control.optimal.extended import STEP
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.control.optimum import Multipliers, Optimum
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics import parametric
 
-STEP = "h"
-"""The name of the step h among the parameters."""
 LEAST_BARRIER = 1e-9
 """A smaller barrier would make active rows so stiff that the factors lose digits."""
 DIFFERENCE = 1e-3

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.control.constraints import Constraint, Row, rows_of
 from nh_control.control.costs import CompiledCost, Cost, LimitsByName, compile_cost, limit_bounds
+from nh_control.control.optimal.extended import ExtendedStates
 from nh_control.control.optimal.layout import FILTER, Horizon
 from nh_control.discrete.engine import step_shapes
 from nh_control.discrete.native_text import definitions, macros
@@ -39,8 +40,10 @@ class Problem:
     `curved` second derivatives of steps and constraints or without.
 
     The first state is given but for its tangent coordinates `free`, whose limits then hold there,
-    too. With a state `end` (nx), `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by
-    default). Raises ValueError for wrong shapes and unknown names.
+    too; parameters of the steps among `free` are unknowns, see `ExtendedStates`. With a state
+    `end` (nx), `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by default); where
+    the motion is `periodic`, the end is the first state. Raises ValueError for wrong shapes and
+    unknown names.
     """
 
     dsys: DiscreteSystem
@@ -52,21 +55,24 @@ class Problem:
     fixed: Sequence[str] | None = None
     curved: bool = True
     free: Sequence[str] = ()
+    periodic: bool = False
 
     def __post_init__(self) -> None:
         if not self.dsys.nu:
             raise ValueError(f"{self.dsys}: a system without inputs has nothing to optimize")
-        names = self.dsys.state_space.tangent_names
-        if unknown := [name for name in self.free if name not in names]:
-            raise ValueError(
-                f"{self.dsys}: unknown free coordinates {unknown}, choose among {list(names)}"
-            )
+        if self.periodic and self.end is not None:
+            raise ValueError(f"{self.dsys}: a periodic motion ends where it starts, not at an end")
         given = self.cost.parameters
         if given is not None and len(given) != self.steps + 1:
             raise ValueError(
                 f"{self.dsys}: 'cost' is over {len(given) - 1} steps, the trajectory has "
                 f"{self.steps}"
             )
+
+    @cached_property
+    def states(self) -> ExtendedStates:
+        """The states of the solver."""
+        return ExtendedStates(self.dsys, self.free, self.periodic)
 
     @cached_property
     def tables(self) -> list[np.ndarray]:
@@ -79,18 +85,29 @@ class Problem:
     def symbols(self) -> tuple[ca.SX, ca.SX, list[ca.SX]]:
         """State, input, and the parameters of a node for cost and constraints."""
         w = [ca.SX.sym(f"w{i}", table.shape[1]) for i, table in enumerate(self.tables)]
-        return ca.SX.sym("x", self.dsys.nx), ca.SX.sym("u", self.dsys.nu), w
+        return ca.SX.sym("x", self.states.nx), ca.SX.sym("u", self.dsys.nu), w
 
     @cached_property
     def rows(self) -> list[Row]:
         """Inequalities beside the limits of inputs."""
-        x, u, w = self.symbols
-        return rows_of(self.dsys, self.limits, self.constraints, x, u, w[1:])
+        (x, u, w), limits = self.symbols, self.states.motion_limits(self.limits)
+        state, p, _ = self.states.split(x)
+        given = [ca.vertcat(wk, p) for wk in w[1:]]
+        return [
+            *rows_of(self.dsys, limits, self.constraints, state, u, given),
+            *self.constant_rows,
+        ]
+
+    @cached_property
+    def constant_rows(self) -> list[Row]:
+        """Those of parameters, which are the last ones."""
+        return self.states.rows(self.symbols[0], self.limits)
 
     @cached_property
     def input_bounds(self) -> np.ndarray:
         """Lower and upper limits of the inputs, (2, nu)."""
-        return limit_bounds(self.dsys, self.limits)[0][self.dsys.nx :].T
+        limits = self.states.motion_limits(self.limits)
+        return limit_bounds(self.dsys, limits)[0][self.dsys.nx :].T
 
     @cached_property
     def names(self) -> list[str]:
@@ -108,21 +125,37 @@ class Problem:
     @cached_property
     def compiled_cost(self) -> CompiledCost:
         """The cost with its derivatives."""
-        return compile_cost(self.dsys, self.cost)
+        states, cost = self.states, self.cost
+        if not (states.parameters or states.periodic):
+            return compile_cost(self.dsys, cost)
+
+        def of(x: ca.SX, w: ca.SX) -> tuple[ca.SX, ca.SX]:
+            state, p, _ = states.split(x)
+            return state, ca.vertcat(w, p)
+
+        def stage(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
+            state, given = of(x, w)
+            return cost.stage(state, u, given)
+
+        extended = Cost(stage, lambda x, w: cost.terminal(*of(x, w)), cost.parameters)
+        return compile_cost(self.dsys, extended, (states, states.nx, states.ndx))
 
     @cached_property
     def functions(self) -> Functions:
         """Functions of rows, end and coordinates, by the names in layout.py."""
-        d, (x, u, w) = self.dsys, self.symbols
-        dx, y, lam = ca.SX.sym("dx", d.ndx), ca.SX.sym("y", d.nx), ca.SX.sym("l", len(self.rows))
-        space, z, all_w = d.state_space, ca.vertcat(dx, u), ca.vertcat(*w)
+        space, (x, u, w) = self.states, self.symbols
+        dx, y = ca.SX.sym("dx", space.ndx), ca.SX.sym("y", space.nx)
+        lam, z, all_w = ca.SX.sym("l", len(self.rows)), ca.vertcat(dx, u), ca.vertcat(*w)
 
         def at_rest(*expressions: ca.SX) -> list[ca.SX]:
-            return ca.substitute(list(expressions), [dx], [ca.SX.zeros(d.ndx)])
+            return ca.substitute(list(expressions), [dx], [ca.SX.zeros(space.ndx)])
 
         turned = ca.jacobian(space.local(x, space.retract(y, dx)), dx)
-        made = [ca.Function("transport", [x, y], at_rest(turned))]
-        moved = space.retract(x, dx)
+        made, moved = [ca.Function("transport", [x, y], at_rest(turned))], space.retract(x, dx)
+        if space.nx > self.dsys.nx:
+            p = ca.SX.sym("p")  # the place of parameters, on which coordinates do not depend
+            made += [ca.Function("retract", [x, dx, p], [moved])]
+            made += [ca.Function("local", [x, y, p], [space.local(x, y)])]
         if self.rows:
             value = ca.vertcat(*(row.value for row in self.rows))
             varied = ca.substitute(value, x, moved)
@@ -139,16 +172,17 @@ class Problem:
                 ca.Function("end", [x], [self._end_condition(x)]),
                 ca.Function("end_derivatives", [x, nu], at_rest(slope, bend)),
             ]
-        return Functions(f"{d.system.name}_optimal", made)
+        return Functions(f"{self.dsys.system.name}_optimal", made)
 
     @cached_property
     def n_end(self) -> int:
         """Rows of the end condition."""
-        if self.end is None:
+        if self.end is None and not self.periodic:
             return 0
-        names = self.dsys.state_space.tangent_names
+        names, end = self.dsys.state_space.tangent_names, self.end
         unknown = [name for name in self.fixed or () if name not in names]
-        if unknown or np.shape(self.end) != (self.dsys.nx,) or not np.isfinite(self.end).all():
+        fits = end is None or np.shape(end) == (self.dsys.nx,) and np.isfinite(end).all()
+        if unknown or not fits:
             raise ValueError(
                 f"{self.dsys}: end must be a finite state of shape ({self.dsys.nx},) with "
                 f"coordinates fixed among {list(names)}, got {self.end}, fixed {self.fixed}"
@@ -156,14 +190,19 @@ class Problem:
         return len(names) if self.fixed is None else len(self.fixed)
 
     def _end_condition(self, x: ca.SX) -> ca.SX:
-        local = self.dsys.state_space.local(ca.SX(np.asarray(self.end, dtype=float)), x)
+        state, _, first = self.states.split(x)
+        end = first if self.periodic else ca.SX(np.asarray(self.end, dtype=float))
+        local = self.dsys.state_space.local(end, state)
         names = self.dsys.state_space.tangent_names
         return local if self.fixed is None else local[[names.index(n) for n in self.fixed]]
 
     @cached_property
     def library(self) -> ctypes.PyDLL | None:
         """The solver for the problem's sizes, None without a compiler."""
-        sizes = {"N_X": self.dsys.nx, "N_DX": self.dsys.ndx, "N_U": self.dsys.nu}
+        d, s = self.dsys, self.states
+        sizes = {"N_X": s.nx, "N_DX": s.ndx, "N_U": d.nu, "N_FREE": len(s.parameters)}
+        sizes |= {"N_STEP_X": d.nx, "N_STEP_DX": d.ndx, "N_CONSTANT": len(self.constant_rows)}
+        sizes |= {"N_COLUMNS": d.ndx + d.nu + len(d.parameter_names) * bool(s.parameters)}
         sizes |= {"N_NODE": self.parameters.shape[1], "N_ROWS": len(self.rows)}
         sizes |= {"N_MIXED": sum(row.mixed for row in self.rows), "N_END": self.n_end}
         given = {"sizes.h": macros(sizes), "definitions.h": definitions(step_shapes(*[0] * 6))}
@@ -179,7 +218,10 @@ class Transcription:
     def __init__(self, problem: Problem):
         if problem.library is None:
             raise OSError(f"{problem.dsys}: the interior point method needs a C compiler")
-        self.problem, self.routines = problem, StepRoutines(problem.dsys, problem.curved)
+        states = problem.states
+        parametric = bool(states.parameters)
+        self.problem = problem
+        self.routines = StepRoutines(problem.dsys, problem.curved, parametric)
         self._library = problem.library
         self._arrays = {name: np.zeros(shape) for name, shape in _shapes(problem).items()}
         cost, own = problem.compiled_cost.functions, problem.functions
@@ -192,6 +234,8 @@ class Transcription:
             at |= {f: own.address(f) for f in ("end", "end_derivatives")}
         names = ("step", "linearize", "hessian", "local", "retract")
         steps = {name: getattr(self.routines, name) for name in names}
+        if states.nx > problem.dsys.nx:
+            steps |= {f: own.address(f) for f in ("local", "retract")}
         self.record = Horizon(
             **steps,
             **at,
@@ -199,7 +243,8 @@ class Transcription:
             steps=problem.steps,
             nz=problem.dsys.method.nz,
             curved=problem.curved,
-            n_free=len(problem.free),
+            n_free=states.moves.shape[1],
+            from_first=bool(states.starts),
             reuses=self.routines.takes_solutions,
             arrays=ctypes.addressof(self.routines.work.list),
         )
@@ -210,8 +255,7 @@ class Transcription:
         self.array("weight")[:] = np.inf
         self.array("weight")[2 * problem.dsys.nu :] = [row.weight for row in problem.rows]
         self.array("w")[...] = problem.parameters
-        coordinates = problem.dsys.state_space.tangent_names
-        self.array("free")[[coordinates.index(name) for name in problem.free]] = 1.0
+        self.array("moves")[...], self.array("places")[:] = states.moves, states.places
 
     def array(self, name: str) -> np.ndarray:
         """An array; a trial and the array that it replaces change places."""
@@ -233,8 +277,11 @@ def _routine(library: ctypes.PyDLL, name: str, numbers: int) -> Callable[..., in
 
 def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     """Shapes of the arrays by the names in layout.py."""
-    d, n, steps, rows = problem.dsys, problem.n_end, problem.steps, len(problem.rows)
-    nx, ndx, nu, nz, nodes = d.nx, d.ndx, d.nu, d.method.nz, steps + 1
+    d, s, n, steps, rows = (
+        *(problem.dsys, problem.states),
+        *(problem.n_end, problem.steps, len(problem.rows)),
+    )
+    nx, ndx, nu, nz, nodes = s.nx, s.ndx, d.nu, d.method.nz, steps + 1
     ny, ni = ndx + nu, 2 * nu + rows
     shapes: dict[str, tuple[int, ...]] = {"w": (nodes, problem.parameters.shape[1])}
     for trial in ("", "_trial"):
@@ -254,7 +301,8 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "p": (steps, ndx),
         "P_start": (ndx, ndx),
         "p_start": (ndx,),
-        "free": (ndx,),
+        "moves": s.moves.shape,
+        "places": (len(s.places),),
         "drift_next": (ndx,),
         "state": (nx,),
     }

@@ -16,14 +16,23 @@ INTERNAL void inequalities(const struct horizon *o, long k, const double *x, con
     if (N_ROWS) o->rows(x, k < o->steps ? u : no_input, o->w + N_NODE * k, c + 2 * N_U);
 }
 
-/* x, u, and the unknowns of the present trajectory as a guess, into the arrays. */
+/* x, u, and the unknowns of the present trajectory as a guess, into the arrays; the parameters
+ * among the constants to their places. */
 static void load(const struct horizon *o, long k, const double *x, const double *u)
 {
     double *const *a = o->arrays;
-    memcpy(a[X], x, sizeof(double) * N_X);
+    memcpy(a[X], x, sizeof(double) * N_STEP_X);
+    for (int i = 0; i < N_FREE; ++i) a[P][(int)o->places[i]] = x[N_STEP_X + i];
     memcpy(a[U], u, sizeof(double) * N_U);
     memcpy(a[Z], o->z + o->nz * k, sizeof(double) * o->nz);
     *a[WARM] = 1.0;
+}
+
+/* The end y of the step from x that is in the arrays: constants stay. */
+INTERNAL void read_end(const struct horizon *o, const double *x, double *y)
+{
+    memcpy(y, o->arrays[X1], sizeof(double) * N_STEP_X);
+    memcpy(y + N_STEP_X, x + N_STEP_X, sizeof(double) * (N_X - N_STEP_X));
 }
 
 /* Step k from the unknowns of the present trajectory, which are near. */
@@ -50,8 +59,8 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
         if (k < o->steps) {
             if (solve_step(o, k, xk, uk)) return 1;
             memcpy(z + o->nz * k, a[Z], sizeof(double) * o->nz);
-            memcpy(y + N_X * k, a[X1], sizeof(double) * N_X);
-            o->local(xk + N_X, a[X1], a[P], gap);
+            read_end(o, xk, y + N_X * k);
+            o->local(xk + N_X, y + N_X * k, a[P], gap);
             for (int i = 0; i < N_DX; ++i) *violation += fabs(gap[i] += o->drift[i]);
             o->stage(xk, uk, w, &v);
         } else {
@@ -80,15 +89,54 @@ static int solved(double *const *a)
     return CONVERGED;
 }
 
+/* The column of a step's derivatives by variable j of (dx, du), -1 for a constant that it does not
+ * depend on: the step has (dx, du, all parameters). */
+static int column(const struct horizon *o, int j)
+{
+    if (j < N_STEP_DX) return j;
+    if (j >= N_DX) return j - N_DX + N_STEP_DX;
+    return j - N_STEP_DX < N_FREE ? N_STEP_DX + N_U + (int)o->places[j - N_STEP_DX] : -1;
+}
+
+/* First derivatives by the step's variables as those by (dx, du); constants stay. */
+static void scatter(const struct horizon *o, const double *from, double *to)
+{
+    if (N_COLUMNS == N_Y && N_DX == N_STEP_DX) {
+        memcpy(to, from, sizeof(double) * N_DX * N_Y);
+        return;
+    }
+    memset(to, 0, sizeof(double) * N_DX * N_Y);
+    for (int j = 0; j < N_Y; ++j) {
+        const int c = column(o, j);
+        for (int i = 0; i < N_STEP_DX && c >= 0; ++i) to[N_Y * i + j] = from[N_COLUMNS * i + c];
+    }
+    for (int i = N_STEP_DX; i < N_DX; ++i) to[(N_Y + 1) * i] = 1.0;
+}
+
+/* Second derivatives by the step's variables as those by (dx, du). */
+static void scatter_square(const struct horizon *o, const double *from, double *to)
+{
+    if (N_COLUMNS == N_Y && N_DX == N_STEP_DX) {
+        memcpy(to, from, sizeof(double) * N_Y * N_Y);
+        return;
+    }
+    memset(to, 0, sizeof(double) * N_Y * N_Y);
+    for (int i = 0; i < N_Y; ++i)
+        for (int j = 0; j < N_Y; ++j) {
+            const int r = column(o, i), c = column(o, j);
+            if (r >= 0 && c >= 0) to[N_Y * i + j] = from[N_COLUMNS * r + c];
+        }
+}
+
 /* d f / d(x, u) of step k and, where they count, its second derivatives with the costates. */
 static int differentiate(struct horizon *o, long k)
 {
     double *const *a = o->arrays, *out = o->ab + (long)N_DX * N_Y * k;
     const int curved = o->curved && o->hessian;
     load(o, k, o->x + N_X * k, o->u + N_U * k);
-    if (o->reuses) memcpy(a[X1], o->y + N_X * k, sizeof(double) * N_X);
+    if (o->reuses) memcpy(a[X1], o->y + N_X * k, sizeof(double) * N_STEP_X);
     if (curved) {
-        memcpy(a[LAM], o->pi + N_DX * k, sizeof(double) * N_DX);
+        memcpy(a[LAM], o->pi + N_DX * k, sizeof(double) * N_STEP_DX);
         memset(a[LAM_Z], 0, sizeof(double) * o->nz);
     }
     const step_routine step = o->reuses ? solved : o->step;
@@ -96,8 +144,8 @@ static int differentiate(struct horizon *o, long k)
     *a[WARM] = 0.0;
     if (failed) return 1;
     memcpy(o->z + o->nz * k, a[Z], sizeof(double) * o->nz);
-    memcpy(out, a[AB], sizeof(double) * N_DX * N_Y);
-    if (curved) memcpy(o->bend + (long)N_Y * N_Y * k, a[HESSIAN], sizeof(double) * N_Y * N_Y);
+    scatter(o, a[AB], out);
+    if (curved) scatter_square(o, a[HESSIAN], o->bend + (long)N_Y * N_Y * k);
     return 0;
 }
 
@@ -105,12 +153,13 @@ static int differentiate(struct horizon *o, long k)
 static void close_gap(struct horizon *o, long k)
 {
     double ab[N_DX * N_Y], slope[N_DX * N_DX], far = 0.0, *out = o->ab + (long)N_DX * N_Y * k;
-    double *const *a = o->arrays, *gap = o->gap + N_DX * k, *next = o->x + N_X * (k + 1);
-    o->local(next, a[X1], a[P], gap);
+    double *const *a = o->arrays, *gap = o->gap + N_DX * k, *next = o->x + N_X * (k + 1), y[N_X];
+    read_end(o, o->x + N_X * k, y);
+    o->local(next, y, a[P], gap);
     for (int i = 0; i < N_DX; ++i) far = fmax(far, fabs(gap[i]));
     for (int i = 0; i < N_DX; ++i) gap[i] += o->drift[i];
     if (far < 1e-12) return;
-    o->transport(next, a[X1], slope);
+    o->transport(next, y, slope);
     memcpy(ab, out, sizeof ab);
     memset(out, 0, sizeof ab);
     multiply(N_DX, N_DX, N_Y, 0, slope, N_DX, 1, ab, out);

@@ -7,7 +7,9 @@
  *                end(x_N) = 0
  *
  * The inequalities c of a node are the N_U lower limits of inputs, the upper ones, N_MIXED rows
- * with inputs and rows of states alone; hard ones have no t. Variables of a node are
+ * with inputs, rows of states alone and N_CONSTANT of constants; hard ones have no t. A state x
+ * of N_X numbers is a state of the step, of N_STEP_X, with constants behind it: N_FREE parameters
+ * that are unknowns, and of periodic motions the first state. Variables of a node are
  * y = (dx, du); matrices are stored row by row. */
 #include "definitions.h"
 #include "sizes.h"
@@ -24,12 +26,17 @@
 #define INTERNAL
 #endif
 
+/* Whether inequality i is one of the constants beside a state, which holds once. */
+static inline int is_of_constants(int i) { return i >= N_I - N_CONSTANT; }
+
 /* Whether inequality i holds at node k. */
 static inline int holds_at(const struct horizon *o, long k, int i)
 {
     if (i < N_U) return k < o->steps && isfinite(o->lower[i]);
     if (i < 2 * N_U) return k < o->steps && isfinite(o->upper[i - N_U]);
-    return i < 2 * N_U + N_MIXED ? k < o->steps : k > 0 || o->n_free;
+    if (i < 2 * N_U + N_MIXED) return k < o->steps;
+    if (is_of_constants(i)) return k == o->steps;
+    return k > 0 || o->from_first;
 }
 
 static inline int is_soft(const struct horizon *o, int i) { return isfinite(o->weight[i]); }
@@ -47,6 +54,7 @@ static inline double along(const struct horizon *o, long k, int i, const double 
 /* horizon.c */
 INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
                            double *c);
+INTERNAL void read_end(const struct horizon *o, const double *x, double *y);
 INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const double *u);
 INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
                       const double *t, double *z, double *y, double *violation, double *merit,

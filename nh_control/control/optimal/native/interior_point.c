@@ -19,6 +19,16 @@ int ocp_start(struct horizon *o, int warm)
     return 0;
 }
 
+/* Of the gradient by the first state its parts E^T r along the moves that are free. */
+static void keep_free(const struct horizon *o, double *r)
+{
+    double x[N_DX];
+    memcpy(x, r, sizeof x);
+    memset(r, 0, sizeof x);
+    for (int j = 0; j < o->n_free; ++j)
+        for (int i = 0; i < N_DX; ++i) r[j] += o->moves[o->n_free * i + j] * x[i];
+}
+
 /* Errors of stationarity, and of complementarity from mu (O18), W&B (5): the larger one, both
  * divided by the mean size of multipliers above 100. */
 static double errors(struct horizon *o, double mu)
@@ -46,8 +56,8 @@ static double errors(struct horizon *o, double mu)
             const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
             for (int j = 0; j < n && i >= 2 * N_U; ++j) r[j] -= row[j] * lam;
         }
-        for (int j = 0; j < n; ++j)
-            if (k || j >= N_DX || o->free[j] != 0.0) stationarity = fmax(stationarity, fabs(r[j]));
+        if (!k) keep_free(o, r);
+        for (int j = 0; j < n; ++j) stationarity = fmax(stationarity, fabs(r[j]));
     }
     o->stationarity = stationarity;
     if (mu == 0.0) o->complementarity = complementarity;

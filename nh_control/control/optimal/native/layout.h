@@ -16,7 +16,8 @@ struct horizon {
     long reuses; /* whether a trial's steps are linearized without being solved again */
     long entries; /* of the filter */
     long failures; /* searches without a step in a row */
-    long n_free; /* coordinates of the first state that are free */
+    long n_free; /* moves of the first state that are free */
+    long from_first; /* whether rows of states hold at the first node, too */
     long failed_at; /* node of the step that failed */
     double *const *arrays; /* of a step's workspace */
     step_routine step; /* x, u, warm z -> z, x1, in the arrays */
@@ -68,7 +69,8 @@ struct horizon {
     double *drift; /* (N_DX) what every step moves by beside the model */
     double *drift_next; /* (N_DX) its estimate when the state arrives */
     double *state; /* (N_X) that arrives */
-    double *free; /* (N_DX) which coordinates of the first state are free, else 0 */
+    double *moves; /* (N_DX, n_free) moves of the first state that are free */
+    double *places; /* (N_FREE) of the parameters that are unknowns among the step's */
     double *start; /* (N_DX) how far the first state is to move */
     double *g; /* (N, N_Y) gradients of the cost */
     double *h; /* (N, N_Y, N_Y) its Hessians */

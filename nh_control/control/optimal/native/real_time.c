@@ -23,7 +23,7 @@ int ocp_prepare(struct horizon *o)
     for (long k = 0; k < o->steps && o->reuses; ++k) {
         if (solve_step(o, k, o->x + N_X * k, o->u + N_U * k)) return STEP_FAILED;
         memcpy(o->z + o->nz * k, o->arrays[Z], sizeof(double) * o->nz);
-        memcpy(o->y + N_X * k, o->arrays[X1], sizeof(double) * N_X);
+        read_end(o, o->x + N_X * k, o->y + N_X * k);
     }
     return expand(o) ? STEP_FAILED : factorize_with_damping(o);
 }
@@ -115,7 +115,7 @@ int ocp_shift(struct horizon *o, int count)
         up(o->t, N_I, 0, n);
         up(o->lam, N_I, 0, n);
         if (solve_step(o, n - 1, o->x + N_X * (n - 1), o->u + N_U * (n - 1))) return STEP_FAILED;
-        memcpy(o->x + N_X * n, o->arrays[X1], sizeof(double) * N_X);
+        read_end(o, o->x + N_X * (n - 1), o->x + N_X * n);
     }
     return GOES_ON;
 }

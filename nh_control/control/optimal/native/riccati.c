@@ -107,23 +107,33 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
     return 0;
 }
 
-/* dx of the first node: `start`, and in the coordinates f that are free the least cost-to-go,
- * P_ff dx_f = -(p + P dx)_f (O16); 1 where there is none. */
+/* dx of the first node: `start`, and in its moves E f that are free the least cost-to-go,
+ * E^T P E f = -E^T (p + P dx) (O16); 1 where there is none. */
 static int first_step(const struct horizon *o, double *dx)
 {
-    double L[N_DX * N_DX], b[N_DX];
-    int at[N_DX], n = 0;
+    double L[N_DX * N_DX], b[N_DX], PE[N_DX];
+    const int n = (int)o->n_free;
     memcpy(dx, o->start, sizeof b);
     for (int i = 0; i < N_DX; ++i)
-        if (o->free[i] != 0.0) dx[at[n++] = i] = 0.0;
-    for (int i = 0; i < n; ++i) {
-        b[i] = -o->p_start[at[i]] - dot(N_DX, o->P_start + N_DX * at[i], dx);
-        for (int j = 0; j < n; ++j) L[n * i + j] = o->P_start[N_DX * at[i] + at[j]];
+        for (int j = 0; j < n; ++j)
+            if (o->moves[n * i + j] != 0.0) dx[i] = 0.0;
+    for (int j = 0; j < n; ++j) {
+        b[j] = 0.0;
+        for (int i = 0; i < N_DX; ++i) {
+            const double *row = o->P_start + N_DX * i;
+            PE[i] = 0.0;
+            for (int m = 0; m < N_DX; ++m) PE[i] += row[m] * o->moves[n * m + j];
+            b[j] -= o->moves[n * i + j] * (o->p_start[i] + dot(N_DX, row, dx));
+        }
+        for (int l = 0; l < n; ++l) {
+            L[n * j + l] = 0.0;
+            for (int i = 0; i < N_DX; ++i) L[n * j + l] += o->moves[n * i + l] * PE[i];
+        }
     }
     if (cholesky(n, L)) return 1;
     forward(n, 1, L, b);
     backward(n, 1, L, b);
-    for (int i = 0; i < n; ++i) dx[at[i]] = b[i];
+    for (int i = 0; i < N_DX; ++i) dx[i] += dot(n, o->moves + n * i, b);
     return 0;
 }
 

@@ -4,41 +4,37 @@
  * Equations (O...): doc/theory/interior_point.md; W&B: Waechter and Biegler (2006). */
 #include "horizon.h"
 
-/* Slacks and multipliers of the inequalities to start with at mu (O5). */
-static void start_slacks(struct horizon *o)
+/* Slack and multiplier of a row to start with at mu (O5). */
+static void start_slack(struct horizon *o, long r, int i)
+{
+    o->s[r] = fmax(o->c[r], i < 2 * N_U || is_of_constants(i) ? 1e-8 : 1e-2);
+    o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
+}
+
+/* Those of a problem solved before, on the central path (O5) at mu: the larger one stays. */
+static void center(struct horizon *o, long r, int i)
+{
+    if (o->s[r] < o->lam[r]) o->s[r] = o->mu / o->lam[r];
+    else o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
+}
+
+/* Slacks and multipliers to begin with: if `warm`, those of a problem solved before, of all rows
+ * that it had. */
+INTERNAL void begin_slacks(struct horizon *o, int warm)
 {
     for (long k = 0; k <= o->steps; ++k) {
         inequalities(o, k, o->x + N_X * k, o->u + N_U * k, o->c + N_I * k);
         for (int i = 0; i < N_I; ++i) {
             const long r = N_I * k + i;
-            o->s[r] = o->lam[r] = o->t[r] = 0.0;
-            if (!holds_at(o, k, i)) continue;
-            o->s[r] = fmax(o->c[r], i < 2 * N_U ? 1e-8 : 1e-2);
-            o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
-            if (is_soft(o, i)) o->t[r] = o->mu / (o->weight[i] - o->lam[r]);
+            if (!holds_at(o, k, i)) {
+                o->s[r] = o->lam[r] = o->t[r] = 0.0;
+                continue;
+            }
+            if (warm && o->s[r] > 0.0) center(o, r, i);
+            else start_slack(o, r, i);
+            o->t[r] = is_soft(o, i) ? o->mu / (o->weight[i] - o->lam[r]) : 0.0;
         }
     }
-}
-
-/* Slacks and multipliers of a problem solved before, on the central path (O5) at mu: of each pair
- * the larger one stays. */
-static void center(struct horizon *o)
-{
-    for (long k = 0; k <= o->steps; ++k)
-        for (int i = 0; i < N_I; ++i) {
-            const long r = N_I * k + i;
-            if (!holds_at(o, k, i)) continue;
-            if (o->s[r] < o->lam[r]) o->s[r] = o->mu / o->lam[r];
-            else o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
-            if (is_soft(o, i)) o->t[r] = o->mu / (o->weight[i] - o->lam[r]);
-        }
-}
-
-/* Slacks and multipliers to begin with, those of a problem solved before if `warm`. */
-INTERNAL void begin_slacks(struct horizon *o, int warm)
-{
-    if (warm) center(o);
-    else start_slacks(o);
 }
 
 /* Row i of node k without s, t and dlam, by (O5) to first order: m of (O10), which is returned,
