@@ -103,13 +103,13 @@ def browse(name: str, address: str, pulled: str) -> None:
         threading.Thread(target=states, args=(name, heard), daemon=True).start()
     with suppress(OSError):  # the view has ended
         asyncio.run(look(address, frames, pulled))
-    times = np.array([at for _, at in frames])
     delays = [
         1e3 * (at - heard[stamp])
         for seconds, at in frames
         if (stamp := round(seconds / STEP_S) * round(STEP_S * 1e9)) in heard
     ]
-    rate = (len(times) - 1) / (times[-1] - times[0])
+    moving = np.array([at for seconds, at in frames if seconds > 0])  # the start is waited for
+    rate = (len(moving) - 1) / (moving[-1] - moving[0])
     print(json.dumps([rate, *np.percentile(delays, (50, 95))]), flush=True)
     os._exit(0)  # the other thread spins
 
