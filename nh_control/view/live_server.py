@@ -78,7 +78,8 @@ class LiveServer:
     """Serves `page` on a port (0: a free one) of `host`, until `close`; requests of the page are
     answered by `answer`, one after another, in a thread that nothing else waits for.
 
-    `address` is what its user opens; everybody who knows it can look on, and ask.
+    `address` is what its user opens; everybody who knows it can look on, and ask. Its `token` is
+    that of an earlier server, whose browsers come back, or a new one.
 
     Raises ViewMissing without aiohttp, and OSError where it cannot listen.
     """
@@ -89,10 +90,11 @@ class LiveServer:
         answer: Callable[[Asked], Answer] = only_shows,
         host: str = HERE,
         port: int = 0,
+        token: str = "",
     ):
         require_aiohttp()
         self._page, self._answer, self._host = page, answer, host
-        self._token = secrets.token_urlsafe(24)
+        self.token = token or secrets.token_urlsafe(24)
         self._listening = _listening(host, port)
         self.port: int = self._listening.getsockname()[1]
         self._newest: str | None = None
@@ -111,7 +113,7 @@ class LiveServer:
         """Where the page is, with the token."""
         host = "localhost" if self._host in ("", "0.0.0.0", "::") else self._host
         host = f"[{host}]" if ":" in host else host
-        return f"http://{host}:{self.port}/?token={self._token}"
+        return f"http://{host}:{self.port}/?token={self.token}"
 
     @property
     def browsers(self) -> int:
@@ -181,13 +183,13 @@ class LiveServer:
         cookie = f"{COOKIE}_{self.port}"
         if request.path == "/" and self._is_token(request.query.get("token", "")):
             opened = web.HTTPSeeOther("/", headers=HEADERS)
-            opened.set_cookie(cookie, self._token, httponly=True, samesite="Strict", path="/")
+            opened.set_cookie(cookie, self.token, httponly=True, samesite="Strict", path="/")
             raise opened
         if not self._is_token(request.cookies.get(cookie, "")):
             raise web.HTTPForbidden(text=OPEN_THE_ADDRESS, headers=HEADERS)
 
     def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def _names(self, request: web.Request) -> set[str]:
         """Names of this server as a browser may give them: no name that somebody else has made

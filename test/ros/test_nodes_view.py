@@ -114,3 +114,41 @@ def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
 
 def _time(message):
     return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+
+
+@pytest.mark.slow
+def test_a_plant_of_another_scenario_is_followed_at_the_same_address(nodes, probe):
+    """A browser that comes back with its cookie gets the other scenario's page."""
+    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
+    given = {"wait_for_tracker": False, "on_finish": "continue"}
+    # options of the first scenario that the second one does not have
+    shown = nodes.start(
+        "view", {"scenario": "quadrotor_payload", "reference": "hover", "step_s": 0.02}
+    )
+    probe.wait(lambda: "is shown at" in shown.log, "the view")
+    first = nodes.start("plant", {"scenario": "quadrotor_payload", **given})
+    probe.wait(lambda: probe.bodies, "states")
+    address = re.search(r"http://\S+", shown.log)[0]
+    origin = address.partition("/?")[0]
+
+    async def page(session, where):
+        return await (await session.get(where)).text()
+
+    async def look():
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies of a host without a name
+        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+            assert "quad1" in await page(session, address)
+            first.kill()
+            nodes.start("plant", {"scenario": "car", **given})
+            told = "car is shown at"
+            await asyncio.to_thread(probe.wait, lambda: told in shown.log, "the other scenario")
+            assert "quad1" not in await page(session, f"{origin}/")
+            async with session.ws_connect(f"{origin}/states") as stream:
+                while True:
+                    message = json.loads((await stream.receive(60)).data)
+                    if "frame" in message and "scenario" in message["status"]:
+                        return message["status"]["scenario"]
+
+    assert asyncio.run(look()) == "car"
+    assert shown.log.count(address) == 2
+    assert shown.end() == 0

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,8 +43,9 @@ def ahead(dsys):
 class Server:
     """Keeps what is sent."""
 
-    def __init__(self, page, answer=None, host="", port=0):
+    def __init__(self, page, answer=None, host="", port=0, token=""):
         self.page, self.answer, self.host, self.port = page, answer, host, port
+        self.token = token or "made"
         self.sent, self.browsers, self.closed = [], 0, False
         self.address = "http://the-address"
 
@@ -61,7 +63,9 @@ class Seen:
 
     def __init__(self, node, desk):
         self.node, self.desk, self.slept = node, desk, []
-        self.made = view.View(node, desk, None)
+        self.ended, self.address = [], view.Address()
+        exit_ = SimpleNamespace(request=lambda: self.ended.append(True))
+        self.made = view.View(node, desk, exit_, self.address)
         self.codecs = codecs(QUADS, MODEL)
 
     @property
@@ -291,7 +295,9 @@ def test_nodes_are_told_twice_a_second_and_another_plant_by_its_name(shown, wall
     wall[0] += view.STATUS_S
     seen.made._send()
     state = seen.sent[-1]["status"]["state"]
-    assert "is cart_pole, not quadrotor_payload: start the view with scenario:=cart_pole" in state
+    assert state == "the plant is cart_pole now" and seen.ended
+    assert seen.address == view.Address("made", 0, "cart_pole")
+    status.hardware_id = "my_robot"
 
 
 def test_time_of_hardware_begins_with_its_first_state(shown):

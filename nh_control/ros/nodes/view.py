@@ -6,6 +6,8 @@ import json
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from nh_control import scenarios
 from nh_control.ros.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
@@ -42,13 +45,23 @@ FACTOR_S = 2.0
 """Time over which the real-time factor is measured."""
 
 
+@dataclass
+class Address:
+    """The address that browsers know, and the scenario with which the node is to begin again."""
+
+    token: str = ""
+    port: int = 0
+    scenario: str = ""
+
+
 class View:
     """Sends the newest state at most `view.rate_hz` times per second of wall time to the browsers
     that have opened the page; states of a simulation in between are not even read.
     """
 
-    def __init__(self, node: Node, inbox: Inbox, _: process.Exit):
+    def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit, address: Address):
         parameters = Parameters(node, VIEW)
+        self._exit, self._address = exit_, address
         self._inbox, model = inbox, Model.of(parameters)
         self._period_s = 1 / parameters["view.rate_hz"]
         scenario, dsys = model.scenario, model.dsys
@@ -81,10 +94,12 @@ class View:
                 ),
                 asked.answer,
                 host=parameters["view.host"],
-                port=parameters["view.port"],
+                port=address.port or parameters["view.port"],
+                token=address.token,
             )
         except (ViewMissing, OSError) as error:
             raise process.UsageError(str(error)) from error
+        address.port, address.token = self._server.port, self._server.token
         # not by the log, which other machines can read
         print(f"{scenario.name} is shown at {self._server.address}", flush=True)
 
@@ -171,12 +186,10 @@ class View:
             plant = self._asked.heard.of("plant")
             missed = plant.values.get("missed_steps")
             if plant.hardware not in ("", self._name):
-                status["state"] = (
-                    f"the plant is {plant.hardware}, not {self._name}: start the view with "
-                    f"scenario:={plant.hardware}"
-                )
+                status["state"] = self._follow(plant.hardware)
             nodes = self._asked.heard.told(now)
             status |= {"nodes": nodes, "missed": missed, "bounds": self._asked.bounds}
+            status["scenario"] = self._name
         message: dict[str, Any] = {"status": status}
         if self._fresh:
             try:
@@ -185,6 +198,16 @@ class View:
             except ValueError as error:  # numbers that the model cannot take
                 self._refuse(Refusal.MODEL, f"a state cannot be shown: {error}")
         self._server.send(json.dumps(message, separators=(",", ":"), allow_nan=False))
+
+    def _follow(self, name: str) -> str:
+        """Begin again with the scenario of another plant, if it has a name that others know;
+        returns the state that the page shows.
+        """
+        if self._simulated and name in scenarios.names():
+            self._address.scenario = name
+            self._exit.request()
+            return f"the plant is {name} now"
+        return f"the plant is {name}, not {self._name}: start the view with its scenario"
 
     def _frame(self) -> dict[str, Any]:
         """Numbers of the present state."""
@@ -229,8 +252,24 @@ class Pace:
         return {"state": "running", "silent": silent, "factor": factor}
 
 
-main = partial(process.run, "view", View)
-"""Run the node, `main(args)`; returns the exit code."""
+OF_ANOTHER_SCENARIO = "urdf", "reference", "integrator"
+"""Parameters that are the defaults again where the scenario is followed, and the step."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code. Where a plant of another scenario takes the place of
+    the plant, the node begins again with this scenario, at the same address.
+    """
+    given, address = list(sys.argv if args is None else args), Address()
+    while True:
+        code = process.run("view", partial(View, address=address), given)
+        if not address.scenario:
+            return code
+        changed = {"scenario": address.scenario, **dict.fromkeys(OF_ANOTHER_SCENARIO, "''")}
+        changed["step_s"], address.scenario = "0.0", ""
+        rules = [text for name, value in changed.items() for text in ("-p", f"{name}:={value}")]
+        given += ["--ros-args", *rules]
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -282,7 +282,7 @@ def run(
         # rclpy.try_shutdown would install its own signal handlers; the context destroys a node
         # whose start failed
         with _time_to_leave():
-            rclpy.utilities.get_default_context().try_shutdown()
+            rclpy.utilities.get_default_context(shutting_down=True).try_shutdown()
     if exit_.error is not None:
         raise exit_.error
     return exit_.code

@@ -145,8 +145,9 @@ class Live {
     socket.onclose = () => setTimeout(() => this._connect(), RETRY_MS);
   }
 
-  _take({ status: { state, factor, silent, nodes, missed, bounds }, frame }) {
+  _take({ status: { state, factor, silent, nodes, missed, bounds, scenario }, frame }) {
     this.heard = performance.now();
+    if (scenario && scenario !== (this.scenario ??= scenario)) location.reload();
     if (nodes) {
       Object.assign(this, { bounds, missed });
       document.getElementById("nodes").replaceChildren(...nodes.map(([name, level, text]) =>
@@ -172,8 +173,7 @@ class Live {
     if (plots.range === plots.all || first) plots.range = whole;
     plots.all = whole;
     if (scene) scene.path = undefined;
-    const slider = document.getElementById("time");
-    slider.min = whole[0]; slider.max = frame.time;
+    Object.assign(document.getElementById("time"), { min: whole[0], max: frame.time });
     timeline.show(follows ? frame.time : timeline.now);
   }
 }
