@@ -36,6 +36,7 @@ CONFIG = sorted(
 )
 EXECUTABLES = {
     "nh_control": "nh_control.cli:main",
+    "composed": "nh_control.ros.nodes.start:composed",
     "plant": "nh_control.ros.nodes.start:plant",
     "tracker": "nh_control.ros.nodes.start:tracker",
     "display": "nh_control.ros.nodes.start:display",

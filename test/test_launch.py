@@ -85,7 +85,7 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
 def test_launch_starts_executables_that_exist():
     setup = (ROOT / "setup.py").read_text()
     started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
-    assert set(started) == {"plant", "tracker", "display", "shadow", "view"}
+    assert set(started) == {"plant", "tracker", "composed", "display", "shadow", "view"}
     for executable in started:
         assert f'"{executable}": "nh_control.ros.nodes.start:{executable}"' in setup
 
@@ -286,6 +286,13 @@ def test_the_display_leaves_transforms_to_a_robot_state_publisher(launched):
     assert told in launched("snakeboard")["display"]["parameters"]
     own = launched("snakeboard", use_robot_state_publisher="false")["display"]
     assert told not in own["parameters"] + launched("cart_pole")["display"]["parameters"]
+
+
+def test_plant_and_tracker_may_run_in_one_process(launched):
+    started = launched("snakeboard", composed="true", speed_factor="2.0", rviz="false")
+    assert started.keys() & {"plant", "tracker", "composed"} == {"composed"}
+    assert inline(started["composed"])["speed_factor"] == 2.0
+    assert "composed" not in launched("snakeboard", composed="true", tracker="false")
 
 
 def test_spaces_around_an_argument_are_ignored(launched):
@@ -775,6 +782,7 @@ def test_defaults_start_a_simulation_and_rviz_and_no_recording():
         "namespace": "",
         "plant": "true",
         "tracker": "true",
+        "composed": "false",
         "shadow": "false",
         "headless": "false",
         "rviz": "true",

@@ -94,6 +94,7 @@ def options(config: Path, name: str, has_model: object) -> list[Argument]:
     switches = (
         ("plant", "simulate the plant; false = hardware or another simulator takes commands"),
         ("tracker", "run the LQR tracker; false = plug in a controller of your own"),
+        ("composed", "run plant and tracker in one process, without middleware between them"),
         ("shadow", "compare the plant, or the hardware, with the model: shadow/residual"),
         ("headless", "plant and tracker only; the run ends with the reference, see on_finish"),
         ("rviz", "start rviz2"),

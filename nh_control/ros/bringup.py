@@ -187,10 +187,13 @@ def actions(
         return viewers.node("nh_control", name, one.namespace, given, **exits.of(name, **options))
 
     for one in robots:
-        if wanted[PLANT]:
-            started.append(own("plant", one))
-        if wanted["tracker"]:
-            started.append(own("tracker", one, comes_back=True))
+        if wanted[PLANT] and wanted["tracker"] and wanted["composed"]:
+            started.append(own("composed", one))
+        else:
+            if wanted[PLANT]:
+                started.append(own("plant", one))
+            if wanted["tracker"]:
+                started.append(own("tracker", one, comes_back=True))
         if wanted["shadow"]:
             started.append(own("shadow", one, required=False))
         if not wanted["headless"]:

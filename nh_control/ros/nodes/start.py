@@ -33,7 +33,9 @@ def _help(name: str) -> str:
     from nh_control.ros.runtime import declared
     from nh_control.runs import conventions
 
-    specs = getattr(declared, name.upper())
+    names = ("plant", "tracker") if name == "composed" else (name,)
+    every = (spec for one in names for spec in getattr(declared, one.upper()))
+    specs = {spec.name: spec for spec in every}.values()
     lines = [f"  {spec.name} ({spec.default!r})\n    {spec.description}" for spec in specs]
     return (
         f"usage: ros2 run nh_control {name} [--ros-args -p NAME:=VALUE ... -r OLD:=NEW ...]\n\n"
@@ -64,6 +66,7 @@ def _runs(number: int) -> bool:
 
 
 # the executables: each runs its node and returns the exit code
+composed = partial(_run, "composed")
 plant = partial(_run, "plant")
 tracker = partial(_run, "tracker")
 display = partial(_run, "display")

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as CallTimeout
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from rclpy.callback_groups import CallbackGroup
@@ -28,6 +29,7 @@ from rclpy.qos import QoSProfile
 from std_srvs.srv import SetBool, Trigger
 
 from nh_control.ros.runtime.callback_errors import CallbackErrors
+from nh_control.ros.runtime.local_topics import LocalTopics
 from nh_control.ros.runtime.subscribers import incompatible_publishers
 
 T = TypeVar("T")
@@ -44,8 +46,13 @@ class Inbox:
     `post`, `call` and `close`. What handling one of them raises is told to `errors`.
     """
 
-    def __init__(self, node: Node, errors: CallbackErrors | None = None):
-        self._node, self._group = node, _Reserved()
+    def __init__(
+        self,
+        node: Node,
+        errors: CallbackErrors | None = None,
+        local: LocalTopics | None = None,
+    ):
+        self._node, self._group, self._local = node, _Reserved(), local
         self.errors = errors or CallbackErrors(node.get_logger())
         self._guard = node.create_guard_condition(lambda: None, callback_group=self._group)
         self._requests: deque[Callable[[], None]] = deque()
@@ -73,6 +80,8 @@ class Inbox:
         the thread, and is handled with the next one that does, before those of topics subscribed
         to later.
         """
+        if self._local is not None and self._takes_locally(topic, callback, raw):
+            return
         subscription = self._node.create_subscription(
             message_type,
             topic,
@@ -162,6 +171,24 @@ class Inbox:
         for _ in range(requests):
             self._carry_out(self._requests.popleft())
         return bool(ready or requests)
+
+    def _takes_locally(self, topic: str, callback: Callable[[Any], None], raw: bool) -> bool:
+        """Whether messages of a topic come from a node in this process: then they do from now
+        on.
+        """
+        name = self._node.resolve_topic_name(topic)
+        if self._local is None or name not in self._local.names:
+            return False
+        take = lambda data: self.post(partial(self._take, name, callback, data))  # noqa: E731
+        self._local.subscribe(self.name, name, raw, take)
+        return True
+
+    def _take(self, topic: str, callback: Callable[[Any], None], message: Any) -> None:
+        """Handle a message of a node in this process."""
+        try:
+            callback(message)
+        except Exception as error:
+            self.errors.raised(topic, error)
 
     def _carry_out(self, request: Callable[[], None]) -> None:
         try:

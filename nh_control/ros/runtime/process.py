@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import faulthandler
 import gc
-import os
-import select
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import rclpy
@@ -30,10 +28,11 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from nh_control.numerics.interrupts import RepeatedInterrupt
 from nh_control.ros.runtime.callback_errors import CallbackErrors
+from nh_control.ros.runtime.exit_request import Exit as Exit
 from nh_control.ros.runtime.guards import GuardedExecutor, guard
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.local_topics import LocalTopics
 from nh_control.ros.runtime.spec import UsageError as UsageError
 from nh_control.runs.node_process import WRONG_USE
 
@@ -41,58 +40,6 @@ LEAVE_S = 20.0
 """How long a node may take to leave the network. Fast DDS of the wheels on PyPI never returns if
 it discovers another node in that moment, and keeps the interpreter's lock (its issue 6513).
 """
-
-
-class Exit:
-    """The request to end the process, from a signal or from any thread. The main thread raises the
-    first error of the requests; the first `code` is the exit code.
-    """
-
-    def __init__(self) -> None:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        self._interrupts, self.interrupted, self._again = True, False, RepeatedInterrupt()
-        self.error: BaseException | None = None
-        self.code = 0
-
-    def install(self) -> None:
-        """Take over SIGINT and SIGTERM. During the start they raise SystemExit(0), again and again
-        if something swallows it; later they only wake `wait`.
-        """
-        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, *_: object) -> None:
-        if self._interrupts:
-            self.interrupted = True
-            self._again.start()
-            raise SystemExit(0)
-
-    def started(self) -> None:
-        """Have signals interrupt nothing from now on."""
-        self._interrupts = False
-        self._again.stop()
-
-    def ignore(self) -> None:
-        """Ignore signals from now on: the interpreter removes its handlers before it ends, and
-        then a late signal would change the exit code.
-        """
-        self.started()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-
-    def request(self, error: BaseException | None = None, code: int = 0) -> None:
-        """Have the process end; any thread may call this."""
-        self.error, self.code = self.error or error, self.code or code
-        try:
-            os.write(self._write, b"\0")
-        except BlockingIOError:
-            return  # the pipe is full of earlier requests
-
-    def wait(self) -> None:
-        """Block until a signal or request."""
-        select.select([self._read], [], [])
 
 
 class Component(Protocol):
@@ -105,14 +52,25 @@ class Component(Protocol):
         """Close files and send the last messages; called after `work` has returned."""
 
 
+Make = Callable[[Node, Inbox, Exit], Component]
+"""Makes a component."""
+
+
 class ManagedNode(LifecycleNode):
     """A managed node around a component. Its configuration makes the component, with parameters,
     topics and services; its activation starts the component's thread, and its deactivation ends
     the thread. Its cleanup removes the component and keeps the given parameters.
     """
 
-    def __init__(self, name: str, make: Callable[[Node, Inbox, Exit], Component], exit_: Exit):
+    def __init__(
+        self,
+        name: str,
+        make: Make,
+        exit_: Exit,
+        local: LocalTopics | None = None,
+    ):
         self._inbox: Inbox | None = None
+        self._local = local
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         self._make, self._exit = make, exit_
         self._component: Component | None = None
@@ -123,11 +81,18 @@ class ManagedNode(LifecycleNode):
         self.errors = CallbackErrors(self.get_logger())
         self._guard_services()
 
+    def share(self, local: LocalTopics) -> None:
+        """Hand messages of these topics over; to be called before the start."""
+        self._local = local
+
     def create_publisher(self, *args: Any, **options: Any) -> Any:
         """A publisher whose quality of service parameters may override: history, depth and
         reliability, `qos_overrides.<topic>.publisher.<policy>`.
         """
-        return super().create_publisher(*args, **self._overridable(options))
+        made = super().create_publisher(*args, **self._overridable(options))
+        if self._local is None or made.topic_name not in self._local.names:
+            return made
+        return self._local.publisher(made)
 
     def create_subscription(self, *args: Any, **options: Any) -> Any:
         """A subscription whose quality of service parameters may override likewise."""
@@ -167,7 +132,7 @@ class ManagedNode(LifecycleNode):
         """
         self._before = {id(entity) for entities, _ in self._entities() for entity in entities}
         self._failure, given = None, self.get_parameters_by_prefix("")
-        self._inbox = inbox = Inbox(self, self.errors)
+        self._inbox = inbox = Inbox(self, self.errors, self._local)
         try:
             self._component = self._make(self, inbox, self._exit)
         except Exception as error:
@@ -239,6 +204,8 @@ class ManagedNode(LifecycleNode):
             for entity in list(entities):
                 if id(entity) not in self._before:
                     destroy(entity)
+        if self._local is not None:
+            self._local.forget(self.get_name())
         self._inbox = None
 
     def _entities(self) -> list[tuple[Iterable[Any], Callable[[Any], object]]]:
@@ -253,10 +220,16 @@ class ManagedNode(LifecycleNode):
         ]
 
 
-def run(
-    name: str, make: Callable[[Node, Inbox, Exit], Component], args: list[str] | None = None
+def run(name: str, make: Make, args: list[str] | None = None) -> int:
+    """Run a component in a managed node of this name, see `run_all`."""
+    return run_all({name: make}, (), args)
+
+
+def run_all(
+    makes: Mapping[str, Make], topics: Sequence[str], args: list[str] | None = None
 ) -> int:
-    """Run a component in a managed node of this name until SIGINT, SIGTERM or `Exit.request`.
+    """Run components in managed nodes of these names until SIGINT, SIGTERM or `Exit.request`;
+    messages on the `topics`, relative names, do not leave the process.
 
     Returns the exit code: 0, the code of the request, or WRONG_USE with a log line for a
     UsageError. Raises the errors of the threads. Errors of an interrupted start are ignored.
@@ -267,15 +240,16 @@ def run(
         args=sys.argv if args is None else args, signal_handler_options=SignalHandlerOptions.NO
     )
     try:
-        node = _create_node(name, make, exit_)
-        node.start()
-        _serve(node, exit_)
+        nodes = _create_nodes(makes, topics, exit_)
+        for node in nodes:
+            node.start()
+        _serve(nodes, exit_)
     except Exception as error:
         if exit_.interrupted:
             return 0
         if not isinstance(error, UsageError):
             raise
-        get_logger(name).fatal(str(error))
+        get_logger(next(iter(makes))).fatal(str(error))
         return WRONG_USE
     finally:
         exit_.ignore()
@@ -300,28 +274,36 @@ def _time_to_leave() -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _create_node(
-    name: str, make: Callable[[Node, Inbox, Exit], Component], exit_: Exit
-) -> ManagedNode:
+def _create_nodes(
+    makes: Mapping[str, Make], topics: Sequence[str], exit_: Exit
+) -> list[ManagedNode]:
+    local, nodes = None, list[ManagedNode]()
     try:
-        return ManagedNode(name, make, exit_)
+        for name, make in makes.items():
+            nodes.append(ManagedNode(name, make, exit_, local))
+            if topics and local is None:
+                local = LocalTopics([nodes[0].resolve_topic_name(topic) for topic in topics])
+                nodes[0].share(local)
+        return nodes
     except ValueError as error:
         raise UsageError(
             f"{error}; leave parameters without a value (null, an empty list) out"
         ) from error
 
 
-def _serve(node: ManagedNode, exit_: Exit) -> None:
-    executor, stop = GuardedExecutor(node.errors), Future[None]()
-    executor.add_node(node)
-    thread = _thread("executor", lambda: executor.spin_until_future_complete(stop), exit_)
-    try:
+def _serve(nodes: Sequence[ManagedNode], exit_: Exit) -> None:
+    """Serve every node in an executor's thread of its own, and end all in the reverse order."""
+    with ExitStack() as ends:
+        for node in nodes:
+            executor, stop = GuardedExecutor(node.errors), Future[None]()
+            executor.add_node(node)
+            spin = partial(executor.spin_until_future_complete, stop)
+            thread = _thread("executor", spin, exit_)
+            ends.callback(executor.shutdown)
+            ends.callback(node.end)
+            ends.callback(thread.join)
+            ends.callback(stop.set_result, None)
         exit_.wait()
-    finally:
-        stop.set_result(None)
-        thread.join()
-        node.end()
-        executor.shutdown()
 
 
 def _thread(name: str, target: Callable[[], None], exit_: Exit) -> threading.Thread:
