@@ -354,7 +354,7 @@ def test_executables_are_the_nodes_of_their_names():
     nodes = {n: t for n, t in ENTRY_POINTS.items() if t.startswith("nh_control.ros.nodes.")}
     assert nodes == {
         name: f"nh_control.ros.nodes.start:{name}"
-        for name in ("plant", "tracker", "display", "view", "recorder", "shadow")
+        for name in ("plant", "tracker", "composed", "display", "view", "recorder", "shadow")
     }
     assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 
