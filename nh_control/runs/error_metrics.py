@@ -89,11 +89,15 @@ def manifold_residual(space: Space, q: np.ndarray) -> np.ndarray | None:
     return np.array([np.abs(space.retract(row, still) - row).max() for row in q])
 
 
-def _factors(space: Space) -> Iterator[tuple[slice, Space]]:
-    """The factors of a product, or the space itself, with their columns in a configuration."""
-    start = 0
-    for factor in space.factors if isinstance(space, Product) else (space,):
-        yield slice(start, start + factor.nq), factor
+def _factors(space: Space, start: int = 0) -> Iterator[tuple[slice, Space]]:
+    """The factors of a product and of products in it, or the space itself, with their columns in a
+    configuration.
+    """
+    if not isinstance(space, Product):
+        yield slice(start, start + space.nq), space
+        return
+    for factor in space.factors:
+        yield from _factors(factor, start)
         start += factor.nq
 
 

@@ -19,9 +19,12 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
+from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, JointDamper, JointFriction, Multibody, load_urdf
+from nh_control.multibody.frames import Frame
+from nh_control.multibody.joint_types import Floating
 from nh_control.multibody.kinematics import Tree
 from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.frames import on_frames
@@ -33,6 +36,8 @@ from nh_control.scenarios.urdf_visual import robot
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The robot where no file is given."""
 HOLD_S, FREE_S = 10.0, 2.0
+HEIGHT = 6
+"""Place of the height (m) of a floating base in a configuration."""
 FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
     "mass": ("kg", "of the link", {}),
     "inertia": ("kg m^2", "xx, yy, zz, xy, xz, yz about the center", {"above": -np.inf}),
@@ -41,6 +46,7 @@ FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
     "friction_velocity": ("rad/s or m/s", "over which dry friction changes its sign", {}),
 }
 """Unit, meaning and bounds of the constants of a robot that are parameters."""
+CONTACT_FIELDS = {"friction": ("", "of the contact with the ground", {"at_least": 0.0})}
 LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
 """Bryson's rule: a joint's error (rad or m), its rate, and an effort that count 1 in the cost,
 where the file has no limits.
@@ -60,21 +66,32 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
     """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or
     floating base.
 
+    See `of_robot`. Raises UrdfError, OSError, and ValueError for a robot with further floating or
+    planar joints.
+    """
+    made = of_robot(load_urdf(file or DEFAULT, base), file or DEFAULT)
+    given = {"urdf": str(Path(file).absolute())} if file else {}
+    return replace(made, source={**given, "base": base})
+
+
+def of_robot(model: Multibody, file: str | Path) -> Scenario:
+    """Scenario of a robot, whose pictures are in its URDF file.
+
     A robot on a fixed base that has actuators is held at rest where its joints are at 0, or as
     close to it as their ranges allow; where it has fewer actuators than joints, at an equilibrium
-    near there. Any other robot starts there and moves freely. Joints and a floating base are
-    shown. Raises UrdfError, OSError, and ValueError for a robot with further floating or planar
-    joints.
+    near there. One on a floating base with contacts and actuators stands on the ground in this
+    way. Any other robot starts there and moves freely. Joints and a floating base are shown.
+    Raises ValueError for a robot with further floating or planar joints.
     """
-    model = _with_resistances(load_urdf(file or DEFAULT, base))
+    model = _with_resistances(model)
     poses = model.space.nq - len(model.tree.scalars)
-    if poses != (7 if base == "floating" else 0):
+    floats = isinstance(model.frames[0].joint, Floating)
+    if poses != (7 if floats else 0):
         raise ValueError(
             f"scenario urdf: {model.name} has floating or planar joints, which joint_states "
             f"cannot show; only its base may float"
         )
-    held = base == "fixed" and bool(model.inputs)
-    root = model.frames[0].name if base == "floating" else ""
+    held = (not floats or bool(model.contacts)) and bool(model.inputs)
     return Scenario(
         name="urdf",
         title=f"The robot {model.name}",
@@ -90,17 +107,16 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
             Joint(c, c, unit="m" if model.tree.effort(c)[1] == "N" else "rad")
             for c in model.tree.scalars
         ),
-        to_bodies=partial(_to_bodies, root) if root else None,
-        from_bodies=_from_bodies if root else None,
+        to_bodies=partial(_to_bodies, model.frames[0]) if floats else None,
+        from_bodies=partial(_from_bodies, model.frames[0]) if floats else None,
         external=lambda _: on_frames(model, (f.name for f in model.frames if not f.is_fixed)),
-        visual=partial(robot, model, file or DEFAULT),
+        visual=partial(robot, model, file),
         step_s=0.005,
         hold=held,
         constraints={"joint_ranges": ScenarioConstraint(partial(joint_ranges, model))}
         if _limited(model)
         else {},
         horizon_s=0.25,
-        source={**({"urdf": str(Path(file).absolute())} if file else {}), "base": base},
     )
 
 
@@ -126,12 +142,13 @@ def _perturbed(
 def urdf_parameters(model: Multibody) -> UrdfParameters:
     """The parameters of a robot: `mass_scale`, then by the names of its links and joints
     `<link>_mass`, `<link>_inertia` (xx, yy, zz, xy, xz, yz), `<joint>_damping`, `<joint>_friction`
-    and `<joint>_friction_velocity`.
+    and `<joint>_friction_velocity`, and `<contact>_friction` of contacts.
     """
     constants, entries = model.constants, list[tuple[str, type, Any]]()
     for name, location in constants.locations.items():
-        if location.field in FIELDS:
-            unit, text, options = FIELDS[location.field]
+        known = CONTACT_FIELDS if location.parts == "contacts" else FIELDS
+        if location.field in known:
+            unit, text, options = known[location.field]
             value = constants.value(name)
             entries.append((name, type(value), parameter(value, unit, text, **options)))
     made = make_dataclass("UrdfParameters", entries, bases=(UrdfParameters,), frozen=True)
@@ -167,18 +184,33 @@ def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
 
 
 def _held(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
-    """An equilibrium for HOLD_S."""
+    """An equilibrium for HOLD_S, of a robot on the ground with its joints where they are."""
+    start = _start(model, dsys)
+    if model.contacts:
+        return at_rest(dsys, *standing(dsys, start[: model.space.nq], model.tree.scalars))
     hold = model.tree.scalars if dsys.nu == model.space.nv else ()
-    x, u = equilibrium(dsys, _start(model, dsys), np.zeros(dsys.nu), hold)
+    return at_rest(dsys, *equilibrium(dsys, start, np.zeros(dsys.nu), hold))
+
+
+def standing(
+    dsys: DiscreteSystem, q: np.ndarray, fixed: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """State x (nx) and input u (nu) of a robot on a floating base that stands near a configuration
+    q (nq) without moving the coordinates `fixed`: put down until its lowest contact touches, then
+    an `equilibrium`. Raises as this does.
+    """
+    q, symbol = np.array(q, dtype=float), dsys.system.symbols[0]
+    gaps = dsys.system.value(ContactRows(dsys.system.mechanics).gaps(symbol), q)
+    q[HEIGHT] -= np.nanmin(gaps)
+    x = dsys.state(q, np.zeros(dsys.system.space.nw))
+    return equilibrium(dsys, x, np.zeros(dsys.nu), fixed)
+
+
+def at_rest(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> Trajectory:
+    """A state and an input for HOLD_S."""
     steps = round(HOLD_S / dsys.h)
-    return Trajectory(
-        dsys.h,
-        np.tile(x, (steps + 1, 1)),
-        np.tile(u, (steps, 1)),
-        dsys.state_names,
-        dsys.inputs,
-        dsys=dsys,
-    )
+    states, inputs = np.tile(x, (steps + 1, 1)), np.tile(u, (steps, 1))
+    return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, dsys=dsys)
 
 
 def joint_ranges(model: Multibody, dsys: DiscreteSystem) -> Constraint:
@@ -235,14 +267,23 @@ def _largest_errors(model: Multibody) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _to_bodies(
-    root: str, parameters: object, q: np.ndarray, v: np.ndarray
+    root: Frame, parameters: object, q: np.ndarray, v: np.ndarray
 ) -> tuple[BodyState, ...]:
-    return (BodyState(root, WORLD, q[4:7], q[:4], quat2mat(q[:4]) @ v[3:6], v[:3]),)
+    velocity = _axes_of_velocity(root, q[:4]) @ v[3:6]
+    return (BodyState(root.name, WORLD, q[4:7], q[:4], velocity, v[:3]),)
 
 
-def _from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
+def _from_bodies(root: Frame, bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     (base,) = bodies
     quaternion = np.divide(base.quaternion_wxyz, np.linalg.norm(base.quaternion_wxyz))
+    velocity = base.linear_velocity @ _axes_of_velocity(root, quaternion)
     return np.concatenate([quaternion, base.position]), np.concatenate(
-        [base.angular_velocity_body, base.linear_velocity @ quat2mat(quaternion)]
+        [base.angular_velocity_body, velocity]
     )
+
+
+def _axes_of_velocity(root: Frame, quaternion: np.ndarray) -> np.ndarray:
+    """The axes (3, 3) in which the base's linear velocity is given, in the world's."""
+    joint = root.joint
+    of_world = isinstance(joint, Floating) and joint.configuration_space == "SO3xR3"
+    return np.eye(3) if of_world else quat2mat(quaternion)
