@@ -24,8 +24,9 @@ class Constraint:
     (N + 1, n_parameters) are the w_k; a constraint without them fits trajectories of any length.
     Where the constraint is `disturbed`, w goes on with the forces (nrho) that an `MpcTracker`
     estimates, zero elsewhere; it ends with the parameters that `nh.optimize` has as unknowns.
-    Bounds and weight are numbers or have shape (n). Raises ValueError for bounds that are not
-    lower < upper or both infinite, weights that are not positive, and parameters of another shape.
+    Bounds and weight are numbers or have shape (n); `rows` are names (n) for messages and figures.
+    Raises ValueError for bounds that are not lower < upper or both infinite, weights that are not
+    positive, and parameters of another shape.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Constraint:
     weight: ArrayLike = np.inf
     parameters: np.ndarray | None = None
     disturbed: bool = False
+    rows: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         lower, upper = np.broadcast_arrays(self.lower, self.upper)
@@ -56,6 +58,15 @@ class Constraint:
                 f"constraint {self.name!r}: parameters must be finite with shape "
                 f"(N + 1, n_parameters), got {np.shape(self.parameters)}"
             )
+
+    def row_names(self, n: int) -> list[str]:
+        """The names of n rows, their numbers if they have none. Raises ValueError for others."""
+        if self.rows and len(self.rows) != n:
+            raise ValueError(
+                f"constraint {self.name!r} has {n} rows and {len(self.rows)} names of them, "
+                f"{', '.join(self.rows)}"
+            )
+        return list(self.rows) or [str(i) for i in range(n)]
 
     def table(self, nodes: int, nrho: int) -> np.ndarray:
         """The parameters w of some nodes (nodes, n) where nothing disturbs the nrho momenta.
@@ -118,8 +129,8 @@ def _rows(dsys: DiscreteSystem, c: Constraint, x: ca.SX, u: ca.SX, w: ca.SX) -> 
             f"have shape ({n},)"
         ) from None
     rows = []
-    for i in range(n):
-        name = c.name if n == 1 else f"{c.name}[{i}]"
+    for i, row_name in enumerate(c.row_names(n)):
+        name = c.name if n == 1 else f"{c.name}[{row_name}]"
         mixed = bool(ca.depends_on(value[i], u)) if u.numel() else False
         rows += between(name, value[i], lower[i], upper[i], float(weight[i]), mixed)
     return rows

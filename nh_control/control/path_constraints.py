@@ -127,4 +127,5 @@ def tension_limit(
         a = ca.solve(heavy, sum(q * f for q, f in zip(links, along)) + w[:3])
         return ca.vertcat(*(f - m * ca.dot(q, a) for q, f in zip(links, along)))
 
-    return Constraint(name, tension, lower=least, weight=weight, disturbed=True)
+    links = [f"link{i + 1}" for i in range(n)]
+    return Constraint(name, tension, lower=least, weight=weight, disturbed=True, rows=links)

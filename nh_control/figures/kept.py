@@ -33,7 +33,7 @@ def constraints(result: Result) -> Figure:
 def _draw(panel: Axes, name: str, kept: KeptConstraint, times: np.ndarray) -> None:
     rows = kept.values.shape[1]
     lower, upper = (float(bound) for bound in (kept.bounds[0].min(), kept.bounds[1].max()))
-    shown, labels = kept.values, [f"row {i}" for i in range(rows)] if rows > 1 else ["run"]
+    shown, labels = kept.values, kept.constraint.row_names(rows) if rows > 1 else ["run"]
     if rows > MOST and not np.isfinite(upper):
         shown, labels = shown.min(axis=1, keepdims=True), ["least row"]
     for values, color, label in zip(shown.T, style.SERIES, labels):

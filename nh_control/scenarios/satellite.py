@@ -207,7 +207,8 @@ def slow_wheels(name: str, dsys: DiscreteSystem) -> Constraint:
         return h / np.array(p.wheel_inertias) - A.T @ ((total - A @ h) / J)
 
     most = p.speed_limit if name == "wheel_rates" else QUIET
-    return Constraint(name, rates, -most, most, weight=1.0)
+    wheels = [f"wheel{i + 1}" for i in range(p.n)]
+    return Constraint(name, rates, -most, most, weight=1.0, rows=wheels)
 
 
 def away_from_sun(dsys: DiscreteSystem) -> Constraint:

@@ -219,7 +219,8 @@ def joint_ranges(model: Multibody, dsys: DiscreteSystem) -> Constraint:
     limited = _limited(model)
     rows = [names.index(coordinate) for coordinate in limited]
     lower, upper = np.array(list(limited.values())).T
-    return Constraint("joint_ranges", lambda x, u, w: x[rows], lower, upper, weight=1e4)
+    ranges = lower, upper, 1e4
+    return Constraint("joint_ranges", lambda x, u, w: x[rows], *ranges, rows=list(limited))
 
 
 def _limited(model: Multibody) -> dict[str, tuple[float, float]]:
