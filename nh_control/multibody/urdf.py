@@ -45,6 +45,7 @@ from nh_control.multibody.urdf_elements import (
 )
 from nh_control.multibody.urdf_source import UrdfError as UrdfError
 from nh_control.multibody.urdf_source import robot_element
+from nh_control.multibody.urdf_transmissions import rotor_parts, rotors
 from nh_control.numerics.expressions import Vector
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,8 @@ def load_urdf(
     except mimics and joints with an effort limit of 0. Damping acts, and friction, smoothed over
     the `friction_velocity` in rad/s or m/s (`JointFriction`). A joint that carries no mass at all
     is fixed, and a mass without inertia is a point mass (warnings say so). Ranges and speeds are
-    read into the frames' `limits`; meshes are not (`nh.scenarios.from_urdf` draws them).
+    read into the frames' `limits`; meshes are not (`nh.scenarios.from_urdf` draws them). Gear
+    ratios and rotor inertias of <transmission> elements become rotors, see `urdf_transmissions`.
 
     `contacts` is "collision" for contacts of all <collision> elements with the `ground`, under a
     `friction` and `restitution`: spheres, boxes (their corners), cylinders (the rims of their
@@ -108,12 +110,13 @@ def load_urdf(
             raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
         if base == "fixed" and all(joint.kind == "fixed" for joint in joints):
             raise UrdfError("no joint moves: load it with base='floating', or add a joint")
+        rotor_frames, rotor_bodies = rotor_parts(rotors(robot), joints)
         root_frame = floating(root, space=space) if base == "floating" else fixed(root)
         roots = [] if root == WORLD else [root_frame]
         return Multibody(
             name=re.sub(r"\W", "_", name),
-            frames=[*roots, *(joint.frame() for joint in joints)],
-            bodies=[body for on_link in bodies.values() for body in on_link],
+            frames=[*roots, *(joint.frame() for joint in joints), *rotor_frames],
+            bodies=[body for on_link in bodies.values() for body in on_link] + rotor_bodies,
             elements=_resistances(joints, friction_velocity),
             inputs=_inputs(joints, actuated),
             gravity=gravity,

@@ -27,7 +27,9 @@ def handlers():
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("name", ["plant", "tracker", "composed", "display", "view", "recorder", "shadow"])
+@pytest.mark.parametrize(
+    "name", ["plant", "tracker", "composed", "display", "view", "recorder", "shadow"]
+)
 def test_an_executable_runs_the_node_of_its_name_and_ends_as_it_does(name, monkeypatch):
     monkeypatch.delenv(PARENT, raising=False)
     imported, ended = [], []
