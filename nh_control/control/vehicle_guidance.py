@@ -118,6 +118,7 @@ class VehicleGuidance:
         wanted = np.asarray(command, dtype=float)
         if wanted.shape != (2,) or not np.isfinite(wanted).all():
             raise InfeasibleTrajectory(f"a command is two finite numbers, got {command!r}")
+        _require_shorter(hold_s)
         plan = _Rollout(self.dsys, self.drive, x)
         while plan.t < hold_s - 1e-9 * self.dsys.h:
             plan.aim(wanted)
@@ -134,10 +135,19 @@ class VehicleGuidance:
         plan.stop()
         parameters = self.dsys.system.parameters
         q = self.dsys.configuration(plan.x)
-        for maneuver in self.drive.way(self.drive, parameters, q, np.asarray(goal, dtype=float)):
+        way = self.drive.way(self.drive, parameters, q, np.asarray(goal, dtype=float))
+        _require_shorter(plan.t + sum(maneuver.duration_s for maneuver in way))
+        for maneuver in way:
             plan.follow(maneuver)
         plan.stop()
         return plan.reference("goal")
+
+
+def _require_shorter(duration_s: float) -> None:
+    if not duration_s <= LONGEST_S:
+        raise InfeasibleTrajectory(
+            f"it would take {duration_s:.4g} s, longer than {LONGEST_S:g} s"
+        )
 
 
 class _Rollout:
@@ -196,8 +206,6 @@ class _Rollout:
         )
 
     def _step(self, rates: np.ndarray) -> None:
-        if self.t > LONGEST_S:
-            raise InfeasibleTrajectory(f"it would take longer than {LONGEST_S:g} s")
         drive, parameters = self._drive, self._dsys.system.parameters
         to = lambda q: drive.velocity(parameters, q, rates)  # noqa: E731
         self.x, u = step_to_velocity(self._dsys, self.x, self._inputs[-1], to)

@@ -49,7 +49,7 @@ def assert_same(found, wanted):
     np.testing.assert_allclose(found.rotation, wanted.rotation, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LARGE)
 def test_every_tree_of_frames_is_complete(name):
     scenario = scenarios.get(name)
     tree, frames = tree_of(name), ScenarioFrames(scenario)
@@ -74,7 +74,7 @@ def test_every_tree_of_frames_is_complete(name):
 FLOATS = {"car": ["front_left", "front_right"], "wet_car": ["front_left", "front_right"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LARGE)
 def test_only_bodies_and_ackermann_wheels_float(name):
     tree = tree_of(name)
     floating = [part.frame for part in tree.parts if part.kind == FLOATING]

@@ -27,8 +27,13 @@ FORWARD = {"joints", "interface_name"}
 """Parameters that ros2_controllers document, of those that are necessary."""
 
 
-@pytest.mark.parametrize("interface", ["position", "velocity", "effort"])
-@pytest.mark.parametrize("name", SUITABLE)
+CASES = [
+    *((name, "position") for name in SUITABLE),
+    *(("cart_pole", interface) for interface in ("velocity", "effort")),
+]
+
+
+@pytest.mark.parametrize(("name", "interface"), CASES)
 def test_the_hardware_interface_has_all_joints_and_commands_the_driven_ones(name, interface):
     scenario = scenarios.get(name)
     robot = ElementTree.fromstring(ros2_control_urdf(scenario, interface))
@@ -54,8 +59,7 @@ def test_the_hardware_interface_has_all_joints_and_commands_the_driven_ones(name
         float(element.find("state_interface/param").text)
 
 
-@pytest.mark.parametrize("interface", ["position", "velocity", "effort"])
-@pytest.mark.parametrize("name", SUITABLE)
+@pytest.mark.parametrize(("name", "interface"), CASES)
 def test_controllers_command_the_same_joints(name, interface):
     scenario = scenarios.get(name)
     file = yaml.safe_load(yaml.safe_dump(controllers(scenario, interface)))
