@@ -348,17 +348,17 @@ def _shot(
 
 
 def _require_certain(outcome: Identification) -> None:
-    wide = outcome.deviations > UNCERTAIN * np.abs(outcome.values)
-    if wide.any():
-        told = [
+    uncertain = outcome.deviations > UNCERTAIN * np.abs(outcome.values)
+    if uncertain.any():
+        hidden = [
             f"{name} = {value:.3g} +- {deviation:.2g}"
             for name, value, deviation, is_wide in zip(
-                outcome.names, outcome.values, outcome.deviations, wide
+                outcome.names, outcome.values, outcome.deviations, uncertain
             )
             if is_wide
         ]
         raise NotIdentifiable(
-            f"noise hides {', '.join(told)}; leave out, or record a longer or livelier motion"
+            f"noise hides {', '.join(hidden)}; leave out, or record a longer or livelier motion"
         )
 
 

@@ -92,12 +92,12 @@ class JointServo:
         _, rates = self._columns(dsys)
         keeping = self._leading(dsys, x, u, dsys.velocity(x)[rates])[list(self.inputs)]
         keeping = np.clip(keeping, lower, upper)
-        way = own - keeping
-        room = np.where(way > 0, upper - keeping, keeping - lower)
-        moving = np.abs(way) > 0
-        part = min(1.0, (room[moving] / np.abs(way[moving])).min(initial=1.0))
+        change = own - keeping
+        room = np.where(change > 0, upper - keeping, keeping - lower)
+        moving = np.abs(change) > 0
+        part = min(1.0, (room[moving] / np.abs(change[moving])).min(initial=1.0))
         limited = u.copy()
-        limited[list(self.inputs)] = np.clip(keeping + part * way, lower, upper)
+        limited[list(self.inputs)] = np.clip(keeping + part * change, lower, upper)
         return limited
 
     def _rate_after(self, dsys: DiscreteSystem, x: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -103,9 +103,9 @@ def bar(progress: Progress, text: str, tolerance: float = 1e-6) -> Monitor:
     def show(iteration: Iteration) -> None:
         nonlocal largest
         largest = max(largest, iteration.descent)
-        left = max(iteration.descent, tolerance)
+        descent = max(iteration.descent, tolerance)
         done(
-            round(100 * np.log(largest / left) / np.log(largest / tolerance))
+            round(100 * np.log(largest / descent) / np.log(largest / tolerance))
             if largest > tolerance
             else 100
         )

@@ -42,8 +42,8 @@ def read(path: str | Path) -> dict[str, Any]:
     if "h" in found:
         h, name = float(found["h"]), str(found["name"])
     elif "description" in found:
-        told = json.loads(str(found["description"]))
-        h, name = told["step_s"], told["reference"]
+        description = json.loads(str(found["description"]))
+        h, name = description["step_s"], description["reference"]
     else:
         raise ValueError(f"{path}: expected a .npz of a trajectory, it has no step h")
     return {

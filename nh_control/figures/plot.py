@@ -109,13 +109,13 @@ def _most_apart(by_name: Mapping[str, Trajectory]) -> list[int]:
     first, *others = by_name.values()
     nq = first.state_map_for("compared").system.space.nq
     moves = np.ptp(first.states[:, :nq], axis=0)
-    apart = np.zeros(nq)
+    distances = np.zeros(nq)
     for one in others:
         for i in range(nq):
             there = np.interp(first.times, one.times, one.states[:, i])
-            apart[i] = max(apart[i], np.abs(there - first.states[:, i]).max())
+            distances[i] = max(distances[i], np.abs(there - first.states[:, i]).max())
     size = np.where(moves > 0, moves, 1.0)
-    ranks = apart / size if apart.any() else moves
+    ranks = distances / size if distances.any() else moves
     return [int(i) for i in np.argsort(-ranks, kind="stable")[:MOST_SHOWN]]
 
 

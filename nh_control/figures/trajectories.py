@@ -27,7 +27,7 @@ class Panel:
     names: tuple[str, ...]
     times: np.ndarray
     values: np.ndarray
-    held: bool = False
+    piecewise_constant: bool = False
     logarithmic: bool = False
 
 
@@ -42,7 +42,11 @@ def panels(trajectory: Trajectory) -> list[Panel]:
         Panel("velocity", tuple(space.velocity_names), times, velocities),
     ]
     if dsys.nu:
-        found.append(Panel("input", tuple(dsys.inputs), times[:-1], trajectory.inputs, held=True))
+        found.append(
+            Panel(
+                "input", tuple(dsys.inputs), times[:-1], trajectory.inputs, piecewise_constant=True
+            )
+        )
     found.append(Panel("energy (J)", ("energy",), times, dsys.energies(states)[:, None]))
     residual = dsys.constraint_residuals(states[:-1], states[1:])
     if residual.shape[1] and len(residual):
@@ -90,8 +94,8 @@ def _draw(axes: Sequence[Axes], shown: Sequence[Panel]) -> None:
                 "linewidth": 1.5 if named else 0.8,
             }
             values = style.positive(one.values[:, i]) if one.logarithmic else one.values[:, i]
-            held = "steps-post" if one.held else "default"
-            panel.plot(one.times, values, drawstyle=held, **options)
+            piecewise_constant = "steps-post" if one.piecewise_constant else "default"
+            panel.plot(one.times, values, drawstyle=piecewise_constant, **options)
         panel.set_ylabel(style.wrapped(one.label, 20))
         if one.logarithmic:
             panel.set_yscale("log")

@@ -66,15 +66,15 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
     """
     name, action, field, values = _parts(equations)
     t, x = ca.SX.sym("t"), ca.SX.sym("x", action.nx)
-    held, p = ca.SX(0, 1), ca.SX(0, 1)
+    input_symbol, p = ca.SX(0, 1), ca.SX(0, 1)
     if isinstance(field, ca.Function):
         _check(name, action, field)
         nu, p = field.size1_in(1), ca.SX.sym("p", field.size1_in(2))
         if callable(u):
             f = field(x, _vector(u(t, x), nu, f"{name}: u(t, x)"), p)
         else:
-            held = ca.SX.sym("u", nu)
-            f = field(x, held, p)
+            input_symbol = ca.SX.sym("u", nu)
+            f = field(x, input_symbol, p)
     elif callable(u):
         raise ValueError(f"{name}: f(t, x) has no inputs, but u(t, x) is given; write it into f")
     else:
@@ -83,7 +83,7 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
     if timed:
         action, x = ProductAction(action, TranslationAction("t")), ca.vertcat(x, t)
         f = ca.vertcat(f, 1)
-    function = ca.Function("field", [x, held, p], [ca.densify(f)], {"cse": True})
+    function = ca.Function("field", [x, input_symbol, p], [ca.densify(f)], {"cse": True})
     return LieProblem(name, action, function, values, timed)
 
 

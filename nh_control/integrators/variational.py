@@ -57,7 +57,7 @@ def nonholonomic_midpoint(
 def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> DiscreteSystem:
     if forcing not in FORCINGS:
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
-    left, space, mechanics = FORCINGS[forcing], system.space, system.mechanics
+    start_share, space, mechanics = FORCINGS[forcing], system.space, system.mechanics
     moving = space.nv - len(system.prescribed)
     first = moving + system.n_holonomic_constraints
     contacts = ContactRows(mechanics)
@@ -79,7 +79,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         q, rho, u, z, h, gradients = symbols
         step = segment(q, u, z, h)
         force = space.frame(q).T @ kick(step, u, h)
-        impulse = left * force - discrete_momenta(gradients, h, step)[0]
+        impulse = start_share * force - discrete_momenta(gradients, h, step)[0]
         balance = mechanics.reduce(q, rho) + mechanics.admissible_tangents(q).T @ impulse
         if system.n_holonomic_constraints:
             balance -= mechanics.holonomic_impulse(q, z[moving:first])
@@ -107,7 +107,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         step = segment(q, u, z, h)
         q1 = step.q1
         force = space.frame(q1).T @ kick(step, u, h)
-        momentum = discrete_momenta(gradients, h, step)[1] + (1 - left) * force
+        momentum = discrete_momenta(gradients, h, step)[1] + (1 - start_share) * force
         components = mechanics.admissible_tangents(q1).T @ momentum
         return q1, mechanics.store(q1, components, system.prescribed_part(step.w) / h)
 
@@ -126,7 +126,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
     # a Multibody takes the linear-time kernel of trees, everything else generated code
     others = system.first_order or system.has_contacts
     is_tree = isinstance(system, MultibodySystem) and not others
-    kernel = partial(tree_engine, force_at_start=left) if is_tree else None
+    kernel = partial(tree_engine, force_at_start=start_share) if is_tree else None
     return DiscreteSystem(system, h, method, make_kernel=kernel)
 
 

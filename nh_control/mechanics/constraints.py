@@ -170,8 +170,8 @@ def _lengths(system: System, q: np.ndarray, h: np.ndarray) -> tuple[float, float
     matrix, _, basis, _ = map(np.asarray, inertia(fixed)(np.concatenate([q, rest]), []))
     toward, mass = matrix[n:, :n], matrix[:n, :n]
     space = fixed.space
-    way = space.frame(ca.SX(q)) @ space.local(ca.SX(space.origin), ca.SX(q))
-    along = np.linalg.lstsq(basis[:, :n], np.asarray(ca.evalf(way)), rcond=None)[0][:, 0]
+    displacement = space.frame(ca.SX(q)) @ space.local(ca.SX(space.origin), ca.SX(q))
+    along = np.linalg.lstsq(basis[:, :n], np.asarray(ca.evalf(displacement)), rcond=None)[0][:, 0]
     try:
         squared = h @ np.linalg.solve(toward @ np.linalg.solve(mass, matrix[:n, n:]), h)
     except np.linalg.LinAlgError:

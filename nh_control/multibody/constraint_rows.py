@@ -37,8 +37,8 @@ def located(
     own.
     """
     frame, at = (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
-    anchor, origin, turn = model.tree.anchors[frame]
-    position = axes[anchor].T @ (origin + turn @ np.array(at))
+    anchor, origin, rotation = model.tree.anchors[frame]
+    position = axes[anchor].T @ (origin + rotation @ np.array(at))
     return (NONE if anchor == WORLD else index[anchor]), position
 
 
@@ -100,8 +100,8 @@ class Rows:
                 yield self._along(constraint.b, constraint.a, unit_vector(axis, where), False)
         elif isinstance(constraint, JointConstraint):
             turning = len(constraint.positions.T) < 3
-            for way in constraint.positions.T if turning else np.eye(3):
-                yield self._along(constraint.a, constraint.b, way, turning)
+            for direction in constraint.positions.T if turning else np.eye(3):
+                yield self._along(constraint.a, constraint.b, direction, turning)
             for at_a, at_b, cosine in constraint.directions:
                 yield self._turned(constraint, at_a, at_b, cosine)
 
@@ -112,10 +112,10 @@ class Rows:
             return Row(ConstraintType.DISTANCE, *ends, none, none, length=place)
         return Row(ConstraintType.DISTANCE, *ends, none, none, constraint.length)
 
-    def _along(self, a: Point | str, b: Point | str, way: np.ndarray, turning: bool) -> Row:
-        way = self._direction(a, way) if turning else self.axes[WORLD].T @ way
+    def _along(self, a: Point | str, b: Point | str, direction: np.ndarray, turning: bool) -> Row:
+        direction = self._direction(a, direction) if turning else self.axes[WORLD].T @ direction
         ends = self._point(a), self._point(b)
-        return Row(ConstraintType.ALONG_AXIS, *ends, way, np.zeros(3), turning=turning)
+        return Row(ConstraintType.ALONG_AXIS, *ends, direction, np.zeros(3), turning=turning)
 
     def _turned(
         self, joint: JointConstraint, at_a: np.ndarray, at_b: np.ndarray, cosine: float
@@ -127,7 +127,7 @@ class Rows:
     def _point(self, point: Point | str) -> tuple[int, np.ndarray]:
         return located(self.model, self.index, self.axes, point)
 
-    def _direction(self, point: Point | str, way: np.ndarray) -> np.ndarray:
+    def _direction(self, point: Point | str, direction: np.ndarray) -> np.ndarray:
         frame = point.frame if isinstance(point, Point) else point
-        anchor, _, turn = self.model.tree.anchors[frame]
-        return self.axes[anchor].T @ turn @ way
+        anchor, _, rotation = self.model.tree.anchors[frame]
+        return self.axes[anchor].T @ rotation @ direction

@@ -27,7 +27,7 @@ class ExternalWrench:
     turning: bool
     place: int
     at: np.ndarray
-    way: np.ndarray
+    direction: np.ndarray
 
     def packed(self) -> np.ndarray:
         """The record of `struct external_wrench`."""
@@ -37,7 +37,7 @@ class ExternalWrench:
             body_fixed=self.turning,
             input=self.place,
             at=self.at,
-            e=self.way,
+            e=self.direction,
         )
 
 
@@ -79,13 +79,17 @@ def external_wrenches(
         if isinstance(entry, Wrench):
             frame = _frame_of(entry)
             at = entry.point.position if isinstance(entry.point, Point) else ORIGIN
-            anchor, origin, turn = model.tree.anchors[frame]
-            position = axes[anchor].T @ (origin + turn @ np.array(at))
+            anchor, origin, rotation = model.tree.anchors[frame]
+            position = axes[anchor].T @ (origin + rotation @ np.array(at))
             for k, component in enumerate(entry.components):
                 number, turning = WRENCH.index(component), entry.axes == "body"
-                way = np.eye(3)[number % 3]
-                way = axes[anchor].T @ turn @ way if turning else axes[WORLD].T @ way
-                yield ExternalWrench(index[anchor], number < 3, turning, place + k, position, way)
+                direction = np.eye(3)[number % 3]
+                direction = (
+                    axes[anchor].T @ rotation @ direction if turning else axes[WORLD].T @ direction
+                )
+                yield ExternalWrench(
+                    index[anchor], number < 3, turning, place + k, position, direction
+                )
         place += len(entry.names(model.tree))
 
 

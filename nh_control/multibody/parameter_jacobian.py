@@ -112,16 +112,16 @@ class ParameterJacobian:
     def _by_placement(self, frame: Frame, unit: np.ndarray) -> list[Slope]:
         """Of a joint's own frame, or of all that is fixed to a fixed one."""
         anchor, _, rotation = self.at.tree.anchors[frame.parent]
-        way = rotation @ unit
+        direction = rotation @ unit
         if not frame.is_fixed:
-            return self._position(frame.name, anchor, way)
+            return self._position(frame.name, anchor, direction)
         slopes = []
         for body in self.at.bodies:
             if frame.name in self._fixed(body.frame):
-                slopes += self._by_arm(body, way)
+                slopes += self._by_arm(body, direction)
         for moving in self._data.frames:
             if frame.name in self._fixed(moving.parent):
-                slopes += self._position(moving.name, anchor, way)
+                slopes += self._position(moving.name, anchor, direction)
         return slopes
 
     def _fixed(self, name: str) -> list[str]:
@@ -137,11 +137,13 @@ class ParameterJacobian:
         _, at, rotation = self.at.tree.anchors[body.frame]
         return at + rotation @ np.array(body.center)
 
-    def _by_arm(self, body: Body, way: np.ndarray) -> list[Slope]:
+    def _by_arm(self, body: Body, direction: np.ndarray) -> list[Slope]:
         arm = self._arm(body)
-        turned = 2 * arm @ way * np.eye(3) - np.outer(way, arm) - np.outer(arm, way)
+        turned = (
+            2 * arm @ direction * np.eye(3) - np.outer(direction, arm) - np.outer(arm, direction)
+        )
         anchor, mass = self.at.tree.anchors[body.frame][0], self.at.mass_scale * body.mass
-        return self._moments(anchor, 0.0, mass * way, mass * turned)
+        return self._moments(anchor, 0.0, mass * direction, mass * turned)
 
     def _moments(
         self, anchor: str, mass: float, first: np.ndarray, inertia: np.ndarray
@@ -158,8 +160,8 @@ class ParameterJacobian:
             if value
         ]
 
-    def _position(self, name: str, anchor: str, way: np.ndarray) -> list[Slope]:
-        moved, joint = self._data.axes[anchor].T @ way, self._joints[name]
+    def _position(self, name: str, anchor: str, direction: np.ndarray) -> list[Slope]:
+        moved, joint = self._data.axes[anchor].T @ direction, self._joints[name]
         return [
             Slope(joint, JointQuantity.BY_POSITION + k, value)
             for k, value in enumerate(moved)

@@ -34,7 +34,7 @@ def normals(model: MultibodyParts, frames: list[Frame]) -> dict[str, np.ndarray]
         off = np.cross(axis, normal) if turning else axis @ normal
         if np.abs(off).max() > PARALLEL:
             return {}
-    return {name: turn.T @ normal for name, turn in turns.items()}
+    return {name: rotation.T @ normal for name, rotation in turns.items()}
 
 
 def axes_of(frame: Frame, normal: np.ndarray | None = None) -> np.ndarray:

@@ -336,11 +336,13 @@ class Robot:
 
 def _tried(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ranges of random changes: the whole range of a joint, one turn where it has no end."""
-    turn = 2 * np.pi
+    whole_turn = 2 * np.pi
     low = np.where(
-        np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - turn, -turn / 2)
+        np.isfinite(lower),
+        lower,
+        np.where(np.isfinite(upper), upper - whole_turn, -whole_turn / 2),
     )
-    return low, np.where(np.isfinite(upper), upper, low + turn)
+    return low, np.where(np.isfinite(upper), upper, low + whole_turn)
 
 
 def _target(position: ArrayLike, rotation: ArrayLike | None) -> np.ndarray:

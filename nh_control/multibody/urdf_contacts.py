@@ -92,9 +92,9 @@ def _shape(element: Element, link: str, rotation: np.ndarray) -> Shape:
     if shape.tag == "box":
         return BoxCorners(tuple(vector(shape, "size", where, "")), rotation)
     if shape.tag in ("cylinder", "capsule"):
+        radius, length = (number(shape, key, where) for key in ("radius", "length"))
         made = Cylinder if shape.tag == "cylinder" else Capsule
-        sizes = (number(shape, key, where) for key in ("radius", "length"))
-        return made(*sizes, axis=tuple(rotation[:, 2]))
+        return made(radius, length, axis=tuple(rotation[:, 2]))
     raise UrdfError(
         f"{where}: contacts of <{shape.tag}> are not known, those of <sphere>, <box>, <cylinder> "
         f"and <capsule> are; leave {link!r} out of contacts=[...], a list of the links that touch "

@@ -266,11 +266,11 @@ def _drift(name: str, left: dict[str, Motion], right: dict[str, Motion]) -> Figu
 def _arms(model: Multibody, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the positions (3) of every joint and of the center of mass of its body."""
     centers = {b.frame: model.point(q, Point(b.frame, b.center)) for b in model.bodies}
-    held: list[Point | str] = [
+    places: list[Point | str] = [
         *(f.name for f in model.frames if not isinstance(f.joint, Floating)),
         *(c.b for c in model.constraints if isinstance(c, JointConstraint)),
     ]
-    points = [point if isinstance(point, Point) else Point(point) for point in held]
+    points = [point if isinstance(point, Point) else Point(point) for point in places]
     return [(model.point(q, point), centers[point.frame]) for point in points]
 
 

@@ -121,8 +121,8 @@ class StateDecoder:
         bodies = []
         for frame in self._frames:
             i = names.index(frame)
-            place, turn = message.transforms[i].translation, message.transforms[i].rotation
-            wxyz = np.array([turn.w, turn.x, turn.y, turn.z])
+            place, rotation = message.transforms[i].translation, message.transforms[i].rotation
+            wxyz = np.array([rotation.w, rotation.x, rotation.y, rotation.z])
             linear, angular = np.zeros(3), np.zeros(3)
             if moving:
                 linear, angular = _xyz(message.twist[i].linear), _xyz(message.twist[i].angular)
@@ -161,9 +161,9 @@ class StateDecoder:
     def _written_odometry(self, q: Vector, v: Vector) -> Any:
         i = self.heading or 0
         half = q[i] / 2
-        turn = SimpleNamespace(x=0.0, y=0.0, z=math.sin(half), w=math.cos(half))
+        rotation = SimpleNamespace(x=0.0, y=0.0, z=math.sin(half), w=math.cos(half))
         twist = SimpleNamespace(angular=_vector(0, 0, v[i]), linear=_vector(v[i + 1], v[i + 2]))
-        pose = SimpleNamespace(position=_vector(q[i + 1], q[i + 2]), orientation=turn)
+        pose = SimpleNamespace(position=_vector(q[i + 1], q[i + 2]), orientation=rotation)
         return SimpleNamespace(
             pose=SimpleNamespace(pose=pose), twist=SimpleNamespace(twist=twist, covariance=[0.0])
         )

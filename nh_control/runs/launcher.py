@@ -189,13 +189,13 @@ def telling(
     """A function for `run` in place of `running`, which calls that, and `address` once, with the
     line that the view in this folder has printed.
     """
-    left = [folder / LOGS / "view.log"]
+    unread_logs = [folder / LOGS / "view.log"]
 
     def tell() -> None:
-        for log in left:
+        for log in unread_logs:
             line = next((one for one in log.read_text().splitlines() if "?token=" in one), "")
             if line:
-                left.clear()
+                unread_logs.clear()
                 address(line)
         running()
 

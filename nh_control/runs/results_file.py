@@ -46,13 +46,13 @@ class Stored:
     @property
     def options(self) -> PlantOptions:
         """How the plant differs from the model."""
-        told = self.description
+        description = self.description
         return PlantOptions(
-            told.get("plant_integrator", ""),
-            told.get("plant_substeps", 1),
-            _tuples(told.get("plant_parameters", {})),
-            tuple(disturbance.parse(text) for text in told.get("disturbances", ())),
-            tuple(fault.parse(text) for text in told.get("faults", ())),
+            description.get("plant_integrator", ""),
+            description.get("plant_substeps", 1),
+            _tuples(description.get("plant_parameters", {})),
+            tuple(disturbance.parse(text) for text in description.get("disturbances", ())),
+            tuple(fault.parse(text) for text in description.get("faults", ())),
         )
 
     @property
@@ -63,31 +63,31 @@ class Stored:
     @property
     def result(self) -> Result:
         """The run as it was made; raises ValueError without a description."""
-        told, arrays = self.description, self.arrays
-        if "perturbation" not in told:
+        description, arrays = self.description, self.arrays
+        if "perturbation" not in description:
             raise ValueError(
                 f"the results of {self.scenario.name} do not say how they were made: make the run "
                 "again with this version"
             )
         experiment = Experiment.make(
             self.scenario,
-            told["reference"],
-            told["integrator"],
-            told["step_s"],
+            description["reference"],
+            description["integrator"],
+            description["step_s"],
             self.options,
-            type(self.scenario.perturbation)(**_tuples(told["perturbation"])),
-            told["integral"],
-            told["duration_s"],
-            MpcOptions.of(told.get("mpc")),
+            type(self.scenario.perturbation)(**_tuples(description["perturbation"])),
+            description["integral"],
+            description["duration_s"],
+            MpcOptions.of(description.get("mpc")),
         )
         opened = arrays.get("open_loop_states")
         return Result(
             experiment,
             self._loop(experiment, arrays["states"], arrays["errors"]),
             None if opened is None else self._loop(experiment, opened, arrays["open_loop_errors"]),
-            told["wall_s"],
-            told["feedback"],
-            told["stopped"],
+            description["wall_s"],
+            description["feedback"],
+            description["stopped"],
         )
 
     def _loop(self, e: Experiment, states: np.ndarray, errors: np.ndarray) -> ClosedLoop:
@@ -151,13 +151,13 @@ def _of_npz(file: Path, name: str) -> Stored:
     text = arrays.pop("description", None)
     if text is None and not name:
         raise ValueError(f"{file} does not say of which scenario it is: add --scenario NAME")
-    told = {} if text is None else json.loads(str(text))
-    origin = {"scenario": name} if name else told["origin"]
+    description = {} if text is None else json.loads(str(text))
+    origin = {"scenario": name} if name else description["origin"]
     scenario = scenarios.get(
         origin["scenario"], origin.get("urdf", ""), origin.get("base", "fixed")
     )
     arrays.setdefault("reference_energy", np.full(len(arrays["times"]), np.nan))
-    return Stored(scenario, arrays, told)
+    return Stored(scenario, arrays, description)
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class _Past:
 
     belief: Belief
     led: np.ndarray
-    held: np.ndarray | None = None
+    input_after: np.ndarray | None = None
     measured: list[Measurement] = field(default_factory=list)
 
 
@@ -171,7 +171,7 @@ class SensorFilter:
 
     def predict(self, u: np.ndarray) -> Belief:
         """The belief at the next step, to which the input u (nu) leads; raises StepFailed."""
-        self._past[-1].held = u
+        self._past[-1].input_after = u
         ahead = self._kalman.predict(self.belief, u)
         self._past.append(_Past(ahead, u))
         self.step, self.belief = self.step + 1, ahead
@@ -186,8 +186,8 @@ class SensorFilter:
                 innovation = kalman.innovation(belief, one.values, now.led)
                 if not self._outside(innovation):
                     belief = kalman.correct(belief, innovation)
-            if i + 1 < len(self._past) and now.held is not None:
-                self._past[i + 1].belief = self._kalman.predict(belief, now.held)
+            if i + 1 < len(self._past) and now.input_after is not None:
+                self._past[i + 1].belief = self._kalman.predict(belief, now.input_after)
             self.belief = belief
 
     def _watch(self, one: Measurement, past: _Past) -> None:

@@ -32,16 +32,16 @@ def poses(parameters: CarParameters, q: np.ndarray) -> dict[str, Pose]:
     body = Pose.planar(theta, x, y)
     found = {"body": body}
     for side, at in (("left", half), ("right", -half)):
-        turn = np.arctan2(l * np.sin(delta), l * np.cos(delta) - at * np.sin(delta))
+        angle = np.arctan2(l * np.sin(delta), l * np.cos(delta) - at * np.sin(delta))
         found[f"rear_{side}"] = body.rotated(roll, (0.0, at, r), AXLE)
-        found[f"front_{side}"] = body.rotated(turn, (l, at, r))
+        found[f"front_{side}"] = body.rotated(angle, (l, at, r))
     return found
 
 
 def visual_model(parameters: CarParameters) -> VisualModel:
     """A chassis with a cabin on four wheels."""
     l, r = parameters.l, parameters.r
-    wide = GAUGE * l
+    gauge = GAUGE * l
     wheels = [
         shape
         for axle in ("rear", "front")
@@ -49,8 +49,8 @@ def visual_model(parameters: CarParameters) -> VisualModel:
         for shape in wheel(f"{axle}_{side}", r, 0.6 * r)
     ]
     shapes = (
-        Shape("box", (1.55 * l, 0.85 * wide, 1.4 * r), BLUE, "body", (l / 2, 0.0, 1.6 * r)),
-        Shape("box", (0.75 * l, 0.75 * wide, 1.5 * r), STEEL, "body", (0.4 * l, 0.0, 3.0 * r)),
-        Shape("box", (0.04 * l, 0.7 * wide, 0.4 * r), ORANGE, "body", (1.27 * l, 0.0, 1.8 * r)),
+        Shape("box", (1.55 * l, 0.85 * gauge, 1.4 * r), BLUE, "body", (l / 2, 0.0, 1.6 * r)),
+        Shape("box", (0.75 * l, 0.75 * gauge, 1.5 * r), STEEL, "body", (0.4 * l, 0.0, 3.0 * r)),
+        Shape("box", (0.04 * l, 0.7 * gauge, 0.4 * r), ORANGE, "body", (1.27 * l, 0.0, 1.8 * r)),
     )
     return VisualModel("odom", poses, (*shapes, *wheels), trail="body")

@@ -33,11 +33,11 @@ BACKWARDS, SPIN, TURN_ROUND_S = 1.0, 0.02, 24.0
 """turn_round: its speed backwards (m/s), the turning it begins with (rad/s), its length (s)."""
 
 
-def velocity(parameters: ChaplyginSleighParameters, forward: float, turn: float) -> np.ndarray:
+def velocity(parameters: ChaplyginSleighParameters, forward: float, yaw_rate: float) -> np.ndarray:
     """Velocity (3) of the center of mass while the skate moves `forward` (m/s) and turns
     (rad/s).
     """
-    return np.array([turn, forward, parameters.a * turn])
+    return np.array([yaw_rate, forward, parameters.a * yaw_rate])
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:

@@ -34,11 +34,13 @@ LEG_S, WAY, TURN = 3.0, 1.5, np.pi
 """delivery: seconds of each of its three parts, meters there and back, turn in between (rad)."""
 
 
-def velocity(parameters: DifferentialDriveParameters, forward: float, turn: float) -> np.ndarray:
+def velocity(
+    parameters: DifferentialDriveParameters, forward: float, yaw_rate: float
+) -> np.ndarray:
     """Velocity (5) of a drive that moves `forward` (m/s) and turns (rad/s)."""
-    side = parameters.b * turn
+    side = parameters.b * yaw_rate
     wheels = (forward - side) / parameters.r, (forward + side) / parameters.r
-    return np.array([*wheels, turn, forward, 0.0])
+    return np.array([*wheels, yaw_rate, forward, 0.0])
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:

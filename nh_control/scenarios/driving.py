@@ -31,11 +31,11 @@ STANDSTILL_S = 1.0
 @dataclass(frozen=True)
 class CourseRates:
     """Rates of a motion along a course at one time: `speed` (m/s, negative backwards), yaw rate
-    `turn` (rad/s), `curvature` (1/m) and its derivative by time, `curvature_rate` (1/m/s).
+    `yaw_rate` (rad/s), `curvature` (1/m) and its derivative by time, `curvature_rate` (1/m/s).
     """
 
     speed: float
-    turn: float
+    yaw_rate: float
     curvature: float
     curvature_rate: float
 
@@ -74,9 +74,9 @@ class Course:
         curvature = cross / norm**3
         rate = ca.jacobian(self.s(t), t)
         along = [norm, cross / norm**2, curvature, ca.jacobian(curvature, s)]
-        speed, turn, curvature, curvature_rate = ca.substitute(along, [s], [self.s(t)])
+        speed, yaw_rate, curvature, curvature_rate = ca.substitute(along, [s], [self.s(t)])
         return ca.Function(
-            "rates", [t], [speed * rate, turn * rate, curvature, curvature_rate * rate]
+            "rates", [t], [speed * rate, yaw_rate * rate, curvature, curvature_rate * rate]
         )
 
     @cached_property
@@ -147,12 +147,12 @@ def trajectory_along_course(
     q: np.ndarray,
 ) -> Trajectory:
     """The trajectory from configuration q (nq) along a course; `velocity(parameters, forward,
-    turn)` is the system's velocity (nw) at a forward speed (m/s) and a yaw rate (rad/s).
+    yaw_rate)` is the system's velocity (nw) at a forward speed (m/s) and a yaw rate (rad/s).
     """
 
     def at(t: float, _: np.ndarray) -> np.ndarray:
         rates = course.rates(t)
-        return velocity(dsys.system.parameters, rates.speed, rates.turn)
+        return velocity(dsys.system.parameters, rates.speed, rates.yaw_rate)
 
     return trajectory_with_velocity(dsys, q, at, course.duration)
 

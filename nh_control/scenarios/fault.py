@@ -131,8 +131,8 @@ class Quantization(Effect):
     size: float = parameter(1.0, "", "resolution, in the target's units")
 
     def apply(self, context: FaultContext) -> np.ndarray:
-        way = context.signal.local(context.before, context.value)
-        return context.signal.retract(context.before, self.size * np.round(way / self.size))
+        change = context.signal.local(context.before, context.value)
+        return context.signal.retract(context.before, self.size * np.round(change / self.size))
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,8 @@ class Lag(Effect):
     size: float = parameter(1.0, "s", "time constant")
 
     def apply(self, context: FaultContext) -> np.ndarray:
-        way = context.signal.local(context.before, context.value)
-        return context.signal.retract(context.before, -math.expm1(-context.h / self.size) * way)
+        change = context.signal.local(context.before, context.value)
+        return context.signal.retract(context.before, -math.expm1(-context.h / self.size) * change)
 
 
 @dataclass(frozen=True)

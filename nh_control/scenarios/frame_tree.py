@@ -115,13 +115,13 @@ def frame_tree(scenario: Scenario, parameters: Any = None) -> FrameTree:
     floor = root if frames.planar is None else frames.planar.frame
     parts = [FramePart(name, root, FLOATING, search.at_origin(root, name)) for name in bodies]
     tree = [root, *bodies]
-    left = [name for name in search.names if name not in tree]
-    while left:
-        loose = FramePart(left[0], floor, FLOATING, search.at_origin(floor, left[0]))
-        part = search.next(tree, left) or loose
+    remaining = [name for name in search.names if name not in tree]
+    while remaining:
+        loose = FramePart(remaining[0], floor, FLOATING, search.at_origin(floor, remaining[0]))
+        part = search.next(tree, remaining) or loose
         parts.append(part)
         tree.append(part.frame)
-        left.remove(part.frame)
+        remaining.remove(part.frame)
     return FrameTree(root, tuple(bodies), tuple(parts))
 
 
@@ -155,14 +155,14 @@ class _Search:
         position, rotation = self._relative(parent, frame)
         return Pose(position[0], rotation[0])
 
-    def next(self, tree: Sequence[str], left: Sequence[str]) -> FramePart | None:
+    def next(self, tree: Sequence[str], remaining: Sequence[str]) -> FramePart | None:
         """A frame that is fixed on, or else one that a joint moves on, one of the tree."""
-        for frame in left:
+        for frame in remaining:
             for parent in tree:
                 position, rotation = self._relative(parent, frame)
                 if _same(position, position[0]) and _same(rotation, rotation[0]):
                     return FramePart(frame, parent, FIXED, Pose(position[0], rotation[0]))
-        for frame in left:
+        for frame in remaining:
             for parent in tree:
                 if (part := self._joined(parent, frame)) is not None:
                     return part
@@ -172,8 +172,8 @@ class _Search:
         """Positions (n, 3) and rotations (n, 3, 3) of a frame on another one."""
         i, j = self.names.index(parent), self.names.index(frame)
         turn = self._rotation[:, i].transpose(0, 2, 1)
-        way = self._position[:, j] - self._position[:, i]
-        return np.einsum("nij,nj->ni", turn, way), turn @ self._rotation[:, j]
+        displacement = self._position[:, j] - self._position[:, i]
+        return np.einsum("nij,nj->ni", turn, displacement), turn @ self._rotation[:, j]
 
     def _joined(self, parent: str, frame: str) -> FramePart | None:
         """The frame on a parent against which one joint moves it, if it is such a pair."""
@@ -200,10 +200,13 @@ class _Search:
                 return None
             rate_of = angle
         else:
-            kind, way = PRISMATIC, rotation[0].T @ (position[k + 1] - position[0]) / SPREAD
-            rate_of = float(np.linalg.norm(way))
-            axis = way / rate_of
-            along = position[0] + np.outer(c, rotation[0] @ way)
+            kind, displacement = (
+                PRISMATIC,
+                rotation[0].T @ (position[k + 1] - position[0]) / SPREAD,
+            )
+            rate_of = float(np.linalg.norm(displacement))
+            axis = displacement / rate_of
+            along = position[0] + np.outer(c, rotation[0] @ displacement)
             if not (_same(rotation, rotation[0]) and _same(position, along)):
                 return None
         return self._named(FramePart(frame, parent, kind, origin, axis), k, float(rate_of))

@@ -33,9 +33,9 @@ SPEED, RADIUS, ROUNDS = 1.5, 2.0, 2
 """circle: speed (m/s), radius (m), and how often it is run through."""
 
 
-def velocity(parameters: RollingDiskParameters, forward: float, turn: float) -> np.ndarray:
+def velocity(parameters: RollingDiskParameters, forward: float, yaw_rate: float) -> np.ndarray:
     """Velocity (4) of a disk that rolls `forward` (m/s) and turns (rad/s)."""
-    return np.array([forward / parameters.r, turn, forward, 0.0])
+    return np.array([forward / parameters.r, yaw_rate, forward, 0.0])
 
 
 def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
@@ -45,9 +45,9 @@ def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
 
 def circle(dsys: DiscreteSystem) -> Trajectory:
     """A free motion: without torques both momenta are constant, and the disk runs in a circle."""
-    turn = SPEED / RADIUS
-    start = dsys.state(np.zeros(4), velocity(dsys.system.parameters, SPEED, turn))
-    steps = round(ROUNDS * 2 * np.pi / turn / dsys.h)
+    yaw_rate = SPEED / RADIUS
+    start = dsys.state(np.zeros(4), velocity(dsys.system.parameters, SPEED, yaw_rate))
+    steps = round(ROUNDS * 2 * np.pi / yaw_rate / dsys.h)
     return dsys.simulate(start, np.zeros((steps, 2)))
 
 

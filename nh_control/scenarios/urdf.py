@@ -91,7 +91,7 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
             f"scenario urdf: {model.name} has floating or planar joints, which joint_states "
             f"cannot show; only its base may float"
         )
-    held = (not floats or bool(model.contacts)) and bool(model.inputs)
+    holds = (not floats or bool(model.contacts)) and bool(model.inputs)
     return Scenario(
         name="urdf",
         title=f"The robot {model.name}",
@@ -99,8 +99,8 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
         parameters=urdf_parameters(model),
         make_system=partial(_system, model),
         integrators={"midpoint": midpoint},
-        references={"hold": partial(_held, model)} if held else {"free": partial(_free, model)},
-        weights=_weights(model, held),
+        references={"hold": partial(_held, model)} if holds else {"free": partial(_free, model)},
+        weights=_weights(model, holds),
         perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
         perturb=partial(_perturbed, model.tree),
         joints=tuple(
@@ -112,7 +112,7 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
         external=lambda _: on_frames(model, (f.name for f in model.frames if not f.is_fixed)),
         visual=partial(robot, model, file),
         step_s=0.005,
-        hold=held,
+        hold=holds,
         constraints={"joint_ranges": ScenarioConstraint(partial(joint_ranges, model))}
         if _limited(model)
         else {},
@@ -239,7 +239,7 @@ def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
     return dsys.simulate(_start(model, dsys), np.zeros((round(FREE_S / dsys.h), dsys.nu)))
 
 
-def _weights(model: Multibody, held: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _weights(model: Multibody, holds: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Bryson's rule: the largest errors of configurations, velocities `v = M^{-1} p`, M that of
     the start, and efforts count 1: PART_OF_RANGE of a joint's range, at most LARGE_ERROR, and the
     limits of rates and efforts. Raises ValueError where M is singular.
@@ -251,7 +251,7 @@ def _weights(model: Multibody, held: bool) -> tuple[np.ndarray, np.ndarray, np.n
     slow = np.linalg.solve(mass, np.eye(n)) / rates[:, None]
     Q = np.block([[np.diag(1 / errors**2), np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]])
     R = np.diag(1 / np.where(np.isfinite(largest), largest, LARGE_EFFORT) ** 2)
-    return Q, R, None if held else Q
+    return Q, R, None if holds else Q
 
 
 def _largest_errors(model: Multibody) -> tuple[np.ndarray, np.ndarray]:

@@ -123,9 +123,9 @@ def wheel(frame: str, radius: float, width: float) -> tuple[Shape, ...]:
     its turning.
     """
     tire = Shape("cylinder", (2 * radius, 2 * radius, width), RUBBER, frame, roll=np.pi / 2)
-    long, thin, wide = 1.5 * radius, 0.22 * radius, 1.15 * width
+    long, thin, across = 1.5 * radius, 0.22 * radius, 1.15 * width
     return (
         tire,
-        Shape("box", (long, wide, thin), STEEL, frame),
-        Shape("box", (thin, wide, long), STEEL, frame),
+        Shape("box", (long, across, thin), STEEL, frame),
+        Shape("box", (thin, across, long), STEEL, frame),
     )

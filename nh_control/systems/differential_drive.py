@@ -61,12 +61,12 @@ def differential_drive(
         )
 
     def distribution(q: ca.SX, p: DifferentialDriveParameters) -> Expression:
-        turn = ca.vertcat(-p.b / p.r, p.b / p.r, 1, 0, 0)
-        return ca.horzcat(turn, ca.vertcat(1 / p.r, 1 / p.r, 0, 1, 0))
+        yaw = ca.vertcat(-p.b / p.r, p.b / p.r, 1, 0, 0)
+        return ca.horzcat(yaw, ca.vertcat(1 / p.r, 1 / p.r, 0, 1, 0))
 
     def connection(r: ca.SX, p: DifferentialDriveParameters) -> ca.SX:
-        turn, forward = p.r / (2 * p.b), p.r / 2
-        return ca.vertcat(ca.horzcat(turn, -turn), ca.horzcat(-forward, -forward), ca.SX(1, 2))
+        yaw, forward = p.r / (2 * p.b), p.r / 2
+        return ca.vertcat(ca.horzcat(yaw, -yaw), ca.horzcat(-forward, -forward), ca.SX(1, 2))
 
     return System(
         name="differential_drive",

@@ -94,9 +94,9 @@ class Animation:
         """Whether the reference differs from the run anywhere."""
         if self.reference is None:
             return False
-        apart = np.abs(self.run.position - self.reference.position).max(initial=0.0)
+        distance = np.abs(self.run.position - self.reference.position).max(initial=0.0)
         turned = np.abs(self.run.wxyz - self.reference.wxyz).max(initial=0.0)
-        return bool(max(apart, turned) > 1e-9)
+        return bool(max(distance, turned) > 1e-9)
 
 
 def chosen_rows(times: np.ndarray, rate_hz: float) -> np.ndarray:

@@ -89,8 +89,8 @@ def _corners(visual: VisualModel, poses: Poses, rows: np.ndarray) -> np.ndarray:
     matrices = rotations.as_matrix().reshape(len(rows), len(poses.names), 3, 3)
     for shape in visual.shapes:
         i = poses.names.index(shape.frame)
-        turn, offset = placement(shape)
-        corners = offset + CORNERS * shape.extents @ turn.T
+        rotation, offset = placement(shape)
+        corners = offset + CORNERS * shape.extents @ rotation.T
         placed = np.einsum("nij,cj->nci", matrices[:, i], corners)
         found.append(poses.position[rows, i][:, None] + placed)
     ends = {end for cable in visual.cables for end in (cable.start, cable.end)}

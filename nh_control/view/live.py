@@ -35,10 +35,10 @@ class LiveMotion:
         nq, dsys = self._dsys.system.space.nq, self._dsys
         rows = chosen_rows(self._reference.times, VIEWED_HZ)
         states, steps = self._reference.states[rows], self._reference.inputs
-        held = np.vstack([steps, steps[-1:]])[rows]
+        inputs = np.vstack([steps, steps[-1:]])[rows]
         watched = [
             self._watched(x[:nq], dsys.velocity(x), dict(zip(dsys.inputs, u)))
-            for x, u in zip(states, held)
+            for x, u in zip(states, inputs)
         ]
         q = states[:, :nq]
         poses = Poses.of(self._visual, self._scenario.parameters, q)
@@ -51,7 +51,7 @@ class LiveMotion:
             poses,
             tuple(self._curves(q[0], None, q[0], {}, np.array(watched[:1]))),
             cable_loads(visual, monitor, np.array(watched), len(rows)),
-            arrow_lengths(visual, dict(zip(dsys.inputs, held.T)), len(rows)),
+            arrow_lengths(visual, dict(zip(dsys.inputs, inputs.T)), len(rows)),
         )
 
     def expected(self, time_s: float) -> np.ndarray:

@@ -112,8 +112,8 @@ class Painter:
         for here, there in zip(run, reference):
             both = here.corners.mean(axis=(0, 1)), there.corners.mean(axis=(0, 1))
             same = here.corners.shape == there.corners.shape
-            apart = np.abs(here.corners - there.corners).max() if same else np.inf
-            if max(apart, np.abs(both[0] - both[1]).max()) > NEAR * self._view.size:
+            distance = np.abs(here.corners - there.corners).max() if same else np.inf
+            if max(distance, np.abs(both[0] - both[1]).max()) > NEAR * self._view.size:
                 fill = there.fill * np.array([1, 1, 1, GHOST])
                 found.append(Face(there.corners, fill.astype(int)))
         return found
@@ -125,9 +125,9 @@ class Painter:
         for shape, (roll, offset) in zip(visual.shapes, self._local):
             i = index[shape.frame]
             center = poses.position[k, i] + turns[i] @ offset
-            turn = turns[i] @ roll
+            rotation = turns[i] @ roll
             faces = self._surfaces(shape)
-            yield self._placed(faces, shape.extents, turn, center, shape.color, shape.opacity)
+            yield self._placed(faces, shape.extents, rotation, center, shape.color, shape.opacity)
         at = {name: poses.position[k, i] for name, i in index.items()}
         for i, cable in enumerate(visual.cables):
             color = self._color(i, k)
@@ -157,23 +157,23 @@ class Painter:
         z = (b - a) / length if length > 0 else np.array([0.0, 0.0, 1.0])
         x = np.cross([0.0, 0.0, 1.0] if abs(z[2]) < 0.9 else [1.0, 0.0, 0.0], z)
         x /= np.linalg.norm(x)
-        turn = np.column_stack([x, np.cross(z, x), z])
+        rotation = np.column_stack([x, np.cross(z, x), z])
         extents = thick, thick, max(length, 1e-9)
-        return self._placed(_solid(kind), extents, turn, (a + b) / 2, color, 1.0)
+        return self._placed(_solid(kind), extents, rotation, (a + b) / 2, color, 1.0)
 
     def _placed(
         self,
         surface: tuple[np.ndarray, np.ndarray],
         extents: tuple[float, float, float],
-        turn: np.ndarray,
+        rotation: np.ndarray,
         center: np.ndarray,
         color: Color,
         opacity: float,
     ) -> Face:
         """The lit faces of a solid that look towards the eye."""
         quads, normals = surface
-        corners = center + (quads * extents) @ turn.T
-        facing = (normals / extents) @ turn.T
+        corners = center + (quads * extents) @ rotation.T
+        facing = (normals / extents) @ rotation.T
         facing /= np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-12)
         toward = self._camera.eye - corners.mean(axis=1)
         toward /= np.linalg.norm(toward, axis=1, keepdims=True)

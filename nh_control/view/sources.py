@@ -53,15 +53,17 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
     system = scenario.make_system(scenario.parameters)
     nq = system.space.nq
     q, target = (arrays[name][rows, :nq] for name in ("states", "reference_states"))
-    held = {name: _at_nodes(arrays[name])[rows] for name in ("inputs", "reference_inputs")}
+    inputs = {name: _at_nodes(arrays[name])[rows] for name in ("inputs", "reference_inputs")}
     names = [str(name) for name in arrays["input_names"]]
     monitor, watched = scenario.monitor, arrays.get("monitored")
     curves = error_curves(scenario, system.space, q, target)
-    curves += by_unit("input", names, error_metrics.input_units(scenario, system), held["inputs"])
+    curves += by_unit(
+        "input", names, error_metrics.input_units(scenario, system), inputs["inputs"]
+    )
     if monitor is not None and watched is not None:
         watched = _at_nodes(watched)[rows]
         curves.append(Curves(monitor.title, monitor.unit, tuple(monitor.names), watched))
-    arrows = arrow_lengths(visual, dict(zip(names, held["inputs"].T)), len(rows))
+    arrows = arrow_lengths(visual, dict(zip(names, inputs["inputs"].T)), len(rows))
     contacts = ContactArrows.of(arrays, rows)
     energy = np.column_stack([arrays[name][rows] for name in ("energy", "reference_energy")])
     curves.append(Curves("energy", "J", ("run", "reference"), energy))
@@ -147,9 +149,9 @@ def _tracked_only(
     return kept
 
 
-def _at_nodes(held: np.ndarray) -> np.ndarray:
+def _at_nodes(inputs: np.ndarray) -> np.ndarray:
     """Values over steps (N, n) at the nodes (N + 1, n): the last one stays."""
-    return np.vstack([held, held[-1:] if len(held) else np.zeros((1, held.shape[1]))])
+    return np.vstack([inputs, inputs[-1:] if len(inputs) else np.zeros((1, inputs.shape[1]))])
 
 
 def _residuals(constraint: np.ndarray, rows: np.ndarray) -> list[Curves]:

@@ -182,7 +182,7 @@ def test_a_drive_and_a_disk_roll_along_their_courses(scenario):
         assert np.abs(np.array([theta, *position]) - wanted).max() <= 2e-4
         rates, v = course.rates(t), model(name).velocity(x)
         assert v[-2] == pytest.approx(rates.speed, rel=1e-6)
-        assert v[-3] == pytest.approx(rates.turn, rel=1e-6, abs=1e-9)
+        assert v[-3] == pytest.approx(rates.yaw_rate, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("course", [figure_eight(4, 2, 10), slalom(1.0, 0.3, 2.0, 2)])
@@ -193,8 +193,8 @@ def test_rates_of_a_course_equal_finite_differences(course, t):
     rate = (poses[2] - poses[0]) / (2 * step)
     rates = course.rates(t)
     assert rates.speed == pytest.approx(np.hypot(rate[1], rate[2]), rel=1e-6)
-    assert rates.turn == pytest.approx(rate[0], rel=1e-5)
-    assert rates.curvature == pytest.approx(rates.turn / rates.speed, rel=1e-12)
+    assert rates.yaw_rate == pytest.approx(rate[0], rel=1e-5)
+    assert rates.curvature == pytest.approx(rates.yaw_rate / rates.speed, rel=1e-12)
     ahead, behind = course.rates(t + step).curvature, course.rates(t - step).curvature
     assert rates.curvature_rate == pytest.approx((ahead - behind) / (2 * step), rel=1e-5)
 

@@ -176,8 +176,8 @@ class Planner:
 
 def _wait(outcome: Future[Any], until: float) -> bool:
     """Whether there is an outcome by a time."""
-    left = until - time.perf_counter()
-    wait([outcome], None if left == np.inf else max(0.0, left))
+    remaining_s = until - time.perf_counter()
+    wait([outcome], None if remaining_s == np.inf else max(0.0, remaining_s))
     return outcome.done()
 
 

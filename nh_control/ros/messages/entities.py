@@ -55,9 +55,9 @@ class Entities:
         orientation = conversions.wxyz(source.orientation)
         conversions.set_xyz(pose.position, conversions.xyz(source.position).tolist())
         conversions.set_wxyz(pose.orientation, orientation.tolist())
-        turn = quat2mat(orientation)
+        rotation = quat2mat(orientation)
         for part, of_body in ((twist.linear, own.linear), (twist.angular, own.angular)):
-            conversions.set_xyz(part, (turn @ conversions.xyz(of_body)).tolist())
+            conversions.set_xyz(part, (rotation @ conversions.xyz(of_body)).tolist())
         return str(message.header.frame_id)
 
     def moved(
@@ -116,7 +116,7 @@ def _set_twist(message: Odometry, twist: Twist, name: str) -> None:
         raise ConversionError(
             Refusal.NOT_FINITE, f"twist of {name} with a value that is not finite"
         )
-    turn = quat2mat(conversions.wxyz(message.pose.pose.orientation))
+    rotation = quat2mat(conversions.wxyz(message.pose.pose.orientation))
     own = message.twist.twist
-    conversions.set_xyz(own.linear, (linear @ turn).tolist())
-    conversions.set_xyz(own.angular, (angular @ turn).tolist())
+    conversions.set_xyz(own.linear, (linear @ rotation).tolist())
+    conversions.set_xyz(own.angular, (angular @ rotation).tolist())

@@ -47,9 +47,9 @@ class NavigateToPose:
             left_ns = action_request.time_ns(progress.step, action_request.end)
             conversions.set_time(feedback.estimated_time_remaining, left_ns)
         goal = conversions.xyz(action_request.request.pose.pose.position)
-        way = conversions.xyz(progress.pose.position) - goal
-        way[2] *= goal[2] != 0  # a goal in the plane keeps the height
-        feedback.distance_remaining = float(np.linalg.norm(way))
+        remaining = conversions.xyz(progress.pose.position) - goal
+        remaining[2] *= goal[2] != 0  # a goal in the plane keeps the height
+        feedback.distance_remaining = float(np.linalg.norm(remaining))
 
     def fill_result(self, result: Any, refusal: Refusal | None, reason: str) -> None:
         """Fill in the reason; results of Nav2 before Jazzy have no field for it."""
