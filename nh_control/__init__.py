@@ -5,9 +5,9 @@ linearizations, LQR, ROS 2 nodes.
 
 - a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
-- contacts: of a mechanism Contact, its shape Corner, Sphere, Disc, Cylinder, Capsule or BoxCorners
-  and its ground Plane or HeightField; of any system UnilateralConstraint, Grip; contact_forces,
-  ContactReadout
+- contacts: of a mechanism Contact, its shape Corner, Sphere, Ellipsoid, Disc, Cylinder, Capsule or
+  BoxCorners and its ground Plane or HeightField, or the BodySurface of another body; of any system
+  UnilateralConstraint, Grip; contact_forces, ContactReadout
 - integrators: midpoint, nonholonomic_midpoint, rdp, solve_ivp, convergence
 - a discrete system and its results: DiscreteSystem, Trajectory, StepFailed, rollout
 - control: lqr, LqrTracker, equilibrium, project_trajectory
@@ -89,15 +89,17 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
     from nh_control.mechanics.system import System as System
-    from nh_control.multibody.contacts import BoxCorners as BoxCorners
-    from nh_control.multibody.contacts import Capsule as Capsule
+    from nh_control.multibody.contact_grounds import HeightField as HeightField
+    from nh_control.multibody.contact_grounds import Plane as Plane
+    from nh_control.multibody.contact_pairs import BodySurface as BodySurface
+    from nh_control.multibody.contact_shapes import BoxCorners as BoxCorners
+    from nh_control.multibody.contact_shapes import Capsule as Capsule
+    from nh_control.multibody.contact_shapes import Corner as Corner
+    from nh_control.multibody.contact_shapes import Cylinder as Cylinder
+    from nh_control.multibody.contact_shapes import Disc as Disc
+    from nh_control.multibody.contact_shapes import Ellipsoid as Ellipsoid
+    from nh_control.multibody.contact_shapes import Sphere as Sphere
     from nh_control.multibody.contacts import Contact as Contact
-    from nh_control.multibody.contacts import Corner as Corner
-    from nh_control.multibody.contacts import Cylinder as Cylinder
-    from nh_control.multibody.contacts import Disc as Disc
-    from nh_control.multibody.contacts import HeightField as HeightField
-    from nh_control.multibody.contacts import Plane as Plane
-    from nh_control.multibody.contacts import Sphere as Sphere
     from nh_control.multibody.model import Multibody as Multibody
     from nh_control.multibody.robot import Robot as Robot
     from nh_control.multibody.urdf import load_urdf as load_urdf
@@ -116,14 +118,16 @@ _HOMES = {
     "S2": "geometry.rotations",
     "SE3": "geometry.rotations",
     "Contact": "multibody.contacts",
-    "Corner": "multibody.contacts",
-    "Sphere": "multibody.contacts",
-    "Cylinder": "multibody.contacts",
-    "Disc": "multibody.contacts",
-    "Capsule": "multibody.contacts",
-    "BoxCorners": "multibody.contacts",
-    "Plane": "multibody.contacts",
-    "HeightField": "multibody.contacts",
+    "Ellipsoid": "multibody.contact_shapes",
+    "BodySurface": "multibody.contact_pairs",
+    "Corner": "multibody.contact_shapes",
+    "Sphere": "multibody.contact_shapes",
+    "Cylinder": "multibody.contact_shapes",
+    "Disc": "multibody.contact_shapes",
+    "Capsule": "multibody.contact_shapes",
+    "BoxCorners": "multibody.contact_shapes",
+    "Plane": "multibody.contact_grounds",
+    "HeightField": "multibody.contact_grounds",
     "UnilateralConstraint": "mechanics.contacts",
     "Grip": "mechanics.contacts",
     "ContactReadout": "discrete.contact_forces",

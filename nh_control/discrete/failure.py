@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nh_control.discrete import contact_failure
 from nh_control.discrete.composed import ComposedEngine
+from nh_control.discrete.contact_failure import contact_at_fault
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.state_map import StateMap
@@ -32,4 +34,11 @@ def failure(
     r_z = engine.last_jacobian(work)
     conditioning = Conditioning.of(r_z, dsys.method.multipliers, dsys.nominal_masses)
     reason = newton.REASONS[status]
-    return StepFailed(str(dsys), dsys.h, reason, residual, error, int(iterations), conditioning)
+    about = residual, error, int(iterations), conditioning
+    contact = contact_at_fault(dsys, work.x) if status == newton.NO_IMPULSES else None
+    if contact is None:
+        return StepFailed(str(dsys), dsys.h, reason, *about)
+    reason = f"{reason}; {contact}"
+    return StepFailed(
+        str(dsys), dsys.h, reason, *about, contact=contact.name, remedy=contact_failure.REMEDY
+    )

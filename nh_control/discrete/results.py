@@ -86,7 +86,9 @@ def _least_condition(a: np.ndarray) -> float:
 class StepFailed(RuntimeError):
     """A step's equations could not be solved; carries reason, residual, relative error,
     iterations, the condition number of r_z and `conditioning` (both of the last Jacobian that was
-    evaluated), and step and time where known."""
+    evaluated), step and time where known, and of a step without impulses the name of the
+    `contact` that most likely is why, else "".
+    """
 
     def __init__(
         self,
@@ -98,24 +100,26 @@ class StepFailed(RuntimeError):
         iterations: int,
         conditioning: Conditioning,
         step: int | None = None,
+        contact: str = "",
+        remedy: str = "reduce h, or keep away from the singular configuration",
     ):
         self.reason, self.residual, self.error = reason, residual, error
         self.iterations, self.conditioning, self.step = iterations, conditioning, step
         self.condition = conditioning.jacobian
         self.time = None if step is None else step * h
+        self.contact, self._remedy = contact, remedy
         self._about = (system, h, reason, residual, error, iterations, conditioning)
         where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
         super().__init__(
             f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, tolerance "
             f"{newton.TARGET:.0e}) after {iterations} Newton iterations, condition number "
             f"{conditioning.jacobian:.1e} (M {conditioning.mass:.1e}, Dh M^-1 Dh^T "
-            f"{conditioning.constraint:.1e}), h = {h:g}; reduce h, or keep away from the singular "
-            "configuration"
+            f"{conditioning.constraint:.1e}), h = {h:g}; {remedy}"
         )
 
     def at(self, step: int) -> StepFailed:
         """The same failure with the step's number."""
-        return StepFailed(*self._about, step=step)
+        return StepFailed(*self._about, step, self.contact, self._remedy)
 
 
 @dataclass(frozen=True, init=False)

@@ -67,6 +67,13 @@ class ContactRows:
         """Gaps (n, m) of all contacts at q, NaN of grips."""
         return ca.vertcat(*(law.gap(q) for law in self.laws))
 
+    def openings(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """Rates (m/s) of the contacts' gaps at q under the velocity v (nw), without grips."""
+        system = self.mechanics.system
+        along = system.space.frame(q).T @ v
+        slopes = (_gradient(system, contact.gap, q) @ along for contact in system.contacts)
+        return ca.vertcat(*slopes)
+
     def places(self, q: ca.SX) -> list[ca.SX]:
         """The positions and axes (3, 1 + rows) of all blocks, NaN where they have none."""
         return [law.place(q) for law in self.laws]
@@ -178,7 +185,8 @@ class _ContactLaw(_Law):
         if contact.point is not None:
             slip = (evaluated(contact.point, segment.q1) - evaluated(contact.point, q)) / h
         else:
-            slip = self._slip(segment.middle) @ segment.w / h
+            at = q if contact.slips_at_start else segment.middle
+            slip = self._slip(at) @ segment.w / h
         if contact.surface_velocity:
             slip -= ca.DM(contact.surface_velocity)
         return ca.vertcat(opening, slip)

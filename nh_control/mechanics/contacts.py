@@ -24,11 +24,13 @@ class UnilateralConstraint:
     `friction * lam`, against the slip. The slip over a step is that of a material point,
     `(point(q1) - point(q0)) / h` with `point(q)` (k, m) its coordinates along the surface; or,
     where the place of contact wanders over the body, as on wheels and balls, `slip(q) v` (m/s)
-    with `slip(q)` (k, nw) at the step's middle. A conveyor moves with `surface_velocity`
-    (k, m/s). A body that comes faster than `bounce_speed` (m/s) leaves with `restitution` times
-    its speed. `place(q)` (3, 2 + k), for pictures and messages, has the position (m) in the world
-    and the unit vectors of lam and g. Functions take the system's parameters as a last
-    argument where it has some; `friction` and `restitution` are numbers or functions of them.
+    with `slip(q)` (k, nw) at the step's middle, or at its start with `slips_at_start`: for places
+    that jump as the bodies turn, as the closest points of two rods. A conveyor moves with
+    `surface_velocity` (k, m/s). A body that comes faster than `bounce_speed` (m/s) leaves with
+    `restitution` times its speed. `place(q)` (3, 2 + k), for pictures and messages, has the
+    position (m) in the world and the unit vectors of lam and g. Functions take the system's
+    parameters as a last argument where it has some; `friction` and `restitution` are numbers or
+    functions of them.
 
     Raises ValueError for numbers out of range, and for friction without a `point` or a `slip`.
     """
@@ -42,6 +44,7 @@ class UnilateralConstraint:
     surface_velocity: tuple[float, ...] = ()
     bounce_speed: float = BOUNCE_SPEED
     place: Callable[..., Returned] | None = None
+    slips_at_start: bool = False
 
     def __post_init__(self) -> None:
         require_number(self.name, "friction", self.friction, 0.0)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import casadi as ca
 
 from nh_control.mechanics.contacts import Coefficient, UnilateralConstraint
-from nh_control.multibody.contacts import Contact, Touch
+from nh_control.multibody.contact_shapes import Touch
 from nh_control.multibody.parts import MultibodyParts
 
 WithParameters: TypeAlias = Callable[[Any], MultibodyParts]
@@ -33,24 +33,23 @@ class _Place:
 
     def gap(self, q: ca.SX, p: Any = None) -> ca.SX:
         """Distance from the ground (m)."""
-        return self._at(q, ca.SX(self._model.space.nw, 1), p)[0].gap
+        return self._at(q, ca.SX(self._model.space.nw, 1), p).gap
 
     def point(self, q: ca.SX, p: Any = None) -> ca.SX:
         """Coordinates (2, m) of the material point along a plane."""
-        touch, contact = self._at(q, ca.SX(self._model.space.nw, 1), p)
-        return contact.ground.tangents(touch.position) @ touch.position
+        touch = self._at(q, ca.SX(self._model.space.nw, 1), p)
+        return touch.tangents @ touch.position
 
     def slip(self, q: ca.SX, p: Any = None) -> ca.SX:
         """Rows (2, nw) of the velocity along the ground of the material that touches it."""
         v = ca.SX.sym("v", self._model.space.nw)
-        touch, contact = self._at(q, v, p)
-        return ca.jacobian(contact.ground.tangents(touch.position) @ touch.velocity, v)
+        touch = self._at(q, v, p)
+        return ca.jacobian(touch.tangents @ touch.velocity, v)
 
     def place(self, q: ca.SX, p: Any = None) -> ca.SX:
         """Position, normal and tangents (3, 4) of the touch in the world."""
-        touch, contact = self._at(q, ca.SX(self._model.space.nw, 1), p)
-        at, ground = touch.position, contact.ground
-        return ca.horzcat(at, ground.normal(at), ground.tangents(at).T)
+        touch = self._at(q, ca.SX(self._model.space.nw, 1), p)
+        return ca.horzcat(touch.position, touch.normal, touch.tangents.T)
 
     def coefficient(self, field: str) -> Coefficient:
         """Friction or restitution: a number, or a function of the parameters that have it."""
@@ -63,10 +62,9 @@ class _Place:
     def _model(self) -> MultibodyParts:
         return self.with_parameters(None)
 
-    def _at(self, q: ca.SX, v: ca.SX, p: Any) -> tuple[Touch, Contact]:
+    def _at(self, q: ca.SX, v: ca.SX, p: Any) -> Touch:
         model = self.with_parameters(p)
-        contact = model.contacts[self.contact]
-        return contact.touches(model.kinematics(q, v))[self.touch], contact
+        return model.contacts[self.contact].touches(model.kinematics(q, v))[self.touch]
 
 
 def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstraint]:
@@ -78,15 +76,15 @@ def _constraints(with_parameters: WithParameters) -> Iterable[UnilateralConstrai
             place = _Place(with_parameters, i, j)
             friction = place.coefficient("friction")
             rubs = callable(friction) or friction > 0
-            is_material = touch.is_material and contact.ground.is_flat
             yield UnilateralConstraint(
                 contact.name if len(touches) == 1 else f"{contact.name}_{j + 1}",
                 gap=place.gap,
-                point=place.point if rubs and is_material else None,
-                slip=place.slip if rubs and not is_material else None,
+                point=place.point if rubs and touch.is_material else None,
+                slip=place.slip if rubs and not touch.is_material else None,
                 friction=friction,
                 restitution=place.coefficient("restitution"),
-                surface_velocity=contact.ground.sliding if rubs else (),
+                surface_velocity=contact.sliding if rubs else (),
                 bounce_speed=contact.bounce_speed,
                 place=place.place,
+                slips_at_start=contact.is_between_bodies,
             )

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element as XmlElement
 import numpy as np
 
 from nh_control.multibody.bodies import Body
-from nh_control.multibody.contacts import Ground, Plane
+from nh_control.multibody.contact_grounds import Ground, Plane
 from nh_control.multibody.elements import (
     FRICTION_VELOCITY,
     Element,

@@ -9,16 +9,9 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from nh_control.multibody.contacts import (
-    BoxCorners,
-    Capsule,
-    Contact,
-    Cylinder,
-    Ground,
-    Plane,
-    Shape,
-    Sphere,
-)
+from nh_control.multibody.contact_grounds import Ground, Plane
+from nh_control.multibody.contact_shapes import BoxCorners, Capsule, Cylinder, Shape, Sphere
+from nh_control.multibody.contacts import Contact
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.urdf_elements import number, origin_of, required_child, vector
 from nh_control.multibody.urdf_source import UrdfError

@@ -1,0 +1,61 @@
+"""Which contact a step that could not be solved has most likely failed at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from nh_control.discrete.state_map import StateMap
+from nh_control.mechanics.contact_rows import ContactRows
+
+REMEDY = (
+    "reduce h, raise the smoothing (with_smoothing), or start with open gaps; a Disc or Cylinder "
+    "that lies flat has no lowest point, put an Ellipsoid or corners in its place"
+)
+
+
+class ContactAtFault(NamedTuple):
+    """A contact's `name`, its gap (m) at the step's start, and the speed (m/s) at which it
+    opens there.
+    """
+
+    name: str
+    gap: float
+    opening: float
+
+    def __str__(self) -> str:
+        if not np.isfinite([self.gap, self.opening]).all():
+            return f"contact {self.name!r} has no gap or no normal where the step starts"
+        return (
+            f"contact {self.name!r}, of all that are nearest or come fastest, has the gap "
+            f"{self.gap:.3g} m and opens at {self.opening:.3g} m/s where the step starts"
+        )
+
+
+def contact_at_fault(dsys: StateMap, x: np.ndarray) -> ContactAtFault | None:
+    """The contact without a gap or a normal at the state x (nx), else the one with the least gap
+    at the end of a free step, `gap + h * opening`; None without contacts.
+    """
+    if not dsys.system.contacts:
+        return None
+    rows = ContactRows(dsys.system.mechanics)
+    gaps, openings = _gaps(dsys, rows, x, dsys.velocity(x))
+    wrong = ~np.isfinite(gaps + openings)
+    reached = np.where(wrong, -np.inf, gaps + dsys.h * openings)
+    i = int(np.argmin(reached))
+    return ContactAtFault(rows.names[i], float(gaps[i]), float(openings[i]))
+
+
+def _gaps(
+    dsys: StateMap, rows: ContactRows, x: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gaps (n) of the contacts at a state and their rates (n)."""
+    system, n = dsys.system, len(dsys.system.contacts)
+    q, w = ca.SX.sym("q", system.space.nq), ca.SX.sym("w", system.space.nw)
+    at = q, w, system.parameter_symbols
+    made = ca.Function("gaps", [*at], [rows.gaps(q)[:n], rows.openings(q, w)])
+    found = made(x[: system.space.nq], v, system.parameter_values)
+    gaps, openings = (np.asarray(column).reshape(-1) for column in found)
+    return gaps, openings

@@ -1,0 +1,112 @@
+"""The ground: a plane or a height field."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import casadi as ca
+import numpy as np
+
+from nh_control.multibody.motion import constant, three_numbers, unit_vector
+from nh_control.numerics.expressions import Expression, Vector
+
+
+class Ground(ABC):
+    """A surface of the world; a flat one may move in itself."""
+
+    is_flat: ClassVar[bool] = False
+
+    @property
+    def sliding(self) -> tuple[float, ...]:
+        """Velocity (2, m/s) of the surface along its tangents; empty at rest."""
+        return ()
+
+    @abstractmethod
+    def gap(self, position: ca.SX) -> ca.SX:
+        """Distance (m) of a position (3) from the surface, negative below."""
+
+    @abstractmethod
+    def normal(self, position: ca.SX) -> ca.SX:
+        """Unit normal (3) of the surface next to a position (3), away from the ground."""
+
+    @abstractmethod
+    def tangents(self, position: ca.SX) -> ca.SX:
+        """Two unit tangents, (2, 3), next to a position (3)."""
+
+
+@dataclass(frozen=True)
+class Plane(Ground):
+    """The half space below `normal . p = height` (m), by default below z = 0.
+
+    The surface moves in itself with `surface_velocity` (3, m/s), as a conveyor does. Raises
+    ValueError for a normal of length zero and for a velocity out of the plane.
+    """
+
+    normal_axis: str | Vector = "z"
+    height: float = 0.0
+    surface_velocity: Vector = (0.0, 0.0, 0.0)
+    is_flat: ClassVar[bool] = True
+    _axes: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        normal = unit_vector(self.normal_axis, "plane")
+        velocity = np.array(three_numbers(self.surface_velocity, "plane: surface_velocity"))
+        if abs(normal @ velocity) > 1e-12 * np.linalg.norm(velocity):
+            raise ValueError(
+                f"plane: surface_velocity must lie in the plane with the normal "
+                f"{normal.tolist()}, got {velocity.tolist()}"
+            )
+        if not np.isfinite(self.height):
+            raise ValueError(f"plane: height must be finite, got {self.height}")
+        # tangents: the axis that the normal is farthest from, made orthogonal, and the third one
+        axis = np.eye(3)[np.argmin(np.abs(normal))]
+        first = np.cross(axis, normal) if abs(normal[2]) < 0.5 else axis - (axis @ normal) * normal
+        first /= np.linalg.norm(first)
+        object.__setattr__(self, "_axes", np.array([normal, first, np.cross(normal, first)]))
+
+    def gap(self, position: ca.SX) -> ca.SX:
+        return ca.dot(constant(self._axes[0]), position) - self.height
+
+    def normal(self, position: ca.SX) -> ca.SX:
+        return ca.SX(constant(self._axes[0]))
+
+    def tangents(self, position: ca.SX) -> ca.SX:
+        return ca.SX(constant(self._axes[1:]))
+
+    @property
+    def sliding(self) -> tuple[float, ...]:
+        velocity = self._axes[1:] @ np.asarray(self.surface_velocity, dtype=float)
+        return tuple(velocity.tolist()) if velocity.any() else ()
+
+
+@dataclass(frozen=True)
+class HeightField(Ground):
+    """The ground below z = `height(x, y)` (m), an expression of CasADi.
+
+    Gaps are `(z - height) / |normal|`, distances to first order: a ball touches where the slope is
+    that below its center.
+    """
+
+    height: Callable[[ca.SX, ca.SX], Expression]
+
+    def gap(self, position: ca.SX) -> ca.SX:
+        above = position[2] - self.height(position[0], position[1])
+        return above / ca.sqrt(1 + ca.sumsqr(self._slope(position)))
+
+    def normal(self, position: ca.SX) -> ca.SX:
+        slope = self._slope(position)
+        return ca.vertcat(-slope, 1) / ca.sqrt(1 + ca.sumsqr(slope))
+
+    def tangents(self, position: ca.SX) -> ca.SX:
+        slope, normal = self._slope(position), self.normal(position)
+        first = ca.vertcat(1, 0, slope[0]) / ca.sqrt(1 + slope[0] ** 2)
+        return ca.horzcat(first, ca.cross(normal, first)).T
+
+    def _slope(self, position: ca.SX) -> ca.SX:
+        """(dz/dx, dz/dy) below a position."""
+        at = ca.SX.sym("at", 2)
+        slope = ca.gradient(ca.SX(self.height(at[0], at[1])), at)
+        return ca.substitute(slope, at, position[:2])

@@ -1,0 +1,203 @@
+"""Shapes on frames, with the places where they may touch the ground."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.multibody.contact_grounds import Ground
+from nh_control.multibody.frames import NO_ROTATION, rotation_rows
+from nh_control.multibody.kinematics import Kinematics, Point
+from nh_control.multibody.motion import constant, three_numbers, unit_vector
+from nh_control.numerics.expressions import Vector
+
+
+class Touch(NamedTuple):
+    """One place where a shape may touch: the gap (m), the position (3), the velocity (3) there of
+    the body's material against the other's, the unit normal (3) towards the body and two unit
+    tangents (2, 3), and whether it is always the same material.
+    """
+
+    gap: ca.SX
+    position: ca.SX
+    velocity: ca.SX
+    normal: ca.SX
+    tangents: ca.SX
+    is_material: bool
+
+    @classmethod
+    def on(
+        cls,
+        ground: Ground,
+        gap: ca.SX,
+        position: ca.SX,
+        velocity: ca.SX,
+        is_material: bool = False,
+    ) -> Touch:
+        """A touch with the ground at a position."""
+        axes = ground.normal(position), ground.tangents(position)
+        return cls(gap, position, velocity, *axes, is_material and ground.is_flat)
+
+
+class Shape(ABC):
+    """A shape on a frame, with the places where it may touch the ground."""
+
+    @abstractmethod
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        """The places of the shape whose center is at a point."""
+
+
+@dataclass(frozen=True)
+class Corner(Shape):
+    """A point of a body: a foot's corner, a stick's end."""
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        position = k.position(at)
+        yield Touch.on(ground, ground.gap(position), position, k.velocity(at), True)
+
+
+@dataclass(frozen=True)
+class Sphere(Shape):
+    """A ball of this `radius` (m) around a point."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        _require_positive("Sphere", "radius", self.radius)
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        center = k.position(at)
+        arm = -self.radius * ground.normal(center)
+        velocity = k.velocity(at) + ca.cross(k.angular_velocity(at), arm)
+        yield Touch.on(ground, ground.gap(center) - self.radius, center + arm, velocity)
+
+
+@dataclass(frozen=True)
+class Disc(Shape):
+    """A wheel: a disc of this `radius` (m) around a point, with its `axis` fixed in the frame. One
+    that falls onto its side has no lowest point, and its step fails; an `Ellipsoid` may.
+    """
+
+    radius: float
+    axis: str | Vector = "y"
+
+    def __post_init__(self) -> None:
+        _require_positive("Disc", "radius", self.radius)
+        unit_vector(self.axis, "Disc")
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        center = k.position(at)
+        normal = ground.normal(center)
+        axis = k.rotation(at) @ constant(unit_vector(self.axis, "Disc"))
+        # the lowest point of the rim lies against the normal's part in the plane of the disc
+        tilted = ca.dot(axis, normal)
+        upright = ca.sqrt(1 - tilted**2)
+        arm = -self.radius * (normal - tilted * axis) / upright
+        velocity = k.velocity(at) + ca.cross(k.angular_velocity(at), arm)
+        yield Touch.on(ground, ground.gap(center) - self.radius * upright, center + arm, velocity)
+
+
+@dataclass(frozen=True)
+class Ellipsoid(Shape):
+    """An ellipsoid with these half axes (3, m), around a point, along the axes of the frame: flat
+    ones are coins, and wheels that may fall onto their sides.
+    """
+
+    radii: Vector
+
+    def __post_init__(self) -> None:
+        for radius in three_numbers(self.radii, "Ellipsoid: radii"):
+            _require_positive("Ellipsoid", "radii", radius)
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        center = k.position(at)
+        normal = ground.normal(center)
+        # the lowest point is -A^2 n / |A n|, with A the half axes and n in the frame's axes
+        rotation, squares = k.rotation(at), constant(np.square(self.radii))
+        inner = squares * (rotation.T @ normal)
+        height = ca.sqrt(ca.dot(rotation.T @ normal, inner))
+        arm = -(rotation @ inner) / height
+        velocity = k.velocity(at) + ca.cross(k.angular_velocity(at), arm)
+        yield Touch.on(ground, ground.gap(center) - height, center + arm, velocity)
+
+
+@dataclass(frozen=True)
+class Capsule(Shape):
+    """A cylinder of this `length` (m) with half balls of this `radius` (m) at its ends, along an
+    `axis` of the frame; on a plane its ends touch.
+    """
+
+    radius: float
+    length: float
+    axis: str | Vector = "z"
+
+    def __post_init__(self) -> None:
+        for what in ("radius", "length"):
+            _require_positive("Capsule", what, getattr(self, what))
+        unit_vector(self.axis, "Capsule")
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        yield from _at_ends(Sphere(self.radius), self, k, at, ground)
+
+
+@dataclass(frozen=True)
+class Cylinder(Shape):
+    """A cylinder of this `radius` and `length` (m) around a point, along an `axis` of the frame:
+    the rims of its ends touch, as those of two `Disc`. One that stands on an end has no lowest
+    point there, and its step fails.
+    """
+
+    radius: float
+    length: float
+    axis: str | Vector = "z"
+
+    def __post_init__(self) -> None:
+        for what in ("radius", "length"):
+            _require_positive("Cylinder", what, getattr(self, what))
+        unit_vector(self.axis, "Cylinder")
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        yield from _at_ends(Disc(self.radius, self.axis), self, k, at, ground)
+
+
+@dataclass(frozen=True)
+class BoxCorners(Shape):
+    """The eight corners of a box with these lengths of its edges (3, m), around a point, along the
+    axes of the frame, or along the columns of a `rotation` (3, 3) in the frame.
+    """
+
+    size: Vector
+    rotation: ArrayLike = NO_ROTATION
+
+    def __post_init__(self) -> None:
+        for length in three_numbers(self.size, "BoxCorners: size"):
+            _require_positive("BoxCorners", "size", length)
+        object.__setattr__(self, "rotation", rotation_rows(self.rotation, "BoxCorners"))
+
+    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+        edges = np.asarray(self.rotation) * np.asarray(self.size)
+        for signs in product((-0.5, 0.5), repeat=3):
+            corner = np.asarray(at.position) + edges @ np.array(signs)
+            yield from Corner().touches(k, Point(at.frame, tuple(corner)), ground)
+
+
+def _at_ends(
+    shape: Shape, bar: Capsule | Cylinder, k: Kinematics, at: Point, ground: Ground
+) -> Iterator[Touch]:
+    """The touches of a shape at both ends of a bar whose center is at a point."""
+    half = bar.length / 2 * unit_vector(bar.axis, type(bar).__name__)
+    for side in (-half, half):
+        end = Point(at.frame, tuple(np.asarray(at.position) + side))
+        yield from shape.touches(k, end, ground)
+
+
+def _require_positive(owner: str, what: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{owner}: {what} must be positive and finite, got {value}")
