@@ -15,8 +15,8 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 
 WIDEST = 5.0
-"""Times the guess's violation (at least 1) that a trial may have: from 15 perturbed guesses an
-acrobot swings up 15 times with 5, 14 times with 3, 12 times with 10.
+"""Times the guess's violation (at least 1) that a trial may have: from 78 perturbed guesses an
+acrobot swings up 75 times with 5, 74 times with 3, 73 times with 10 and with 30.
 """
 INSIDE = 1e-2
 """Part of the distance between limits that inputs of a guess keep from them."""

@@ -20,6 +20,7 @@
 #define N_Y (N_DX + N_U)
 #define N_I (2 * N_U + N_ROWS)
 #define CORRECTION 10 /* times the barrier that a corrector adds to a product at most */
+#define MOST_DAMPING 10 /* more, and the model is without curvature: better than 1, 100 */
 #define END_REGULARIZATION 1e-8 /* of the multipliers of the end condition */
 
 #ifndef INTERNAL
@@ -61,7 +62,7 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
                       double *cost);
 INTERNAL int expand(struct horizon *o);
 /* riccati.c */
-INTERNAL int factorize(struct horizon *o, double damping);
+INTERNAL int factorize(struct horizon *o, double damping, int curved);
 INTERNAL void substitute(struct horizon *o);
 /* slacks.c */
 INTERNAL void begin_slacks(struct horizon *o, int warm);
@@ -70,7 +71,7 @@ INTERNAL void aim(struct horizon *o);
 INTERNAL void aim_beyond(struct horizon *o);
 INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual);
 INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t);
-INTERNAL void move_multipliers(struct horizon *o, double primal, double dual);
+INTERNAL void move_multipliers(struct horizon *o, double costates, double dual);
 /* search.c */
 INTERNAL void move(const struct horizon *o, double length, double *x, double *u);
 INTERNAL int search(struct horizon *o, double tau, double primal, double dual);

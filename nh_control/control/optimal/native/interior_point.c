@@ -108,6 +108,24 @@ INTERNAL void newton_step(struct horizon *o, int corrected, double tau, double *
     slack_steps(o, tau, primal, dual);
 }
 
+/* The factors of a convex model: with enough damping, or, where much would be needed, without the
+ * curvature of steps and rows, which far from an optimum follows multipliers that mean nothing.
+ * 1 where there is none. */
+static int make_convex(struct horizon *o, double *damping)
+{
+    long curved = o->curved;
+    *damping = o->damping;
+    while (factorize(o, *damping, curved)) {
+        *damping = *damping > 0.0 ? 8 * *damping : fmax(1e-4, o->last_damping / 3);
+        if (*damping > 1e10) return 1;
+        if (*damping <= MOST_DAMPING || !curved) continue;
+        curved = 0;
+        *damping = o->damping;
+    }
+    if (*damping > o->damping) o->last_damping = *damping;
+    return 0;
+}
+
 /* One iteration: derivatives, errors, Newton's step with enough damping, search. */
 int ocp_iterate(struct horizon *o)
 {
@@ -118,13 +136,9 @@ int ocp_iterate(struct horizon *o)
         if (evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit, &o->cost))
             return STEP_FAILED;
     }
-    double primal, dual, damping = o->damping;
+    double primal, dual, damping;
     const double tau = fmax(0.99, 1 - o->mu);
-    while (factorize(o, damping)) {
-        damping = damping > 0.0 ? 8 * damping : fmax(1e-4, o->last_damping / 3);
-        if (damping > 1e10) return NOT_CONVEX;
-    }
-    if (damping > o->damping) o->last_damping = damping;
+    if (make_convex(o, &damping)) return NOT_CONVEX;
     newton_step(o, !o->curved, tau, &primal, &dual);
     if (!search(o, tau, primal, dual)) {
         if (++o->failures > 15) return NO_STEP;
@@ -142,7 +156,7 @@ int ocp_iterate(struct horizon *o)
 int ocp_factorize(struct horizon *o)
 {
     aim(o);
-    return factorize(o, 0.0) ? NOT_CONVEX : GOES_ON;
+    return factorize(o, 0.0, o->curved) ? NOT_CONVEX : GOES_ON;
 }
 
 /* Its solution for the gradients, gaps and start that are there. */

@@ -9,7 +9,7 @@
 static int factorize_with_damping(struct horizon *o)
 {
     double damping = 0.0;
-    while (factorize(o, damping)) {
+    while (factorize(o, damping, o->curved)) {
         damping = fmax(8 * damping, 1e-4);
         if (damping > 1e10) return NOT_CONVEX;
     }

@@ -72,7 +72,7 @@ static void last_vector(const struct horizon *o, double *p)
 
 /* P behind step k becomes the one before it; L, K of the inputs (O12), (O13); 1 where the problem
  * is not convex in its inputs. */
-WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
+WIDE static int eliminate(struct horizon *o, long k, double damping, int curved, double *P)
 {
     double PAB[N_DX * N_Y], G[N_Y * N_Y];
     const long square = (long)N_Y * N_Y * k;
@@ -83,7 +83,7 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, double *P)
     memset(PAB, 0, sizeof PAB);
     multiply(N_DX, N_DX, N_Y, 0, P, N_DX, 1, ab, PAB);
     memcpy(G, o->h + square, sizeof G);
-    for (int i = 0; i < N_Y * N_Y && o->curved; ++i) G[i] += o->bend[square + i];
+    for (int i = 0; i < N_Y * N_Y && curved; ++i) G[i] += o->bend[square + i];
     for (int i = 0; i < N_Y; ++i) G[(N_Y + 1) * i] += damping;
     add_stiffness(o, k, N_Y, G);
     multiply(N_Y, N_DX, N_Y, 1, ab, 1, N_Y, PAB, G);
@@ -137,13 +137,14 @@ static int first_step(const struct horizon *o, double *dx)
     return 0;
 }
 
-/* The matrices of all nodes (O12), (O13); 1 where the problem is not convex. */
-INTERNAL int factorize(struct horizon *o, double damping)
+/* The matrices of all nodes (O12), (O13), with the curvature of steps and rows if `curved`; 1 where
+ * the problem is not convex. */
+INTERNAL int factorize(struct horizon *o, double damping, int curved)
 {
     double P[N_DX * N_DX];
     last_matrix(o, damping, P);
     for (long k = o->steps - 1; k >= 0; --k)
-        if (eliminate(o, k, damping, P)) return 1;
+        if (eliminate(o, k, damping, curved, P)) return 1;
     memcpy(o->P_start, P, sizeof P);
     return first_step(o, o->dx);
 }

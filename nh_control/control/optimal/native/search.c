@@ -83,7 +83,8 @@ static int take(struct horizon *o, double length, double dual, double slope, con
     swap(&o->y, &o->y_trial);
     swap(&o->s, &o->s_trial);
     swap(&o->t, &o->t_trial);
-    move_multipliers(o, length, dual);
+    /* costates whose model was not convex are worth less than those of the convex one */
+    move_multipliers(o, o->last_damping > 0.0 ? 1.0 : length, dual);
     o->violation = t->violation;
     o->merit = t->merit;
     o->cost = t->cost;

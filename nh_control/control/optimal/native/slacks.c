@@ -102,9 +102,9 @@ INTERNAL void move_slacks(const struct horizon *o, double length, double *s, dou
     }
 }
 
-/* Costates by the primal length; multipliers of inequalities by the dual one, kept near the
+/* Costates and multipliers of inequalities by these parts of their steps, the latter kept near the
  * central path, W&B (16). */
-INTERNAL void move_multipliers(struct horizon *o, double primal, double dual)
+INTERNAL void move_multipliers(struct horizon *o, double costates, double dual)
 {
     for (long k = 0; k <= o->steps; ++k)
         for (int i = 0; i < N_I; ++i) {
@@ -113,6 +113,6 @@ INTERNAL void move_multipliers(struct horizon *o, double primal, double dual)
             const double central = o->mu / o->s[r];
             o->lam[r] = fmin(fmax(o->lam[r] + dual * o->dl[r], central / 1e10), central * 1e10);
         }
-    for (long i = 0; i < N_DX * o->steps; ++i) o->pi[i] += primal * (o->pi_next[i] - o->pi[i]);
-    for (int r = 0; r < N_END; ++r) o->nu[r] += primal * (o->nu_next[r] - o->nu[r]);
+    for (long i = 0; i < N_DX * o->steps; ++i) o->pi[i] += costates * (o->pi_next[i] - o->pi[i]);
+    for (int r = 0; r < N_END; ++r) o->nu[r] += costates * (o->nu_next[r] - o->nu[r]);
 }
