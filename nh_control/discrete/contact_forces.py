@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from nh_control.discrete.method import ContactUnknowns, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.contact_rows import ContactRows
+from nh_control.mechanics.system import System
 
 SLIDES = 0.005
 """Margin of the friction cone below which a contact counts as sliding: one that sticks with it
@@ -90,12 +91,12 @@ class ContactReadout:
         contacts = dsys.method.contacts
         if contacts is None:
             raise ValueError(f"{dsys}: the system declares no contacts and no grips")
-        self._dsys, self._contacts = dsys, contacts
+        self.dsys, self._contacts = dsys, contacts
         self._rows = ContactRows(dsys.system.mechanics)
         self.names = self._rows.names
 
     def __repr__(self) -> str:
-        return f"ContactReadout({self._dsys}, {self.names})"
+        return f"ContactReadout({self.dsys}, {self.names})"
 
     def __call__(self, x: ArrayLike, u: ArrayLike = ()) -> dict[str, ContactForce]:
         """Contacts of the step from x (nx) under u (nu), by name; raises as `step` does."""
@@ -108,7 +109,7 @@ class ContactReadout:
 
     def table(self, states: ArrayLike, inputs: ArrayLike) -> ContactTable:
         """Contacts of the steps from states (N, nx) under inputs (N, nu); raises as `step`."""
-        dsys, x, u = self._dsys, np.asarray(states, float), np.asarray(inputs, float)
+        dsys, x, u = self.dsys, np.asarray(states, float), np.asarray(inputs, float)
         z = np.reshape([dsys.unknowns(*row) for row in zip(x, u)], (len(x), dsys.method.nz))
         at = (x.T, u.T, z.T, np.full((1, len(x)), dsys.h))
         p = np.tile(dsys.system.parameter_values[:, None], len(x))
@@ -128,7 +129,7 @@ class ContactReadout:
     @cached_property
     def _read(self) -> ca.Function:
         """All columns (_WIDTH n) of a step, as a function of x, u, z, h and the parameters."""
-        dsys, system, rows = self._dsys, self._dsys.system, self._rows
+        dsys, system, rows = self.dsys, self.dsys.system, self._rows
         sizes = {"x": dsys.nx, "u": dsys.nu, "z": dsys.method.nz, "h": 1}
         x, u, z, h = symbols = [ca.SX.sym(name, n) for name, n in sizes.items()]
         nq, p = system.space.nq, system.parameter_symbols
@@ -175,6 +176,24 @@ def _columns(at: _Force, gap: ca.SX, place: ca.SX) -> ca.SX:
         *(at.normal, at.friction, unused, gap, at.slip, unused, margin),
         *(place[:, 0], place[:, 1:] @ acting),
     )
+
+
+class ContactPlaces:
+    """Positions (m) in the world of the contacts and grips of a system that have a place, by name,
+    at configurations q (nq).
+    """
+
+    def __init__(self, system: System):
+        rows, q, p = ContactRows(system.mechanics), system.symbols[0], system.parameter_symbols
+        self.names = tuple(rows.placed)
+        places = rows.places(q) if rows.placed else []
+        positions = [ca.SX(3, 0), *(places[i][:, 0] for i in rows.placed.values())]
+        self._read = ca.Function("places", [q, p], [ca.horzcat(*positions)])
+        self._p = system.parameter_values
+
+    def __call__(self, q: ArrayLike) -> dict[str, np.ndarray]:
+        """Positions (3) by name."""
+        return dict(zip(self.names, np.asarray(self._read(np.asarray(q, float), self._p)).T))
 
 
 def contact_forces(

@@ -63,6 +63,13 @@ class ContactRows:
         grips = (grip.name or f"grip_{i}" for i, grip in enumerate(system.grips, 1))
         return (*(contact.name for contact in system.contacts), *grips)
 
+    @property
+    def placed(self) -> dict[str, int]:
+        """Numbers of the contacts and grips that declare a place, by their names."""
+        system = self.mechanics.system
+        places = [one.place for one in system.contacts] + [one.place for one in system.grips]
+        return {n: i for i, (n, place) in enumerate(zip(self.names, places)) if place is not None}
+
     def gaps(self, q: ca.SX) -> ca.SX:
         """Gaps (n, m) of all contacts at q, NaN of grips."""
         return ca.vertcat(*(law.gap(q) for law in self.laws))

@@ -4,7 +4,11 @@ files and documentation.
 
 from __future__ import annotations
 
+import re
+
+from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.external_forces import FORCE, in_space
+from nh_control.mechanics.system import System
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
@@ -27,6 +31,12 @@ TRUTH = "ground_truth/"
 def truth(scenario: Scenario) -> dict[str, str]:
     """Topics of the true state."""
     return {TRUTH + topic: message for topic, message in states(scenario).items()}
+
+
+def contacts(system: System) -> dict[str, str]:
+    """Topics of the forces of contacts and grips that have a place, by their names."""
+    placed = ContactRows(system.mechanics).placed
+    return {name: "contacts/" + re.sub(r"\W", "_", name) for name in placed}
 
 
 def goals(scenario: Scenario) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 from nh_control.control.damping import damping_or_idle
 from nh_control.control.joint_servo import JointServo
 from nh_control.control.tracking import LqrTracker
+from nh_control.discrete.contact_forces import ContactForce, ContactReadout
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -52,6 +53,7 @@ class SimulatedPlant:
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
         self.wrenches, self.servo = wrenches, servo
+        self._readout: ContactReadout | None = None
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -196,6 +198,17 @@ class SimulatedPlant:
     def energy(self) -> float:
         """Energy in J."""
         return self.dsys.energy(self.state)
+
+    @property
+    def contacts(self) -> dict[str, ContactForce]:
+        """Contacts of the last substep by name; none without them, and if there was no substep
+        since `place`.
+        """
+        if self._before is self.state or self.dsys.method.contacts is None:
+            return {}
+        if self._readout is None or self._readout.dsys is not self.dsys:
+            self._readout = ContactReadout(self.dsys)
+        return self._readout(self._before, self._applied)
 
     @property
     def newton_iterations(self) -> int:

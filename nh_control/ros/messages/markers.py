@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from geometry_msgs.msg import Point
+from geometry_msgs.msg import Point, WrenchStamped
 from nav_msgs.msg import Path
 from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import mat2quat
 from visualization_msgs.msg import Marker
 
+from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.ros.messages import conversions
 from nh_control.scenarios.visual_model import Pose, VisualModel
 
 TRAIL_SPACING_M = 0.02
 TRAIL_POINTS = 2000
-PLAN = (0.95, 0.5, 0.1)
+PLAN, CONTACT = (0.95, 0.5, 0.1), (0.7, 0.15, 0.6)
 TAUT, SLACK, TRAIL, OUTLINE, ARROW = (
     (0.2, 0.2, 0.22),
     (0.9, 0.1, 0.1),
@@ -114,6 +115,41 @@ class Arrows:
             start = pose.position + arrow.offset * pose.rotation[:, 2]
             marker.action = Marker.ADD if value else Marker.DELETE
             marker.points = _points((start, start + arrow.scale * value * pose.rotation[:, 2]))
+
+
+class ContactArrows:
+    """Markers of contact forces, in the namespace `contacts`, `scale` m for one N; a force shows
+    from its first message on.
+    """
+
+    def __init__(self, parent: str, places: ContactPlaces, scale: float):
+        self._places, self._scale = places, scale
+        self._forces: dict[str, np.ndarray] = {}
+        self._drawn = {
+            name: _marker("contacts", parent, i, Marker.ARROW, (0.02, 0.045, 0.0), CONTACT)
+            for i, name in enumerate(places.names)
+        }
+
+    @property
+    def markers(self) -> list[Marker]:
+        """The arrows of the forces that are known."""
+        return [self._drawn[name] for name in self._forces]
+
+    def take(self, name: str, message: WrenchStamped) -> None:
+        """Keep the force of a contact."""
+        force = conversions.xyz(message.wrench.force)
+        if np.isfinite(force).all():
+            self._forces[name] = force
+
+    def place(self, q: np.ndarray) -> None:
+        """Draw the forces at the contacts of a configuration q (nq)."""
+        if not self._forces:
+            return
+        positions = self._places(q)
+        for name, force in self._forces.items():
+            start = positions[name]
+            self._drawn[name].action = Marker.ADD if force.any() else Marker.DELETE
+            self._drawn[name].points = _points((start, start + self._scale * force))
 
 
 class Trail:

@@ -10,15 +10,18 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
+from nh_control.discrete.contact_forces import ContactPlaces
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
-from nh_control.ros.messages.markers import Arrows, Drawing, Lines, PlanLine, Trail
+from nh_control.ros.messages.markers import Arrows, ContactArrows, Drawing, Lines, PlanLine, Trail
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_reader import StateListener, StateReader, reader
 from nh_control.ros.messages.tracker_output import PREFIX
@@ -30,8 +33,10 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.subscribers import LateSubscribers
+from nh_control.runs import topics
+from nh_control.scenarios.visual_model import VisualModel
 
-GHOST = 0.25
+GHOST, LONGEST, GRAVITY = 0.25, 0.5, 9.81
 HARDWARE_QUEUE = 10
 """Messages kept of hardware, whose states come in several on one topic."""
 LATECOMERS_S = 0.5
@@ -62,8 +67,12 @@ class Display:
         self._ghost = Drawing("reference", visual, GHOST)
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
         self._plan = PlanLine(visual)
+        places = ContactPlaces(dsys.system)
+        self._contacts = ContactArrows(visual.parent, places, _scale(visual, dsys))
+        for name, topic in topics.contacts(dsys.system).items():
+            inbox.subscribe(WrenchStamped, topic, partial(self._contacts.take, name), 1)
         moving = self._plant, self._ghost, self._lines, self._arrows
-        self._parts = (*moving, self._trail, self._plan)
+        self._parts = (*moving, self._trail, self._plan, self._contacts)
         self._publisher = node.create_publisher(MarkerArray, "markers", 1)
         self._late_subscribers = LateSubscribers([self._publisher])
         self._robot = RobotModel(node, scenario, prefix) if parameters["transforms"] else None
@@ -142,6 +151,7 @@ class Display:
         )
         self._lines.place(poses, self._slack())
         self._arrows.place(poses, self._inputs)
+        self._contacts.place(np.array(self._q))
         self._trail.place(poses)
         drawn = [marker for part in self._parts for marker in part.markers]
         for marker in drawn:
@@ -176,6 +186,13 @@ class Display:
             {},  # external forces are the plant's to know
         )
         return [name for name, value in zip(monitor.names, values) if value <= monitor.minimum]
+
+
+def _scale(visual: VisualModel, dsys: DiscreteSystem) -> float:
+    """Length (m) of a contact's arrow for 1 N: half of the largest shape for the weight."""
+    extent = max((max(shape.extents) for shape in visual.shapes), default=1.0)
+    mass = float(np.max(dsys.nominal_masses, initial=1e-9)) if dsys.method.contacts else 1.0
+    return LONGEST * extent / (GRAVITY * mass)
 
 
 main = partial(process.run, "display", Display)

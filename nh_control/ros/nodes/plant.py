@@ -35,6 +35,7 @@ from nh_control.ros.loop.wrenches import Wrenches, bounds, none_yet
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.codec_publisher import CodecPublisher
+from nh_control.ros.messages.contact_publisher import ContactPublisher
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
 from nh_control.ros.messages.plant_control import PlantControl
@@ -90,14 +91,14 @@ class Plant:
         clock = CLOCKS[self._parameters["clock"]]
         self._states = StatePublisher(node, shown, clock)
         self._truth = CodecPublisher(node, true, TRUTH, UNSENT)
-        self._sensors = SensorPublisher(
-            node, model.scenario, plant, model.dsys.h, self._clock.stamp, prefix
-        )
-        self._monitor = OutputMonitor(model.scenario.monitor, self._plant_parameters)
+        scenario, stamp = model.scenario, self._clock.stamp
+        self._sensors = SensorPublisher(node, scenario, plant, model.dsys.h, stamp, prefix)
+        self._monitor = OutputMonitor(scenario.monitor, self._plant_parameters)
+        self._contacts = ContactPublisher(node, scenario, plant, stamp, prefix)
         self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
         wrenches = [] if plant.wrenches is None else [plant.wrenches]
         self._latency = CommandLatency(node)
-        watched = self._monitor, self._rotations, self._latency
+        watched = self._monitor, self._rotations, self._latency, self._contacts
         self._report = PlantReport(self._loop, *watched, *wrenches)
         self._diagnostics = Diagnostics(
             node,
@@ -113,10 +114,7 @@ class Plant:
             WrenchInterface(node, inbox, self._loop, one)
         PlantControl(node, inbox, self._loop, self._parameters)
         self._end_standard_control = self._begin_standard_control()
-        errors = [
-            PERTURBATION + entry.name
-            for entry in declarations(self._model.scenario.no_perturbation)
-        ]
+        errors = [PERTURBATION + one.name for one in declarations(scenario.no_perturbation)]
         changes = PlantChanges(
             model, self._loop, self._options, errors, self._last_step, self._backup, self._pulled
         )
@@ -286,6 +284,7 @@ class Plant:
             self._truth.publish(q.tolist(), v.tolist(), now)
         self._monitor.observe(plant.step, q, v, plant.inputs, plant.external)
         self._rotations.observe(v)
+        self._contacts.publish()
 
     def _on_command(self, data: bytes) -> None:
         try:

@@ -1,0 +1,54 @@
+"""The forces of a plant's contacts on topics of their own, and in its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.node import Node
+
+from nh_control.ros.loop.contact_monitor import ContactMonitor
+from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.messages import conversions
+from nh_control.runs import topics
+from nh_control.scenarios import Scenario
+
+QUEUE = 10
+
+
+class ContactPublisher(ContactMonitor):
+    """Publishes the force (N) of every contact that has a place, in the last substep before a
+    state, with the state's stamp, in the axes of the scenario's parent frame, and monitors all;
+    `stamp(k)` is that of step k in ns, frames begin with `prefix`.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        scenario: Scenario,
+        plant: SimulatedPlant,
+        stamp: Callable[[int], int],
+        prefix: str = "",
+    ):
+        super().__init__()
+        self._plant, self._stamp, self._step = plant, stamp, 0
+        self._message = WrenchStamped()
+        self._message.header.frame_id = prefix + scenario.visual_model().parent
+        self._publishers = {
+            name: node.create_publisher(WrenchStamped, topic, QUEUE)
+            for name, topic in topics.contacts(plant.dsys.system).items()
+        }
+
+    def publish(self) -> None:
+        """Publish the forces of the plant's last step, once."""
+        plant, message = self._plant, self._message
+        if plant.step == self._step:
+            return
+        self._step, contacts = plant.step, plant.contacts
+        self.observe(contacts)
+        conversions.set_time(message.header.stamp, self._stamp(plant.step))
+        for name, publisher in self._publishers.items():
+            if name in contacts and np.isfinite(contacts[name].force).all():
+                conversions.set_xyz(message.wrench.force, contacts[name].force.tolist())
+                publisher.publish(message)
