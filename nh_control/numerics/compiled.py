@@ -285,8 +285,9 @@ class Functions:
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function], compiled: bool = True):
-        self._native = Native(name, functions).library if compiled else None
+        self._name, self._compiler = name, compiler() if compiled else ""
         self._functions = {f.name(): f for f in functions}
+        self._native = Native(name, functions).library if compiled else None
         self._calls = {f.name(): self._bind(f) for f in functions}
 
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
@@ -294,8 +295,7 @@ class Functions:
 
     def direct(self, name: str) -> _Evaluator:
         """A function on arrays of its own, without any check: `inputs`, `outputs` and `run()`; for
-        one thread, which keeps it as long as it calls `run`. For loops that would notice the
-        checks.
+        one thread, which keeps it as long as it calls `run`, and loops that would notice checks.
         """
         return self._evaluator(self._functions[name])
 
@@ -304,7 +304,12 @@ class Functions:
         return int(self._functions[name].size1_in(k))
 
     def address(self, name: str) -> int | None:
-        """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none."""
+        """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none; what was
+        made without a compiler is compiled now.
+        """
+        if self._compiler is None and (found := compiler()):
+            self._compiler = found
+            self._native = Native(self._name, list(self._functions.values())).library
         if self._native is None:
             return None
         return ctypes.cast(self._native[f"call_{name}"], ctypes.c_void_p).value

@@ -377,6 +377,24 @@ def test_without_a_compiler_ipopt_solves_it_and_the_log_says_so(caplog):
     assert found.cost == pytest.approx(native.cost, rel=1e-7)
 
 
+def test_a_system_that_was_used_without_a_compiler_is_optimized_with_one():
+    """Its coordinates had no native code then, at whose address the solver would have jumped."""
+    dsys = nh.midpoint(pendulum(), 0.1)
+    cost, guess = raising(dsys, 5, [0.4, 0.1]), resting(dsys, 5)
+    with without_compiler():
+        dsys.local(guess.states[0], guess.states[1])
+        assert not dsys.state_address("local")
+        driven = dsys.simulate([0.1, 0.0], np.zeros((5, 1)))
+    assert dsys.state_address("local") and dsys.state_address("retract")
+    fresh = nh.midpoint(pendulum(), 0.1)
+    both = [nh.optimize(d, cost, guess).cost for d in (dsys, fresh)]
+    assert both[0] == pytest.approx(both[1], rel=1e-12)
+    tracker = nh.LqrTracker(dsys, driven, np.eye(2), np.eye(1))
+    run = nh.rollout(dsys, [[0.2, 0.0]], tracker)
+    other = nh.rollout(fresh, [[0.2, 0.0]], nh.LqrTracker(fresh, driven, np.eye(2), np.eye(1)))
+    np.testing.assert_allclose(run.states, other.states, atol=1e-12)
+
+
 def test_wrong_problems_are_refused():
     dsys, rest = nh.midpoint(pendulum(), 0.1), resting(nh.midpoint(pendulum(), 0.1), 5)
     effort = Cost(lambda x, u, w: ca.sumsqr(u))
