@@ -13,7 +13,14 @@ import numpy as np
 from transforms3d.euler import mat2euler
 
 from nh_control.multibody.model import MultibodySystem
-from nh_control.scenarios.frame_tree import FramePart, FrameTree, frame_id, frame_tree
+from nh_control.scenarios.frame_tree import (
+    FramePart,
+    FrameTree,
+    ScenarioFrames,
+    frame_id,
+    frame_tree,
+)
+from nh_control.scenarios.link_inertias import LinkInertia, link_inertias
 from nh_control.scenarios.scenario import Scenario
 from nh_control.scenarios.visual_model import Pose, Shape
 
@@ -21,13 +28,15 @@ LIMITS = {"lower": "-1000", "upper": "1000", "effort": "1000", "velocity": "100"
 """Of sliding joints, for which URDF demands limits; nothing here reads them."""
 
 
-def robot_description(scenario: Scenario, parameters: Any = None) -> str:
+def robot_description(scenario: Scenario, parameters: Any = None, inertias: bool = False) -> str:
     """The URDF of a scenario: the text of its file, if it is made of one, or else a tree of all
     frames of its visual model.
 
     The root link is the planar body, or the frame in which poses are given. Joints are named as
     in `joint_states`; a frame that turns with another one's joint mimics it; bodies in space and
     frames that no single joint moves are on floating joints, whose transforms are published.
+    With `inertias` links of other systems than a `Multibody` get those of `link_inertias`, where
+    there are any.
     """
     file = scenario.source.get("urdf")
     if scenario.origin["scenario"] == "urdf":
@@ -39,8 +48,9 @@ def robot_description(scenario: Scenario, parameters: Any = None) -> str:
     root = scenario.body.frame if scenario.body is not None else tree.root
     robot = Element("robot", name=scenario.name)
     links = {name: SubElement(robot, "link", name=name) for name in _links(tree, root)}
-    for name, inertial in _inertias(scenario, p):
-        links[name].append(inertial)
+    for one in _inertias(scenario, p, tree if inertias else None):
+        if one.link in links:
+            links[one.link].append(_inertial(one))
     for shape in visual.shapes:
         if shape.mesh is None:
             links[frame_id(shape.frame)].append(_visual(shape))
@@ -93,18 +103,28 @@ def _visual(shape: Shape) -> Element:
     return visual
 
 
-def _inertias(scenario: Scenario, parameters: Any) -> Iterable[tuple[str, Element]]:
-    """The inertial elements of the links of a `Multibody`, by their frames."""
+def _inertias(
+    scenario: Scenario, parameters: Any, tree: FrameTree | None
+) -> Iterable[LinkInertia]:
+    """The inertias of a `Multibody`, or those found from the energy if there is a tree."""
     system = scenario.make_system(parameters)
     model = system.model if isinstance(system, MultibodySystem) else None
-    for body in () if model is None else model.bodies:
-        inertial = Element("inertial")
-        inertial.append(_origin(Pose(np.array(body.center), np.eye(3))))
-        SubElement(inertial, "mass", value=_numbers([body.mass]))
-        J = np.array(body.inertia)
-        entries = {f"i{'xyz'[i]}{'xyz'[j]}": J[i, j] for i in range(3) for j in range(i, 3)}
-        SubElement(inertial, "inertia", {k: _numbers([v]) for k, v in entries.items()})
-        yield frame_id(body.frame), inertial
+    if model is not None:
+        for body in model.bodies:
+            center, inertia = np.array(body.center), np.array(body.inertia)
+            yield LinkInertia(frame_id(body.frame), body.mass, center, inertia)
+    elif tree is not None:
+        yield from link_inertias(ScenarioFrames(scenario, parameters), tree)
+
+
+def _inertial(one: LinkInertia) -> Element:
+    inertial = Element("inertial")
+    inertial.append(_origin(Pose(one.center, np.eye(3))))
+    SubElement(inertial, "mass", value=_numbers([one.mass]))
+    J = one.inertia
+    entries = {f"i{'xyz'[i]}{'xyz'[j]}": J[i, j] for i in range(3) for j in range(i, 3)}
+    SubElement(inertial, "inertia", {k: _numbers([v]) for k, v in entries.items()})
+    return inertial
 
 
 def _origin(pose: Pose, roll: float = 0.0) -> Element:
