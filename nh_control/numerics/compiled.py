@@ -304,8 +304,8 @@ class Functions:
         return int(self._functions[name].size1_in(k))
 
     def address(self, name: str) -> int | None:
-        """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none; what was
-        made without a compiler is compiled now.
+        """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none; made
+        without a compiler, it is compiled now.
         """
         if self._compiler is None and (found := compiler()):
             self._compiler = found
