@@ -69,7 +69,9 @@ def collocate(
     w = ca.veccat(x, u, z, t)
     of_states, of_inputs = np.split(limit_bounds(dsys, limits or {})[0], [dsys.nx])
     places = guess.states, x if solver == FATROP else None
-    equations, lower, upper, at = _constraints(dsys, X, u, z, end, fixed, of_states, places)
+    equations, lower, upper, nodes_of_rows = _constraints(
+        dsys, X, u, z, end, fixed, of_states, places
+    )
     soft = np.flatnonzero(np.isfinite(weights))
     spread = ca.DM(len(weights), 1)
     spread[soft] = 1.0
@@ -84,7 +86,7 @@ def collocate(
         nodes, nz = np.arange(len(guess)), dsys.method.nz
         of_steps = [np.repeat(nodes + 1, dsys.ndx), np.repeat(nodes, dsys.nu)]
         of_variables = np.concatenate([*of_steps, np.repeat(nodes, nz), at_rows])
-        stages = Stages(of_variables, np.append(at, at_rows), x.numel(), len(guess))
+        stages = Stages(of_variables, np.append(nodes_of_rows, at_rows), x.numel(), len(guess))
         options = {"tol": tolerance, "max_iter": max_iterations, "print_level": 10 * verbose}
         run = Staged(program, stages, lower == upper, options)
     # bounds of the variables: limits of the inputs
@@ -190,8 +192,8 @@ def _constraints(
         np.concatenate([np.full(part.numel(), bound[k]) for part, _, *bound in parts])
         for k in range(2)
     )
-    at = np.concatenate([np.repeat(where, part.shape[0]) for part, where, *_ in parts])
-    return ca.veccat(*(part for part, *_ in parts)), lower, upper, at
+    nodes_of_rows = np.concatenate([np.repeat(where, part.shape[0]) for part, where, *_ in parts])
+    return ca.veccat(*(part for part, *_ in parts)), lower, upper, nodes_of_rows
 
 
 def _rows(
@@ -206,11 +208,11 @@ def _rows(
         w = ca.SX.sym("w", len(W))
         for row in rows_of(dsys, {}, [c], x, u, [w]):
             f = ca.Function("row", [x, u, w], [row.value])
-            at = slice(0, steps) if row.mixed else slice(1, steps + 1)
+            nodes_of_rows = slice(0, steps) if row.mixed else slice(1, steps + 1)
             inputs = U if row.mixed else np.zeros((dsys.nu, steps))
-            values.append(f.map(steps)(X[:, at], inputs, W[:, at]).T)
+            values.append(f.map(steps)(X[:, nodes_of_rows], inputs, W[:, nodes_of_rows]).T)
             weights.append(np.full(steps, row.weight))
-            nodes.append(np.arange(steps + 1.0)[at])
+            nodes.append(np.arange(steps + 1.0)[nodes_of_rows])
     return ca.vertcat(*values), np.concatenate(weights), np.concatenate(nodes)
 
 

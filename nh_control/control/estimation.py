@@ -104,8 +104,8 @@ class KalmanFilter:
     def innovation(self, belief: Belief, y: ArrayLike, u: ArrayLike | None = None) -> Innovation:
         """The measurement y less its prediction from the belief; raises ValueError as `update`."""
         self._require_finite(belief)
-        at = belief.x, *self._acting(u), self.measured(y)
-        difference, H = self._functions("innovation", *at)
+        arguments = belief.x, *self._acting(u), self.measured(y)
+        difference, H = self._functions("innovation", *arguments)
         return Innovation(difference[:, 0], H, H @ belief.P @ H.T + self.V)
 
     def correct(self, belief: Belief, innovation: Innovation) -> Belief:

@@ -128,16 +128,18 @@ def identify(
     before, jacobian = fit.at(fit.start)
     fit.require_determined(jacobian)
     tolerances = ROUGH if fit.is_delayed else EXACT
-    at = least_squares(fit.residuals, fit.start, fit.jacobian, bounds=fit.bounds(), **tolerances).x
-    residuals, jacobian = fit.at(at)
+    optimum = least_squares(
+        fit.residuals, fit.start, fit.jacobian, bounds=fit.bounds(), **tolerances
+    ).x
+    residuals, jacobian = fit.at(optimum)
     fit.require_determined(jacobian)
-    free = len(residuals) - len(at) - fit.n_states
+    free = len(residuals) - len(optimum) - fit.n_states
     if free <= 0:
         raise ValueError(f"{len(residuals)} measured numbers are too few for {list(names)}")
-    r = fit.correlation(at)
+    r = fit.correlation(optimum)
     size = (residuals @ residuals) / free * (1 + r) / (1 - r)
     covariance = np.linalg.inv(jacobian.T @ jacobian) * size * np.outer(fit.scale, fit.scale)
-    values, k = fit.scale * at, len(names)
+    values, k = fit.scale * optimum, len(names)
     outcome = Identification(
         fit.names,
         (fit.scale * fit.start)[:k],

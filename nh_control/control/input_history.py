@@ -40,18 +40,18 @@ class InputHistory:
 
     def between(self, begin_ns: int, end_ns: int) -> Iterator[tuple[np.ndarray, float]]:
         """Inputs that act from `begin_ns` to `end_ns`, in order, each with its duration in s."""
-        at, u = begin_ns, self._idle
+        now_ns, u = begin_ns, self._idle
         for time_ns, after in self._entries:
-            if time_ns > at:
+            if time_ns > now_ns:
                 until = min(time_ns, end_ns)
-                if until > at:
-                    yield u, (until - at) / NANOSECONDS
-                at = max(at, until)
+                if until > now_ns:
+                    yield u, (until - now_ns) / NANOSECONDS
+                now_ns = max(now_ns, until)
             u = after
-            if at >= end_ns:
+            if now_ns >= end_ns:
                 return
-        if end_ns > at:
-            yield u, (end_ns - at) / NANOSECONDS
+        if end_ns > now_ns:
+            yield u, (end_ns - now_ns) / NANOSECONDS
 
 
 def split_into_steps(dsys: DiscreteSystem, duration_s: float) -> Iterator[DiscreteSystem]:

@@ -140,9 +140,9 @@ def continued(
     """
     require_actuated(dsys)
     trajectory = trajectory.of(dsys.system.space.names)
-    at = min(k, len(reference))
-    x, v = reference.states[at], dsys.velocity(reference.states[at])
-    following = dsys.velocity(reference.states[min(at + 1, len(reference))])
+    node = min(k, len(reference))
+    x, v = reference.states[node], dsys.velocity(reference.states[node])
+    following = dsys.velocity(reference.states[min(node + 1, len(reference))])
     q = dsys.configuration(x)
     if trajectory.times[0] == 0 and np.abs(trajectory.positions[0] - q).max() > JOINED:
         raise InfeasibleTrajectory(

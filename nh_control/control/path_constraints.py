@@ -77,12 +77,12 @@ def tilt_limit(
 
     Raises ValueError for a system without rotations, and an angle that is not in (0, pi).
     """
-    at, space = 0, model.system.space
+    offset, space = 0, model.system.space
     places = []
     for factor in space.factors if isinstance(space, Product) else (space,):
         if isinstance(factor, (SO3, SE3)):
-            places.append(at)
-        at += factor.nq
+            places.append(offset)
+        offset += factor.nq
     if not places:
         raise ValueError(f"{model}: tilt_limit needs a rotation or a pose in {space}")
     if not 0 < angle < np.pi:

@@ -94,8 +94,8 @@ def _flat_map(n: int) -> Functions:
     q = ca.vertcat(jet[:, 0], *attitudes, *links)
     v = ca.vertcat(jet[:, 1], *omegas, *link_rates)
     outputs = [q, v, ca.vertcat(*inputs), ca.vertcat(*tensions)]
-    at, names = [ca.vec(jet), numbers, ca.vec(spread)], ["jet", "parameters", "spread"]
-    flat = ca.Function("flat", at, outputs, names, ["q", "v", "u", "tension"])
+    arguments, names = [ca.vec(jet), numbers, ca.vec(spread)], ["jet", "parameters", "spread"]
+    flat = ca.Function("flat", arguments, outputs, names, ["q", "v", "u", "tension"])
     return Functions("quadrotor_payload_flat", [flat])
 
 

@@ -86,7 +86,9 @@ class CompiledFunctions:
             "retract": ([x, dx], states.retract(x, dx)),
             "constraint": ([x, x1, h], residual),
         }
-        functions = [ca.Function(name, [*at, p], [f]) for name, (at, f) in outputs.items()]
+        functions = [
+            ca.Function(name, [*arguments, p], [f]) for name, (arguments, f) in outputs.items()
+        ]
         return Functions(f"{s.name}_state", functions)
 
     def _momentum(self, q: ca.SX, v: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:

@@ -59,8 +59,10 @@ class ComposedEngine:
         library, fractions = self._part.step_library, self._fractions
         if library is None:
             return self._interpreted_step
-        native, at = library["nh_substeps"], ctypes.c_void_p(fractions.ctypes.data)
-        return lambda work: native(work.list, at, len(fractions)) and self._interpreted_step(work)
+        native, first_fraction = library["nh_substeps"], ctypes.c_void_p(fractions.ctypes.data)
+        return lambda work: (
+            native(work.list, first_fraction, len(fractions)) and self._interpreted_step(work)
+        )
 
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace

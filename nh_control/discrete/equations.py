@@ -60,10 +60,10 @@ class StepEquations:
         r, g = self._expressions(x, u, z, h)
         if r.shape != z.shape:
             raise ValueError(f"{self.name}: the residual must have shape {z.shape}, got {r.shape}")
-        at, c = self._gradients.points, self._gradients.symbols
-        self._derivatives = LagrangianDerivatives(system, at.shape[0])
+        points, c = self._gradients.points, self._gradients.symbols
+        self._derivatives = LagrangianDerivatives(system, points.shape[0])
         self._plain = x, u, z, p, c
-        self._point = ca.Function("point", [x, u, z, p], [at])
+        self._point = ca.Function("point", [x, u, z, p], [points])
         self._r = ca.Function("balance", [x, u, z, p, c], [r])
         nq = system.space.nq
         domain = system.domain_at(g[:nq])
@@ -86,17 +86,17 @@ class StepEquations:
     @cached_property
     def step(self) -> list[ca.Function]:
         """start, residual, jacobian, readout and terms."""
-        x, u, z, p = at = self._symbols(4)
-        c = self._derivatives.first(self._stacked(*at))
+        x, u, z, p = arguments = self._symbols(4)
+        c = self._derivatives.first(self._stacked(*arguments))
         s, r, r_z = self._at_zero(x, u, ca.DM.zeros(self.nz), p)
-        r1, names = ca.densify(self._r(*at, c)), ["x", "u", "z", "p"]
+        r1, names = ca.densify(self._r(*arguments, c)), ["x", "u", "z", "p"]
         start = [s, ca.densify(r), r_z]
         return [
             ca.Function("start", [x, u, p], start, ["x", "u", "p"], ["s", "r", "r_z"]),
-            ca.Function("residual", at, [r1], names, ["r"]),
-            ca.Function("jacobian", at, [self._jacobian(*at)], names, ["r_z"]),
-            ca.Function("readout", at, self._g(*at, c), names, ["x1", "domain"]),
-            ca.Function("terms", at, [self._terms(*at, c)], names, ["s"]),
+            ca.Function("residual", arguments, [r1], names, ["r"]),
+            ca.Function("jacobian", arguments, [self._jacobian(*arguments)], names, ["r_z"]),
+            ca.Function("readout", arguments, self._g(*arguments, c), names, ["x1", "domain"]),
+            ca.Function("terms", arguments, [self._terms(*arguments, c)], names, ["s"]),
             *self._contacts(),
         ]
 
@@ -112,12 +112,12 @@ class StepEquations:
         derivatives = [ca.gradient(phi, z), ca.gradient(phi, c)]
         a_z = ca.jacobian(self._point(x, u, z, p), z)
         parts = ca.Function("parts", [*self._plain, x1, lam, mu], [*derivatives, a_z])
-        *at, x1, lam, mu = self._symbols(7)
-        b = self._stacked(*at)
-        phi_z, phi_c, a_z = parts(*at, self._derivatives.first(b), x1, lam, mu)
+        *arguments, x1, lam, mu = self._symbols(7)
+        b = self._stacked(*arguments)
+        phi_z, phi_c, a_z = parts(*arguments, self._derivatives.first(b), x1, lam, mu)
         gradient = phi_z + a_z.T @ self._derivatives.second_times(b, phi_c)
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
-        return ca.Function("adjoint", [*at, x1, lam, mu], [gradient], names, ["gradient"])
+        return ca.Function("adjoint", [*arguments, x1, lam, mu], [gradient], names, ["gradient"])
 
     def n_columns(self, parameters: bool) -> int:
         """Number of variables of the derivatives: dx, u, and p if `parameters`."""
@@ -125,16 +125,16 @@ class StepEquations:
 
     def _first(self, parameters: bool = False) -> ca.Function:
         """First derivatives, by the parameters, too, if they are wanted."""
-        at = self._symbols(5)
-        b = self._stacked(*at[:4])
+        arguments = self._symbols(5)
+        b = self._stacked(*arguments[:4])
         parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
         # chain rule: dr/do = r_o + r_c L_ab b_o, and y in the same way
-        r_o, r_c, y_o, y_c, b_o = parts(*at, self._derivatives.first(b))
+        r_o, r_c, y_o, y_c, b_o = parts(*arguments, self._derivatives.first(b))
         second_derivative, n = self._derivatives.second_times(b, b_o), self.n_columns(parameters)
         r, y = r_o + r_c @ second_derivative, y_o + y_c @ second_derivative
         outputs = [r[:, n:], r[:, :n], y[:, :n], y[:, n:]]
         names = ["r_z", "r_w", "y_w", "y_z"]
-        return ca.Function("first", at, outputs, ["x", "u", "z", "p", "x1"], names)
+        return ca.Function("first", arguments, outputs, ["x", "u", "z", "p", "x1"], names)
 
     def _second(self, parameters: bool = False) -> ca.Function:
         """Contracted second derivative, over the parameters, too, if they are wanted: with
@@ -142,7 +142,7 @@ class StepEquations:
         `hess_o(phi + t . a) + phi_oc L_ab b_o + (...)^T + b_o^T (L_abb k + L_ba phi_cc L_ab) b_o`
         for phi = lam . y - mu . r.
         """
-        x, u, z, p, x1, lam, mu = at = self._symbols(7)
+        x, u, z, p, x1, lam, mu = arguments = self._symbols(7)
         b = self._stacked(x, u, z, p)
         # phi depends on o directly and by c = L_a(b(o)): k = phi_c weights the third derivative
         c = self._derivatives.first(b)
@@ -155,7 +155,7 @@ class StepEquations:
         third = b_o.T @ self._derivatives.third_times(b, k, b_o)
         hessian = oo + mixed + mixed.T + third + second_derivative.T @ cc @ second_derivative
         names = ["x", "u", "z", "p", "x1", "lam", "mu"]
-        return ca.Function("second", at, [hessian], names, ["hessian"])
+        return ca.Function("second", arguments, [hessian], names, ["hessian"])
 
     def _symbols(self, n: int) -> list[Any]:
         """The first n of x, u, z, p, x1, lam, mu."""

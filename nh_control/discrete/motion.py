@@ -56,8 +56,8 @@ class Motion(threading.local):
         if self._native("nh_energies", *rows, address(states), address(out)):
             return out
         for i, x in enumerate(states):
-            at = x[: self._system.space.nq], self.velocity(x), self._p
-            out[i] = self._code.state("energy", *at)[0][0, 0]
+            arguments = x[: self._system.space.nq], self.velocity(x), self._p
+            out[i] = self._code.state("energy", *arguments)[0][0, 0]
         return out
 
     def constraint_residuals(self, before: np.ndarray, after: np.ndarray, h: float) -> np.ndarray:

@@ -114,8 +114,8 @@ class OutputMap:
         y = ca.SX.sym("y", here.shape[0])
         change = self.space.local(y, moved)
         by = [ca.jacobian(change, e), ca.jacobian(change, u)]
-        at = ca.substitute(by, [e, y], [ca.SX.zeros(e.shape[0]), here])
+        at_zero = ca.substitute(by, [e, y], [ca.SX.zeros(e.shape[0]), here])
         function = ca.Function(
-            "linearize", [x, u], [ca.densify(part) for part in at], {"cse": True}
+            "linearize", [x, u], [ca.densify(part) for part in at_zero], {"cse": True}
         )
         return Functions(f"{self.system.name}_output_slopes", [function], compiled=False)

@@ -230,8 +230,8 @@ class StateMap:
         `h (A(q1) v1 - b(q1))`.
         """
         if len(self.method.substeps) > 1:
-            at = self.configuration(x1), self.velocity(x1), self.system.parameter_values
-            return self.h * self._code.rolling("rolling", *at)[0][:, 0]
+            arguments = self.configuration(x1), self.velocity(x1), self.system.parameter_values
+            return self.h * self._code.rolling("rolling", *arguments)[0][:, 0]
         return self._evaluate("constraint", x0, x1, [self.h])
 
     def constraint_residuals(self, before: ArrayLike, after: ArrayLike) -> np.ndarray:

@@ -154,8 +154,8 @@ class AdaptiveIntegrator:
     def _point(self, n: int) -> ca.Function:
         """`nh_point(x, curve, theta)` of curves in n numbers; x itself where there are none."""
         x, curve, theta = self._symbols[0], ca.SX.sym("curve", n), ca.SX.sym("theta")
-        at = lie_pairs.point(self._pair, self.problem.action, x, curve, theta) if n else x
-        return ca.Function("nh_point", [x, curve, theta], [ca.densify(at)])
+        point = lie_pairs.point(self._pair, self.problem.action, x, curve, theta) if n else x
+        return ca.Function("nh_point", [x, curve, theta], [ca.densify(point)])
 
     @cached_property
     def _sizes(self) -> tuple[int, int, int, int, int]:

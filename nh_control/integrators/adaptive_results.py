@@ -39,19 +39,19 @@ class DenseOutput:
         return max(float(self.times[0]), self.t_end)
 
     def __call__(self, t: ArrayLike) -> np.ndarray:
-        at = np.asarray(t, dtype=float)
-        if at.ndim > 1 or not ((self.t_min <= at) & (at <= self.t_max)).all():
+        times = np.asarray(t, dtype=float)
+        if times.ndim > 1 or not ((self.t_min <= times) & (times <= self.t_max)).all():
             raise ValueError(
                 f"the solution is known for times from {self.t_min:g} to {self.t_max:g}, one or a "
                 f"row of them, got {t!r}"
             )
-        flat = np.atleast_1d(at)
+        flat = np.atleast_1d(times)
         forward = 1.0 if self.times[-1] >= self.times[0] else -1.0
         k = np.searchsorted(forward * self.times[1:-1], forward * flat)
         start, size = self.times[k], self.times[k + 1] - self.times[k]
         theta = (flat - start) / np.where(size == 0.0, 1.0, size)
         x = self.points(self.starts[k], self.curves[k], theta)[:, : self.nx].T
-        return x[:, 0] if at.ndim == 0 else x
+        return x[:, 0] if times.ndim == 0 else x
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,9 @@ class Request:
             )
         if problem.timed:
             x, absolute = np.append(x, t0), np.append(absolute, 1.0)
-        at = None if t_eval is None else _sorted_times(where, t_eval, t0, t1)
+        wanted_times = None if t_eval is None else _sorted_times(where, t_eval, t0, t1)
         return cls(
-            *(t0, t1, x, inputs, numbers, at, bool(dense_output)),
+            *(t0, t1, x, inputs, numbers, wanted_times, bool(dense_output)),
             *(float(rtol), absolute, first_step, max_step),
         )
 
@@ -217,15 +217,16 @@ class Run:
     def _keep_states(
         self, interpolant: DenseOutput, states: np.ndarray, last: float, stopped: bool
     ) -> None:
-        at, record = self._request.t_eval, self._record
-        if at is None:
+        wanted_times, record = self._request.t_eval, self._record
+        if wanted_times is None:
             n = int(np.searchsorted(*_forward(interpolant.times, last)))
             record.t += [interpolant.times[1:n], np.array([last])]
             record.x += [states[1:n], interpolant(last)[None] if stopped else states[n : n + 1]]
             return
         forward = 1.0 if interpolant.times[-1] > interpolant.times[0] else -1.0
-        wanted = at[
-            (forward * at > forward * interpolant.times[0]) & (forward * at <= forward * last)
+        wanted = wanted_times[
+            (forward * wanted_times > forward * interpolant.times[0])
+            & (forward * wanted_times <= forward * last)
         ]
         record.t.append(wanted)
         record.x.append(interpolant(wanted).T)

@@ -62,11 +62,11 @@ class Coordinates:
         self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX
     ) -> tuple[ca.SX, ca.SX]:
         """Momentum dL/dw and force `dL/dq + f(q, w, u)`, (n) each."""
-        at, velocity_matrix = self.position(q), self.velocity_matrix(q)
+        position, velocity_matrix = self.position(q), self.velocity_matrix(q)
         v = velocity_matrix @ w
-        by_position, by_v = gradients(at, v)
-        force = velocity_matrix.T @ self.system.generalized_force(at, v, u)
-        pull = ca.SX.sym("pull", at.shape[0])
+        by_position, by_v = gradients(position, v)
+        force = velocity_matrix.T @ self.system.generalized_force(position, v, u)
+        pull = ca.SX.sym("pull", position.shape[0])
         moving = ca.jtimes(self.position(self._q), self._q, pull, True)
         basis_rate = ca.jtimes(self.velocity_matrix(self._q) @ self._w, self._q, self._c, True)
         moving = ca.substitute(moving, pull, ca.densify(by_position))
@@ -86,14 +86,14 @@ class Coordinates:
         return self.constraint(q).T @ sigma if self.n_velocity_constraints else ca.SX(self.n, 1)
 
     def node(
-        self, at: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
+        self, position: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
     ) -> tuple[ca.SX, ca.SX]:
         """Rates that keep the constraints and momentum `lift + A^T sigma` at the configuration
-        `at`, whose coordinates q are.
+        `position`, whose coordinates q are.
         """
-        a, b, s = self._reaction(at)
-        p = self._some_momentum(at, rho)
-        v = self._velocity(at, p)
+        a, b, s = self._reaction(position)
+        p = self._some_momentum(position, rho)
+        v = self._velocity(position, p)
         other = _solve(s, a @ v)
         kept = -other if sigma is None else sigma - other
         return self.rate_matrix(q) @ (v - b @ other), self.velocity_matrix(q).T @ (p + a.T @ kept)
@@ -110,9 +110,9 @@ class Coordinates:
 
     def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """`A w` (n_velocity_constraints) of a momentum's rates."""
-        at = self.position(q)
-        v = self._velocity(at, self.rate_matrix(q).T @ p)
-        return self.system.constraint_matrix(at) @ v
+        position = self.position(q)
+        v = self._velocity(position, self.rate_matrix(q).T @ p)
+        return self.system.constraint_matrix(position) @ v
 
     def multipliers(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> ca.SX:
         """lam (n_velocity_constraints) of the continuous motion `p' = dL/dq + f + A^T lam,  A w =
@@ -166,24 +166,24 @@ class Coordinates:
         linear = ca.depends_on(self.momentum_at_rest(self._q), self._q)
         return self.constant_mass and not linear and not ca.depends_on(force, v)
 
-    def _reaction(self, at: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    def _reaction(self, position: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """(A, M^{-1} A^T, A M^{-1} A^T) of velocities as the space stores them."""
-        a = self.system.constraint_matrix(at)
-        b = ca.solve(self._inertia(at), a.T) if self.n_velocity_constraints else a.T
+        a = self.system.constraint_matrix(position)
+        b = ca.solve(self._inertia(position), a.T) if self.n_velocity_constraints else a.T
         return a, b, a @ b
 
-    def _velocity(self, at: ca.SX, p: ca.SX) -> ca.SX:
+    def _velocity(self, position: ca.SX, p: ca.SX) -> ca.SX:
         """Velocity, as the space stores it, of a momentum dual to it."""
-        return ca.solve(self._inertia(at), p - self._velocity_derivatives(at)[0])
+        return ca.solve(self._inertia(position), p - self._velocity_derivatives(position)[0])
 
-    def _inertia(self, at: ca.SX) -> ca.SX:
-        return ca.sparsify(self._velocity_derivatives(at)[1])
+    def _inertia(self, position: ca.SX) -> ca.SX:
+        return ca.sparsify(self._velocity_derivatives(position)[1])
 
-    def _some_momentum(self, at: ca.SX, rho: ca.SX) -> ca.SX:
+    def _some_momentum(self, position: ca.SX, rho: ca.SX) -> ca.SX:
         """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
         else `X (X^T X)^{-1} rho`.
         """
-        x = ca.sparsify(self.system.mechanics.admissible_basis(at))
+        x = ca.sparsify(self.system.mechanics.admissible_basis(position))
         places = _unit_rows(x)
         if places is None:
             return x @ ca.solve(x.T @ x, rho)
@@ -191,18 +191,18 @@ class Coordinates:
         p[places] = rho
         return p
 
-    def _velocity_derivatives(self, at: ca.SX) -> list[ca.SX]:
+    def _velocity_derivatives(self, position: ca.SX) -> list[ca.SX]:
         """dL/dv at rest and d^2L/dv^2 of velocities as the space stores them."""
         v = ca.SX.sym("v", self.n)
-        hessian, gradient = ca.hessian(self.system.lagrangian_at(at, v), v)
+        hessian, gradient = ca.hessian(self.system.lagrangian_at(position, v), v)
         mass = _with_masses(self.system, hessian)
         return ca.substitute([gradient, mass], [v], [ca.SX.zeros(self.n)])
 
     @cached_property
     def _momentum(self) -> ca.SX:
         """dL/dw at (q, w)."""
-        at = self.position(self._q)
-        lagrangian = self.system.lagrangian_at(at, self.velocity_matrix(self._q) @ self._w)
+        position = self.position(self._q)
+        lagrangian = self.system.lagrangian_at(position, self.velocity_matrix(self._q) @ self._w)
         return ca.gradient(lagrangian, self._w)
 
     @cached_property
@@ -298,9 +298,9 @@ def _singular(system: System) -> str:
     q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
     mass = _with_masses(system, ca.hessian(system.lagrangian_at(q, v), v)[0])
     value = ca.Function("mass", [q, system.parameter_symbols], [mass])
-    at = np.asarray(value(system.space.origin, system.parameter_values))
-    positive = np.isfinite(at).all() and (np.diag(at) > 0).all()
-    regular = positive and scaled_spectrum(at)[0][0] > SINGULAR
+    position = np.asarray(value(system.space.origin, system.parameter_values))
+    positive = np.isfinite(position).all() and (np.diag(position) > 0).all()
+    regular = positive and scaled_spectrum(position)[0][0] > SINGULAR
     return "" if regular else "has a mass matrix that is singular off its constraints"
 
 

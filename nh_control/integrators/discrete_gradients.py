@@ -203,17 +203,17 @@ def _step(
         chosen = BASES[basis](system, q)
         centre, _ = middle_and_end(space, q, h * z[:n])
         chart, half, rho = Chart(space, centre), h * z / 2, inside(q, chosen, rho)
-        at = AlmostPoisson(system, chosen).local(chart)
+        local = AlmostPoisson(system, chosen).local(chart)
         zeta0 = ca.vertcat(-half[:n], rho)
         zeta1 = ca.vertcat(half[:n], rho + h * z[n:])
         middle = ca.vertcat(ca.SX(n, 1), rho + half[n:])
-        structure, options = at, dict[str, Any]()
+        structure, options = local, dict[str, Any]()
         if differences:
             structure = AlmostPoisson(system, chosen, h).local(chart)
             options["middle"] = structure
         if norm == "kinetic":
-            options["covector"] = at.kinetic_covector(middle, zeta1 - zeta0, h)
-        return z - structure.rate(middle, gradient(at, zeta0, zeta1, **options), u)
+            options["covector"] = local.kinetic_covector(middle, zeta1 - zeta0, h)
+        return z - structure.rate(middle, gradient(local, zeta0, zeta1, **options), u)
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, _, z, h, _ = symbols

@@ -52,14 +52,14 @@ def energy_collocation(
         q, rho, u, z, h, _ = symbols
         rates, change = stage_rates(z, h)
         centre, _ = middle_and_end(space, q, change[:n])
-        at = structure.local(Chart(space, centre))
+        local = structure.local(Chart(space, centre))
         zeta0 = ca.vertcat(-change[:n] / 2, rho)
         nodes = (zeta0 + h * rates @ ca.DM(row) for row in quadrature)
-        h_gradients = ca.horzcat(*(at.gradient(zeta) for zeta in nodes))
+        h_gradients = ca.horzcat(*(local.gradient(zeta) for zeta in nodes))
         rows = []
         for i in range(stages):
             place = zeta0 + h * rates @ ca.DM(inner[i])
-            rows.append(rates[:, i] - at.rate(place, h_gradients @ ca.DM(weights[i]), u))
+            rows.append(rates[:, i] - local.rate(place, h_gradients @ ca.DM(weights[i]), u))
         return ca.vertcat(*rows)
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:

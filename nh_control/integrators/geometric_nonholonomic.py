@@ -97,12 +97,12 @@ def shake(system: System, h: float) -> DiscreteSystem:
     return gni(system, h, start="paper")
 
 
-def _incoming(space: Coordinates, at: ca.SX, q: ca.SX, rho: ca.SX) -> ca.SX:
-    """Momentum after the reflection at the configuration `at` with coordinates q, of
+def _incoming(space: Coordinates, position: ca.SX, q: ca.SX, rho: ca.SX) -> ca.SX:
+    """Momentum after the reflection at the configuration `position` with coordinates q, of
     (rho, sigma).
     """
     n = space.system.nrho
-    return space.node(at, q, rho[:n], rho[n:] if space.n_velocity_constraints else None)[1]
+    return space.node(position, q, rho[:n], rho[n:] if space.n_velocity_constraints else None)[1]
 
 
 def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:

@@ -42,11 +42,11 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
         half = h * rates / 2
         centre, _ = middle_and_end(space, q, 2 * half[:n])
-        at, a = free.local(Chart(space, centre)), system.constraint_matrix(centre)
+        local, a = free.local(Chart(space, centre)), system.constraint_matrix(centre)
         zeta0, zeta1 = ca.vertcat(-half[:n], p), ca.vertcat(half[:n], p + 2 * half[n:])
-        g = midpoint_gradient(at, zeta0, zeta1)
+        g = midpoint_gradient(local, zeta0, zeta1)
         middle = ca.vertcat(ca.SX(n, 1), p + half[n:])
-        balance = rates - at.rate(middle, g, u)
+        balance = rates - local.rate(middle, g, u)
         balance[n:] -= a.T @ lam
         return ca.vertcat(balance, a @ rates[:n])
 

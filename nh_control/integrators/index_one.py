@@ -84,8 +84,8 @@ def _moved(
 ) -> tuple[ca.SX, ca.SX]:
     """(q, p) after a step without projection."""
     p, n = equations.system.parameter_symbols, q.shape[0]
-    at = ca.vertcat(q, rho)
-    end, _ = lie_step(table.main, equations.action, lambda x: equations.field(x, u, p), at, h)
+    state = ca.vertcat(q, rho)
+    end, _ = lie_step(table.main, equations.action, lambda x: equations.field(x, u, p), state, h)
     return end[:n], end[n:]
 
 

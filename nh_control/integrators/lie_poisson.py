@@ -88,9 +88,9 @@ def _transporting(
         """p1, all impulses carried back to the start first."""
         q, p, u, v, h, gradients = symbols
         for c, b in rule:
-            at = Arcs(space, q, h * v, c)
-            slope = at.trivialized_gradient(gradients(at.point, v)[0])
-            impulse = b * h * (slope + system.generalized_force(at.point, v, u))
+            arguments = Arcs(space, q, h * v, c)
+            slope = arguments.trivialized_gradient(gradients(arguments.point, v)[0])
+            impulse = b * h * (slope + system.generalized_force(arguments.point, v, u))
             p += transport_momentum(space, -c * h * v, impulse)
         return transport_momentum(space, h * v, p)
 
@@ -110,8 +110,8 @@ def _transporting(
 def _if_mass_turns(system: System) -> str:
     """Compares dL/dv at random configurations with that at the origin."""
     (q, v, _), space = system.symbols, system.space
-    at = [q, v, system.parameter_symbols]
-    momentum = ca.Function("momentum", at, [system.mechanics.gradients(q, v)[1]])
+    arguments = [q, v, system.parameter_symbols]
+    momentum = ca.Function("momentum", arguments, [system.mechanics.gradients(q, v)[1]])
     for d, w in np.random.default_rng(0).normal(size=(4, 2, space.nv)):
         places = space.origin, space.retract(space.origin, d / 2)
         here, there = (np.asarray(momentum(q, w, system.parameter_values)) for q in places)

@@ -48,20 +48,20 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
         v = parts(z[:n_velocities], s)
         local, q0 = space.about(q, h * weighted(b, v))
         p0 = local.node(q, q0, rho)[1]
-        at = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:], h)
-        return local, at, at.momentum(h, b, b)
+        nodes = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:], h)
+        return local, nodes, nodes.momentum(h, b, b)
 
     def residual(symbols: StepSymbols) -> ca.SX:
         h = symbols.h
-        local, at, p1 = step(symbols)
-        balance = [at.momentum(h, forces[i], split[i]) - at.p[i] for i in range(s)]
-        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
+        local, nodes, p1 = step(symbols)
+        balance = [nodes.momentum(h, forces[i], split[i]) - nodes.p[i] for i in range(s)]
+        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(nodes.q, nodes.v)]
         means = [weighted(row, slips) for row in a[1:]]
-        return ca.vertcat(*balance, *means, local.slip(at.q[-1], p1))
+        return ca.vertcat(*balance, *means, local.slip(nodes.q[-1], p1))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        local, at, p1 = step(symbols)
-        return local.position(at.q[-1]), local.basis(at.q[-1]).T @ p1
+        local, nodes, p1 = step(symbols)
+        return local.position(nodes.q[-1]), local.basis(nodes.q[-1]).T @ p1
 
     name = f"spark_{s}" if reactions == "B" else f"spark_{s}({reactions})"
     return DiscreteSystem(system, h, Method(name, nz, residual, readout))
@@ -105,17 +105,19 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
 
     def residual(symbols: StepSymbols) -> ca.SX:
         h = symbols.h
-        local, at = step(symbols)
-        balance = [at.momentum(h, row, row) - p for row, p in zip(hat, at.p)]
-        slips = [local.slip(q_i, at.momentum(h, row, row)) for q_i, row in zip(at.q[1:], a[1:])]
+        local, nodes = step(symbols)
+        balance = [nodes.momentum(h, row, row) - p for row, p in zip(hat, nodes.p)]
+        slips = [
+            local.slip(q_i, nodes.momentum(h, row, row)) for q_i, row in zip(nodes.q[1:], a[1:])
+        ]
         return ca.vertcat(*balance, *slips)
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         z, h = symbols.z, symbols.h
-        local, at = step(symbols)
-        rho1 = local.basis(at.q[-1]).T @ at.momentum(h, b, b)
+        local, nodes = step(symbols)
+        rho1 = local.basis(nodes.q[-1]).T @ nodes.momentum(h, b, b)
         lam1 = z[nz - len(memory) :] / h if memory else ca.SX(0, 1)
-        return local.position(at.q[-1]), ca.vertcat(rho1, lam1)
+        return local.position(nodes.q[-1]), ca.vertcat(rho1, lam1)
 
     def start(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         return space.multipliers(system.mechanics.gradients, q, rho, u)

@@ -43,15 +43,15 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
         displacement = h * weighted(b, v)
         local, q0 = space.about(q, displacement)
         p0 = local.node(q, q0, rho, z[n_stages:] if m else None)[1]
-        at = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:n_stages], h)
-        p1 = at.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_stages:])
-        return local, at, q0 + displacement, p1
+        nodes = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:n_stages], h)
+        p1 = nodes.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_stages:])
+        return local, nodes, q0 + displacement, p1
 
     def residual(symbols: StepSymbols) -> ca.SX:
         h = symbols.h
-        local, at, q1, p1 = step(symbols)
-        balance = [at.momentum(h, row, row) - p for row, p in zip(a, at.p)]
-        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(at.q, at.v)]
+        local, nodes, q1, p1 = step(symbols)
+        balance = [nodes.momentum(h, row, row) - p for row, p in zip(a, nodes.p)]
+        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(nodes.q, nodes.v)]
         return ca.vertcat(*balance, *slips, local.slip(q1, p1))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:

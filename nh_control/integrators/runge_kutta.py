@@ -42,8 +42,8 @@ def explicit_runge_kutta(system: System, h: float, rule: str = "rk4") -> Discret
         q, rho, u, _, h, _ = symbols
         derivatives: list[tuple[ca.SX, ca.SX]] = []
         for i in range(len(b)):
-            at = _moved(q, rho, h, a[i], derivatives)
-            derivatives.append(space.rates(system.mechanics.gradients, *at, u))
+            stage = _moved(q, rho, h, a[i], derivatives)
+            derivatives.append(space.rates(system.mechanics.gradients, *stage, u))
         return _moved(q, rho, h, b, derivatives)
 
     return DiscreteSystem(system, h, Method(rule, 0, no_residual, readout, first_order=True))

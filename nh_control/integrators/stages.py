@@ -84,10 +84,12 @@ def stages(
     K_i, (s m) one below the other.
     """
     s, m, v = len(a), space.n_velocity_constraints, list(velocities)
-    at = [q + h * weighted(row, v) for row in a]
-    derivatives = [space.derivatives(gradients, q_i, v_i, u) for q_i, v_i in zip(at, v)]
-    reactions = [space.reaction(at[i], impulses[m * i : m * (i + 1)]) for i in range(s)]
-    return Stages(at, v, [p for p, _ in derivatives], [f for _, f in derivatives], reactions, p0)
+    nodes = [q + h * weighted(row, v) for row in a]
+    derivatives = [space.derivatives(gradients, q_i, v_i, u) for q_i, v_i in zip(nodes, v)]
+    reactions = [space.reaction(nodes[i], impulses[m * i : m * (i + 1)]) for i in range(s)]
+    return Stages(
+        nodes, v, [p for p, _ in derivatives], [f for _, f in derivatives], reactions, p0
+    )
 
 
 def parts(stacked: ca.SX, s: int) -> list[ca.SX]:

@@ -194,12 +194,12 @@ def _of_step(dsys: DiscreteSystem, simplify: bool, series: bool) -> Equations:
         _texts(system.parameter_names),
     ]
     write = _Writer([x, u, z, h, system.parameter_symbols], names, simplify, series)
-    at = StepSymbols(x[:n], x[n:], u, z, h, system.mechanics.gradients)
+    symbols = StepSymbols(x[:n], x[n:], u, z, h, system.mechanics.gradients)
     following = [write.symbol(f"{text}^{{+}}") for text in names[0]]
-    after = write.expressions(ca.vertcat(*method.readout(at)))
+    after = write.expressions(ca.vertcat(*method.readout(symbols)))
     groups = {"Next state": write.equations(following, after)}
     if method.nz:
-        residual = write.expressions(method.residual(at))
+        residual = write.expressions(method.residual(symbols))
         groups = {"Residual": write.equations(residual, [0] * method.nz), **groups}
     return write.with_abbreviations(dsys.name, groups)
 

@@ -120,7 +120,9 @@ class StoredNumbers:
             "local": ([x, x1], [change, ca.jacobian(change, x), ca.jacobian(change, x1)]),
             "retract": ([x, dx], [moved, ca.jacobian(moved, x), ca.jacobian(moved, dx)]),
         }
-        functions = [ca.Function(name, at, out) for name, (at, out) in outputs.items()]
+        functions = [
+            ca.Function(name, arguments, out) for name, (arguments, out) in outputs.items()
+        ]
         return Functions(f"{d.system.name}_stored_numbers", functions)
 
 

@@ -76,8 +76,8 @@ def _series_conditions(f: ca.Function) -> set[int]:
         operation = f.instruction_id(k)
         if operation == ca.OP_OUTPUT:
             continue
-        at = [] if operation in (ca.OP_INPUT, ca.OP_CONST) else f.instruction_input(k)
-        sources = [last[i] for i in at]
+        operands = [] if operation in (ca.OP_INPUT, ca.OP_CONST) else f.instruction_input(k)
+        sources = [last[i] for i in operands]
         if operation == ca.OP_CONST and f.instruction_constant(k) == 1.0:
             ones.add(k)
         elif operation == ca.OP_LT:

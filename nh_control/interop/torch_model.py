@@ -79,10 +79,10 @@ class _Step(torch.autograd.Function):
     def forward(
         ctx: Any, numbers: StoredNumbers, x: torch.Tensor, u: torch.Tensor, p: torch.Tensor
     ) -> torch.Tensor:
-        at = _array(x), _array(u), _array(p)
+        arguments = _array(x), _array(u), _array(p)
         if not any(ctx.needs_input_grad):
-            return x.new_tensor(numbers.step(*at))
-        made = numbers.step_jacobians(*at)
+            return x.new_tensor(numbers.step(*arguments))
+        made = numbers.step_jacobians(*arguments)
         ctx.save_for_backward(x, u, p, *(x.new_tensor(part) for part in made[1:]))
         return x.new_tensor(made.x1)
 

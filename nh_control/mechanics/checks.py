@@ -179,8 +179,8 @@ def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
     """The mass matrix on the admissible velocities must be positive definite at the nominal
     configuration.
     """
-    at = system.nominal_configuration
-    reduced = system.value(mass, at)
+    nominal = system.nominal_configuration
+    reduced = system.value(mass, nominal)
     diagonal = np.diag(reduced)
     positive = np.isfinite(reduced).all() and (diagonal > 0).all()
     if positive and scaled_spectrum(reduced)[0][0] > SINGULAR:
@@ -193,7 +193,7 @@ def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
     )
     raise ValueError(
         f"{system.name}: the mass matrix on the admissible velocities is {kind} at q = "
-        f"{at.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
+        f"{nominal.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
         "greater than zero (the Lagrangian is kinetic less potential energy), constrain it, or "
         "give another configuration, `nominal`, where it has one"
     )
@@ -236,19 +236,22 @@ def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
     """The constraints must be independent at the nominal configuration, where it lies in the
     domain.
     """
-    at = system.nominal_configuration
-    if not system.n_velocity_constraints or not (system.value(system.domain_at(q), at) > 0).all():
+    nominal = system.nominal_configuration
+    if (
+        not system.n_velocity_constraints
+        or not (system.value(system.domain_at(q), nominal) > 0).all()
+    ):
         return
-    a = system.value(system.constraint_matrix(q) @ system.space.frame(q), at)
+    a = system.value(system.constraint_matrix(q) @ system.space.frame(q), nominal)
     if not np.isfinite(a).all():
         raise ValueError(
-            f"{system.name}: velocity_constraint is not finite at q = {at.tolist()}: "
+            f"{system.name}: velocity_constraint is not finite at q = {nominal.tolist()}: "
             f"{a.tolist()}; give another configuration, `nominal`, where it is"
         )
     if dependent := dependent_rows(a):
         raise ValueError(
             f"{system.name}: of the {system.n_velocity_constraints} rows of velocity_constraint, "
-            f"counted from 0, {dependent} depend on those before them at q = {at.tolist()}: "
+            f"counted from 0, {dependent} depend on those before them at q = {nominal.tolist()}: "
             f"{a.tolist()}; drop dependent rows, write them so that they stay independent there, "
             "or give another configuration, `nominal`, where they are"
         )
@@ -261,12 +264,12 @@ def _require_solution(system: LagrangianSystem, q: ca.SX, x: ca.SX) -> None:
         np.zeros(system.space.nv),
         *np.random.default_rng(0).normal(size=(3, system.space.nv)),
     ):
-        at = system.space.retract(system.nominal_configuration, d)
-        defect, size = (np.abs(system.value(e, at)).max(initial=0.0) for e in (a @ x, a))
+        nominal = system.space.retract(system.nominal_configuration, d)
+        defect, size = (np.abs(system.value(e, nominal)).max(initial=0.0) for e in (a @ x, a))
         if not defect <= 1e-12 * max(1.0, size):
             raise ValueError(
                 f"{system.name}: velocity_constraint(q) @ distribution(q) must vanish, got "
-                f"{defect:.1e} at q = {at.tolist()}"
+                f"{defect:.1e} at q = {nominal.tolist()}"
             )
 
 

@@ -112,8 +112,8 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
         )
     q_, v_ = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
     fixed = system.numeric
-    at = ca.vertcat(q_, fixed.mechanics.momentum(q_, v_))
-    x, h = ca.Function("state", [q_, v_], [at, fixed.holonomic(q_)])(q, v)
+    state = ca.vertcat(q_, fixed.mechanics.momentum(q_, v_))
+    x, h = ca.Function("state", [q_, v_], [state, fixed.holonomic(q_)])(q, v)
     values = inertia(fixed)(x, [])
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.nrho

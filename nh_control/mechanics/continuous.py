@@ -129,5 +129,5 @@ def motion_terms(system: System, q: ca.SX, v: ca.SX, u: ca.SX) -> dict[str, ca.S
         "frame": space.frame(q),
         "frame_rate": ca.jtimes(velocity, e, y),
     }
-    at = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
-    return dict(zip(terms, ca.substitute(list(terms.values()), *at)))
+    at_zero = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
+    return dict(zip(terms, ca.substitute(list(terms.values()), *at_zero)))

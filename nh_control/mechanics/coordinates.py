@@ -56,13 +56,13 @@ def in_coordinates(system: System) -> System:
 
 def coordinate_frame(factors: tuple[Space, ...], q: ca.SX) -> ca.SX:
     """E(q) of `q' = E(q) v`, (n, n), orthogonal, on a product of SE2 and Rn."""
-    blocks, at = [], 0
+    blocks, offset = [], 0
     for factor in factors:
         if isinstance(factor, SE2):
-            c, s = ca.cos(q[at]), ca.sin(q[at])
+            c, s = ca.cos(q[offset]), ca.sin(q[offset])
             rotation = ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))
             blocks.append(ca.diagcat(1, rotation))
         else:
             blocks.append(ca.SX.eye(factor.nv))
-        at += factor.nq
+        offset += factor.nq
     return ca.diagcat(*blocks)

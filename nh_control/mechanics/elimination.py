@@ -41,14 +41,14 @@ class Elimination:
         if system.dependent is not None:
             return system.dependent
         choice = [i for i in self._flat if i < self._moving]
-        at = system.nominal_configuration
-        matrix = system.value(self._matrix(system.symbols[0])[:, choice], at)
+        nominal = system.nominal_configuration
+        matrix = system.value(self._matrix(system.symbols[0])[:, choice], nominal)
         if not np.isfinite(matrix).all() or dependent_rows(matrix):
             raise ValueError(
                 f"{system.name}: the {system.n_velocity_constraints} velocity constraints do not "
                 f"fix {system.n_velocity_constraints} of "
                 f"the velocities {[space.tangent_names[i] for i in choice]} at q = "
-                f"{at.tolist()}: drop dependent ones, choose others by `dependent`, or give "
+                f"{nominal.tolist()}: drop dependent ones, choose others by `dependent`, or give "
                 "another configuration, `nominal`, where they do"
             )
         _, _, pivots = qr(matrix, pivoting=True)

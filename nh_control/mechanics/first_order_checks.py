@@ -69,11 +69,11 @@ def _require_no_part(system: LagrangianSystem, function: str, rows: ca.SX) -> No
     """The matrix, a row for every velocity, must be zero for first-order coordinates."""
     end = system.space.nw - len(system.prescribed)
     for d in np.random.default_rng(0).normal(size=(3, system.space.nv)):
-        at = system.space.retract(system.nominal_configuration, d)
-        values = np.abs(system.value(ca.densify(rows), at))
+        nearby = system.space.retract(system.nominal_configuration, d)
+        values = np.abs(system.value(ca.densify(rows), nearby))
         own = values[end - len(system.first_order) : end]
         if not own.max(initial=0.0) <= ROUND_OFF * values.max(initial=1.0):
             raise ValueError(
                 f"{system.name}: {function} must be zero for the velocities of the first-order "
-                f"coordinates {system.first_order}, got {own.tolist()} at q = {at.tolist()}"
+                f"coordinates {system.first_order}, got {own.tolist()} at q = {nearby.tolist()}"
             )

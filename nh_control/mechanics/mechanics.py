@@ -112,9 +112,9 @@ class Mechanics:
     def gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""
         q_, v_, _ = self.system.symbols
-        at = ca.vertcat(q_, v_)
-        gradient = ca.gradient(self.system.lagrangian_at(q_, v_), at)
-        gradient = ca.substitute(gradient, at, ca.vertcat(q, v))
+        state = ca.vertcat(q_, v_)
+        gradient = ca.gradient(self.system.lagrangian_at(q_, v_), state)
+        gradient = ca.substitute(gradient, state, ca.vertcat(q, v))
         return gradient[: self.system.space.nq], gradient[self.system.space.nq :]
 
     def momentum(self, q: ca.SX, v: ca.SX) -> ca.SX:

@@ -85,12 +85,17 @@ def rotation_angle(space: Space, v: np.ndarray, h: float) -> float:
     """The largest angle (rad) by which a velocity (nw) rotates a body or a direction in a step
     h (s), 0 without any.
     """
-    return max((h * math.hypot(*v[at : at + 3]) for _, _, at in _rotations(space)), default=0.0)
+    return max(
+        (h * math.hypot(*v[first : first + 3]) for _, _, first in _rotations(space)), default=0.0
+    )
 
 
 def rotation_angles(space: Space, table: np.ndarray, h: float) -> np.ndarray:
     """The angles (N) of `rotation_angle` for all velocities of a table (N, nw)."""
-    angles = [h * np.hypot.reduce(table[:, at : at + 3], axis=1) for _, _, at in _rotations(space)]
+    angles = [
+        h * np.hypot.reduce(table[:, first : first + 3], axis=1)
+        for _, _, first in _rotations(space)
+    ]
     return np.max([np.zeros(len(table)), *angles], axis=0)
 
 
@@ -110,7 +115,7 @@ def on_manifold(space: Space, q: ca.SX) -> ca.SX:
     """One number for every rotation and direction of q (nq), positive where it is one, to twice
     ROUNDED.
     """
-    lengths = (ca.sumsqr(q[at : at + n]) for at, n, _ in _rotations(space))
+    lengths = (ca.sumsqr(q[first : first + n]) for first, n, _ in _rotations(space))
     rows = [(2 * ROUNDED) ** 2 - (length - 1) ** 2 for length in lengths]
     return ca.vertcat(ca.SX(0, 1), *rows)
 
@@ -118,8 +123,8 @@ def on_manifold(space: Space, q: ca.SX) -> ca.SX:
 def own_sizes(space: Space, q: ca.SX) -> ca.SX:
     """Sizes of the numbers of q (nq): 1 for rotations and directions, else `|q_i|`."""
     sizes = ca.fabs(q)
-    for at, n, _ in _rotations(space):
-        sizes[at : at + n] = 1.0
+    for first, n, _ in _rotations(space):
+        sizes[first : first + n] = 1.0
     return sizes
 
 
@@ -127,7 +132,7 @@ def below_half_a_turn(space: Space, v: ca.SX, h: ca.SX) -> ca.SX:
     """One number for every rotation, pose and direction, positive where a velocity (nw) rotates it
     by less than half a turn in a step h (s): `pi^2 - h^2 |omega|^2`.
     """
-    rates = (v[at : at + 3] for _, _, at in _rotations(space))
+    rates = (v[first : first + 3] for _, _, first in _rotations(space))
     return ca.vertcat(ca.SX(0, 1), *(math.pi**2 - h**2 * ca.sumsqr(w) for w in rates))
 
 
@@ -135,8 +140,8 @@ def _rotations(space: Space) -> Iterator[tuple[int, int, int]]:
     """Where the n numbers of unit length of every rotation, pose and direction begin in a
     configuration, n, and where its rates of rotation begin in a velocity.
     """
-    at = rate = 0
+    first = rate = 0
     for factor in space.factors if isinstance(space, Product) else (space,):
         if isinstance(factor, (SO3, SE3, S2)):
-            yield at, 3 if isinstance(factor, S2) else 4, rate
-        at, rate = at + factor.nq, rate + factor.nw
+            yield first, 3 if isinstance(factor, S2) else 4, rate
+        first, rate = first + factor.nq, rate + factor.nw

@@ -36,9 +36,9 @@ def located(
     axes there. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's in their
     own.
     """
-    frame, at = (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
+    frame, place = (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
     anchor, origin, rotation = model.tree.anchors[frame]
-    position = axes[anchor].T @ (origin + rotation @ np.array(at))
+    position = axes[anchor].T @ (origin + rotation @ np.array(place))
     return (NONE if anchor == WORLD else index[anchor]), position
 
 

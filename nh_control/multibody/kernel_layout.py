@@ -248,11 +248,11 @@ STRUCTS = (JOINT, CONSTRAINT, WRENCH, POINT_FORCE, PARAMETER_DERIVATIVE, TREE)
 def tree(arrays: Mapping[str, np.ndarray], **values: Any) -> np.ndarray:
     """A header with `values` and the `arrays` that it locates, as the doubles of a[TREE]."""
     room = {name: array.tobytes() for name, array in arrays.items()}
-    places, at = dict[str, int](), _padded(TREE.dtype.itemsize)
+    places, offset = dict[str, int](), _padded(TREE.dtype.itemsize)
     for name, content in room.items():
-        places[name], at = at, at + _padded(len(content))
+        places[name], offset = offset, offset + _padded(len(content))
     header = TREE.record(**values, **places).tobytes()
-    packed = bytearray(at)
+    packed = bytearray(offset)
     packed[: len(header)] = header
     for name, content in room.items():
         packed[places[name] : places[name] + len(content)] = content

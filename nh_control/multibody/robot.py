@@ -158,8 +158,8 @@ class Robot:
         for frame in self.model.frames:
             if frame.coordinate in self.joint_names and frame.mimic is None:
                 i = space.tangent_names.index(frame.coordinate)
-                at = origin[self.model.tree.scalar_indices(frame.coordinate)[0]]
-                lower[i], upper[i] = frame.limits.lower - at, frame.limits.upper - at
+                middle = origin[self.model.tree.scalar_indices(frame.coordinate)[0]]
+                lower[i], upper[i] = frame.limits.lower - middle, frame.limits.upper - middle
         return lower, upper
 
     def _closest(

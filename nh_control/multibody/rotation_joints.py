@@ -67,8 +67,8 @@ class RotationJointFunctions(JointFunctions):
 
     @cached_property
     def _midpoint(self) -> list[ca.SX]:
-        at = self._q[4:] + self._h / 2 * self._z[3:] if self._has_position else ca.SX(3, 1)
-        return [self._rotation, at, ca.vertcat(self._z[:3], self._linear)]
+        position = self._q[4:] + self._h / 2 * self._z[3:] if self._has_position else ca.SX(3, 1)
+        return [self._rotation, position, ca.vertcat(self._z[:3], self._linear)]
 
     def _with(
         self, turns: ca.SX, rates: ca.SX, shift: float | ca.SX, rate: float | ca.SX

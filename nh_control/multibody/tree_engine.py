@@ -168,11 +168,11 @@ class TreeEngine(Engine):
         if status != newton.CONVERGED:
             return status
         second = self._second
-        at = work.x, work.u, work.z, work.p, work.x1, work.lam
+        arguments = work.x, work.u, work.z, work.p, work.x1, work.lam
         r_z = self._constrained(work) if self._n_constraints else None
         work.mu[:] = 0.0
         for _ in range(2):  # the second time takes round-off of the kernel's inverse away
-            slope = second.contraction("adjoint", *at, work.mu)[0][:, 0] + work.lam_z
+            slope = second.contraction("adjoint", *arguments, work.mu)[0][:, 0] + work.lam_z
             by = -self._by_rho(work).T @ slope if r_z is None else np.linalg.solve(r_z.T, slope)
             work.mu += by
         return second.contract(work)

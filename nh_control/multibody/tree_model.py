@@ -210,14 +210,14 @@ class TreeModel:
         constrained, modes = self._constrained(), self._modes()
         joints, n_multi_dof = [], 0
         for frame in self.frames:
-            parent, at, rotation = tree.anchors[frame.parent]
+            parent, origin, rotation = tree.anchors[frame.parent]
             mimic = frame.mimic or Mimic(frame.coordinate)
             q, v = tree.slices(mimic.coordinate)
             v_index = nv + self.mimic_frames[frame.name] if frame.mimic else v.start
             own, toward = turned[frame.name], turned[parent].T
             mass, first, inertia = moments(masses.get(frame.name), own)
             placed = toward @ rotation @ np.array(frame.rotation) @ own
-            position = toward @ (at + rotation @ frame.position)
+            position = toward @ (origin + rotation @ frame.position)
             pitch = 0.0
             if isinstance(frame.joint, ScalarJoint):  # the offset is part of the placement
                 pitch = frame.joint.slide if frame.joint.rotates else 0.0

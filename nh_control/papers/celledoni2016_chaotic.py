@@ -155,7 +155,9 @@ class Chaos:
         """Draw the four panels; the constraint has a row for each method."""
         figure = Figure(figsize=(7.4, 6.6), layout="constrained")
         grid = figure.add_gridspec(2, 2)
-        order, energy, variance = (figure.add_subplot(grid[at]) for at in ((0, 0), (1, 0), (1, 1)))
+        order, energy, variance = (
+            figure.add_subplot(grid[cell]) for cell in ((0, 0), (1, 0), (1, 1))
+        )
         measure.plot_order(order, self.steps, self.errors)
         order.set_title("Order, t = 10")
         rows: Any = grid[0, 1].subgridspec(len(METHODS), 1).subplots(sharex=True, sharey=True)

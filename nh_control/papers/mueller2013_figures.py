@@ -242,8 +242,14 @@ def cost(_: Progress) -> Outcome:
 def bars(axes: Axes, found: Mapping[str, Mapping[str, float]]) -> None:
     """Draw values by name on both spaces, side by side."""
     for i, (space, values) in enumerate(found.items()):
-        at = np.arange(len(values)) + 0.35 * (i - 0.5)
-        axes.bar(at, list(values.values()), 0.33, color=(RUN, AXES[0])[i], label=SPACES[space])
+        places_of_bars = np.arange(len(values)) + 0.35 * (i - 0.5)
+        axes.bar(
+            places_of_bars,
+            list(values.values()),
+            0.33,
+            color=(RUN, AXES[0])[i],
+            label=SPACES[space],
+        )
         axes.set_xticks(range(len(values)), list(values))
     axes.legend(fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
 

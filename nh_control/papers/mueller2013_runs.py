@@ -131,8 +131,8 @@ def operations(name: str, space: str) -> int:
     q, _, u = system.symbols
     rho, h, none = ca.SX.sym("rho", system.nrho), ca.SX.sym("h"), ca.SX(0, 1)
     ends = method.readout(StepSymbols(q, rho, u, none, h, system.mechanics.gradients))
-    at = [q, rho, u, h, system.parameter_symbols]
-    return ca.Function("step", at, list(ends), {"cse": True}).n_instructions()
+    arguments = [q, rho, u, h, system.parameter_symbols]
+    return ca.Function("step", arguments, list(ends), {"cse": True}).n_instructions()
 
 
 @cache

@@ -74,8 +74,8 @@ def error_parts(
     and directions by their angle in rad.
     """
     parts: list[Part] = []
-    for at, factor in _factors(space):
-        parts += _PARTS[type(factor)](scenario, factor, q[:, at], targets[:, at])
+    for columns, factor in _factors(space):
+        parts += _PARTS[type(factor)](scenario, factor, q[:, columns], targets[:, columns])
     return parts
 
 
@@ -122,8 +122,8 @@ def _vector_parts(
     units = coordinate_units(scenario, factor)
     for unit in dict.fromkeys(units.values()):
         names = [name for name in factor.names if units[name] == unit]
-        at = [factor.names.index(name) for name in names]
-        yield Part(_vector_name(names, unit), unit, _distance(q[:, at], targets[:, at]))
+        columns = [factor.names.index(name) for name in names]
+        yield Part(_vector_name(names, unit), unit, _distance(q[:, columns], targets[:, columns]))
 
 
 def _vector_name(names: list[str], unit: str) -> str:

@@ -157,8 +157,8 @@ def _means(path: Trajectory, duration: float, intervals: int) -> np.ndarray:
 def _stays(motion: Motion) -> bool:
     """Whether the domain of the model is kept, with something to spare."""
     system, flow = motion.system, Flow(motion)
-    at = ca.SX.sym("q", system.space.nq)
-    domain = ca.Function("domain", [at], [system.domain_at(at)])
+    configuration = ca.SX.sym("q", system.space.nq)
+    domain = ca.Function("domain", [configuration], [system.domain_at(configuration)])
     least = SPARE * np.asarray(domain(motion.q))
 
     def spare(_: float, w: np.ndarray) -> float:

@@ -235,7 +235,7 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     """
     model, plant, tracker = experiment.model, experiment.plant, experiment.tracker
     states = np.array([model.measured_state(q, v) for q, v in zip(recording.q, recording.v)])
-    at = [plant.measured_state(q, v) for q, v in zip(recording.q, recording.v)]
+    plant_states = [plant.measured_state(q, v) for q, v in zip(recording.q, recording.v)]
     commands = recording.inputs
     inputs = through_actuators(experiment.faults, model.idle(states[0]), commands)
     trajectory = Trajectory(
@@ -244,18 +244,20 @@ def closed_loop(recording: Recording, experiment: Experiment) -> ClosedLoop:
     errors = np.array([tracker.error(k, x) for k, x in enumerate(states)])
     lower, upper = tracker.limits.T
     saturated = (commands <= lower) | (commands >= upper)
-    energy = np.array([plant.energy(x) for x in at])
+    energy = np.array([plant.energy(x) for x in plant_states])
     return ClosedLoop(
         trajectory,
         errors,
         saturated,
         energy,
-        _constraint(experiment, at, inputs),
+        _constraint(experiment, plant_states, inputs),
         commands=commands if experiment.options.faults else None,
     )
 
 
-def _constraint(experiment: Experiment, at: list[np.ndarray], inputs: np.ndarray) -> np.ndarray:
+def _constraint(
+    experiment: Experiment, states: list[np.ndarray], inputs: np.ndarray
+) -> np.ndarray:
     """Constraint residual (N, m) of the last substep before every state of the plant but the
     first; NaN where the substeps before cannot be made.
     """
@@ -267,7 +269,9 @@ def _constraint(experiment: Experiment, at: list[np.ndarray], inputs: np.ndarray
         else ()
     ):
         try:
-            out[k] = plant.constraint_residual(advance(plant, at[k], u, substeps)[0], at[k + 1])
+            out[k] = plant.constraint_residual(
+                advance(plant, states[k], u, substeps)[0], states[k + 1]
+            )
         except StepFailed:
             out[k] = np.nan
     return out

@@ -76,7 +76,7 @@ def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
     """
     p = dsys.system.parameters
 
-    def at(t: float, q: np.ndarray) -> np.ndarray:
+    def velocity_at(t: float, q: np.ndarray) -> np.ndarray:
         rates = course.rates(t)
         steering = p.l * rates.curvature_rate / (1 + (p.l * rates.curvature) ** 2)
         return np.array(
@@ -85,7 +85,7 @@ def course_trajectory(course: Course, dsys: DiscreteSystem) -> Trajectory:
 
     delta = np.arctan(p.l * course.rates(0.0).curvature)
     return trajectory_with_velocity(
-        dsys, np.array([0.0, delta, *course.start]), at, course.duration
+        dsys, np.array([0.0, delta, *course.start]), velocity_at, course.duration
     )
 
 

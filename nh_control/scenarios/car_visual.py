@@ -31,10 +31,10 @@ def poses(parameters: CarParameters, q: np.ndarray) -> dict[str, Pose]:
     l, r, half = parameters.l, parameters.r, GAUGE * parameters.l / 2
     body = Pose.planar(theta, x, y)
     found = {"body": body}
-    for side, at in (("left", half), ("right", -half)):
-        angle = np.arctan2(l * np.sin(delta), l * np.cos(delta) - at * np.sin(delta))
-        found[f"rear_{side}"] = body.rotated(roll, (0.0, at, r), AXLE)
-        found[f"front_{side}"] = body.rotated(angle, (l, at, r))
+    for side, offset in (("left", half), ("right", -half)):
+        angle = np.arctan2(l * np.sin(delta), l * np.cos(delta) - offset * np.sin(delta))
+        found[f"rear_{side}"] = body.rotated(roll, (0.0, offset, r), AXLE)
+        found[f"front_{side}"] = body.rotated(angle, (l, offset, r))
     return found
 
 

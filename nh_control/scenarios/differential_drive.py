@@ -56,11 +56,11 @@ def delivery(dsys: DiscreteSystem) -> Trajectory:
         s = min(max(t / LEG_S - leg, 0.0), 1.0)
         return 140 * s**3 * (1 - s) ** 3 / LEG_S
 
-    def at(t: float, q: np.ndarray) -> np.ndarray:
+    def velocity_at(t: float, q: np.ndarray) -> np.ndarray:
         forward = WAY * (rate(t, 0) + rate(t, 2))
         return velocity(dsys.system.parameters, forward, TURN * rate(t, 1))
 
-    return trajectory_with_velocity(dsys, np.zeros(5), at, 3 * LEG_S)
+    return trajectory_with_velocity(dsys, np.zeros(5), velocity_at, 3 * LEG_S)
 
 
 _Q = np.diag([0.0, 0.0, 5.0, 20.0, 20.0, 5.0, 0.02])

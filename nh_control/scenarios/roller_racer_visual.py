@@ -27,9 +27,9 @@ def poses(parameters: RollerRacerParameters, q: np.ndarray) -> dict[str, Pose]:
         "seat": seat,
         "bar": bar,
         **{
-            f"{name}_{hand}": frame.rotated(0.0, (ahead, at, radius))
+            f"{name}_{hand}": frame.rotated(0.0, (ahead, offset, radius))
             for name, frame, ahead in (("rear", seat, 0.0), ("front", bar, p.d2))
-            for hand, at in (("left", side), ("right", -side))
+            for hand, offset in (("left", side), ("right", -side))
         },
     }
 

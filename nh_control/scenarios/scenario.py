@@ -220,9 +220,9 @@ class Scenario:
         declared = [] if self.external is None else list(self.external(system))
         units = {joint.coordinate: "N" if joint.unit == "m" else "N m" for joint in self.joints}
         if self.body is not None:
-            at = system.space.names.index(self.body.coordinates[0])
+            first = system.space.names.index(self.body.coordinates[0])
             declared.append(
-                on_planar_body(system.space, self.body.frame, lambda q, p: q[at : at + 3])
+                on_planar_body(system.space, self.body.frame, lambda q, p: q[first : first + 3])
             )
         if system.has_contacts:
             declared.append(on_ground(system.space))
@@ -313,9 +313,9 @@ class Scenario:
 
             return balls(bodies[0].parent, poses, (body.frame for body in bodies))
         if self.body is not None:
-            at, name = space.names.index(self.body.coordinates[0]), self.body.frame
+            first, name = space.names.index(self.body.coordinates[0]), self.body.frame
             parent = self.body.parent
-            return balls(parent, lambda _, q: {name: Pose.planar(*q[at : at + 3])}, [name])
+            return balls(parent, lambda _, q: {name: Pose.planar(*q[first : first + 3])}, [name])
         units = {joint.coordinate: joint.unit for joint in self.joints}
         return system_visual(system, units)
 

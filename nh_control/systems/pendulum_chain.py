@@ -81,8 +81,8 @@ def _field(
     x: ca.SX, numbers: ca.SX, turning: Sequence[ca.SX], pushing: Sequence[ca.SX]
 ) -> ca.Function:
     f = ca.vertcat(*(part for pair in zip(turning, pushing) for part in pair))
-    at, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
-    return ca.Function("field", at, [f], names, ["f"], {"cse": True})
+    arguments, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
+    return ca.Function("field", arguments, [f], names, ["f"], {"cse": True})
 
 
 def link_tensions(

@@ -121,5 +121,5 @@ def _inertia(p: RigidBodyParameters | HeavyTopParameters) -> ca.SX:
 
 
 def _field(x: ca.SX, numbers: ca.SX, f: ca.SX) -> ca.Function:
-    at, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
-    return ca.Function("field", at, [ca.densify(f)], names, ["f"], {"cse": True})
+    arguments, names = [x, ca.SX.sym("u", 0), numbers], ["x", "u", "p"]
+    return ca.Function("field", arguments, [ca.densify(f)], names, ["f"], {"cse": True})

@@ -92,7 +92,7 @@ def _axle(pose: ca.SX, ahead: Any, steering: Any, both: bool = False) -> ca.SX:
     along the axle, to the left, and, for `both`, along its wheels.
     """
     theta, wheels = pose[0], pose[0] + steering
-    at = ca.vertcat(pose[1:3] + ahead * ca.vertcat(ca.cos(theta), ca.sin(theta)), 0)
+    contact_point = ca.vertcat(pose[1:3] + ahead * ca.vertcat(ca.cos(theta), ca.sin(theta)), 0)
     left = ca.vertcat(-ca.sin(wheels), ca.cos(wheels), 0)
     along = ca.vertcat(ca.cos(wheels), ca.sin(wheels), 0)
-    return ca.horzcat(at, left, along) if both else ca.horzcat(at, left)
+    return ca.horzcat(contact_point, left, along) if both else ca.horzcat(contact_point, left)

@@ -72,9 +72,9 @@ def shaded(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     _, vertex = np.unique(np.round(corners / (SAME * size)), axis=0, return_inverse=True)
     vertex = vertex.ravel()
     ones = np.ones(len(vertex))
-    at = csr_matrix((ones, (np.arange(len(vertex)), vertex)))  # corner to vertex
+    incidence = csr_matrix((ones, (np.arange(len(vertex)), vertex)))  # corner to vertex
     around = csr_matrix((ones, (vertex, own)))  # vertex to faces
-    corner, face = (at @ around).nonzero()
+    corner, face = (incidence @ around).nonzero()
     areas = np.linalg.norm(
         np.cross(faces[:, 2] - faces[:, 0], faces[:, 3] - faces[:, 1]), axis=1, keepdims=True
     )

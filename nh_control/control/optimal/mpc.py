@@ -318,9 +318,9 @@ class MpcTracker:
                 nodes = np.arange(len(r) + 1).clip(max=len(c.parameters) - 1)
                 table.append(c.parameters[nodes])
             if c.disturbed:
-                at = sum(part.shape[1] for part in table)
+                first = sum(part.shape[1] for part in table)
                 table.append(np.zeros((len(r) + 1, self.dsys.system.nrho)))
-                self._disturbed.append(slice(at, at + self.dsys.system.nrho))
+                self._disturbed.append(slice(first, first + self.dsys.system.nrho))
         return np.hstack(table)
 
     def _estimate(self, k: int, x: np.ndarray, memory: Plan) -> np.ndarray:

@@ -225,20 +225,20 @@ class Transcription:
         self._library = problem.library
         self._arrays = {name: np.zeros(shape) for name, shape in _shapes(problem).items()}
         cost, own = problem.compiled_cost.functions, problem.functions
-        at = {f: cost.address(f) for f in ("stage", "terminal")}
-        at |= {f: cost.address(f) for f in ("stage_derivatives", "terminal_derivatives")}
-        at |= {"transport": own.address("transport")}
+        addresses = {f: cost.address(f) for f in ("stage", "terminal")}
+        addresses |= {f: cost.address(f) for f in ("stage_derivatives", "terminal_derivatives")}
+        addresses |= {"transport": own.address("transport")}
         if problem.rows:
-            at |= {f: own.address(f) for f in ("rows", "row_slopes", "row_curvature")}
+            addresses |= {f: own.address(f) for f in ("rows", "row_slopes", "row_curvature")}
         if problem.n_end:
-            at |= {f: own.address(f) for f in ("end", "end_derivatives")}
+            addresses |= {f: own.address(f) for f in ("end", "end_derivatives")}
         names = ("step", "linearize", "hessian", "local", "retract")
         steps = {name: getattr(self.routines, name) for name in names}
         if states.nx > problem.dsys.nx:
             steps |= {f: own.address(f) for f in ("local", "retract")}
         self.record = Horizon(
             **steps,
-            **at,
+            **addresses,
             **{name: array.ctypes.data for name, array in self._arrays.items()},
             steps=problem.steps,
             nz=problem.dsys.method.nz,

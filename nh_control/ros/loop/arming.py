@@ -178,12 +178,12 @@ def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
     """
     found: dict[str, Quantity] = {}
     for joint in scenario.joints:
-        at = space.names.index(joint.coordinate)
-        found[joint.name] = partial(_number, at, joint.sign)
+        index = space.names.index(joint.coordinate)
+        found[joint.name] = partial(_number, index, joint.sign)
     if (body := scenario.body) is not None:
         for kind, name in zip(("heading", "x", "y"), body.coordinates):
-            at = space.names.index(name)
-            found[f"{body.frame}.{kind}"] = partial(_number, at, 1.0)
+            index = space.names.index(name)
+            found[f"{body.frame}.{kind}"] = partial(_number, index, 1.0)
     if (to_bodies := scenario.to_bodies) is not None:
         see = partial(to_bodies, scenario.parameters)
         for i, one in enumerate(scenario.resting_bodies(space)):
@@ -192,8 +192,8 @@ def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
     return found
 
 
-def _number(at: int, sign: float, q: np.ndarray) -> float:
-    return float(sign * q[at])
+def _number(index: int, sign: float, q: np.ndarray) -> float:
+    return float(sign * q[index])
 
 
 def _seen(

@@ -139,8 +139,8 @@ class CommandLatency:
         if not recent:
             return {}, ""
         parts = {"latency_p50_us": 0.5, "latency_p99_us": 0.99}
-        at = {name: recent[int(part * (len(recent) - 1))] for name, part in parts.items()}
-        return {name: 1e6 * value for name, value in at.items()}, ""
+        chosen = {name: recent[int(part * (len(recent) - 1))] for name, part in parts.items()}
+        return {name: 1e6 * value for name, value in chosen.items()}, ""
 
 
 def transform_broadcaster(

@@ -90,10 +90,10 @@ class ControllerState:
         if isinstance(memory, Plan) and memory.arrays:
             return memory.gains[memory.age]
         leg = self._sequence.leg(k)
-        K, at = linear(leg.tracker).gains.K, k - leg.start
-        if at >= len(K) and not leg.tracker.hold:
+        K, node = linear(leg.tracker).gains.K, k - leg.start
+        if node >= len(K) and not leg.tracker.hold:
             return np.zeros_like(K[0])
-        return K[min(at, len(K) - 1)]
+        return K[min(node, len(K) - 1)]
 
 
 def _zeros(n: int) -> array[float]:
