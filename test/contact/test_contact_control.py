@@ -84,3 +84,33 @@ def test_friction_is_identified_from_a_motion_that_slides(noise):
     found = identify(model, ["friction"], segments(model, times, q, held))
     tolerance = 4 * found.deviations[0] if noise else 1e-9
     assert found.values[0] == pytest.approx(0.25, abs=tolerance) and found.deviations[0] < 0.01
+
+
+@pytest.mark.slow
+def test_motions_are_optimized_from_large_to_small_smoothings():
+    """A motion from rest to rest; its torque tends to that of rolling, and LQR keeps it."""
+    steps, motion, largest = 300, None, []
+    for kappa in (1e-2, 1e-4, 1e-6):
+        model = touching(smoothing=kappa)
+        start, _ = equilibrium(model, standing(model), [0.0], ("x", "wheel"))
+        end = model.retract(start, [0.5, 0, 0.5 / RADIUS, 0, 0, 0, 0, 0])
+        states = np.linspace(start, end, steps + 1) if motion is None else motion.states.copy()
+        inputs = np.zeros((steps, 1)) if motion is None else motion.inputs
+        states[0] = start
+        goal = nh.Trajectory(
+            model.h, np.tile(end, (steps + 1, 1)), np.zeros((steps, 1)), dsys=model
+        )
+        found = nh.optimize(
+            model,
+            nh.quadratic_cost(model, goal, np.zeros((8, 8)), np.eye(1)),
+            nh.Trajectory(model.h, states, inputs, dsys=model),
+            end=end,
+            fixed=("x", "pitch", "p_x", "p_pitch"),
+        )
+        assert found.converged
+        motion = found.trajectory
+        largest.append(np.abs(motion.inputs).max())
+    assert motion.states[-1, [0, 3]] == pytest.approx([0.5, 0], abs=1e-6)
+    assert abs(largest[2] - largest[1]) < 0.1 * abs(largest[1] - largest[0])
+    again = model.simulate(motion.states[0], motion.inputs[:100])
+    assert again.states[-1] == pytest.approx(motion.states[100], abs=1e-4)

@@ -14,7 +14,7 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.mechanics.external_forces import on_ground, with_external_forces
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import PlantOptions
+from nh_control.scenarios import MpcOptions, PlantOptions
 from nh_control.scenarios.disturbance import parse
 from nh_control.systems import WetCarParameters, wet_car, wet_snakeboard
 
@@ -60,6 +60,15 @@ def test_lqr_brings_wheels_back_that_skidded_on_ice(name):
     assert icy[during] > 5 * calm[during]
     assert len(icy) == len(calm) and icy[-1] < icy[during] / 5 and icy[-1] < 0.03
     assert errors(run(name), feedback=False)[-1] > 100 * icy[-1]
+
+
+def test_a_predictive_tracker_plans_through_grips():
+    """After ice it comes back as LQR does."""
+    one, gust = GUSTS["wet_car"]
+    options = PlantOptions(disturbances=(parse(gust),))
+    scenario = scenarios.get("wet_car")
+    error = errors(Experiment.make(scenario, one, options=options, mpc=MpcOptions()))
+    assert len(error) == len(errors(run("wet_car"))) and error[-1] < 0.05 < error.max()
 
 
 def test_forces_of_wheels_are_within_the_friction_of_the_plant():
