@@ -1,7 +1,11 @@
 """Processor milliseconds of an iteration of crocoddyl's native FDDP (one thread, no limits) on the
 problems of test/optimal/swing_ups.py, by semi-implicit Euler and by RK4, as JSON.
 
-    python test/benchmark/crocoddyl_fddp.py NAME [URDF]
+    python test/benchmark/crocoddyl_fddp.py NAME [URDF] [--box]
+
+With --box, of chains, BoxFDDP swings up within limits: a JSON object {limit, guesses: [[states,
+inputs], ...]} comes in, and for each guess seconds, iterations, and whether it ends within 0.1 of
+the goal go out. The humanoid "jvrc1_N" over N nodes has its mimic joints locked.
 
 It needs crocoddyl and pinocchio, in an environment of their own: `pip install crocoddyl==3.2.1
 pin==4.0.0`. `optimal_control.py --crocoddyl PYTHON` runs it beside ours. Passive joints have an
@@ -11,11 +15,13 @@ input that costs 1e4, so that everything runs in C++.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
-REPEATS, ITERATIONS = 3, 60
+REPEATS, ITERATIONS, BOX_MOST = 3, 60, 1000
 
 
 def chain(pin: Any, links: list[tuple]) -> Any:
@@ -56,6 +62,17 @@ def problem(name: str, urdf: str) -> dict[str, Any]:
         held, weights = np.zeros(n), np.repeat([0.1, 0.01], n)
         weight_u, x0, steps = np.full(n, 0.1), np.zeros(2 * n), 100
         weight_u[passive] = 1e4
+    elif name.startswith("jvrc1"):
+        whole = pin.buildModelFromUrdf(urdf)
+        mimics = re.findall(
+            r'<joint name="(\w+)"(?:(?!</joint>).)*?<mimic', Path(urdf).read_text(), re.S
+        )
+        locked = [whole.getJointId(joint) for joint in mimics]
+        model = pin.buildReducedModel(whole, locked, pin.neutral(whole))
+        n, h, steps = model.nv, 0.02, int(name.partition("_")[2])
+        x0, goal = np.zeros(2 * n), np.repeat([0.2, 0.0], n)
+        held = pin.computeGeneralizedGravity(model, model.createData(), goal[:n])
+        weights, weight_u = np.repeat([1.0, 0.1], n), np.full(n, 1e-3)
     elif name == "ur5e":
         model = pin.buildModelFromUrdf(urdf)
         model.armature = np.zeros(model.nv)
@@ -88,11 +105,10 @@ def problem(name: str, urdf: str) -> dict[str, Any]:
     return given | dict(steps=steps, weights=weights, weight_u=weight_u)
 
 
-def milliseconds(name: str, urdf: str, kind: str) -> float:
-    """Of an iteration, the best of some runs."""
+def shooting(p: dict[str, Any], kind: str) -> tuple[Any, Any]:
+    """The shooting problem on one thread, and its running model."""
     import crocoddyl as c
 
-    p = problem(name, urdf)
     state, actuation = p["state"], p["actuation"]
 
     def stage(last: bool) -> Any:
@@ -110,11 +126,20 @@ def milliseconds(name: str, urdf: str, kind: str) -> float:
         running = c.IntegratedActionModelRK(stage(False), c.RKType.four, p["h"])
     else:
         running = c.IntegratedActionModelEuler(stage(False), p["h"])
-    end, best, n = c.IntegratedActionModelEuler(stage(True), 0.0), float("inf"), p["steps"]
+    end = c.IntegratedActionModelEuler(stage(True), 0.0)
+    made = c.ShootingProblem(p["x0"], [running] * p["steps"], end)
+    made.nthreads = 1
+    return made, running
+
+
+def milliseconds(name: str, urdf: str, kind: str) -> float:
+    """Of an iteration, the best of some runs."""
+    import crocoddyl as c
+
+    p, best = problem(name, urdf), float("inf")
+    n = p["steps"]
     for _ in range(REPEATS):
-        shooting = c.ShootingProblem(p["x0"], [running] * n, end)
-        shooting.nthreads = 1
-        solver = c.SolverFDDP(shooting)
+        solver = c.SolverFDDP(shooting(p, kind)[0])
         solver.th_stop = 1e-9
         begin = time.process_time()
         solver.solve([p["x0"]] * (n + 1), [p["held"]] * n, ITERATIONS, False)
@@ -122,9 +147,33 @@ def milliseconds(name: str, urdf: str, kind: str) -> float:
     return best
 
 
+def box(name: str, kind: str, given: dict[str, Any]) -> list[tuple[float, int, bool]]:
+    """Seconds, iterations and success of BoxFDDP from the guesses."""
+    import crocoddyl as c
+    import numpy as np
+
+    p, found = problem(name, ""), []
+    most = np.where(p["weight_u"] > 1e3, 1e-6, given["limit"])
+    for states, inputs in given["guesses"]:
+        made, running = shooting(p, kind)
+        running.u_lb, running.u_ub = -most, most
+        solver = c.SolverBoxFDDP(made)
+        solver.th_stop = 1e-6
+        begin = time.process_time()
+        solver.solve([np.array(x) for x in states], [np.array(u) for u in inputs], BOX_MOST, False)
+        spent = time.process_time() - begin
+        off = np.abs(p["state"].diff(p["goal"], solver.xs[-1])).max()
+        found.append((spent, solver.iter, bool(off < 0.1)))
+    return found
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] in ([], ["--help"], ["--short"]):
         print(__doc__)
     else:
         given = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+        if given[1] == "--box":
+            guesses = json.load(sys.stdin)
+            print(json.dumps({kind: box(given[0], kind, guesses) for kind in ("euler", "rk4")}))
+            sys.exit()
         print(json.dumps({kind: milliseconds(*given, kind) for kind in ("euler", "rk4")}))

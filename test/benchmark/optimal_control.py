@@ -2,14 +2,16 @@
 projection operator of [johnson2014], and guesses that reach the goal, in one run.
 
     python test/benchmark/optimal_control.py [NAME ...] [--guesses 10] [--mpc]
-        [--crocoddyl PYTHON]
+        [--crocoddyl PYTHON] [--humanoid]
 
 Times are milliseconds of this thread for an iteration: of the native solver alone, of
 `nh.optimize` with everything that it prepares, of `nh.collocate`, and of `method="newton"` without
 limits. "reached" counts the perturbed guesses whose optimum ends within 0.1 of the goal,
 "iterations" are median and most. With --mpc also a step of `nh.MpcTracker` with 50 nodes about the
 goal, at 99 %; with --crocoddyl, the Python of an environment that has crocoddyl, the milliseconds
-of an iteration of its FDDP by RK4 and by Euler, measured next, and ours as parts of these.
+of an iteration of its FDDP by RK4 and by Euler, measured next, and ours as parts of these; of the
+swing-ups also the seconds for all guesses, and those that reach the goal, of BoxFDDP and ours.
+With --humanoid and --crocoddyl alone iterations of JVRC-1, 20 and 50 nodes.
 """
 
 from __future__ import annotations
@@ -79,15 +81,54 @@ def mpc_ms(p, steps: int) -> float:
 
 def crocoddyl_ms(python: str, name: str) -> dict[str, float]:
     """Milliseconds of an iteration of crocoddyl's FDDP by RK4 and Euler."""
-    from swing_ups import ur5e_file
+    from swing_ups import jvrc1_file, ur5e_file
 
-    urdf = [str(ur5e_file())] if name == "ur5e" else []
+    files = {"ur5e": ur5e_file, "jvrc1": jvrc1_file}
+    urdf = [str(file()) for of, file in files.items() if name.startswith(of)]
     script = str(Path(__file__).with_name("crocoddyl_fddp.py"))
     one = os.environ | {"OMP_NUM_THREADS": "1"}
     made = subprocess.run(
         [python, script, name, *urdf], env=one, capture_output=True, text=True, check=True
     )
     return json.loads(made.stdout)
+
+
+def box_text(python: str, name: str, p, guesses: list, seconds: float, reached: int) -> str:
+    """Seconds of BoxFDDP beside ours from the same guesses."""
+    passive = {"cart_pole": 1, "acrobot": 0}.get(name)
+
+    def inputs(u: np.ndarray) -> list[float]:
+        return u.tolist() if passive is None else np.insert(u, passive, 0.0).tolist()
+
+    d, n = p.dsys, p.dsys.system.space.nq
+    given = [
+        ([[*x[:n], *d.velocity(x)] for x in g.states], [inputs(u) for u in g.inputs])
+        for g in guesses
+    ]
+    made = subprocess.run(
+        [python, str(Path(__file__).with_name("crocoddyl_fddp.py")), name, "--box"],
+        input=json.dumps({"limit": p.bounds[0, 1], "guesses": given}),
+        **dict(env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True),
+        check=True,
+    )
+    text = f"\n          swing-ups: ours {reached}/{len(guesses)} in {seconds:.3f} s"
+    for kind, runs in json.loads(made.stdout).items():
+        total, good = sum(run[0] for run in runs), sum(run[2] for run in runs)
+        text += f", BoxFDDP by {kind} {good}/{len(runs)} in {total:.3f} s ({seconds / total:.2f})"
+    return text
+
+
+def humanoid(python: str) -> None:
+    """Milliseconds of an iteration of JVRC-1, beside crocoddyl's."""
+    from swing_ups import problem
+
+    for nodes in (20, 50):
+        p = problem(f"jvrc1_{nodes}")
+        each, _ = native_ms(p, p.guess(0, 3e-4), sized(3, 1))
+        text = f"  jvrc1, {nodes} nodes: {each:.3f} ms"
+        for kind, ms in crocoddyl_ms(python, f"jvrc1_{nodes}").items():
+            text += f", {each / ms:.2f} of {kind}'s {ms:.3f}"
+        print(text, flush=True)
 
 
 def main() -> None:
@@ -100,7 +141,11 @@ def main() -> None:
     parser.add_argument("--guesses", type=int, default=sized(10, 1))
     parser.add_argument("--mpc", action="store_true")
     parser.add_argument("--crocoddyl", metavar="PYTHON")
+    parser.add_argument("--humanoid", action="store_true")
     options = parser.parse_args()
+    if options.humanoid and options.crocoddyl:
+        humanoid(options.crocoddyl)
+        return
     print("  problem   native  optimize  collocate  newton  reached  iterations" + "     mpc")
     for name in options.names:
         if name == "ur5e" and find_spec("airo_models") is None:
@@ -117,9 +162,11 @@ def main() -> None:
         weights = np.eye(d.ndx), np.eye(d.nu)
         feasible = d.simulate(p.x0, np.tile(p.held, (p.steps, 1)))
         newton = timed(lambda: nh.optimize(d, cost, feasible, *weights, "newton", **most))
-        reached, iterations = 0, []
+        reached, iterations, seconds = 0, [], 0.0
         for seed in range(options.guesses):
-            found = nh.optimize(d, cost, p.guess(seed), **whole)
+            guess, begin = p.guess(seed), time.thread_time()
+            found = nh.optimize(d, cost, guess, **whole)
+            seconds += time.thread_time() - begin
             reached += found.converged and p.misses(found.trajectory.states[-1]) < 0.1
             iterations.append(len(found.history))
         text = f"{name:>9} {each:8.3f} {wrapped:9.3f} {ipopt:10.2f} {newton:7.2f} "
@@ -133,6 +180,9 @@ def main() -> None:
             text += f"  {each:.3f} ms"
             for kind, ms in theirs.items():
                 text += f", {each / ms:.2f} of {kind}'s {ms:.3f}"
+            if name in ("pendulum", "cart_pole", "acrobot"):
+                guesses = [p.guess(seed) for seed in range(options.guesses)]
+                text += box_text(options.crocoddyl, name, p, guesses, seconds, reached)
         print(text, flush=True)
 
 

@@ -125,16 +125,39 @@ def _swing(system: nh.System, h: float, goal: list[float], limit: float) -> Swin
     return SwingUp(d, 100, np.zeros(n), np.array(goal), np.zeros(1), weights, bounds)
 
 
+def _humanoid(steps: int) -> SwingUp:
+    """JVRC-1 with a fixed base moves all joints by 0.2 rad."""
+    d = nh.midpoint(nh.load_urdf(jvrc1_file()).system, 0.02)
+    n = d.nu
+    x0, goal = (d.state(np.full(n, q), np.zeros(n)) for q in (0.0, 0.2))
+    held = nh.equilibrium(d, goal, np.zeros(n), fixed=d.state_space.tangent_names)[1]
+    Q = np.repeat([1.0, 0.1], n)
+    weights = np.diag(Q), 1e-3 * np.eye(n), np.diag(1000 * Q)
+    bounds = np.tile([-1e3, 1e3], (n, 1))
+    return SwingUp(d, steps, x0, goal, held, weights, bounds, simulated=False)
+
+
 def ur5e_file() -> Path:
     """The URDF file of airo-models."""
-    package = find_spec("airo_models")
-    if package is None:
-        raise ModuleNotFoundError("No module named 'airo_models'", name="airo_models")
-    return Path(package.submodule_search_locations[0]) / "arms/ur5e/ur5e.urdf"
+    return _file("airo_models", "arms/ur5e/ur5e.urdf")
+
+
+def jvrc1_file() -> Path:
+    """The URDF file of jvrc-description."""
+    return _file("jvrc_description", "urdf/jvrc1.urdf")
+
+
+def _file(package: str, path: str) -> Path:
+    found = find_spec(package)
+    if found is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    return Path(found.submodule_search_locations[0]) / path
 
 
 def problem(name: str) -> SwingUp:
-    """One of NAMES; "ur5e" needs airo-models."""
+    """One of NAMES, "ur5e" needs airo-models; or the humanoid "jvrc1_N" over N nodes, which needs
+    jvrc-description.
+    """
     if name == "pendulum":
         return _swing(pendulum(), 0.05, [np.pi, 0.0], 5.0)
     if name == "cart_pole":
@@ -150,6 +173,8 @@ def problem(name: str) -> SwingUp:
         weights = np.diag(Q), 0.1 * np.eye(4), np.diag(Qf)
         bounds = np.tile([0.0, 6.0], (4, 1))
         return SwingUp(d, 100, x0, goal, np.full(4, 9.81 / 4), weights, bounds, simulated=False)
+    if name.startswith("jvrc1"):
+        return _humanoid(int(name.partition("_")[2]))
     d = nh.midpoint(nh.load_urdf(ur5e_file()).system, 0.02)
     x0, goal = (
         d.state(q, np.zeros(6))
