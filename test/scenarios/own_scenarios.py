@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
-FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.py")) if path.stem != "upkie"}
-"""Upkie needs a package of the extra urdf-test, see test_upkie.py."""
+WITH_TESTS = ("upkie", "payload_landing")
+"""Examples with tests of their own: Upkie needs a package of the extra urdf-test."""
+FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.py")) if path.stem not in WITH_TESTS}
 CALLS = {
     "arm_with_payload": (
         *("--perturb-angle", "0.02", "--plant-parameter", "lower_link_mass=1.05"),
