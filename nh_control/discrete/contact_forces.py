@@ -121,6 +121,31 @@ class ContactReadout:
         }
         return ContactTable(self.names, **columns)
 
+    def velocities(self, states: ArrayLike, inputs: ArrayLike) -> np.ndarray:
+        """Velocities (N, nw) at states (N, nx), halfway through the impulses at the nodes of the
+        steps under inputs (N, nu): those of `p + J^T x / 2`. Raises as `step` does.
+
+        A state has the momentum before the impulse: its `velocity` at rest is that of half a step
+        of free fall, this one is zero. Without contact both are the same.
+        """
+        dsys, u = self._dsys, np.asarray(inputs, float)
+        halfway, first = np.array(states, dtype=float), self._contacts.first
+        n, nq = self._rows.n_impulses, dsys.system.space.nq
+        for x, row in zip(halfway, u):
+            impulses = dsys.unknowns(x, row)[first : first + n]
+            made = self._impulse(x[:nq], impulses, dsys.system.parameter_values)
+            momenta = x[nq : nq + dsys.system.nrho]
+            momenta += np.asarray(made)[:, 0] / 2
+        return np.reshape([dsys.velocity(x) for x in halfway], (len(u), dsys.system.space.nw))
+
+    @cached_property
+    def _impulse(self) -> ca.Function:
+        """The change of the momenta, J^T x (nrho), by impulses x at q."""
+        system = self._dsys.system
+        q, x = ca.SX.sym("q", system.space.nq), ca.SX.sym("x", self._rows.n_impulses)
+        made = ca.densify(self._rows.impulse(q, x))
+        return ca.Function("impulse", [q, x, system.parameter_symbols], [made])
+
     def _one(self, k: int, *columns: np.ndarray) -> ContactForce:
         normal, friction, gap, slip, margin, position, force = columns
         numbers = float(normal), friction[:k], float(gap), slip[:k], float(margin)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nh_control.discrete.method import ContactUnknowns
 from nh_control.numerics.contact_problem import Impulses, impulse_count
+from nh_control.numerics.newton import solve
 
 MOST_OUTER_ITERATIONS = 30
 SETTLED = 1e-10
@@ -18,6 +19,8 @@ change without impulses.
 """
 STALLED = 1e-6
 """Change below which it ends, too, where the changes no longer shrink."""
+CORRECTIONS = 3
+"""Corrections of a start where Newton's iteration finds no end; the last is one of round-off."""
 
 Call = Callable[[str, np.ndarray], Sequence[np.ndarray]]
 """`call(name, z)`: a function of the step's equations at unknowns z."""
@@ -58,6 +61,29 @@ def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.nda
             return True
         last = change
     return False
+
+
+def corrected(call: Call, contacts: ContactUnknowns, z: np.ndarray) -> bool:
+    """Whether CORRECTIONS of Newton's method, in place, end with one of round-off: at most SETTLED
+    of the largest unknown of its kind (y, x and psi).
+
+    Terms that cancel, as in a robot that is symmetric and moves so, leave round-off in rows whose
+    sizes do not show it, so that Newton's iteration finds no end there.
+    """
+    ends = contacts.first, contacts.first + impulse_count(contacts.blocks), len(z)
+    dz = np.full(len(z), np.inf)
+    for _ in range(CORRECTIONS):
+        (r,), (r_z,) = call("residual", z), call("jacobian", z)
+        try:
+            dz = -solve(r_z, r[:, 0])
+        except np.linalg.LinAlgError:
+            return False
+        z += dz
+    kinds = [slice(*pair) for pair in zip((0, *ends), ends)]
+    off = [
+        np.abs(dz[k]).max(initial=0.0) <= SETTLED * np.abs(z[k]).max(initial=0.0) for k in kinds
+    ]
+    return bool(np.isfinite(z).all() and all(off))
 
 
 def is_inside(contacts: ContactUnknowns, z: np.ndarray) -> bool:

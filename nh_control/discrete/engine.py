@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-from nh_control.discrete.contact_step import contact_start, is_inside
+from nh_control.discrete.contact_step import contact_start, corrected, is_inside
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.method import ContactUnknowns, Method
@@ -265,9 +265,11 @@ class Engine:
         x, u, p = work.x, work.u, work.p
         if not work.warm[0]:
             work.z[:] = 0.0
-        if not contact_start(
-            lambda name, z: self._step_functions(name, x, u, z, p), contacts, p[-2], work.z
-        ):
+
+        def call(name: str, z: np.ndarray) -> Sequence[np.ndarray]:
+            return self._step_functions(name, x, u, z, p)
+
+        if not contact_start(call, contacts, p[-2], work.z):
             return newton.NewtonResult(newton.NO_IMPULSES, 0, np.nan, np.nan)
         start = work.z.copy()
         work.sizes[:] = self._step_functions("terms", x, u, work.z, p)[0][:, 0]
@@ -275,6 +277,10 @@ class Engine:
         if result.status in (newton.STALLED, newton.EXHAUSTED):
             work.z[:] = start
             result = self._newton(work, warm=True, patient=True)
+        if result.status in (newton.STALLED, newton.EXHAUSTED):
+            work.z[:] = start
+            if corrected(call, contacts, work.z):
+                result = replace(result, status=newton.CONVERGED)
         if result.status == newton.CONVERGED and not is_inside(contacts, work.z):
             return replace(result, status=newton.NO_IMPULSES)
         return result

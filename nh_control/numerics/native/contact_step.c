@@ -5,6 +5,36 @@
 #include "contact_step.h"
 #include "step_equation.h"
 
+/* The largest size of n numbers. */
+static double largest_of(const double *a, int n)
+{
+    double largest = 0.0;
+    for (int i = 0; i < n; ++i)
+        if (!(fabs(a[i]) <= largest)) largest = fabs(a[i]);
+    return largest;
+}
+
+/* Whether a few corrections of Newton's method end with one of round-off: where terms cancel, as in
+ * a robot that is symmetric and moves so, sizes of rows do not show their round-off. */
+static int corrected(const double *x, const double *u, const double *p, double *z, double *J)
+{
+    const int ends[] = {0, N_FIRST, N_FIRST + N_IMPULSES, N_Z};
+    int pivots[N_Z];
+    double dz[N_Z];
+    for (int k = 0; k < CONTACT_CORRECTIONS; ++k) {
+        call_residual(x, u, z, p, dz);
+        call_jacobian(x, u, z, p, J);
+        if (factor(J, pivots)) return 0;
+        substitute(J, pivots, dz);
+        for (int i = 0; i < N_Z; ++i) z[i] -= dz[i];
+    }
+    for (int kind = 0; kind < 3; ++kind) {
+        const int from = ends[kind], n = ends[kind + 1] - from;
+        if (!(largest_of(dz + from, n) <= CONTACT_SETTLED * largest_of(z + from, n))) return 0;
+    }
+    return 1;
+}
+
 /* A step (S6) with contacts, the routine of newton_step.c. Sizes of r's terms are those at the
  * start: gaps are differences of larger numbers. */
 int nh_step(double *const *a)
@@ -21,6 +51,13 @@ int nh_step(double *const *a)
     if (may_have_a_solution(status)) {
         memcpy(z, start, sizeof start);
         status = iterate(1, 1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
+    }
+    if (may_have_a_solution(status)) {
+        memcpy(z, start, sizeof start);
+        if (corrected(x, u, p, z, a[FACTORS])) {
+            call_jacobian(x, u, z, p, a[R_Z]);
+            status = CONVERGED;
+        }
     }
     if (status != CONVERGED) return status;
     return is_inside(z) ? read_out(a) : NO_IMPULSES;

@@ -1,0 +1,82 @@
+"""Velocities at rest, and how much energy a step may gain."""
+
+import numpy as np
+import pytest
+from bodies import HALF, G, ball, box
+from interpreting import NATIVELY
+from urdf_robots import robot_file
+
+import nh_control as nh
+
+TIRES = ["left_wheel_tire", "right_wheel_tire"]
+
+
+def no_inputs(states):
+    return np.zeros((len(states), 0))
+
+
+def test_a_body_at_rest_has_no_velocity_halfway_through_the_impulse(interpreted):
+    dsys = ball()
+    x = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], np.zeros(3)), steps=3).states
+    halfway = nh.ContactReadout(dsys).velocities(x[-1:], no_inputs(x[-1:]))
+    assert dsys.velocity(x[-1])[1] == pytest.approx(-G * dsys.h / 2, rel=1e-6)
+    assert halfway == pytest.approx(np.zeros((1, 3)), abs=1e-9)
+
+
+def test_a_body_that_slides_has_the_velocity_of_its_positions(interpreted):
+    """Between two steps, `(q1 - q_-1) / 2h`; in the air it is that of the state."""
+    dsys = ball(friction=0.3)
+    run = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], [2, 0, 0]), steps=10)
+    found = nh.ContactReadout(dsys).velocities(run.states[4:6], no_inputs(run.states[4:6]))
+    between = (run.states[5:7, :3] - run.states[3:5, :3]) / (2 * dsys.h)
+    assert found == pytest.approx(between, abs=1e-9)
+    flying = dsys.state([0, 5.0, 0], [1, 2, 3])
+    assert nh.ContactReadout(dsys).velocities([flying], [[]])[0] == pytest.approx([1, 2, 3])
+
+
+def largest_change(friction, h):
+    """The largest change of energy in a step of a box that tips about an edge for 0.1 s."""
+    dsys, tilt = box(friction=friction, smoothing=1e-10, h=h), 0.3
+    q = [np.cos(tilt / 2), np.sin(tilt / 2), 0, 0, 0, 0, HALF * (np.cos(tilt) + np.sin(tilt))]
+    run = dsys.simulate(dsys.state(q, [1.0, 0, 0, 0, 0, 0]), steps=round(0.1 / h))
+    return np.abs(np.diff(run.energies)[round(0.02 / h) :]).max()
+
+
+@NATIVELY
+@pytest.mark.parametrize("friction", [2.0, 0.0])
+def test_while_a_contact_persists_energy_changes_by_the_third_order_of_the_step(
+    friction, interpreted
+):
+    """As that of a pendulum under the midpoint rule, with friction that sticks and without."""
+    changes = [largest_change(friction, h) for h in (0.005, 0.0025)]
+    assert changes[0] / changes[1] == pytest.approx(8, rel=0.1)
+
+
+@pytest.mark.slow
+def test_upkie_that_falls_limp_gains_energy_of_third_order_at_every_step_length():
+    """It moves symmetrically, so that rows' terms cancel to round-off that their sizes hide."""
+    model = nh.load_urdf(robot_file("upkie"), "floating", space="SO3xR3", contacts=TIRES)
+    q = model.configuration({"left_hip": 0.3, "right_hip": -0.3})
+    q[6] += 0.05 - model.point(model.configuration(), TIRES[0])[2] + 1e-6
+    gains = []
+    for h in (0.005, 0.0025, 0.00125):
+        dsys = nh.midpoint(model, h)
+        run = dsys.simulate(dsys.state(q, model.velocity()), np.zeros((round(0.4 / h), dsys.nu)))
+        gains.append(np.diff(run.energies)[1:].max())
+    assert np.array(gains[:-1]) / gains[1:] == pytest.approx([8, 8], rel=0.1)
+
+
+def test_corrections_end_with_round_off_or_say_so():
+    from nh_control.discrete.contact_step import corrected
+
+    dsys = ball()
+    contacts = dsys.method.contacts
+    roots = np.arange(1.0, 1.0 + dsys.method.nz)
+
+    def call(name, z):
+        found = {"residual": (z - roots)[:, None], "jacobian": np.eye(len(z))}
+        return (found[name],)
+
+    z = np.zeros(len(roots))
+    assert corrected(call, contacts, z) and z == pytest.approx(roots)
+    assert not corrected(lambda name, z: (call(name, z)[0] * 0,), contacts, z)
