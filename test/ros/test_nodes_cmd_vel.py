@@ -8,6 +8,7 @@ import pytest
 
 from nh_control import scenarios
 
+SIDE = 0.5
 DRIVER = Path(__file__).with_name("square_driver.py")
 RUN = {"lockstep": True, "speed_factor": 1.0, "on_finish": "continue", "wait_for": "[probe]"}
 
@@ -40,7 +41,7 @@ def poses(messages, h):
 def test_a_teleoperator_drives_a_square(nodes, probe):
     h = scenarios.get("differential_drive").step_s
     _, targets = started(nodes, probe, "differential_drive")
-    driver = nodes.start("square_driver", script=DRIVER)
+    driver = nodes.start("square_driver", {"side": SIDE}, script=DRIVER)
     probe.wait(lambda: "the square is done" in driver.log, "end of the square")
     probe.spin(1.0)
     driven, wanted = poses(probe.odometry, h), poses(targets, h)
@@ -54,7 +55,7 @@ def test_a_teleoperator_drives_a_square(nodes, probe):
     # acceleration limits of the scenario
     assert np.abs(np.diff(way[:, 3]) / steps).max() <= 1.0 * h + 1e-6
     assert np.abs(np.diff(way[:, 4]) / steps).max() <= 2.0 * h + 1e-6
-    for corner in ((1, 0), (1, 1), (0, 1)):
+    for corner in np.array([(1, 0), (1, 1), (0, 1)]) * SIDE:
         assert np.hypot(*(way[:, 1:3] - corner).T).min() < 0.02
     assert np.hypot(*way[-1, 1:3]) < 0.02
     assert np.abs(way[-1, 3:]).max() < 1e-6

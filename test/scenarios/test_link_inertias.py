@@ -12,7 +12,7 @@ from nh_control.scenarios.link_inertias import link_inertias
 from nh_control.scenarios.robot_description import robot_description
 
 STEP = 1e-5
-SLOW = ("quadrotor_payload", "snakeboard", "satellite", "differential_drive", "rolling_disk")
+SLOW = ("quadrotor_payload", "snakeboard", "differential_drive", "rolling_disk")
 NAMES = ["cart_pole", *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)]
 
 
