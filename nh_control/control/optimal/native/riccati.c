@@ -137,8 +137,8 @@ static int first_step(const struct horizon *o, double *dx)
     return 0;
 }
 
-/* The matrices of all nodes (O12), (O13), with the curvature of steps and rows if `curved`; 1 where
- * the problem is not convex. */
+/* The matrices of all nodes (O12), (O13), with the curvature of steps and rows if `curved`; 1
+ * where the problem is not convex. */
 INTERNAL int factorize(struct horizon *o, double damping, int curved)
 {
     double P[N_DX * N_DX];

@@ -8,7 +8,7 @@
 #define N_X 3        /* numbers of a state with its constants */
 #define N_DX 3       /* its local coordinates */
 #define N_U 1        /* inputs */
-#define N_COLUMNS 8  /* variables of a step's derivatives: (dx, du), and all parameters with N_FREE */
+#define N_COLUMNS 8  /* variables of derivatives: (dx, du), and all parameters with N_FREE */
 #define N_NODE 3     /* parameters of a node */
 #define N_MIXED 1    /* rows with inputs: at all nodes but the last */
 #define N_ROWS 3     /* and rows of states alone: at all nodes but the first, */
