@@ -128,7 +128,7 @@ class ContactReadout:
         A state has the momentum before the impulse: its `velocity` at rest is that of half a step
         of free fall, this one is zero. Without contact both are the same.
         """
-        dsys, u = self._dsys, np.asarray(inputs, float)
+        dsys, u = self.dsys, np.asarray(inputs, float)
         halfway, first = np.array(states, dtype=float), self._contacts.first
         n, nq = self._rows.n_impulses, dsys.system.space.nq
         for x, row in zip(halfway, u):
@@ -141,7 +141,7 @@ class ContactReadout:
     @cached_property
     def _impulse(self) -> ca.Function:
         """The change of the momenta, J^T x (nrho), by impulses x at q."""
-        system = self._dsys.system
+        system = self.dsys.system
         q, x = ca.SX.sym("q", system.space.nq), ca.SX.sym("x", self._rows.n_impulses)
         made = ca.densify(self._rows.impulse(q, x))
         return ca.Function("impulse", [q, x, system.parameter_symbols], [made])
