@@ -14,8 +14,8 @@ static double largest_of(const double *a, int n)
     return largest;
 }
 
-/* Whether a few corrections of Newton's method end with one of round-off: where terms cancel, as in
- * a robot that is symmetric and moves so, sizes of rows do not show their round-off. */
+/* Whether a few corrections of Newton's method end with one of round-off: where terms cancel, as
+ * in a robot that is symmetric and moves so, sizes of rows do not show their round-off. */
 static int corrected(const double *x, const double *u, const double *p, double *z, double *J)
 {
     const int ends[] = {0, N_FIRST, N_FIRST + N_IMPULSES, N_Z};
