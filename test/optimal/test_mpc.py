@@ -11,6 +11,7 @@ import pytest
 from optimal_cases import springs_system
 
 import nh_control as nh
+from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
@@ -182,6 +183,51 @@ def test_an_estimated_disturbance_is_compensated_as_by_lqr():
         if controller is mpc:
             assert memory.disturbance[0] == pytest.approx(dsys.h, rel=1e-3)
     assert ends[1] == pytest.approx(ends[0], rel=0.1) and abs(ends[2]) > 4 * abs(ends[1])
+
+
+def test_the_estimate_grows_towards_what_moves_the_state_and_only_after_the_step_before():
+    """By the gain times what the momenta are beside the prediction, in momenta; where a step is
+    missing, the prediction is of another one.
+    """
+    dsys, _ = upright()
+    mpc, x = tracker(disturbance_gain=0.3), UP + 0.01
+    first = mpc.command(0, x)
+    away = np.array([0.0, 0.0, 0.05, -0.02])
+    beside = dsys.retract(first.memory.predicted, away)
+    second = mpc.command(1, beside, first.memory)
+    np.testing.assert_allclose(second.memory.disturbance, 0.3 * away[2:], atol=1e-12)
+    moved = dsys.retract(dsys.step(beside, second.u), np.append([0.0, 0.0], 0.3 * away[2:]))
+    np.testing.assert_allclose(second.memory.predicted, moved, atol=1e-12)
+    later = mpc.command(2, beside, first.memory)
+    np.testing.assert_array_equal(later.memory.disturbance, first.memory.disturbance)
+    # the problem begins where the plan is, not at the state of a step that is past
+    prepared = mpc.prepare(first.memory, 2)
+    np.testing.assert_allclose(prepared.solver[0].array("x")[0], first.memory.states[2], atol=1e-9)
+
+
+def test_constraints_are_told_the_force_and_a_failed_plan_is_not_followed():
+    """The force on the model is the momentum that a step adds over its h."""
+    dsys, rest = upright()
+    told = nh.Constraint("told", lambda x, u, w: u[0] + w[0] - 9.0, upper=0.0, disturbed=True)
+    free, x = tracker(disturbance_gain=1.0, constraints=[told]), UP
+    memory = replace(free.command(0, x).memory, disturbance=np.array([2.0 * dsys.h, 0.0]))
+    prepared = free.prepare(memory)
+    np.testing.assert_allclose(prepared.solver[0].array("w")[:, -2:], [[2.0, 0.0]] * 51)
+    solver = prepared.solver[0]
+    prepared.solver[:] = [Failing(solver)]
+    after = free.feedback(prepared, memory.predicted)
+    assert after.memory.failures == 1 and not after.memory.arrays and not after.memory.gains.size
+    free._idle[:] = [solver]
+
+
+class Failing:
+    """A solver that finds no plan."""
+
+    def __init__(self, solver):
+        self.array = solver.array
+
+    def call(self, name, *numbers):
+        return Outcome.NOT_CONVEX
 
 
 def test_past_an_end_in_motion_it_damps_and_another_reference_can_be_had():
