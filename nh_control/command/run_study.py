@@ -30,7 +30,8 @@ Settings that may vary or be set: parameters of the plant by name, model.NAME of
 perturb.NAME initial errors, disturb.TARGET.NAME values of a --disturb, fault.KIND or
 fault.TARGET:KIND faults as in --fault (fault.delay=0:0.01), weight.NAME factors of the tracker's
 weights, and reference, integrator, step, duration, integral, open_loop,
-plant_integrator, plant_substeps.
+plant_integrator, plant_substeps, controller (lqr, mpc), mpc_horizon, mpc_iterations, mpc_late,
+mpc_seed.
 """
 
 

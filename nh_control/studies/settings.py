@@ -21,7 +21,7 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.runs.faults import FaultLines
-from nh_control.scenarios import PlantOptions, Scenario, UnknownName
+from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, UnknownName
 from nh_control.scenarios.disturbance import Disturbance
 from nh_control.scenarios.fault import Fault
 from nh_control.studies import fault_settings
@@ -29,6 +29,7 @@ from nh_control.studies.fault_settings import FAULT
 from nh_control.studies.variation import Value
 
 MODEL, PERTURB, DISTURB, WEIGHT = "model", "perturb", "disturb", "weight"
+LQR, MPC = "lqr", "mpc"
 OPTIONS: Mapping[str, Declaration] = {
     d.name: d
     for d in (
@@ -40,10 +41,16 @@ OPTIONS: Mapping[str, Declaration] = {
         Declaration("open_loop", False, "", "whether there is no feedback"),
         Declaration("plant_integrator", "", "", "integrator of the plant"),
         Declaration("plant_substeps", 1, "", "steps of the plant in one step of the model", 0.0),
+        Declaration("controller", LQR, "", "lqr or mpc"),
+        Declaration("mpc_horizon", 0.0, "s", "how far mpc plans", at_least=0.0),
+        Declaration("mpc_iterations", 3, "", "iterations of mpc in a step", 0.0),
+        Declaration("mpc_late", 0.0, "", "share of mpc's plans that are late", at_least=0.0),
+        Declaration("mpc_seed", 0, "", "seed with which these are drawn", at_least=0.0),
     )
 }
 """The options of `nh_control simulate` that take one value."""
-DESIGN = ("reference", "integrator", "step", "duration", "integral")
+PREDICTIVE = tuple(name for name in OPTIONS if name.startswith("mpc_"))
+DESIGN = ("reference", "integrator", "step", "duration", "integral", "controller", *PREDICTIVE)
 """Options that the tracker depends on, besides the model's parameters and the weights."""
 
 Values = Mapping[str, Value]
@@ -103,6 +110,21 @@ class Settings:
         """Return the values that the tracker depends on."""
         prefixes = (f"{MODEL}.", f"{WEIGHT}.")
         return tuple((n, v) for n, v in values.items() if n in DESIGN or n.startswith(prefixes))
+
+    def mpc(self, values: Values) -> MpcOptions | None:
+        """Return the options of the predictive tracker, None of LQR; raises ValueError for another
+        controller, and options that this one does not have.
+        """
+        kind, option = self.option(values, "controller"), self.option
+        if kind == MPC:
+            late, seed = option(values, "mpc_late"), int(option(values, "mpc_seed"))
+            horizon_s, iterations = option(values, "mpc_horizon"), option(values, "mpc_iterations")
+            return MpcOptions(horizon_s, int(iterations), late=late, seed=seed)
+        if kind != LQR:
+            raise ValueError(f"unknown controller {kind!r}, choose {LQR} or {MPC}")
+        if given := [name for name in PREDICTIVE if name in values]:
+            raise ValueError(f"{', '.join(given)} need controller={MPC}")
+        return None
 
     def with_design(self, values: Values) -> Scenario:
         """Return the scenario with the model parameters and weights of these values."""

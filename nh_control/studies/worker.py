@@ -202,6 +202,7 @@ class Worker:
             option(values, "step"),
             integral=option(values, "integral"),
             duration_s=option(values, "duration"),
+            mpc=self.settings.mpc(values),
         )
 
     def _built_plant(

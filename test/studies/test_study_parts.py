@@ -16,8 +16,11 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.command import study_report
+from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.numerics import compiled
 from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import MpcOptions
 from nh_control.studies import (
     DaskCluster,
     ProcessPool,
@@ -138,8 +141,37 @@ def test_the_plant_equals_the_model_by_default():
     defaults = {name: one.value for name, one in OPTIONS.items()}
     assert defaults == {
         "reference": "", "integrator": "", "step": 0.0, "duration": 0.0, "integral": False,
-        "open_loop": False, "plant_integrator": "", "plant_substeps": 1,
+        "open_loop": False, "plant_integrator": "", "plant_substeps": 1, "controller": "lqr",
+        "mpc_horizon": 0.0, "mpc_iterations": 3, "mpc_late": 0.0, "mpc_seed": 0,
     }  # fmt: skip
+
+
+def test_a_predictive_tracker_is_set_by_its_options():
+    given = {"controller": "mpc", "mpc_horizon": 0.7, "mpc_late": 0.5, "mpc_seed": 4}
+    assert settings().mpc({**given, "m": 1.0}) == MpcOptions(0.7, 3, late=0.5, seed=4)
+    assert settings().mpc({"controller": "mpc"}) == MpcOptions()
+    assert settings().mpc({}) is settings().mpc({"controller": "lqr"}) is None
+    assert dict(settings().design(given)) == given
+    with pytest.raises(ValueError, match="'pid', choose lqr or mpc"):
+        settings().mpc({"controller": "pid"})
+    with pytest.raises(ValueError, match="mpc_horizon, mpc_late need controller=mpc"):
+        settings().mpc({"mpc_horizon": 1.0, "mpc_late": 0.1})
+    study = pendulum(vary={"mpc_late": "0,0.5"}, set={"controller": "mpc", "mpc_horizon": "0.3"})
+    assert command(study, 1) == (
+        "nh_control simulate pendulum_swing_up --controller mpc --mpc-horizon 0.3 --mpc-late 0.5"
+    )
+
+
+@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+def test_runs_of_a_study_are_by_the_predictive_tracker():
+    study = pendulum(
+        vary={"mpc_late": "0,0.5"},
+        set={"controller": "mpc", "mpc_horizon": "0.3", "duration": "0.2"},
+    )
+    on_time, late = (Worker(study).experiment(study.values(i)) for i in range(2))
+    assert isinstance(on_time.tracker, MpcTracker) and on_time.tracker.horizon == 15
+    assert (on_time.mpc.late, late.mpc.late) == (0.0, 0.5)
+    assert not Worker(study).run(1).failure
 
 
 def test_scaled_weights_stay_symmetric():
