@@ -66,6 +66,7 @@ def test_lqr_balances_a_robot_that_leans_or_is_dropped(kappa, interpreted):
     assert np.abs(dropped[-1, [2, 3]]).max() < 0.02 and dropped[:, 1].min() > RADIUS
 
 
+@pytest.mark.slow
 def test_on_ice_a_lean_is_too_much_that_is_none_on_the_road():
     assert np.abs(balanced([0, RADIUS + 1e-11, 0, 0.04], 1e-6, friction=0.05)[-1, 3]) < 0.02
     assert np.abs(balanced([0, RADIUS + 1e-11, 0, 0.25], 1e-6, friction=0.05)[:, 3]).max() > 1.0

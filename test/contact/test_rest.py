@@ -51,7 +51,7 @@ def test_gaps_at_rest_balance_the_weight(standing):
     assert x[-1] == pytest.approx(-dsys.h * G / 2)  # the momentum before the impulse
 
 
-@pytest.mark.parametrize("above", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("above", [0.3, 0.0])
 def test_bodies_are_put_down_from_a_guess_above_the_ground(above, interpreted):
     dsys = ball(smoothing=1e-8)
     x, _ = equilibrium(dsys, dsys.state([0.3, HALF + 1e-6 + above, 0.2], np.zeros(3)), ())
@@ -66,6 +66,7 @@ def test_a_body_sticks_on_a_slope_as_long_as_friction_holds_it(interpreted):
     assert force.friction[0] == pytest.approx(-G * np.sin(np.arctan(0.3)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_body_has_no_equilibrium_where_it_slides():
     dsys = slope(0.2)
     with pytest.raises(NoEquilibrium, match="still moves p_x"):

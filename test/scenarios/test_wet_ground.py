@@ -23,6 +23,8 @@ GUSTS = {
     "wet_car": ("lane_change", "ground:gust:0.9,start=2,duration=1"),
 }
 
+BOARD_FIRST = ["wet_snakeboard", pytest.param("wet_car", marks=pytest.mark.slow)]
+
 
 @cache
 def reference(name, one):
@@ -42,7 +44,7 @@ def errors(experiment, **options):
     return Result(experiment, loop, None, 0.0).configuration_error()
 
 
-@pytest.mark.parametrize("name", GUSTS)
+@pytest.mark.parametrize("name", BOARD_FIRST)
 def test_references_are_those_of_wheels_that_do_not_slip(name):
     dry, one = scenarios.get(name.removeprefix("wet_")), GUSTS[name][0]
     rolling, motion = dry.reference(dry.model(), one), reference(name, one)
@@ -50,7 +52,7 @@ def test_references_are_those_of_wheels_that_do_not_slip(name):
     assert rolling.states[:, :5] == pytest.approx(motion.states[:, :5], abs=1e-3)
 
 
-@pytest.mark.parametrize("name", GUSTS)
+@pytest.mark.parametrize("name", BOARD_FIRST)
 def test_lqr_brings_wheels_back_that_skidded_on_ice(name):
     calm, icy = errors(run(name, disturbed=False)), errors(run(name))
     gust = parse(GUSTS[name][1]).signal
@@ -62,6 +64,7 @@ def test_lqr_brings_wheels_back_that_skidded_on_ice(name):
     assert errors(run(name), feedback=False)[-1] > 100 * icy[-1]
 
 
+@pytest.mark.slow
 def test_a_predictive_tracker_plans_through_grips():
     """After ice it comes back as LQR does."""
     one, gust = GUSTS["wet_car"]
