@@ -30,6 +30,8 @@ CONTACT_CONSTANTS = {
     "CONTACT_NEAR": contact_problem.NEAR,
     "CONTACT_BACK": contact_problem.BACK,
     "CONTACT_SHORT": contact_problem.SHORT,
+    "CONTACT_HIGHER": contact_problem.HIGHER,
+    "CONTACT_LOWER": contact_problem.LOWER,
     "CONTACT_OUTER_ITERATIONS": contact_step.MOST_OUTER_ITERATIONS,
     "CONTACT_SETTLED": contact_step.SETTLED,
     "CONTACT_STALLED": contact_step.STALLED,

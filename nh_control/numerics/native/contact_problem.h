@@ -9,7 +9,7 @@
 
 #include "contact_sizes.h"
 #include "definitions.h"
-#include "dense_lu.h"
+#include "linear_algebra.h"
 
 /* Numbers of a vector in a cone: one and two tangents. */
 #define MOST 3
@@ -146,24 +146,42 @@ static int cones_of(const struct contact_problem *problem, const struct impulses
     return count;
 }
 
+/* The largest entry of u o v - (kappa, 0) of all pairs. */
+static double off_path(const struct contact_problem *problem, int count, const struct cone *cones)
+{
+    double off = 0.0;
+    for (int i = 0; i < count; ++i) {
+        double jordan[MOST];
+        jordan_product(cones[i].n, cones[i].u, cones[i].v, jordan);
+        jordan[0] -= problem->kappa;
+        for (int j = 0; j < cones[i].n; ++j) off = fmax(off, fabs(jordan[j]));
+    }
+    return off;
+}
+
 /* Whether (S18) holds to what numbers can tell. */
 static int is_solved(const struct contact_problem *problem, int count, const struct cone *cones,
                      const double *error, const double *w)
 {
-    double wrong = 0.0, largest = 0.0, product = 0.0, off = 0.0;
+    double wrong = 0.0, largest = 0.0, product = 0.0;
     for (int i = 0; i < N_IMPULSES; ++i) {
         wrong = fmax(wrong, fabs(error[i]));
         largest = fmax(largest, fabs(w[i]));
     }
     if (!(wrong <= CONTACT_FEASIBLE * (largest + problem->speed))) return 0;
-    for (int i = 0; i < count; ++i) {
-        double jordan[MOST];
-        jordan_product(cones[i].n, cones[i].u, cones[i].v, jordan);
-        jordan[0] -= problem->kappa;
-        product = fmax(product, cones[i].u[0] * cones[i].v[0]);
-        for (int j = 0; j < cones[i].n; ++j) off = fmax(off, fabs(jordan[j]));
-    }
-    return off <= fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
+    for (int i = 0; i < count; ++i) product = fmax(product, cones[i].u[0] * cones[i].v[0]);
+    return off_path(problem, count, cones) <=
+           fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
+}
+
+/* Solution b of a b = b; 1 where there is none. */
+FOR_EVERY_PROCESSOR
+static int solve_impulses(double *restrict a, double *restrict b)
+{
+    int pivots[N_IMPULSES];
+    if (lu_factor(N_IMPULSES, a, pivots)) return 1;
+    lu_solve(N_IMPULSES, a, pivots, b);
+    return 0;
 }
 
 /* dx of (S23) with error = w - G x - b; 1 where there is none. Rows are equilibrated: those of
@@ -173,7 +191,6 @@ static int impulse_direction(const struct contact_problem *problem, int count,
                              const double *error, double *dx)
 {
     double A[N_IMPULSES * N_IMPULSES];
-    int pivots[N_IMPULSES];
     memcpy(A, problem->G, sizeof A);
     memcpy(dx, error, sizeof(double) * N_IMPULSES);
     for (int i = 0; i < count; ++i) {
@@ -198,9 +215,7 @@ static int impulse_direction(const struct contact_problem *problem, int count,
         for (int j = 0; j < N_IMPULSES; ++j) row[j] /= size;
         dx[i] /= size;
     }
-    if (lu_factor(N_IMPULSES, A, pivots)) return 1;
-    lu_solve(N_IMPULSES, A, pivots, dx);
-    return 0;
+    return solve_impulses(A, dx);
 }
 
 /* The longest step of all pairs along dx, dw, and the directions dpsi of the slip bounds, which
@@ -292,11 +307,24 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
     return 0;
 }
 
+/* Whether the problem has been solved along the central path, from a higher kappa to its own. */
+static int continued(const struct contact_problem *problem, struct impulses *at)
+{
+    struct contact_problem easier = *problem;
+    easier.kappa *= CONTACT_HIGHER;
+    int found = contact_iteration(&easier, 0, at);
+    while (found && easier.kappa > problem->kappa) {
+        easier.kappa = fmax(problem->kappa, CONTACT_LOWER * easier.kappa);
+        found = contact_iteration(&easier, 1, at);
+    }
+    return found;
+}
+
 /* Whether the problem has been solved, at first from the guess. */
 static int find_impulses(const struct contact_problem *problem, struct impulses *at)
 {
     at->known = (at->known && contact_iteration(problem, 1, at)) ||
-                contact_iteration(problem, 0, at);
+                contact_iteration(problem, 0, at) || continued(problem, at);
     return at->known;
 }
 #endif
