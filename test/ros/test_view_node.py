@@ -179,6 +179,24 @@ def test_quaternions_do_not_jump(shown):
     assert np.ptp(numbers) > 1.9
 
 
+def test_late_frames_are_made_up_for_within_bounds(shown, wall):
+    seen = shown(**{"view.rate_hz": 50.0})
+    late, starts = {3: 0.05, 8: 3.0}, []
+
+    def serve():
+        wall[0] += 0.001 + late.get(len(starts), 0.0)
+        starts.append(wall[0])
+        seen.hear(len(starts), at(0.0))
+        if len(starts) == 20:
+            seen.desk.close()
+
+    seen.desk.on_serve = serve
+    seen.made.work()
+    begun = starts[0] - 0.001
+    assert np.array(starts[6:8]) - begun == pytest.approx([0.121, 0.141], abs=1e-3)  # on time
+    assert starts[-1] - starts[8] == pytest.approx(10 * 0.02 - view.LATE_S, abs=2e-3)
+
+
 def test_states_are_sent_at_the_rate_and_in_between_it_is_told_how_the_plant_is(shown, wall):
     seen = shown(**{"view.rate_hz": 50.0})
     starts = []

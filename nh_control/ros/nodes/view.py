@@ -41,6 +41,8 @@ STATUS_S = 0.5
 """How often the page is told how the plant is while no states come."""
 TARGET_S = 0.005
 """How long a state waits for its target, which the tracker sends after it."""
+LATE_S = 0.1
+"""Lateness that frames make up for by coming sooner after one another; the rest is lost."""
 FACTOR_S = 2.0
 """Time over which the real-time factor is measured."""
 
@@ -119,8 +121,8 @@ class View:
                 told = now
             if self._fresh:
                 self._fresh = False
-                due = max(due + self._period_s, now)
-                time.sleep(due - now)
+                due = max(due + self._period_s, now - LATE_S)
+                time.sleep(max(0.0, due - now))
 
     def close(self) -> None:
         """End all connections."""
