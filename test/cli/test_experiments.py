@@ -247,7 +247,8 @@ def test_states_and_errors_have_distinct_names():
     )
     loop.commands, scenario = None, SimpleNamespace(monitor=None)
     found = Result(SimpleNamespace(model=model, scenario=scenario), loop, None, 0.0)
-    found.__dict__.update(targets=none, feedforward=none, outputs=SimpleNamespace(arrays={}))
+    outputs = SimpleNamespace(arrays={})
+    found.__dict__.update(targets=none, feedforward=none, outputs=outputs, contacts=None)
     saved = found.arrays
     assert saved["state_names"].tolist() == ["w", "x"]
     assert saved["error_names"].tolist() == ["turn"] and saved["input_names"].tolist() == ["u"]

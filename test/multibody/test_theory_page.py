@@ -11,8 +11,10 @@ PAGES = {
     "O": ("doc/theory/interior_point.md", "control/optimal"),
     "S": ("doc/theory/native_steps.md", "numerics"),
 }
-WITHOUT_A_FUNCTION = {"T": {1}, "O": set(), "S": set()}
-"""The definition of the discrete Lagrangian, which no function evaluates."""
+WITHOUT_A_FUNCTION = {"T": {1}, "O": {23}, "S": set()}
+"""The definition of the discrete Lagrangian, which no function evaluates, and states with constants
+beside them, which Python makes.
+"""
 
 
 def page(letter):
