@@ -12,8 +12,8 @@ PAGES = {
     "S": ("doc/theory/native_steps.md", "numerics"),
 }
 WITHOUT_A_FUNCTION = {"T": {1}, "O": {23}, "S": set()}
-"""The definition of the discrete Lagrangian, which no function evaluates, and states with constants
-beside them, which Python makes.
+"""The definition of the discrete Lagrangian, which no function evaluates, and states with
+constants beside them, which Python makes.
 """
 
 
