@@ -17,7 +17,7 @@ ROUND = {
     "a sphere and a capsule": (nh.Sphere(0.1), nh.Capsule(0.06, 0.3, axis="x")),
     "two capsules": (nh.Capsule(0.05, 0.2), nh.Capsule(0.06, 0.3, axis="x")),
 }
-LONGER = list(ROUND)[2:]
+LONGER = [name for name in ROUND if name != "a capsule and a sphere"]
 
 
 def pair(shapes, friction=0.5, restitution=0.0, h=0.005, smoothing=1e-8):
@@ -57,7 +57,7 @@ def momenta(run):
 @NATIVELY
 @pytest.mark.parametrize(
     "shapes",
-    [*list(ROUND)[:2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(ROUND)[2:])],
+    [*list(ROUND)[1:2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(ROUND)[2:])],
 )
 def test_a_collision_in_free_space_keeps_the_momenta(shapes, interpreted):
     dsys, rng, hits = pair(ROUND[shapes]), np.random.default_rng(0), 0
@@ -71,6 +71,7 @@ def test_a_collision_in_free_space_keeps_the_momenta(shapes, interpreted):
     assert hits == 5
 
 
+@pytest.mark.slow
 @NATIVELY
 def test_two_spheres_part_with_the_restitution_of_their_speed(interpreted):
     dsys = pair(ROUND["two spheres"], friction=0.0, restitution=0.6)
@@ -95,6 +96,7 @@ def test_the_gap_is_the_distance_between_surfaces():
     assert ends == pytest.approx([0.09, 0.09], abs=1e-12)
 
 
+@pytest.mark.slow
 @NATIVELY
 def test_a_is_the_derivative_through_a_contact_of_two_bodies(interpreted):
     dsys = pair(ROUND["a capsule and a sphere"], smoothing=1e-4)
@@ -124,6 +126,7 @@ def test_a_body_surface_names_a_known_frame():
         nh.Multibody("a", [floating("a")], [Body("a", 1.0, inertia=(1, 1, 1))], contacts=[contact])
 
 
+@pytest.mark.slow
 @NATIVELY
 def test_an_ellipsoid_with_equal_half_axes_is_a_sphere(interpreted):
     ends = []
@@ -134,6 +137,7 @@ def test_an_ellipsoid_with_equal_half_axes_is_a_sphere(interpreted):
     assert ends[0] == pytest.approx(ends[1], abs=1e-9)
 
 
+@pytest.mark.slow
 @NATIVELY
 def test_a_flat_ellipsoid_falls_onto_its_side(interpreted):
     dsys = body(nh.Ellipsoid((0.1, 0.1, 0.05)), inertia=(0.0026, 0.0026, 0.005), h=0.005)

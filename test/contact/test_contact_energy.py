@@ -43,7 +43,7 @@ def largest_change(friction, h):
 
 
 @NATIVELY
-@pytest.mark.parametrize("friction", [2.0, 0.0])
+@pytest.mark.parametrize("friction", [2.0, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_while_a_contact_persists_energy_changes_by_the_third_order_of_the_step(
     friction, interpreted
 ):

@@ -87,6 +87,7 @@ def test_a_box_is_turned_by_a_rotation(rotation):
         nh.BoxCorners((1, 1, 1), rotation)
 
 
+@pytest.mark.slow
 @NATIVELY
 def test_a_cylinder_rolls_on_its_rims_at_two_thirds_of_the_speed_that_slid(interpreted):
     """Of a solid cylinder, `m r^2 / 2` about its axis: v = 2 v_0 / 3."""
