@@ -229,9 +229,9 @@ class Charts(Coordinates):
     with the state.
     """
 
-    def __init__(self, system: System, centre: ca.SX | None = None):
+    def __init__(self, system: System, center: ca.SX | None = None):
         super().__init__(system)
-        self._chart = Chart(system.space, ca.SX(system.space.origin) if centre is None else centre)
+        self._chart = Chart(system.space, ca.SX(system.space.origin) if center is None else center)
 
     def about(self, q: ca.SX, displacement: ca.SX) -> tuple[Coordinates, ca.SX]:
         return Charts(

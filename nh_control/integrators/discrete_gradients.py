@@ -201,8 +201,8 @@ def _step(
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, _ = symbols
         chosen = BASES[basis](system, q)
-        centre, _ = middle_and_end(space, q, h * z[:n])
-        chart, half, rho = Chart(space, centre), h * z / 2, inside(q, chosen, rho)
+        center, _ = middle_and_end(space, q, h * z[:n])
+        chart, half, rho = Chart(space, center), h * z / 2, inside(q, chosen, rho)
         local = AlmostPoisson(system, chosen).local(chart)
         zeta0 = ca.vertcat(-half[:n], rho)
         zeta1 = ca.vertcat(half[:n], rho + h * z[n:])

@@ -51,8 +51,8 @@ def energy_collocation(
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, _ = symbols
         rates, change = stage_rates(z, h)
-        centre, _ = middle_and_end(space, q, change[:n])
-        local = structure.local(Chart(space, centre))
+        center, _ = middle_and_end(space, q, change[:n])
+        local = structure.local(Chart(space, center))
         zeta0 = ca.vertcat(-change[:n] / 2, rho)
         nodes = (zeta0 + h * rates @ ca.DM(row) for row in quadrature)
         h_gradients = ca.horzcat(*(local.gradient(zeta) for zeta in nodes))

@@ -41,8 +41,8 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
         q, rho, u, z, h, _ = symbols
         rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
         half = h * rates / 2
-        centre, _ = middle_and_end(space, q, 2 * half[:n])
-        local, a = free.local(Chart(space, centre)), system.constraint_matrix(centre)
+        center, _ = middle_and_end(space, q, 2 * half[:n])
+        local, a = free.local(Chart(space, center)), system.constraint_matrix(center)
         zeta0, zeta1 = ca.vertcat(-half[:n], p), ca.vertcat(half[:n], p + 2 * half[n:])
         g = midpoint_gradient(local, zeta0, zeta1)
         middle = ca.vertcat(ca.SX(n, 1), p + half[n:])
