@@ -211,9 +211,9 @@ class _Reader:
 
     def _inputs(self, steps: int) -> np.ndarray:
         """Commands of so many steps (steps, nu), the last one held where one is missing."""
-        inputs, held = np.zeros((steps, self._model.nu)), [0.0] * self._model.nu
+        inputs, latest = np.zeros((steps, self._model.nu)), [0.0] * self._model.nu
         for k in range(steps):
-            inputs[k] = held = self._commands.get(k, held)
+            inputs[k] = latest = self._commands.get(k, latest)
         return inputs
 
     def _interpolated(self, known: list[int], q: np.ndarray) -> np.ndarray:

@@ -60,8 +60,8 @@ class FrameTree:
 
 def relative(parent: Pose, frame: Pose) -> Pose:
     """The pose of a frame in the axes of another one, `R_p^T (p - p_p), R_p^T R`."""
-    turn = parent.rotation.T
-    return Pose(turn @ (frame.position - parent.position), turn @ frame.rotation)
+    inverse = parent.rotation.T
+    return Pose(inverse @ (frame.position - parent.position), inverse @ frame.rotation)
 
 
 class ScenarioFrames:
@@ -171,9 +171,9 @@ class _Search:
     def _relative(self, parent: str, frame: str) -> tuple[np.ndarray, np.ndarray]:
         """Positions (n, 3) and rotations (n, 3, 3) of a frame on another one."""
         i, j = self.names.index(parent), self.names.index(frame)
-        turn = self._rotation[:, i].transpose(0, 2, 1)
+        inverse = self._rotation[:, i].transpose(0, 2, 1)
         displacement = self._position[:, j] - self._position[:, i]
-        return np.einsum("nij,nj->ni", turn, displacement), turn @ self._rotation[:, j]
+        return np.einsum("nij,nj->ni", inverse, displacement), inverse @ self._rotation[:, j]
 
     def _joined(self, parent: str, frame: str) -> FramePart | None:
         """The frame on a parent against which one joint moves it, if it is such a pair."""
@@ -188,13 +188,13 @@ class _Search:
             return None
         (k,) = moves
         c, origin = self._q[:, self._columns[k]], Pose(position[0], rotation[0])
-        turn = rotation[0].T @ rotation[k + 1]
+        change = rotation[0].T @ rotation[k + 1]
         rate = np.array(
-            [turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]
+            [change[2, 1] - change[1, 2], change[0, 2] - change[2, 0], change[1, 0] - change[0, 1]]
         )
         if np.linalg.norm(rate) > EQUAL:  # T = T_0 exp(c axis), the axis from the skew part
             kind, axis = CONTINUOUS, rate / np.linalg.norm(rate)
-            angle = np.arctan2(np.linalg.norm(rate) / 2, (np.trace(turn) - 1) / 2) / SPREAD
+            angle = np.arctan2(np.linalg.norm(rate) / 2, (np.trace(change) - 1) / 2) / SPREAD
             expected = rotation[0] @ _turned(axis, angle * c)
             if not (_same(position, position[0]) and _same(rotation, expected)):
                 return None

@@ -113,9 +113,9 @@ def _energy_rows(frames: ScenarioFrames, links: Sequence[str], q: np.ndarray) ->
 
 def _twist(here: Pose, ahead: Pose, back: Pose) -> np.ndarray:
     """Angular and linear velocity (6) of a frame in its axes, by a central difference."""
-    turn = here.rotation.T @ (ahead.rotation - back.rotation) / (2 * STEP)
+    angular = here.rotation.T @ (ahead.rotation - back.rotation) / (2 * STEP)
     linear = here.rotation.T @ (ahead.position - back.position) / (2 * STEP)
-    return np.array([turn[2, 1], turn[0, 2], turn[1, 0], *linear])
+    return np.array([angular[2, 1], angular[0, 2], angular[1, 0], *linear])
 
 
 def _spatial(P: np.ndarray) -> np.ndarray:
