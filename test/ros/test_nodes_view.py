@@ -27,7 +27,7 @@ def test_a_browser_sees_what_the_plant_publishes(nodes, probe):
             page = await (await session.get(address)).text()
             data.update(json.loads(page.partition('id="data">')[2].partition("</script>")[0]))
             async with session.ws_connect(f"{origin}/states") as stream:
-                nodes.start("plant", given | {"wait_for": ["view"], "duration_s": 60.0})
+                nodes.start("plant", given | {"wait_for": ["view", "probe"], "duration_s": 60.0})
                 nodes.start("tracker", given)
                 while len({frame["time"] for frame in frames}) < FRAMES:
                     await asyncio.to_thread(probe.wait, lambda: probe.joint_states, "states")

@@ -11,6 +11,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, benches  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
+from rclpy.qos import ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control import Trajectory, scenarios  # noqa: E402
@@ -177,6 +178,14 @@ def test_quaternions_do_not_jump(shown):
     numbers = np.array(frames).reshape(60, -1, 7)[..., 3:]
     assert ((numbers[1:] * numbers[:-1]).sum(axis=2) > 0.9).all()
     assert np.ptp(numbers) > 1.9
+
+
+def test_no_publisher_waits_for_acknowledgements_of_the_view(shown):
+    subscribed = shown().desk.subscribed
+    heard = [subscribed[one.topic] for one in codecs(QUADS, MODEL)]
+    heard += [subscribed["reference/" + one.topic] for one in codecs(QUADS, MODEL)]
+    for one in (*heard, subscribed["joint_commands"]):
+        assert (one.qos.reliability, one.qos.depth) == (ReliabilityPolicy.BEST_EFFORT, 1)
 
 
 def test_late_frames_are_made_up_for_within_bounds(shown, wall):

@@ -52,10 +52,13 @@ def reader(
     listener: StateListener,
     queue: int,
     spread_s: float,
+    best_effort: bool = False,
 ) -> StateReader | MeasurementReader:
-    """The reader of states from the parameter `source`, `simulation` or `hardware`."""
+    """The reader of states from the parameter `source`, `simulation` or `hardware`; of hardware
+    it is `best_effort` in any case.
+    """
     if source == "simulation":
-        return StateReader(inbox, codecs, listener, queue)
+        return StateReader(inbox, codecs, listener, queue, best_effort=best_effort)
     return MeasurementReader(inbox, codecs, listener, queue, spread_s)
 
 
@@ -64,7 +67,8 @@ class StateReader:
     received once all messages of its stamp have come, in any order with those of other stamps.
 
     Messages of a plant of this package stay bytes until they are read: a state that is never read
-    costs little.
+    costs little. A `best_effort` reader may miss some, and its plant has no acknowledgements of it
+    to handle.
     """
 
     def __init__(
@@ -74,18 +78,19 @@ class StateReader:
         listener: StateListener,
         queue: int,
         prefix: str = "",
+        best_effort: bool = False,
     ):
         self._codecs, self._listener = codecs, listener
         self._templates = [Template(deepcopy(codec.message)) for codec in codecs]
         self._messages: list[Any] = [None] * len(codecs)
         self._begun: dict[int, list[Any]] = {}
-        last = len(codecs) - 1
+        last, qos = len(codecs) - 1, quality("hardware" if best_effort else "simulation", queue)
         for i, codec in enumerate(codecs):
             inbox.subscribe(
                 codec.message_type,
                 prefix + codec.topic,
                 partial(self._on_message, i),
-                queue,
+                qos,
                 raw=True,
                 awaited=(lambda: True) if i == last else self._lacks,
             )

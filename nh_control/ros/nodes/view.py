@@ -20,7 +20,7 @@ from nh_control.ros.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.state_reader import StateListener, StateReader, reader
+from nh_control.ros.messages.state_reader import StateListener, StateReader, quality, reader
 from nh_control.ros.messages.tracker_output import PREFIX
 from nh_control.ros.messages.view_requests import ViewRequests
 from nh_control.ros.runtime import process
@@ -58,7 +58,8 @@ class Address:
 
 class View:
     """Sends the newest state at most `view.rate_hz` times per second of wall time to the browsers
-    that have opened the page; states of a simulation in between are not even read.
+    that have opened the page; states of a simulation in between are not even read. It subscribes
+    best-effort: no plant waits for its acknowledgements.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit, address: Address):
@@ -80,11 +81,12 @@ class View:
         self._simulated = parameters["source"] == "simulation"
         self._queue = 1 if self._simulated else HARDWARE_QUEUE
         states = StateListener(self._on_state, self._refuse, lambda _: self._begin_anew())
-        self._states = reader(parameters["source"], inbox, shown, states, self._queue, dsys.h)
+        source = parameters["source"]
+        self._states = reader(source, inbox, shown, states, self._queue, dsys.h, best_effort=True)
         targets = StateListener(self._on_target, self._refuse)
-        self._targets = StateReader(inbox, shown, targets, 1, PREFIX)
-        inbox.subscribe(JointState, "joint_commands", self._on_command, 1)
-        asked = ViewRequests(node, inbox, scenario, dsys.system, shown, parameters["source"])
+        self._targets = StateReader(inbox, shown, targets, 1, PREFIX, best_effort=True)
+        inbox.subscribe(JointState, "joint_commands", self._on_command, quality("hardware", 1))
+        asked = ViewRequests(node, inbox, scenario, dsys.system, shown, source)
         self._asked, self._told_s, self._name = asked, 0.0, scenario.name
         self._sent, self._refused, self._trouble = 0, 0, ""
         self._diagnostics = Diagnostics(node, inbox, "showing", scenario.name, self._make_report)
