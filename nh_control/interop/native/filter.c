@@ -47,13 +47,13 @@ int MODEL(update)(double *x, double *P, const double *y, const double *V)
 {
     double e[NE], H[NE * NDX], S[NE * NE], K[NDX * NE], dx[NDX], x1[NX];
     double rest[NDX * NDX], T[NDX * NDX], noise[NDX * NDX], P1[NDX * NDX], room[N_ROOM];
-    double wide[NE * NDX];
+    double HP[NE * NDX];
     int pivots[NE];
     call_innovation(x, y, e, H);
-    congruence(NE, NDX, H, P, V, wide, S); /* S = H P H^T + V, and wide = H P */
+    congruence(NE, NDX, H, P, V, HP, S); /* S = H P H^T + V, and HP = H P */
     if (lu_factor(NE, S, pivots)) return SINGULAR;
     for (int i = 0; i < NDX; ++i) { /* K = (S^{-1} H P)^T */
-        for (int j = 0; j < NE; ++j) K[NE * i + j] = wide[NDX * j + i];
+        for (int j = 0; j < NE; ++j) K[NE * i + j] = HP[NDX * j + i];
         lu_solve(NE, S, pivots, K + NE * i);
     }
     product_of(NDX, NE, 1, K, e, dx);

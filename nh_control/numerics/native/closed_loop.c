@@ -261,7 +261,7 @@ static int wanted(const struct loop *l, long long k, const double *x, const doub
                   double *d, double *u)
 {
     const struct law *c = l->law;
-    const long long nu = l->model->nu, held = l->model->n_prescribed, forces = nu - held;
+    const long long nu = l->model->nu, forces = nu - l->model->n_prescribed;
     if (k >= c->length && !c->hold) {
         for (long long i = 0; i < nu; ++i) u[i] = i < forces ? 0.0 : x[l->model->nq - nu + i];
         return DONE;
@@ -280,15 +280,16 @@ static int wanted(const struct loop *l, long long k, const double *x, const doub
 static int advance(const struct loop *l, long long k, const double *u, const double *w)
 {
     const struct stepper *p = l->plant;
-    const long long held = p->n_prescribed, forces = p->nu - held, own = forces - l->n_external;
-    double start[held + 1];
-    copy(start, l->x + p->nq - held, held);
+    const long long n_prescribed = p->n_prescribed, forces = p->nu - n_prescribed;
+    const long long own = forces - l->n_external;
+    double start[n_prescribed + 1];
+    copy(start, l->x + p->nq - n_prescribed, n_prescribed);
     copy(p->x, l->x, p->nx);
     for (long long i = 1; i <= l->substeps; ++i) {
         const double part = (double)i / (double)l->substeps;
         copy(p->u, u, own);
         copy(p->u + own, w, l->n_external);
-        for (long long j = 0; j < held; ++j)
+        for (long long j = 0; j < n_prescribed; ++j)
             p->u[forces + j] =
                 i == l->substeps ? u[own + j] : start[j] + part * (u[own + j] - start[j]);
         if (i == l->substeps && l->before) copy(l->before + p->nx * k, p->x, p->nx);
