@@ -51,7 +51,10 @@ def latency(nodes: Nodes, names: tuple[str, ...], probe: object) -> list[float]:
     from std_msgs.msg import Float64
 
     heard = probe.listen(Float64, "command_latency")
-    started = [nodes.start(name, {**SHARED, "duration_s": sized(6.0, 0.4)}) for name in names]
+    run = {**SHARED, "duration_s": sized(6.0, 2.0)}
+    *others, plant = names
+    started = [nodes.start(name, run) for name in others]
+    started.append(nodes.start(plant, {**run, "wait_for": ["probe"]}))
     deadline = time.monotonic() + END_S
     while started[-1].process.poll() is None and time.monotonic() < deadline:
         probe.spin(0.1)
