@@ -66,8 +66,10 @@ from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.user_code import located
 
 QUEUE = 10
-DELIVERY_S = 1.0
-"""How long the end of the process waits until all subscribers have the last messages."""
+DELIVERY_S = 3.5
+"""How long the end of the process waits until all subscribers have the last messages: longer than
+the 3 s after which the middleware offers again what was lost on its way.
+"""
 
 
 class Plant:
