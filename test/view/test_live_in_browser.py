@@ -202,7 +202,8 @@ def test_a_body_is_pulled_by_the_mouse(live):
     assert live.said.endswith("4 missed steps")
     camera = live.page.evaluate("() => page.scene.camera.yaw")
     drag(live, "pull", 60, 0, release=False)
-    live.until("pulled", lambda: len(live.asked) > 2)
+    begun = len(live.asked)  # one on its way may be of a place before
+    live.until("pulled", lambda: len(live.asked) > begun + 2)
     marks = live.page.evaluate("() => page.scene.marks")
     live.page.mouse.up()
     live.until("released", lambda: live.asked[-1].force == (0.0, 0.0, 0.0))
