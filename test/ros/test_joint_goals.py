@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from goal_observer import Observer  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -65,17 +66,6 @@ def test_messages_that_cannot_be_followed_are_refused(given, kind, words):
     with pytest.raises(ConversionError, match=words) as refused:
         joint_trajectory(given, JOINTS, NOW)
     assert refused.value.kind is kind
-
-
-class Observer:
-    def __init__(self):
-        self.heard = []
-
-    def accepted(self, leg):
-        self.heard.append((leg.start, leg.end))
-
-    def ended(self, kind, reason):
-        self.heard.append((kind, reason))
 
 
 class Arm:

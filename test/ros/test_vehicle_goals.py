@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped  # noqa: E402
+from goal_observer import Observer  # noqa: E402
 
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.ros.loop.reports import Refusal  # noqa: E402
@@ -68,17 +69,6 @@ def test_a_goal_without_an_orientation_is_refused():
     conversions.set_wxyz(message.pose.orientation, [0.0] * 4)
     with pytest.raises(ConversionError, match="no unit quaternion"):
         planar_goal(message, BODY, NOW)
-
-
-class Observer:
-    def __init__(self):
-        self.heard = []
-
-    def accepted(self, leg):
-        self.heard.append((leg.start, leg.end))
-
-    def ended(self, kind, reason):
-        self.heard.append((kind, reason))
 
 
 class Vehicle:

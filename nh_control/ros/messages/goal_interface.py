@@ -14,7 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.guidance import Guidance
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.control.reference_sequence import LEAD_S, ReferenceLeg, ReferenceSequence
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
@@ -42,24 +42,51 @@ class Progress:
     target: Pose
 
 
-def progress(
-    sequence: ReferenceSequence, report: TrackerReport, paths: PathPublisher, now_ns: int
-) -> Progress:
-    """The progress of the motion of the body of `paths` at the last command."""
-    target, actual = sequence.target(sequence.step), report.state
-    return Progress(
-        sequence.step,
-        max(0, now_ns),
-        paths.body.name,
-        paths.body.parent,
-        paths.pose(target if actual is None else actual),
-        paths.pose(target),
-    )
+class BodyGoals(MotionRequests):
+    """Requests of motions of the body of `paths`, of which the accepted ones have their path
+    published. `now()` is the present time of the states in ns, `lead_s` that of `MotionRequests`.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        sequence: ReferenceSequence,
+        report: TrackerReport,
+        paths: PathPublisher,
+        now: Callable[[], int],
+        lead_s: float = LEAD_S,
+    ):
+        super().__init__(node, inbox, sequence, report, lead_s)
+        self._paths, self._now, self._body = paths, now, paths.body
+        self._path: Path | None = None
+
+    def progress(self) -> Progress:
+        """Return the progress of the present motion."""
+        target, actual = self.sequence.target(self.sequence.step), self.report.state
+        return Progress(
+            self.sequence.step,
+            max(0, self._now()),
+            self._body.name,
+            self._body.parent,
+            self._paths.pose(target if actual is None else actual),
+            self._paths.pose(target),
+        )
+
+    def with_path(self, leg: ReferenceLeg) -> ReferenceLeg:
+        """A leg that has just been planned, whose path is published when it is accepted."""
+        self._path = self._paths.message(leg.tracker.reference, leg.start)
+        return leg
+
+    def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
+        """Publish the path."""
+        super().on_accepted(what, leg)
+        self._paths.publish(self._path)
 
 
-class GoalInterface(MotionRequests):
-    """Plans motions of the body of `paths` to goals, and publishes their paths; the scenario must
-    have a guidance. `now()` is the present time of the states in ns.
+class GoalInterface(BodyGoals):
+    """Plans motions of the body of `paths` to goals and along trajectories; the scenario must have
+    a guidance.
     """
 
     def __init__(
@@ -71,15 +98,9 @@ class GoalInterface(MotionRequests):
         paths: PathPublisher,
         now: Callable[[], int],
     ):
-        super().__init__(node, inbox, sequence, report)
-        self._paths, self._now = paths, now
-        self._body, self._path = paths.body, None
+        super().__init__(node, inbox, sequence, report, paths, now)
         inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
         inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
-
-    def progress(self) -> Progress:
-        """Return the progress of the present motion."""
-        return progress(self.sequence, self.report, self._paths, self._now())
 
     def stop(self) -> None:
         """Plan to rest at the present position of the reference."""
@@ -120,16 +141,10 @@ class GoalInterface(MotionRequests):
         observer: GoalObserver | None,
     ) -> None:
         def leg(k: int) -> ReferenceLeg:
-            planned = self.sequence.leg(k).next(k, lambda guidance, step: plan(guidance, step, k))
-            self._path = self._paths.message(planned.tracker.reference, k)
-            return planned
+            own = lambda guidance, step: plan(guidance, step, k)  # noqa: E731
+            return self.with_path(self.sequence.leg(k).next(k, own))
 
         self.plan(what, leg, observer)
-
-    def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
-        """Publish the path."""
-        super().on_accepted(what, leg)
-        self._paths.publish(self._path)
 
 
 class PathPublisher:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
-from nav_msgs.msg import Path
 from rclpy.node import Node
 
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
@@ -16,8 +15,8 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import goals
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.ros.messages.goal_interface import PathPublisher, Progress, progress
-from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
+from nh_control.ros.messages.goal_interface import BodyGoals, PathPublisher
+from nh_control.ros.messages.motion_requests import GoalObserver
 from nh_control.ros.runtime.inbox import Inbox
 
 QUEUE = 10
@@ -37,9 +36,9 @@ class CommandOptions:
     accelerations: tuple[float, float]
 
 
-class VehicleGoals(MotionRequests):
+class VehicleGoals(BodyGoals):
     """Plans motions of the body of `paths`, each of which ends at rest: along velocity commands,
-    of which the newest counts, and to goals. `now()` is the present time of the states in ns.
+    of which the newest counts, and to goals.
     """
 
     def __init__(
@@ -53,20 +52,14 @@ class VehicleGoals(MotionRequests):
         guidance: VehicleGuidance,
         options: CommandOptions,
     ):
-        super().__init__(node, inbox, sequence, report, LEAD_S)
-        self._paths, self._now, self._body = paths, now, paths.body
+        super().__init__(node, inbox, sequence, report, paths, now, LEAD_S)
         self._guidance = guidance.limited(options.accelerations)
         self._timeout_s = options.timeout_s
-        self._path: Path | None = None
         self._plans_command, self._newest = False, (0.0, 0.0)
         self._planned_command = self._newest
         kind = TwistStamped if options.stamped else Twist
         inbox.subscribe(kind, "cmd_vel", self._on_command, 1)
         inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
-
-    def progress(self) -> Progress:
-        """Return the progress of the present motion."""
-        return progress(self.sequence, self.report, self._paths, self._now())
 
     def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
         """Plan a motion to the pose of the message."""
@@ -77,9 +70,7 @@ class VehicleGoals(MotionRequests):
             return
 
         def leg(k: int) -> ReferenceLeg:
-            planned = self._leg(k, self._guidance.to_goal(self._start(k), pose))
-            self._path = self._paths.message(planned.tracker.reference, k)
-            return planned
+            return self.with_path(self._leg(k, self._guidance.to_goal(self._start(k), pose)))
 
         self.plan(f"goal ({x:.3g}, {y:.3g}, heading {theta:.3g})", leg, observer)
 
@@ -105,7 +96,6 @@ class VehicleGoals(MotionRequests):
             self._go_on()
         else:
             super().on_accepted(what, leg)
-            self._paths.publish(self._path)
 
     def on_refused(self, what: str, reason: str) -> None:
         """Tell it."""

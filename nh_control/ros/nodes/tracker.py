@@ -33,6 +33,7 @@ from nh_control.ros.messages.goal_actions import (
     VEHICLE_ACTIONS,
     ActionType,
     GoalActions,
+    MotionGoals,
 )
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.hardware_interface import HardwareInterface
@@ -217,7 +218,7 @@ class Tracker:
         scenario, dsys = self._model.scenario, self._model.dsys
         following = node, self._inbox, self._sequence, self._report
         guidance = self._sequence.leg(0).guidance
-        goals: GoalInterface | JointGoals | VehicleGoals
+        goals: MotionGoals
         if paths is not None and isinstance(guidance, VehicleGuidance):
             goals = VehicleGoals(*following, paths, now, guidance, self._command_options)
             kinds: Sequence[ActionType] = VEHICLE_ACTIONS
