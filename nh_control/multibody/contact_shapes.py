@@ -129,9 +129,9 @@ class Ellipsoid(Shape):
 
 
 @dataclass(frozen=True)
-class Capsule(Shape):
-    """A cylinder of this `length` (m) with half balls of this `radius` (m) at its ends, along an
-    `axis` of the frame; on a plane its ends touch.
+class _Bar(Shape):
+    """A shape along an `axis` of the frame that touches at both ends, `length` (m) apart, with the
+    shape `end`.
     """
 
     radius: float
@@ -139,32 +139,46 @@ class Capsule(Shape):
     axis: str | Vector = "z"
 
     def __post_init__(self) -> None:
+        owner = type(self).__name__
         for what in ("radius", "length"):
-            _require_positive("Capsule", what, getattr(self, what))
-        unit_vector(self.axis, "Capsule")
+            _require_positive(owner, what, getattr(self, what))
+        unit_vector(self.axis, owner)
+
+    @property
+    @abstractmethod
+    def end(self) -> Shape:
+        """The shape at both ends."""
 
     def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        yield from _at_ends(Sphere(self.radius), self, k, at, ground)
+        half = self.length / 2 * unit_vector(self.axis, type(self).__name__)
+        for side in (-half, half):
+            place = Point(at.frame, tuple(np.asarray(at.position) + side))
+            yield from self.end.touches(k, place, ground)
 
 
 @dataclass(frozen=True)
-class Cylinder(Shape):
+class Capsule(_Bar):
+    """A cylinder of this `length` (m) with half balls of this `radius` (m) at its ends, along an
+    `axis` of the frame; on a plane its ends touch.
+    """
+
+    @property
+    def end(self) -> Shape:
+        """A ball."""
+        return Sphere(self.radius)
+
+
+@dataclass(frozen=True)
+class Cylinder(_Bar):
     """A cylinder of this `radius` and `length` (m) around a point, along an `axis` of the frame:
     the rims of its ends touch, as those of two `Disc`. One that stands on an end has no lowest
     point there, and its step fails.
     """
 
-    radius: float
-    length: float
-    axis: str | Vector = "z"
-
-    def __post_init__(self) -> None:
-        for what in ("radius", "length"):
-            _require_positive("Cylinder", what, getattr(self, what))
-        unit_vector(self.axis, "Cylinder")
-
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        yield from _at_ends(Disc(self.radius, self.axis), self, k, at, ground)
+    @property
+    def end(self) -> Shape:
+        """A rim."""
+        return Disc(self.radius, self.axis)
 
 
 @dataclass(frozen=True)
@@ -186,16 +200,6 @@ class BoxCorners(Shape):
         for signs in product((-0.5, 0.5), repeat=3):
             corner = np.asarray(at.position) + edges @ np.array(signs)
             yield from Corner().touches(k, Point(at.frame, tuple(corner)), ground)
-
-
-def _at_ends(
-    shape: Shape, bar: Capsule | Cylinder, k: Kinematics, at: Point, ground: Ground
-) -> Iterator[Touch]:
-    """The touches of a shape at both ends of a bar whose center is at a point."""
-    half = bar.length / 2 * unit_vector(bar.axis, type(bar).__name__)
-    for side in (-half, half):
-        end = Point(at.frame, tuple(np.asarray(at.position) + side))
-        yield from shape.touches(k, end, ground)
 
 
 def _require_positive(owner: str, what: str, value: float) -> None:
