@@ -9,7 +9,8 @@ import numpy as np
 
 from nh_control.discrete.method import Gradients
 from nh_control.geometry.chart import Chart, has_symmetric_retraction
-from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.geometry.homogeneous import simple_factors
+from nh_control.geometry.spaces import SE2, Rn, Space
 from nh_control.integrators.registry import Refusal, first_of, if_combined
 from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.coordinates import coordinate_frame
@@ -275,9 +276,7 @@ def _unit_rows(x: ca.SX) -> list[int] | None:
 
 
 def _factors(space: Space) -> tuple[Space, ...]:
-    if isinstance(space, Product):
-        return tuple(f for factor in space.factors for f in _factors(factor))
-    return (space,)
+    return tuple(factor for factor, *_ in simple_factors(space))
 
 
 def _flat(system: System) -> bool:

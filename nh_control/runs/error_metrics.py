@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nh_control.geometry.homogeneous import simple_factors
 from nh_control.geometry.rotations import S2, SE3, SO3
-from nh_control.geometry.spaces import SE2, Product, Rn, Space
+from nh_control.geometry.spaces import SE2, Rn, Space
 from nh_control.mechanics.system import System
 from nh_control.scenarios import Scenario
 
@@ -38,7 +39,7 @@ def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
     declared |= {joint.coordinate: joint.unit for joint in scenario.joints}
     return {
         name: declared.get(name, "m")
-        for _, factor in _factors(space)
+        for factor, _, _ in simple_factors(space)
         if isinstance(factor, (Rn, SE2))
         for name in factor.names
     }
@@ -74,7 +75,7 @@ def error_parts(
     and directions by their angle in rad.
     """
     parts: list[Part] = []
-    for columns, factor in _factors(space):
+    for factor, columns, _ in simple_factors(space):
         parts += _PARTS[type(factor)](scenario, factor, q[:, columns], targets[:, columns])
     return parts
 
@@ -83,22 +84,10 @@ def manifold_residual(space: Space, q: np.ndarray) -> np.ndarray | None:
     """Largest distance (N) of the numbers of configurations (N, nq) from the manifold,
     `|retract(q, 0) - q|`; None for a space without spheres.
     """
-    if not any(isinstance(factor, (S2, SO3, SE3)) for _, factor in _factors(space)):
+    if not any(isinstance(factor, (S2, SO3, SE3)) for factor, _, _ in simple_factors(space)):
         return None
     still = np.zeros(space.nv)
     return np.array([np.abs(space.retract(row, still) - row).max() for row in q])
-
-
-def _factors(space: Space, start: int = 0) -> Iterator[tuple[slice, Space]]:
-    """The factors of a product and of products in it, or the space itself, with their columns in a
-    configuration.
-    """
-    if not isinstance(space, Product):
-        yield slice(start, start + space.nq), space
-        return
-    for factor in space.factors:
-        yield from _factors(factor, start)
-        start += factor.nq
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
