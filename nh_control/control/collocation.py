@@ -208,11 +208,11 @@ def _rows(
         w = ca.SX.sym("w", len(W))
         for row in rows_of(dsys, {}, [c], x, u, [w]):
             f = ca.Function("row", [x, u, w], [row.value])
-            nodes_of_rows = slice(0, steps) if row.mixed else slice(1, steps + 1)
+            where = slice(0, steps) if row.mixed else slice(1, steps + 1)
             inputs = U if row.mixed else np.zeros((dsys.nu, steps))
-            values.append(f.map(steps)(X[:, nodes_of_rows], inputs, W[:, nodes_of_rows]).T)
+            values.append(f.map(steps)(X[:, where], inputs, W[:, where]).T)
             weights.append(np.full(steps, row.weight))
-            nodes.append(np.arange(steps + 1.0)[nodes_of_rows])
+            nodes.append(np.arange(steps + 1.0)[where])
     return ca.vertcat(*values), np.concatenate(weights), np.concatenate(nodes)
 
 

@@ -293,10 +293,10 @@ def _link_force(
     (q, w), (q_d, w_d, w_d_dot) = link, wanted
     e_q, e_w = ca.cross(q_d, q), w - _across(q, w_d)
     along = mu + m * l * ca.sumsqr(w) * q + m * q * ca.dot(q, a)
-    tilting = (
+    commanded = (
         -gains.k_q * e_q - gains.k_w * e_w - ca.dot(q, w_d) * ca.cross(w, q) + _across(q, w_d_dot)
     )
-    return along + m * l * ca.cross(q, tilting) + m * _across(q, a)
+    return along + m * l * ca.cross(q, commanded) + m * _across(q, a)
 
 
 def _across(q: ca.SX, a: ca.SX) -> ca.SX:

@@ -58,7 +58,7 @@ class Multipliers:
     def active(self) -> dict[str, tuple[int, ...]]:
         """Nodes at which an inequality holds as an equation: its multiplier is the larger one."""
         nodes = {n: np.flatnonzero(m > self.slacks[n]) for n, m in self.inequalities.items()}
-        return {name: tuple(map(int, numbers)) for name, numbers in nodes.items() if len(numbers)}
+        return {name: tuple(map(int, active)) for name, active in nodes.items() if len(active)}
 
 
 @dataclass(frozen=True)

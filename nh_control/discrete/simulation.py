@@ -102,13 +102,13 @@ def native_simulation(library: ctypes.CDLL, fractions: np.ndarray) -> Callable[.
     nh_simulate, with substeps by fractions of the step.
     """
     routine = _SIMULATE(("nh_simulate", library))
-    fraction_list = fractions.ctypes.data, len(fractions)
+    substeps = fractions.ctypes.data, len(fractions)
 
     def simulate(work: Any, inputs: np.ndarray, every: int, states: np.ndarray) -> tuple[int, int]:
         done = ctypes.c_longlong(0)
         for end in _ends(every * len(inputs)):
             status = routine(
-                work.list, *fraction_list, done, end, every, inputs.ctypes.data, states.ctypes.data
+                work.list, *substeps, done, end, every, inputs.ctypes.data, states.ctypes.data
             )
             if status != newton.CONVERGED:
                 return status, done.value

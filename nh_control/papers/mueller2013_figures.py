@@ -242,9 +242,9 @@ def cost(_: Progress) -> Outcome:
 def bars(axes: Axes, found: Mapping[str, Mapping[str, float]]) -> None:
     """Draw values by name on both spaces, side by side."""
     for i, (space, values) in enumerate(found.items()):
-        places_of_bars = np.arange(len(values)) + 0.35 * (i - 0.5)
+        centers = np.arange(len(values)) + 0.35 * (i - 0.5)
         axes.bar(
-            places_of_bars,
+            centers,
             list(values.values()),
             0.33,
             color=(RUN, AXES[0])[i],

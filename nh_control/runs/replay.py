@@ -56,8 +56,8 @@ def _states(experiment: Experiment, inputs: np.ndarray) -> tuple[np.ndarray, np.
     lower, upper = without_external(plant, plant.system.input_bounds, forces.n).T
     x, seen, stopped = convert(experiment.x0, model, plant), [], ""
     for k in range(len(inputs) + 1):
-        moment = plant.configuration(x), plant.velocity(x)
-        seen.append(decoder.carried(experiment.plant_parameters, *moment))
+        q, v = plant.configuration(x), plant.velocity(x)
+        seen.append(decoder.carried(experiment.plant_parameters, q, v))
         if k == len(inputs):
             break
         u = with_external(plant, np.clip(inputs[k], lower, upper), forces(k))

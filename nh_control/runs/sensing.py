@@ -261,8 +261,8 @@ class SensedTracker:
             self._u = self._plant.idle(convert(x, d, self._plant))
         elif k > self.filter.step:
             self.filter.predict(self._held)
-        moment = d.configuration(x), d.velocity(x), self._u
-        belief = self.filter.update(self._sensors.measure(k, *moment))
+        measured = self._sensors.measure(k, d.configuration(x), d.velocity(x), self._u)
+        belief = self.filter.update(measured)
         command = self._tracker.command(k, belief.x, memory)
         self._held = command.u
         if k < len(self._external):

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 TEST = Path(__file__).parents[1]
@@ -91,6 +92,13 @@ def start_many(nodes: Nodes, probe: object, count: int) -> None:
     print(f"{robots * len(IMPORTS)} nodes run after {took:.1f} s on {os.cpu_count()} cores")
 
 
+def end(nodes: Nodes, probe: object) -> None:
+    """End all nodes, without their logs."""
+    probe.close()
+    with redirect_stdout(None):
+        nodes.end()
+
+
 def main(repetitions: int = sized(3, 1), count: int = sized(15, 3)) -> None:
     """Measure both ways in turn."""
     from probe import Probe
@@ -105,10 +113,7 @@ def main(repetitions: int = sized(3, 1), count: int = sized(15, 3)) -> None:
                     delays = latency(nodes, names, probe)
                     p50, p99 = (delays[int(part * (len(delays) - 1))] for part in (0.5, 0.99))
                 finally:
-                    probe.close()
-                    for node in nodes._started:
-                        if node.process.poll() is None:
-                            node.end()
+                    end(nodes, probe)
             print(
                 f"{' + '.join(names)}: {steps:.0f} steps/s in lock-step; latency at "
                 f"{1 / STEP_S:.0f} Hz median {p50:.0f} us, 99 % {p99:.0f} us"
@@ -118,9 +123,7 @@ def main(repetitions: int = sized(3, 1), count: int = sized(15, 3)) -> None:
         try:
             start_many(nodes, probe, count)
         finally:
-            probe.close()
-            for node in nodes._started:
-                node.end()
+            end(nodes, probe)
 
 
 if __name__ == "__main__":

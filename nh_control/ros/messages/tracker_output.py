@@ -90,10 +90,10 @@ class ControllerState:
         if isinstance(memory, Plan) and memory.arrays:
             return memory.gains[memory.age]
         leg = self._sequence.leg(k)
-        K, node = linear(leg.tracker).gains.K, k - leg.start
-        if node >= len(K) and not leg.tracker.hold:
+        K, step = linear(leg.tracker).gains.K, k - leg.start
+        if step >= len(K) and not leg.tracker.hold:
             return np.zeros_like(K[0])
-        return K[min(node, len(K) - 1)]
+        return K[min(step, len(K) - 1)]
 
 
 def _zeros(n: int) -> array[float]:

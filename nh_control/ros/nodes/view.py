@@ -256,8 +256,8 @@ class Pace:
         return {"state": "running", "silent": silent, "factor": factor}
 
 
-OF_ANOTHER_SCENARIO = "urdf", "reference", "integrator"
-"""Parameters that are the defaults again where the scenario is followed, and the step."""
+DEFAULTS = {"urdf": "''", "reference": "''", "integrator": "''", "step_s": "0.0"}
+"""Parameters that mean another scenario's defaults where that one is followed."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -269,8 +269,7 @@ def main(args: Sequence[str] | None = None) -> int:
         code = process.run("view", partial(View, address=address), given)
         if not address.scenario:
             return code
-        changed = {"scenario": address.scenario, **dict.fromkeys(OF_ANOTHER_SCENARIO, "''")}
-        changed["step_s"], address.scenario = "0.0", ""
+        changed, address.scenario = {"scenario": address.scenario, **DEFAULTS}, ""
         rules = [text for name, value in changed.items() for text in ("-p", f"{name}:={value}")]
         given += ["--ros-args", *rules]
 
