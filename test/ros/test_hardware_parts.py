@@ -367,13 +367,14 @@ def test_arming_counts_silence_and_saturation_anew():
     arming = Arming(Limits(silence_s=0.5, saturation_s=0.5), armed=True)
     assert arming.reason == ""
     arming.observe(10.0, FREE, True)
-    arming.arm()
-    arming.check_silence(100.0)
-    assert arming.armed
-    arming.observe(100.1, FREE, True)
-    arming.observe(100.6, FREE, True)
+    arming.observe(10.4, FREE, True)
+    arming.disarm("by request")
+    arming.arm(10.4)
+    arming.check_silence(10.9)
+    arming.observe(10.9, FREE, True)
+    arming.observe(11.4, FREE, True)
     assert arming.armed  # saturated for just so long
-    arming.observe(100.7, FREE, True)
+    arming.observe(11.5, FREE, True)
     assert arming.reason == "an input was saturated for 0.6 s"
 
 
@@ -404,7 +405,7 @@ def test_every_disarming_is_counted_once():
         arming.disarm("by request")
         arming.disarm("again")
         assert arming.disarmed == count and arming.reason == "by request"
-        arming.arm()
+        arming.arm(1.0)
 
 
 def test_the_first_reason_is_the_one_that_is_told():

@@ -7,7 +7,7 @@ from nh_control import scenarios
 from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.numerics import compiled
-from nh_control.ros.loop.arming import Arming, Limits
+from nh_control.ros.loop.arming import Arming, ArmingRefused, Limits
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import (
     Diverged,
@@ -370,7 +370,7 @@ def test_nothing_is_armed_unasked_and_a_request_disarms():
     assert not arming.armed and arming.reason == "not armed yet"
     arming.disarm("by request")
     assert arming.disarmed == 0
-    arming.arm()
+    arming.arm(1.0)
     assert arming.armed and arming.reason == ""
     arming.disarm("by request")
     assert not arming.armed and arming.reason == "by request" and arming.disarmed == 1
@@ -379,7 +379,7 @@ def test_nothing_is_armed_unasked_and_a_request_disarms():
 def test_it_is_told_what_keeps_the_reference_from_being_followed():
     arming = Arming(Limits())
     assert arming.obstacle(awaits_start=True) == "disarmed: not armed yet"
-    arming.arm()
+    arming.arm(1.0)
     assert arming.obstacle(awaits_start=True) == "the reference's start is held until ~/start"
     assert arming.obstacle(awaits_start=False) == ""
 
@@ -416,13 +416,32 @@ def test_every_limit_disarms_with_its_reason():
     assert not weak.armed and "saturated for 0.35 s" in weak.reason
 
 
-def test_arming_again_forgets_what_was_before():
-    arming = Arming(Limits(silence_s=0.5), armed=True)
-    arming.observe(0.0, np.zeros(1), False)
-    arming.check_silence(1.0)
-    arming.arm()
-    arming.check_silence(100.0)
+def test_arming_is_refused_without_a_state_of_late():
+    arming = Arming(Limits(silence_s=0.5))
+    with pytest.raises(ArmingRefused, match="no state .* last 0.5 s; check that the robot"):
+        arming.arm(10.0)
+    arming.observe(10.0, np.zeros(1), False)
+    for later in (10.6, 9.0):  # too late, and a clock that went back
+        with pytest.raises(ArmingRefused, match="no state"):
+            arming.arm(later)
+    assert not arming.armed and arming.disarmed == 0
+    arming.arm(10.5)
+    arming.check_silence(10.9)  # silence counts from the arming
     assert arming.armed
+
+
+def test_arming_is_refused_beyond_a_limit_until_a_state_is_within_it():
+    arming = Arming(Limits(error=0.2))
+    arming.observe(1.0, np.array([0.1, -0.3]), False)
+    with pytest.raises(ArmingRefused, match="tracking error 0.3 is beyond 0.2; bring the robot"):
+        arming.arm(1.0)
+    arming.observe(1.1, np.zeros(2), False, violation="cart_joint = 2 is not in -1 ... 1")
+    with pytest.raises(ArmingRefused, match="cart_joint = 2"):
+        arming.arm(1.1)
+    assert not arming.armed and arming.reason == "not armed yet"
+    arming.observe(1.2, np.array([0.2, 0.0]), False)
+    arming.arm(1.2)
+    assert arming.armed and arming.reason == ""
 
 
 @pytest.mark.parametrize("name", ["silence_s", "error", "saturation_s"])

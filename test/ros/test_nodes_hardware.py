@@ -107,15 +107,16 @@ def test_robots_with_clocks_delays_and_noise_of_their_own_are_tracked(
 
 
 @pytest.mark.slow
-def test_a_tracker_that_is_armed_and_hears_nothing_disarms_and_says_so(nodes, probe):
+def test_a_tracker_that_is_armed_and_hears_nothing_disarms_and_cannot_be_armed(nodes, probe):
     from std_srvs.srv import SetBool
 
-    given = {"source": "hardware", "scenario": "pendulum_swing_up", "disarm.silence_s": 0.3}
-    tracker = nodes.start("tracker", given)
-    arm = probe.node.create_client(SetBool, "/tracker/arm")
-    probe.wait(arm.service_is_ready, "tracker")
-    armed = probe.ask(arm, SetBool.Request(data=True))
-    assert armed.message == "armed"
+    given = {"scenario": "pendulum_swing_up", "disarm.silence_s": 0.3, "hardware.armed": True}
+    tracker = nodes.start("tracker", {"source": "hardware", **given})
     text = "disarmed: no state that can be used for"
     probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
     assert probe.values("tracker")["armed"] == "False" and text in tracker.log
+    arm = probe.node.create_client(SetBool, "/tracker/arm")
+    probe.wait(arm.service_is_ready, "tracker")
+    refused = probe.ask(arm, SetBool.Request(data=True))
+    assert not refused.success
+    assert refused.message.startswith("not armed: no state that can be used in the last 0.3 s")

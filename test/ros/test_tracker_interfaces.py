@@ -158,7 +158,7 @@ class Silent(Hardware):
 
     def __init__(self, monkeypatch, simulated):
         super().__init__(silence_s=0.5)
-        self.arming.arm()
+        self.arming.armed = True
         self.node.clock, self.wall_s = ROSClock(), 1000.0
         self.node.clock._set_ros_time_is_active(simulated)
         clock = lambda: self.wall_s  # noqa: E731
@@ -239,6 +239,18 @@ def test_the_limit_is_on_the_errors_of_the_configuration():
     robot.state(1, 0.31)
     assert not robot.arming.armed and "tracking error" in robot.arming.reason
     assert robot.node.errors == [f"disarmed: {robot.arming.reason}"]
+
+
+def test_a_service_says_why_hardware_is_not_armed():
+    robot = Hardware(error=0.3)
+    robot.state(0, 0.31)
+    refused = robot.node.services["~/arm"](data=True)
+    assert not refused.success and not robot.arming.armed
+    assert "tracking error" in refused.message and "is beyond 0.3" in refused.message
+    robot.state(1, 0.29)
+    assert robot.sent == [] and robot.node.services["~/arm"](data=True).success
+    robot.state(2, 0.29)
+    assert len(robot.sent) == 1
 
 
 def test_after_disarming_a_start_is_to_be_asked_for_again():

@@ -42,6 +42,10 @@ class Limits:
                 raise ValueError(f"limit {name} must be >= 0 and finite, got {value}")
 
 
+class ArmingRefused(Exception):
+    """Commands may not go out: the reason and the remedy."""
+
+
 class Arming:
     """Armed on request only; disarmed on request, or by the first limit that is exceeded, which
     `reason` then names. Times are in s, of any one clock, 0 as long as it is not known; where it
@@ -52,15 +56,32 @@ class Arming:
         self.limits, self.armed = limits, armed
         self.reason = "" if armed else "not armed yet"
         self.disarmed = 0
-        self._forget()
+        self._heard_at, self._free_at, self._exceeded = 0.0, 0.0, ""
 
-    def _forget(self) -> None:
-        self._heard_at, self._free_at = 0.0, 0.0
-
-    def arm(self) -> None:
-        """Commands may go out from now on."""
+    def arm(self, now_s: float) -> None:
+        """Commands may go out from now on. Raises ArmingRefused where tracking would disarm at
+        once: no state could be used within the limit of silence, or the last one is beyond a
+        limit.
+        """
+        if self.armed:
+            return
+        heard = 0.0 < self._heard_at <= now_s
+        if self.limits.silence_s and not (
+            heard and self._silence_s(now_s) <= self.limits.silence_s
+        ):
+            raise ArmingRefused(
+                f"not armed: no state that can be used in the last {self.limits.silence_s:.3g} s; "
+                "check that the robot publishes, and states_refused in /diagnostics"
+            )
+        if self._exceeded:
+            raise ArmingRefused(
+                f"not armed: {self._exceeded}; bring the robot to the start of the reference"
+            )
         self.armed, self.reason = True, ""
-        self._forget()
+        self._heard_at, self._free_at = now_s, 0.0
+
+    def _silence_s(self, now_s: float) -> float:
+        return now_s - self._heard_at
 
     def disarm(self, reason: str) -> None:
         """Commands may not go out any more."""
@@ -78,7 +99,7 @@ class Arming:
         """Time has passed without a state that can be used."""
         if not 0.0 < self._heard_at <= now_s:
             self._heard_at = now_s
-        silence_s = now_s - self._heard_at
+        silence_s = self._silence_s(now_s)
         if self.limits.silence_s and silence_s > self.limits.silence_s:
             self.disarm(f"no state that can be used for {silence_s:.3g} s")
 
@@ -90,13 +111,15 @@ class Arming:
         """
         self._heard_at = now_s
         largest = float(np.abs(error).max(initial=0.0))
-        if violation:
-            self.disarm(violation)
+        self._exceeded = violation
         if self.limits.error and not largest <= self.limits.error:
-            self.disarm(f"tracking error {largest:.3g} is beyond {self.limits.error:.3g}")
+            beyond = f"tracking error {largest:.3g} is beyond {self.limits.error:.3g}"
+            self._exceeded = violation or beyond
         if not saturated or not 0.0 < self._free_at <= now_s:
             self._free_at = now_s
-        if self.limits.saturation_s and now_s - self._free_at > self.limits.saturation_s:
+        if self._exceeded:
+            self.disarm(self._exceeded)
+        elif self.limits.saturation_s and now_s - self._free_at > self.limits.saturation_s:
             self.disarm(f"an input was saturated for {now_s - self._free_at:.3g} s")
 
 

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.arming import Safety
+from nh_control.ros.loop.arming import ArmingRefused, Safety
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
 from nh_control.ros.loop.reports import Refusal
@@ -106,14 +106,13 @@ class HardwareInterface:
             return
         command = answer.command
         self._report.add_command(answer.step, answer.x, answer.target, command, 0)
-        if arming.armed:
-            arming.observe(
-                self._time_s(),
-                self._followed(answer),
-                bool(command.saturated.any()),
-                self._safety.ranges.violation(np.asarray(self._q)),
-            )
-            self._notice_disarming()
+        arming.observe(
+            self._time_s(),
+            self._followed(answer),
+            bool(command.saturated.any()),
+            self._safety.ranges.violation(np.asarray(self._q)),
+        )
+        self._notice_disarming()
         self._out(answer, stamp)
         self._report.add_response_time(time.perf_counter() - arrived)
         self._tell(answer)
@@ -188,7 +187,7 @@ class HardwareInterface:
     def _on_arm(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         def change() -> None:
             if request.data:
-                self._arming.arm()
+                self._arming.arm(self._time_s())
                 self._node.get_logger().info("armed")
                 self._tell()
             else:
@@ -206,4 +205,4 @@ class HardwareInterface:
 
     def _answer(self, response: Response, change: Callable[[], None]) -> Response:
         outcome = lambda: "armed" if self._arming.armed else "disarmed"  # noqa: E731
-        return answer(self._inbox, response, change, outcome)
+        return answer(self._inbox, response, change, outcome, (ArmingRefused,))
