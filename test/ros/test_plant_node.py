@@ -21,6 +21,7 @@ from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.plant_control import Steps  # noqa: E402
 from nh_control.ros.nodes import plant  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.ros.runtime.subscribers import DELIVERY_S  # noqa: E402
 
 H_NS = 10**7
 STANDARD = "nh_control.ros.messages.standard_control"
@@ -514,7 +515,7 @@ def test_at_the_end_the_last_report_is_sent_and_awaited(plants):
     run.made.close()
     assert ended == [True] and len(run.node.sent("/diagnostics")) == before + 1
     waits = [run.node.made[topic].waits[-1] for topic in ("/diagnostics", JOINT, "bob/odom")]
-    assert all(0.0 < wait <= plant.DELIVERY_S for wait in waits)
+    assert all(0.0 < wait <= DELIVERY_S for wait in waits)
 
 
 def test_without_simulation_interfaces_it_says_what_there_is(plants, monkeypatch):

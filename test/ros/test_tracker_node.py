@@ -28,6 +28,7 @@ from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.tracker_output import JointEfforts  # noqa: E402
 from nh_control.ros.nodes import tracker  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.ros.runtime.subscribers import DELIVERY_S  # noqa: E402
 from nh_control.scenarios.driven_joints import DrivenJoint  # noqa: E402
 
 H_NS = 10**7
@@ -552,6 +553,7 @@ def test_at_the_end_nothing_is_planned_or_changed_any_more(guided):
     before, closed = robot.gains, []
     robot.made._actions.close = lambda: closed.append(True)
     robot.made.close()
+    assert 0.0 < robot.node.made["joint_commands"].waits[-1] <= DELIVERY_S
     with pytest.raises(RuntimeError, match="shutdown"):
         ask(robot, 0.5)
     assert planner.asked == [] and closed == [True]

@@ -66,10 +66,6 @@ from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.user_code import located
 
 QUEUE = 10
-DELIVERY_S = 3.5
-"""How long the end of the process waits until all subscribers have the last messages: longer than
-the 3 s after which the middleware offers again what was lost on its way.
-"""
 
 
 class Plant:
@@ -132,7 +128,7 @@ class Plant:
         self._end_standard_control()
         self._live.close()
         self._diagnostics.publish()
-        wait_delivered(self._node.publishers, DELIVERY_S)
+        wait_delivered(self._node.publishers)
 
     def _make_loop(self) -> SimulationLoop:
         p, model = self._parameters, self._model

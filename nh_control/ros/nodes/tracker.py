@@ -51,6 +51,7 @@ from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
@@ -133,13 +134,14 @@ class Tracker:
         self._states.stop()
 
     def close(self) -> None:
-        """End planning."""
+        """End planning, and see that the last commands arrive."""
         self._live.close()
         self._planner.close()
         if self._actions is not None:
             self._actions.close()
         if self._goals is not None:
             self._goals.close()
+        wait_delivered(self._node.publishers)
 
     def _sensed(self, parameters: Parameters) -> SensedState | None:
         """States made of sensors, if the parameters ask for them."""

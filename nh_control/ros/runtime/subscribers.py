@@ -14,6 +14,11 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 
+DELIVERY_S = 3.5
+"""How long a node that ends waits until all subscribers have its last messages: longer than the
+3 s after which the middleware sends lost messages again.
+"""
+
 
 def matched_subscribers(node: Node, publisher: Publisher) -> set[str] | None:
     """Names of all nodes known to take volatile messages of the publisher, or None while it is not
@@ -41,9 +46,9 @@ def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list
     return found
 
 
-def wait_delivered(publishers: Iterable[Publisher], seconds: float) -> None:
-    """Wait until the subscribers have the last messages of all publishers, so long at most: one
-    that was killed would be waited for again with every publisher.
+def wait_delivered(publishers: Iterable[Publisher], seconds: float = DELIVERY_S) -> None:
+    """Wait until the subscribers have the last messages of all publishers, for so many seconds in
+    all: each publisher would wait again for a subscriber that was killed.
     """
     deadline = time.monotonic() + seconds
     for publisher in publishers:
