@@ -58,11 +58,11 @@ print(identifier())
 
 @dataclass(frozen=True)
 class Finding:
-    """What was `found` of a `subject`, at a level, and the `remedy`, "" where none is needed."""
+    """A `message` about a `subject`, its level, and the `remedy`, "" where none is needed."""
 
     subject: str
     level: str
-    found: str
+    message: str
     remedy: str = ""
 
 
@@ -79,16 +79,16 @@ def add_to(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print all findings; returns the exit code."""
-    found = list(findings())
+    results = list(findings())
     if args.json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        print(json.dumps([asdict(one) for one in results], indent=2))
     else:
-        _print(found)
-    return FAILED if any(one.level == ERROR for one in found) else 0
+        _print(results)
+    return FAILED if any(one.level == ERROR for one in results) else 0
 
 
 def findings() -> Iterator[Finding]:
-    """All findings, those of ROS 2 last."""
+    """All findings; the findings about ROS 2 are last."""
     for check in CHECKS:
         yield from check()
 
@@ -301,13 +301,14 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 )
 
 
-def _print(found: list[Finding]) -> None:
+def _print(results: list[Finding]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("", "", "found", "remedy"):
         table.add_column(heading, overflow="fold")
-    for one in found:
-        table.add_row(MARKS[one.level], one.subject, one.found, one.remedy)
+    for one in results:
+        table.add_row(MARKS[one.level], one.subject, one.message, one.remedy)
     console = Console()
     console.print(table)
-    counts = {level: sum(one.level == level for one in found) for level in (ERROR, WARNING, NOTE)}
+    levels = [one.level for one in results]
+    counts = {level: levels.count(level) for level in (ERROR, WARNING, NOTE)}
     console.print(", ".join(f"{n} {level}{'s' * (n != 1)}" for level, n in counts.items()))

@@ -56,11 +56,11 @@ def _identify(args: Namespace) -> int:
         if not (np.isfinite(args.segment) and args.segment > 0):
             raise UsageError(f"--segment must be a number of seconds > 0, got {args.segment}")
         model, pieces = _pieces(args)
-        found = identify(model, args.parameter, pieces)
+        identification = identify(model, args.parameter, pieces)
     if args.json:
-        print(json.dumps(_summary(model, found)))
+        print(json.dumps(_summary(model, identification)))
     else:
-        _show(model, found)
+        _show(model, identification)
     return 0
 
 
@@ -142,27 +142,27 @@ def of_robot(
     return segments(model, times, q, inputs[rows][: max(0, len(q) - 1)], length_s)
 
 
-def _summary(model: DiscreteSystem, found: Identification) -> dict[str, Any]:
+def _summary(model: DiscreteSystem, fit: Identification) -> dict[str, Any]:
     return {
         "model": str(model),
         "parameters": {
             name: {"start": float(start), "value": float(value), "deviation": float(deviation)}
             for name, start, value, deviation in zip(
-                found.names, found.start, found.values, found.deviations
+                fit.names, fit.start, fit.values, fit.deviations
             )
         },
-        "covariance": found.covariance.tolist(),
+        "covariance": fit.covariance.tolist(),
         "delay_s": None
-        if found.delay is None
-        else {"value": found.delay[0], "deviation": found.delay[1]},
-        "residual_rms_before": found.rms_before,
-        "residual_rms": found.rms,
-        "residuals": found.count,
-        "residual_correlation": found.correlation,
+        if fit.delay is None
+        else {"value": fit.delay[0], "deviation": fit.delay[1]},
+        "residual_rms_before": fit.rms_before,
+        "residual_rms": fit.rms,
+        "residuals": fit.count,
+        "residual_correlation": fit.correlation,
     }
 
 
-def _show(model: DiscreteSystem, found: Identification) -> None:
+def _show(model: DiscreteSystem, fit: Identification) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -170,14 +170,17 @@ def _show(model: DiscreteSystem, found: Identification) -> None:
     for column in ("parameter", "start", "estimate", "standard deviation"):
         table.add_column(column)
     for name, start, value, deviation in zip(
-        found.names, found.start, found.values, found.deviations
+        fit.names,
+        fit.start,
+        fit.values,
+        fit.deviations,
     ):
         table.add_row(name, f"{start:.6g}", f"{value:.6g}", f"{deviation:.2g}")
     Console().print(table, markup=False)
     print(
-        f"residuals of {found.count} numbers: root mean square {found.rms_before:.3g} -> "
-        f"{found.rms:.3g} (m, rad), correlation of successive residuals {found.correlation:.2g}"
+        f"residuals of {fit.count} numbers: root mean square {fit.rms_before:.3g} -> "
+        f"{fit.rms:.3g} (m, rad), correlation of successive residuals {fit.correlation:.2g}"
     )
-    if found.delay is not None:
-        delay, deviation = (1e3 * number for number in found.delay)
+    if fit.delay is not None:
+        delay, deviation = (1e3 * number for number in fit.delay)
         print(f"commands act {delay:.3g} +- {deviation:.2g} ms after their recording")

@@ -150,7 +150,7 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
         "lockstep": run.lockstep,
         "steps": len(outcome.steps) - 1,
         "states_missing": recorded.missing,
-        "commands_missing": recorded.held,
+        "commands_missing": recorded.n_repeated_commands,
         "largest_difference": outcome.largest,
         "first_step_with_difference": outcome.first,
         "differences": {

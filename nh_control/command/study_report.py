@@ -52,18 +52,18 @@ def _metrics(metrics: dict[str, Any]) -> None:
 
 
 def _correlations(sensitivity: dict[str, Any]) -> None:
-    known = {name: found for name, found in sensitivity.items() if any(found.values())}
+    known = {name: rows for name, rows in sensitivity.items() if any(rows.values())}
     rows = [
-        (_words(name), *(_number(one and one["correlation"]) for one in found.values()))
-        for name, found in known.items()
+        (_words(name), *(_number(one and one["correlation"]) for one in correlations.values()))
+        for name, correlations in known.items()
     ]
     if rows:
         _table("", ("rank correlation with", *next(iter(known.values()))), rows)
 
 
-def _sobol_indices(found: dict[str, Any]) -> None:
+def _sobol_indices(indices_by_name: dict[str, Any]) -> None:
     rows = []
-    for name, one in found.items():
+    for name, one in indices_by_name.items():
         first, total = one["first"], one["total"]
         indices = (_number(first["index"]), _interval(first), _number(total["index"]))
         rows.append((name, *indices, _interval(total)))

@@ -91,17 +91,17 @@ def segments(
     if len(q) < 3:
         raise ValueError(f"{len(q)} measurements are too few")
     ends = (times_ns - times_ns[0]) // round(length_s * NANOSECONDS)
-    found = []
+    pieces = []
     for rows in np.split(np.arange(len(q)), np.flatnonzero(np.diff(ends)) + 1):
         if len(rows) < 3:
             continue
         first, last = rows[0], rows[-1]
         elapsed_s = (times_ns[first + 1] - times_ns[first]) / NANOSECONDS
         velocity = dsys.system.space.velocity(q[first], q[first + 1]) / elapsed_s
-        found.append(MotionSegment(q[rows], inputs[first:last], velocity))
-    if not found:
+        pieces.append(MotionSegment(q[rows], inputs[first:last], velocity))
+    if not pieces:
         raise ValueError(f"no piece of {length_s:g} s has three measurements; use longer ones")
-    return found
+    return pieces
 
 
 def identify(
@@ -125,13 +125,13 @@ def identify(
     cannot follow from the parameters that it has.
     """
     fit = _Fit(dsys, tuple(names), pieces)
-    before, jacobian = fit.at(fit.start)
+    before, jacobian = fit.linearized(fit.start)
     fit.require_determined(jacobian)
     tolerances = ROUGH if fit.is_delayed else EXACT
     optimum = least_squares(
         fit.residuals, fit.start, fit.jacobian, bounds=fit.bounds(), **tolerances
     ).x
-    residuals, jacobian = fit.at(optimum)
+    residuals, jacobian = fit.linearized(optimum)
     fit.require_determined(jacobian)
     free = len(residuals) - len(optimum) - fit.n_states
     if free <= 0:
@@ -210,13 +210,13 @@ class _Fit:
     def residuals(self, relative: np.ndarray) -> np.ndarray:
         """Residuals, infinite where the model cannot follow."""
         try:
-            return self.at(relative)[0]
+            return self.linearized(relative)[0]
         except StepFailed:
             return np.full(sum(self._rows) * self._nv, np.inf)
 
     def jacobian(self, relative: np.ndarray) -> np.ndarray:
         """Their derivatives with the states eliminated."""
-        return self.at(relative)[1]
+        return self.linearized(relative)[1]
 
     @property
     def _nv(self) -> int:
@@ -224,12 +224,12 @@ class _Fit:
 
     def correlation(self, relative: np.ndarray) -> float:
         """Correlation of a residual with the next of its piece, at least 0."""
-        rows = self.at(relative)[0].reshape(-1, self._nv)
+        rows = self.linearized(relative)[0].reshape(-1, self._nv)
         pieces = np.split(rows, np.cumsum(self._rows)[:-1])
         together = sum(float(np.sum(piece[1:] * piece[:-1])) for piece in pieces)
         return max(0.0, together / max(float(np.sum(rows**2)), 1e-300))
 
-    def at(self, relative: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def linearized(self, relative: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residuals and Jacobian; raises StepFailed."""
         if self._last is None or not np.array_equal(self._last[0], relative):
             values = relative * self.scale

@@ -85,8 +85,8 @@ def from_message(message: Any) -> dict[str, Any]:
 
 def _entry(of: Any, name: str) -> Any:
     """An entry of a dictionary, or a field of a message; an empty list without one."""
-    found = of.get(name) if isinstance(of, dict) else getattr(of, name, None)
-    return [] if found is None else found
+    entry = of.get(name) if isinstance(of, dict) else getattr(of, name, None)
+    return [] if entry is None else entry
 
 
 def _numbers(values: Any, field: str, point: int) -> list[float]:
@@ -122,9 +122,9 @@ def _of_csv(text: str) -> dict[str, Any]:
     names = [name for name in columns if not _is_rate(name, columns)]
     for field, ending in DERIVATIVES.items():
         rates = [f"{name}{ending}" for name in names]
-        if found := [rate for rate in rates if rate in columns]:
-            if len(found) < len(rates):
-                raise ValueError(f"expected the columns {rates}, or none of them, got {found}")
+        if present := [rate for rate in rates if rate in columns]:
+            if len(present) < len(rates):
+                raise ValueError(f"expected the columns {rates}, or none of them, got {present}")
             own[field] = np.column_stack([columns[rate] for rate in rates])
     positions = np.column_stack([columns[name] for name in names]) if names else np.zeros((0, 0))
     return {"names": tuple(names), "times": times, "positions": positions, **own}

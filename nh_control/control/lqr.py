@@ -258,8 +258,8 @@ def _require_stabilizable(
         done.append(value)
         # left singular vectors of singular value 0 are left eigenvectors normal to `reach`
         pencil = np.hstack([transition - value * np.eye(n), reach])
-        left, sizes, _ = np.linalg.svd(pencil)
-        out_of_reach += [(value, left[:, i]) for i in range(n) if sizes[i] < 1e-8 * scale]
+        left_vectors, sizes, _ = np.linalg.svd(pencil)
+        out_of_reach += [(value, left_vectors[:, i]) for i in range(n) if sizes[i] < 1e-8 * scale]
     if out_of_reach:
         directions = np.array([w for _, w in out_of_reach])
         text = "; ".join(

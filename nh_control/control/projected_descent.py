@@ -154,11 +154,11 @@ class _Descent:
         """Iterate from a feasible trajectory, numbering iterations from `first`."""
         trajectory, value, history = start, cost(start.states, start.inputs), []
         for number in range(first, first + self.max_iterations):
-            kind, slope, found = self._next(cost, trajectory, value)
-            length = 0.0 if found is None else found[0]
+            kind, slope, step = self._next(cost, trajectory, value)
+            length = 0.0 if step is None else step[0]
             history.append(Iteration(number, value, -slope, kind if length else "", length))
             self.monitor(history[-1])
-            if found is None:
+            if step is None:
                 converged = abs(slope) <= self.tolerance
                 reason = (
                     f"the descent is below {self.tolerance:g}"
@@ -171,7 +171,7 @@ class _Descent:
                         f"be a saddle"
                     )
                 return Optimum(trajectory, value, converged, reason, tuple(history))
-            _, trajectory, value = found
+            _, trajectory, value = step
         return Optimum(
             trajectory,
             value,
@@ -195,14 +195,14 @@ class _Descent:
             if zeta is None:
                 continue
             slope = model.slope(*zeta)
-            found = (
+            step = (
                 self._search(cost, trajectory, value, zeta, slope, K)
                 if slope < -self.tolerance
                 else None
             )
-            if found is not None or abs(slope) <= self.tolerance:
+            if step is not None or abs(slope) <= self.tolerance:
                 break
-        return kind, slope, found
+        return kind, slope, step
 
     def _direction(
         self,

@@ -43,5 +43,5 @@ def follow_with_gains(dsys: DiscreteSystem, desired: Trajectory, K: np.ndarray) 
         try:
             states[k + 1] = dsys.step(states[k], inputs[k])
         except StepFailed as failure:
-            raise failure.at(k) from None
+            raise failure.at_step(k) from None
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, desired.name, dsys)

@@ -88,7 +88,7 @@ class Rollouts:
         self.steps[run] = steps
         if failure is None:
             return
-        self.failures[run] = failure.at(steps) if isinstance(failure, StepFailed) else failure
+        self.failures[run] = failure.at_step(steps) if isinstance(failure, StepFailed) else failure
         rows = steps // self.every
         self.states[run, rows + 1 :] = self.inputs[run, rows:] = np.nan
         self.saturated[run, rows:] = False

@@ -83,11 +83,11 @@ def smooth(
     for iterations in range(max_iterations + 1):
         if now.size <= SETTLED:
             states = dsys.retract(now.x, now.dx)
-            found = Trajectory(
+            trajectory = Trajectory(
                 dsys.h, states, rows, dsys.state_names, dsys.inputs, "smoothed", dsys
             )
             noise = problem.disturbances(states)
-            return SmoothedMotion(found, now.P, noise, iterations, now.size)
+            return SmoothedMotion(trajectory, now.P, noise, iterations, now.size)
         now = _shortened(problem, now)
     raise _unsettled(dsys, now)
 
@@ -151,16 +151,16 @@ def _filtered(
     measurements: Sequence[np.ndarray | None],
 ) -> np.ndarray:
     """Estimates (N + 1, nx) of the filter."""
-    belief, found = start, []
+    belief, estimates = start, []
     for k, y in enumerate(measurements):
         if k:
             try:
                 belief = kalman.predict(belief, inputs[k - 1])
             except StepFailed as failure:
-                raise failure.at(k - 1) from None
+                raise failure.at_step(k - 1) from None
         belief = belief if y is None else kalman.update(belief, y)
-        found.append(belief.x)
-    return np.array(found)
+        estimates.append(belief.x)
+    return np.array(estimates)
 
 
 class _Update(NamedTuple):
@@ -254,7 +254,7 @@ class _Linearized:
         try:
             lin = self.dsys.linearize(x, self._inputs[k])
         except StepFailed as failure:
-            raise failure.at(k) from None
+            raise failure.at_step(k) from None
         e, D, D1 = self._differences("states", lin.x1, after)
         inverse = np.linalg.inv(D1)
         return (

@@ -30,8 +30,8 @@ def decoupling_transform(A: np.ndarray, B: np.ndarray, kept: Sequence[int]) -> n
     """
     T, others = np.eye(len(A)), [i for i in range(len(A)) if i not in kept]
     # invariants: the left null space of [A - I, B]
-    left, sizes, _ = np.linalg.svd(np.hstack([A - np.eye(len(A)), B]))
-    w = left[:, sizes < 1e-8 * (np.abs(A).max() + np.abs(B).max())].T
+    left_vectors, sizes, _ = np.linalg.svd(np.hstack([A - np.eye(len(A)), B]))
+    w = left_vectors[:, sizes < 1e-8 * (np.abs(A).max() + np.abs(B).max())].T
     if 0 < len(w) <= len(others):
         # the coordinates to replace: columns of w that QR with pivoting finds most independent
         chosen = [others[i] for i in qr(w[:, others], mode="r", pivoting=True)[1][: len(w)]]

@@ -27,7 +27,7 @@ LIMIT_EXCESS = 1e-6
 
 @dataclass(frozen=True)
 class Maneuver:
-    """A part of a way: the `rates(t)` (2) of a drive from t = 0 to `duration_s`."""
+    """A part of a motion: the `rates(t)` (2) of a drive from t = 0 to `duration_s`."""
 
     duration_s: float
     rates: Callable[[float], np.ndarray]
@@ -43,8 +43,8 @@ class Drive:
     - `aim(parameters, q, command)` are the rates wanted at configuration q (nq) for a command,
       forward speed (m/s) and yaw rate (rad/s).
     - `velocity(parameters, q, rates)` is the velocity (nw) with these rates.
-    - `way(drive, parameters, q, goal)` are the maneuvers from rest at q to rest with the body at
-      `goal` (theta, x, y); it raises InfeasibleTrajectory where it finds none.
+    - `maneuvers(drive, parameters, q, goal)` are the maneuvers from rest at q to rest with
+      the body at `goal` (theta, x, y); it raises InfeasibleTrajectory where it finds none.
     """
 
     speeds: tuple[float, float]
@@ -52,7 +52,7 @@ class Drive:
     rates: Callable[[np.ndarray], np.ndarray]
     aim: Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
     velocity: Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
-    way: Callable[[Drive, Any, np.ndarray, np.ndarray], Sequence[Maneuver]]
+    maneuvers: Callable[[Drive, Any, np.ndarray, np.ndarray], Sequence[Maneuver]]
 
     def duration(self, changes: ArrayLike) -> float:
         """Duration (s) in which `rest_to_rest` changes (2) of the rates' integrals keep the
@@ -129,15 +129,15 @@ class VehicleGuidance:
         """The reference that comes to rest, and then leads from rest to rest to a goal
         (theta, x, y).
 
-        Raises InfeasibleTrajectory where the drive finds no way, or the inputs do not suffice.
+        Raises InfeasibleTrajectory if the drive finds no maneuvers or the inputs do not suffice.
         """
         plan = _Rollout(self.dsys, self.drive, x)
         plan.stop()
         parameters = self.dsys.system.parameters
         q = self.dsys.configuration(plan.x)
-        way = self.drive.way(self.drive, parameters, q, np.asarray(goal, dtype=float))
-        _require_shorter(plan.t + sum(maneuver.duration_s for maneuver in way))
-        for maneuver in way:
+        maneuvers = self.drive.maneuvers(self.drive, parameters, q, np.asarray(goal, dtype=float))
+        _require_shorter(plan.t + sum(maneuver.duration_s for maneuver in maneuvers))
+        for maneuver in maneuvers:
             plan.follow(maneuver)
         plan.stop()
         return plan.reference("goal")

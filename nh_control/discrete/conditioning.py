@@ -47,7 +47,7 @@ def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditionin
         try:
             conditioning = dsys.conditioning(x, u)
         except StepFailed as failure:
-            raise failure.at(k) from None
+            raise failure.at_step(k) from None
         if not _worse(conditioning)[1] <= SINGULAR:
             raise SingularStep(_report(dsys, conditioning, k, "singular"), conditioning, k)
         if _worse(conditioning)[1] > _worse(worst)[1]:

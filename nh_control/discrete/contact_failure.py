@@ -54,8 +54,8 @@ def _gaps(
     """Gaps (n) of the contacts at a state and their rates (n)."""
     system, n = dsys.system, len(dsys.system.contacts)
     q, w = ca.SX.sym("q", system.space.nq), ca.SX.sym("w", system.space.nw)
-    at = q, w, system.parameter_symbols
-    made = ca.Function("gaps", [*at], [rows.gaps(q)[:n], rows.openings(q, w)])
-    found = made(x[: system.space.nq], v, system.parameter_values)
-    gaps, openings = (np.asarray(column).reshape(-1) for column in found)
+    symbols = q, w, system.parameter_symbols
+    made = ca.Function("gaps", [*symbols], [rows.gaps(q)[:n], rows.openings(q, w)])
+    columns = made(x[: system.space.nq], v, system.parameter_values)
+    gaps, openings = (np.asarray(column).reshape(-1) for column in columns)
     return gaps, openings

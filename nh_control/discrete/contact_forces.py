@@ -78,8 +78,8 @@ class ContactTable:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """Their entries in results, `contact_normal`, ..."""
-        found = {f"contact_{name}": getattr(self, name) for name in _COLUMNS}
-        return {"contact_names": np.array(self.names), **found}
+        columns = {f"contact_{name}": getattr(self, name) for name in _COLUMNS}
+        return {"contact_names": np.array(self.names), **columns}
 
 
 class ContactReadout:
@@ -111,10 +111,12 @@ class ContactReadout:
         """Contacts of the steps from states (N, nx) under inputs (N, nu); raises as `step`."""
         dsys, x, u = self.dsys, np.asarray(states, float), np.asarray(inputs, float)
         z = np.reshape([dsys.unknowns(*row) for row in zip(x, u)], (len(x), dsys.method.nz))
-        at = (x.T, u.T, z.T, np.full((1, len(x)), dsys.h))
+        arguments = (x.T, u.T, z.T, np.full((1, len(x)), dsys.h))
         p = np.tile(dsys.system.parameter_values[:, None], len(x))
         shape = len(x), len(self.names), _WIDTH
-        rows = np.asarray(self._read(*at, p)).T.reshape(shape) if len(x) else np.empty(shape)
+        rows = (
+            np.asarray(self._read(*arguments, p)).T.reshape(shape) if len(x) else np.empty(shape)
+        )
         columns = {
             name: rows[:, :, place.start] if place.stop == place.start + 1 else rows[:, :, place]
             for name, place in _COLUMNS.items()
@@ -160,10 +162,10 @@ class ContactReadout:
         nq, p = system.space.nq, system.parameter_symbols
         step = StepSymbols(x[:nq], x[nq:], u, z, h, system.mechanics.gradients)
         q1, _ = dsys.method.readout(step)
-        found = zip(
+        blocks = zip(
             _forces(self._contacts, step), ca.vertsplit(rows.gaps(q1)), rows.places(x[:nq])
         )
-        made = [_columns(force, gap, place) for force, gap, place in found]
+        made = [_columns(force, gap, place) for force, gap, place in blocks]
         return ca.Function("contacts", [*symbols, p], [ca.densify(ca.vertcat(*made))])
 
 
@@ -191,14 +193,14 @@ def _forces(contacts: ContactUnknowns, step: StepSymbols) -> Iterator[_Force]:
         yield _Force(lam, g, s, largest, normal < 0)
 
 
-def _columns(at: _Force, gap: ca.SX, place: ca.SX) -> ca.SX:
+def _columns(force: _Force, gap: ca.SX, place: ca.SX) -> ca.SX:
     """The columns (_WIDTH) of one block."""
-    k = at.friction.shape[0]
+    k = force.friction.shape[0]
     unused = ca.SX(2 - k, 1)
-    margin = 1 - ca.norm_2(at.friction) / at.bound if k else ca.SX(np.nan)
-    acting = at.friction if at.is_grip else ca.vertcat(at.normal, at.friction)
+    margin = 1 - ca.norm_2(force.friction) / force.bound if k else ca.SX(np.nan)
+    acting = force.friction if force.is_grip else ca.vertcat(force.normal, force.friction)
     return ca.vertcat(
-        *(at.normal, at.friction, unused, gap, at.slip, unused, margin),
+        *(force.normal, force.friction, unused, gap, force.slip, unused, margin),
         *(place[:, 0], place[:, 1:] @ acting),
     )
 

@@ -117,7 +117,7 @@ class StepFailed(RuntimeError):
             f"{conditioning.constraint:.1e}), h = {h:g}; {remedy}"
         )
 
-    def at(self, step: int) -> StepFailed:
+    def at_step(self, step: int) -> StepFailed:
         """The same failure with the step's number."""
         return StepFailed(*self._about, step, self.contact, self._remedy)
 

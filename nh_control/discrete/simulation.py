@@ -93,7 +93,7 @@ def _steps(
         try:
             x = step(x, u)
         except StepFailed as failure:
-            raise failure.at(k) from None
+            raise failure.at_step(k) from None
     return x
 
 

@@ -143,10 +143,10 @@ class Trajectory:
         """
         known = None if self.dsys is None else self.dsys.state_map
         if known is None or known.nx != self.states.shape[1]:
-            found = "none" if known is None else f"{known} with {known.nx} states"
+            actual = "none" if known is None else f"{known} with {known.nx} states"
             raise ValueError(
                 f"Trajectory {self.name!r}: to be {purpose}, it needs the discrete system of its "
-                f"{self.states.shape[1]} states, got {found}; "
+                f"{self.states.shape[1]} states, got {actual}; "
                 "write dataclasses.replace(trajectory, dsys=...)"
             )
         return known

@@ -34,24 +34,24 @@ def read(path: str | Path) -> dict[str, Any]:
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            found = {key: file[key] for key in file.files}
+            entries = {key: file[key] for key in file.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: expected a .npz of a trajectory: {error}") from error
-    if missing := [key for key in NEEDED if key not in found]:
+    if missing := [key for key in NEEDED if key not in entries]:
         raise ValueError(f"{path}: expected a .npz of a trajectory, it has no {missing}")
-    if "h" in found:
-        h, name = float(found["h"]), str(found["name"])
-    elif "description" in found:
-        description = json.loads(str(found["description"]))
+    if "h" in entries:
+        h, name = float(entries["h"]), str(entries["name"])
+    elif "description" in entries:
+        description = json.loads(str(entries["description"]))
         h, name = description["step_s"], description["reference"]
     else:
         raise ValueError(f"{path}: expected a .npz of a trajectory, it has no step h")
     return {
         "h": h,
-        "states": found["states"],
-        "inputs": found["inputs"],
-        "state_names": tuple(map(str, found["state_names"])),
-        "input_names": tuple(map(str, found["input_names"])),
+        "states": entries["states"],
+        "inputs": entries["inputs"],
+        "state_names": tuple(map(str, entries["state_names"])),
+        "input_names": tuple(map(str, entries["input_names"])),
         "name": name,
     }
 

@@ -217,15 +217,15 @@ def show_intervals(result: Result, *panels: Axes) -> None:
 
 def outputs(result: Result, page: int = 0) -> Figure:
     """Draw the plant's declared outputs of one of `output_pages`, a panel for each."""
-    found, pages = result.outputs, output_pages(result)
+    table, pages = result.outputs, output_pages(result)
     shown = pages[page]
     figure = Figure(figsize=(style.WIDTH, 1.6 * len(shown) + 0.6), layout="constrained")
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False).ravel()
     for i, panel in zip(shown, panels):
-        values, unit = found.values[:, i], found.units[i]
+        values, unit = table.values[:, i], table.units[i]
         label = style.run_label(result)
         panel.plot(result.loop.trajectory.times, values, color=style.RUN, label=label)
-        name = found.names[i].replace("_", " ") + (f" ({unit})" if unit else "")
+        name = table.names[i].replace("_", " ") + (f" ({unit})" if unit else "")
         panel.set_ylabel(style.wrapped(name, 20))
         style.keep_readable(panel)
     panels[-1].set_xlabel("time (s)")

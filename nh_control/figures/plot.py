@@ -64,7 +64,7 @@ def phase(
     Raises ValueError without a discrete system, and for unknown names.
     """
     by_name = _by_name(trajectories)
-    found = axes if axes is not None else _axes(None, [""], (4.6, 4.0))[0]
+    panel = axes if axes is not None else _axes(None, [""], (4.6, 4.0))[0]
     for k, (name, one) in enumerate(by_name.items()):
         dsys = one.state_map_for("plotted")
         space = dsys.system.space
@@ -76,24 +76,24 @@ def phase(
             )
         j = _index(velocity, space.velocity_names) if velocity else i
         x, y = one.states[:, i], np.array([dsys.velocity(state)[j] for state in one.states])
-        found.plot(x, y, **_look(k), label=name)
-        found.plot(x[:1], y[:1], "o", color=_look(k)["color"], markersize=4)
-        found.set_xlabel(space.names[i])
-        found.set_ylabel(space.velocity_names[j])
+        panel.plot(x, y, **_look(k), label=name)
+        panel.plot(x[:1], y[:1], "o", color=_look(k)["color"], markersize=4)
+        panel.set_xlabel(space.names[i])
+        panel.set_ylabel(space.velocity_names[j])
     if len(by_name) > 1:
-        found.legend(fontsize=8)
-    return found
+        panel.legend(fontsize=8)
+    return panel
 
 
 def _by_name(given: Trajectories) -> dict[str, Trajectory]:
     """Trajectories by their names, which numbers tell apart."""
     if isinstance(given, Mapping):
         return dict(given)
-    found: dict[str, Trajectory] = {}
+    by_name: dict[str, Trajectory] = {}
     for k, one in enumerate([given] if isinstance(given, Trajectory) else given, 1):
         name = one.name or f"h = {one.h:g} s"
-        found[name if name not in found else f"{name}, {k}"] = one
-    return found
+        by_name[name if name not in by_name else f"{name}, {k}"] = one
+    return by_name
 
 
 def _index(name: str, known: Sequence[str]) -> int:

@@ -37,24 +37,24 @@ def panels(trajectory: Trajectory) -> list[Panel]:
     system, states, times = dsys.system, trajectory.states, trajectory.times
     space = system.space
     velocities = np.array([dsys.velocity(x) for x in states])
-    found = [
+    drawn = [
         Panel("configuration", tuple(space.names), times, states[:, : space.nq]),
         Panel("velocity", tuple(space.velocity_names), times, velocities),
     ]
     if dsys.nu:
-        found.append(
+        drawn.append(
             Panel(
                 "input", tuple(dsys.inputs), times[:-1], trajectory.inputs, piecewise_constant=True
             )
         )
-    found.append(Panel("energy (J)", ("energy",), times, dsys.energies(states)[:, None]))
+    drawn.append(Panel("energy (J)", ("energy",), times, dsys.energies(states)[:, None]))
     residual = dsys.constraint_residuals(states[:-1], states[1:])
     if residual.shape[1] and len(residual):
         largest = np.abs(residual).max(axis=1, keepdims=True)
-        found.append(
+        drawn.append(
             Panel("constraint residual (m)", ("largest",), times[1:], largest, logarithmic=True)
         )
-    return found
+    return drawn
 
 
 def plot_trajectory(trajectory: Trajectory, axes: Any = None) -> np.ndarray:

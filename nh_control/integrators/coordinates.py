@@ -71,7 +71,7 @@ class Coordinates:
         moving = ca.jtimes(self.position(self._q), self._q, pull, True)
         basis_rate = ca.jtimes(self.velocity_matrix(self._q) @ self._w, self._q, self._c, True)
         moving = ca.substitute(moving, pull, ca.densify(by_position))
-        (second_derivative,) = self._at(q, w, by_v, moving + basis_rate)
+        (second_derivative,) = self._evaluated(q, w, by_v, moving + basis_rate)
         return velocity_matrix.T @ by_v, force + second_derivative
 
     def constraint(self, q: ca.SX) -> ca.SX:
@@ -124,7 +124,7 @@ class Coordinates:
         force = here.derivatives(gradients, start, w, u)[1]
         rate = ca.jtimes(here._momentum, here._q, here._w)
         second_derivative = ca.jtimes(here.constraint(here._q) @ here._w, here._q, here._w)
-        rate, second_derivative = here._at(start, w, w, rate, second_derivative)
+        rate, second_derivative = here._evaluated(start, w, w, rate, second_derivative)
         _, b, s = self._reaction(q)
         return _solve(s, -second_derivative - b.T @ here.rate_matrix(start).T @ (force - rate))
 
@@ -138,7 +138,7 @@ class Coordinates:
             w[self.n - n :] = self.system.rate_at(self.position(q), v, u)
         _, force = self.derivatives(gradients, q, w, u)
         basis_rate = ca.jtimes(self.basis(self._q).T @ self._c, self._q, self._w)
-        (second_derivative,) = self._at(q, w, p, basis_rate)
+        (second_derivative,) = self._evaluated(q, w, p, basis_rate)
         return w, self.basis(q).T @ force + second_derivative
 
     @cached_property
@@ -215,7 +215,7 @@ class Coordinates:
         """c(q), of a configuration without velocity."""
         return self.velocity_matrix(q).T @ self._velocity_derivatives(self.position(q))[0]
 
-    def _at(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
+    def _evaluated(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
         """Expressions in the symbols (q, w, c) at values of them."""
         values = [ca.densify(ca.SX(value)) for value in (q, w, c)]
         return ca.substitute(list(expressions), [self._q, self._w, self._c], values)

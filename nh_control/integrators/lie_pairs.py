@@ -108,10 +108,10 @@ def basis(theta: Graph, degree: int) -> list[Graph]:
     """Polynomials of degree 1, 2, ...: `theta, theta (1 - theta), theta^2 (1 - theta), ...`; all
     but the first are zero at both ends.
     """
-    found = [theta]
+    polynomials = [theta]
     for k in range(1, degree):
-        found.append(found[-1] * (1 - theta if k % 2 else theta))
-    return found
+        polynomials.append(polynomials[-1] * (1 - theta if k % 2 else theta))
+    return polynomials
 
 
 def _munthe_kaas(
@@ -208,7 +208,7 @@ def pairs() -> dict[str, Pair]:
     """All pairs by name."""
     from scipy.integrate import RK45  # as above
 
-    found = {name: pair_of(table) for name, table in TABLES.items() if table.embedded_order}
+    by_name = {name: pair_of(table) for name, table in TABLES.items() if table.embedded_order}
     fourth = RK45.P[:, 3:].T  # of theta^4, which only the last of `basis` has
-    found["rkmk54"] = replace(found["rkmk54"], curve=_curve(np.append(RK45.B, 0), fourth))
-    return {**found, "rkmk853": _dormand_prince_853()}
+    by_name["rkmk54"] = replace(by_name["rkmk54"], curve=_curve(np.append(RK45.B, 0), fourth))
+    return {**by_name, "rkmk853": _dormand_prince_853()}

@@ -115,5 +115,5 @@ def if_combined(system: System) -> str:
         "a velocity drift": system.velocity_drift is not None,
         "spheres": system.space.nw != system.space.nv,
     }
-    found = [kind for kind, there in kinds.items() if there]
-    return f"has {' and '.join(found)}" if found else ""
+    obstacles = [kind for kind, there in kinds.items() if there]
+    return f"has {' and '.join(obstacles)}" if obstacles else ""

@@ -110,12 +110,12 @@ class _Writer:
 
         from nh_control.interop.symbolic import to_sympy
 
-        found = to_sympy(expression, self._all, self.names, self._series, self._abbreviate)
+        converted = to_sympy(expression, self._all, self.names, self._series, self._abbreviate)
         short = (
             self._simplify and e.count_ops() <= SIMPLIFIED and not e.has(sp.Piecewise)
-            for e in found
+            for e in converted
         )
-        return [sp.simplify(e) if simple else e for e, simple in zip(found, short)]
+        return [sp.simplify(e) if simple else e for e, simple in zip(converted, short)]
 
     def _abbreviate(self, value: Any) -> Any:
         if value not in self._abbreviations:
@@ -173,8 +173,8 @@ def _of_system(system: System, simplify: bool, series: bool) -> Equations:
         ("Holonomic constraints", system.holonomic(q)),
     ):
         if rows.shape[0]:
-            found = write.expressions(rows)
-            groups[heading] = write.equations(found, [0] * len(found))
+            sides = write.expressions(rows)
+            groups[heading] = write.equations(sides, [0] * len(sides))
     return write.with_abbreviations(system.name, groups)
 
 

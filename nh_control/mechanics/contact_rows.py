@@ -192,8 +192,8 @@ class _ContactLaw(_Law):
         if contact.point is not None:
             slip = (evaluated(contact.point, segment.q1) - evaluated(contact.point, q)) / h
         else:
-            at = q if contact.slips_at_start else segment.middle
-            slip = self._slip(at) @ segment.w / h
+            place = q if contact.slips_at_start else segment.middle
+            slip = self._slip(place) @ segment.w / h
         if contact.surface_velocity:
             slip -= ca.DM(contact.surface_velocity)
         return ca.vertcat(opening, slip)

@@ -39,23 +39,27 @@ class Imu(Output):
         if not isinstance(system, System):
             raise TypeError(f"output {self.name} needs a System, got {system!r}")
         space = system.space
-        at, w = ca.SX.sym("q", space.nq), ca.SX.sym("w", space.nw)
+        configuration, w = ca.SX.sym("q", space.nq), ca.SX.sym("w", space.nw)
         e, rest = ca.SX.sym("e", space.nv), ca.SX.zeros(space.nv)
-        if ca.depends_on(self._flat_pose(system, at), system.first_order_part(at)):
+        if ca.depends_on(
+            self._flat_pose(system, configuration), system.first_order_part(configuration)
+        ):
             raise ValueError(
                 f"{system.name}: the pose of the output {self.name} depends on first-order "
                 f"coordinates {system.first_order}, whose accelerations are not known"
             )
         # x' and R' of a velocity w at a configuration
-        moved = self._flat_pose(system, space.retract(at, e))
-        rate = ca.substitute(ca.jtimes(moved, e, space.frame(at).T @ w), e, rest)
+        moved = self._flat_pose(system, space.retract(configuration, e))
+        rate = ca.substitute(ca.jtimes(moved, e, space.frame(configuration).T @ w), e, rest)
         # x'' along the motion: by the configuration, and by the velocity's rate
         full = system.with_rates(q, v, u)
-        along = ca.substitute(rate[:3], at, space.retract(q, e))
+        along = ca.substitute(rate[:3], configuration, space.retract(q, e))
         by_q = ca.jtimes(along, e, space.frame(q).T @ full)
         by_v = ca.jtimes(rate[:3], w, velocity_rate(system, q, v, u))
         turning = ca.reshape(rate[3:], 3, 3)
-        by_q, by_v, turning = ca.substitute([by_q, by_v, turning], [e, at, w], [rest, q, full])
+        by_q, by_v, turning = ca.substitute(
+            [by_q, by_v, turning], [e, configuration, w], [rest, q, full]
+        )
         rotation = ca.reshape(self._flat_pose(system, q)[3:], 3, 3)
         skew = rotation.T @ turning
         omega = ca.vertcat(skew[2, 1], skew[0, 2], skew[1, 0])
@@ -68,17 +72,17 @@ class Imu(Output):
         if pose is None:
             raise ValueError(f"output {self.name} has no pose(q)")
 
-        def flat(*at: Any) -> ca.SX:
-            position, rotation = pose(*at)
+        def flat(*point: Any) -> ca.SX:
+            position, rotation = pose(*point)
             return ca.vertcat(as_expression(position), ca.vec(ca.densify(as_expression(rotation))))
 
-        found = system.evaluated(flat, q)
-        if found.shape != (12, 1):
+        flattened = system.evaluated(flat, q)
+        if flattened.shape != (12, 1):
             raise ValueError(
                 f"{system.name}: pose of the output {self.name} must be a position (3) and a "
                 f"rotation (3, 3)"
             )
-        return found
+        return flattened
 
     def behind(self, nq: int, nw: int, inputs: Callable[..., ca.SX]) -> Imu:
         own = self.pose

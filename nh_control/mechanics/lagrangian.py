@@ -33,19 +33,19 @@ class GradientSymbols:
         self._symbols: list[ca.SX] = []
 
     def __call__(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-        at = ca.vertcat(q, v)
-        if self._symbols and ca.depends_on(at, self.symbols):
+        point = ca.vertcat(q, v)
+        if self._symbols and ca.depends_on(point, self.symbols):
             gradients = self._system.mechanics.gradients
             points = [ca.vertsplit(point, [0, self._nq, point.shape[0]]) for point in self._points]
             known = ca.vertcat(*(part for point in points for part in gradients(*point)))
-            at = ca.substitute(at, self.symbols, known)
-            return gradients(at[: self._nq], at[self._nq :])
-        pairs = (ca.cse([at, known]) for known in self._points)
+            point = ca.substitute(point, self.symbols, known)
+            return gradients(point[: self._nq], point[self._nq :])
+        pairs = (ca.cse([point, known]) for known in self._points)
         same = (ca.is_equal(a, b, 0) for a, b in pairs)
         place = next((i for i, equal in enumerate(same) if equal), len(self._points))
         if place == len(self._points):
-            self._points.append(at)
-            self._symbols.append(ca.SX.sym(f"c{place}", at.shape[0]))
+            self._points.append(point)
+            self._symbols.append(ca.SX.sym(f"c{place}", point.shape[0]))
         symbol = self._symbols[place]
         return symbol[: self._nq], symbol[self._nq :]
 
@@ -76,7 +76,7 @@ class LagrangianDerivatives:
         self._a = ca.SX.sym("a", n)
         self._b = ca.vertcat(self._a, system.parameter_symbols)
         points = ((self._a[i : i + nq], self._a[i + nq : i + step]) for i in range(0, n, step))
-        self._value = sum((system.lagrangian_at(*at) for at in points), ca.SX(0))
+        self._value = sum((system.lagrangian_at(*point) for point in points), ca.SX(0))
         derivatives = ca.gradient(self._value, self._a)
         self.first = ca.Function("derivatives", [self._b], [derivatives], {"cse": True})
         self.called = self.first.n_instructions() * n > LARGE
@@ -106,7 +106,7 @@ class LagrangianDerivatives:
         return _DirectionalDerivatives(self._value, self._a, self._b, self._b)
 
     @staticmethod
-    def _times(product: ca.Function, at: Graph, directions: Graph) -> Graph:
+    def _times(product: ca.Function, point: Graph, directions: Graph) -> Graph:
         """The product with every column of `directions` that is not zero."""
         columns = sorted(set(directions.sparsity().get_col()))
         result = ca.MX(product.size1_out(0), directions.shape[1])
@@ -117,7 +117,7 @@ class LagrangianDerivatives:
             ca.densify(directions[:, columns]),
             ca.MX.zeros(directions.shape[0], calls * SEEDS - len(columns)),
         )
-        result[:, columns] = product.map("products", "serial", calls, [0], [])(at, seeds)[
+        result[:, columns] = product.map("products", "serial", calls, [0], [])(point, seeds)[
             :, : len(columns)
         ]
         return result
@@ -153,9 +153,9 @@ class _DirectionalDerivatives:
     def along_twice(self) -> ca.Function:
         """L_avv k seeds."""
         gradient = ca.gradient(ca.jtimes(self._value, self._a, self._k), self._v)
-        at = ca.vertcat(self._b, self._k)
+        point = ca.vertcat(self._b, self._k)
         derivatives = ca.jtimes(gradient, self._v, self._seeds)
-        return ca.Function("along_twice", [at, self._seeds], [derivatives], {"cse": True})
+        return ca.Function("along_twice", [point, self._seeds], [derivatives], {"cse": True})
 
 
 def inertia(system: System) -> ca.Function:
@@ -173,7 +173,7 @@ def inertia(system: System) -> ca.Function:
         "system_of", [x_, p_, mass_], system.mechanics.inertia(q, x_[nq:], mass_)
     )
     x, p = derivatives.kind.sym("x", x_.shape[0]), derivatives.kind.sym("p", p_.shape[0])
-    at, basis, along = directions(x, p)
-    mass = basis.T @ derivatives.second_times(at, along)[nq:, :]
+    point, basis, along = directions(x, p)
+    mass = basis.T @ derivatives.second_times(point, along)[nq:, :]
     names = ["mass", "momentum", "basis", "prescribed"]
     return ca.Function("inertia", [x, p], system_of(x, p, ca.densify(mass)), ["x", "p"], names)

@@ -133,13 +133,13 @@ class _Field:
         pushed, parts = self._basis.T @ self._p, []
         place = {i: k for k, i in enumerate(self._kept)}
         for factor, q, w in self._factors:
-            v, at = self._v[w], [place[i] for i in w if i in place]
+            v, places = self._v[w], [place[i] for i in w if i in place]
             if isinstance(factor, S2):
                 unit = self._q[q]
-                tangent_rate = rate[at] - ca.dot(unit, pushed[at]) * v
+                tangent_rate = rate[places] - ca.dot(unit, pushed[places]) * v
                 parts += [ca.cross(unit, v), ca.cross(unit, tangent_rate)]
             else:
-                parts += [v, rate[at]]
+                parts += [v, rate[places]]
         return ca.vertcat(*parts)
 
     def _rate(self, gradient_q: ca.SX) -> ca.SX:
@@ -161,12 +161,12 @@ class _Field:
         v, s = ca.SX.sym("v", system.space.nw), ca.SX.sym("s", self._s.shape[0])
         drift_rate = ca.jtimes(self._basis @ s + self._particular, q, self._q_rate)
         w = ca.substitute(drift_rate, s, self._s) + self._basis @ self._normal()
-        at, along = ca.vertcat(q, v), ca.vertcat(self._q_rate, w)
+        state, along = ca.vertcat(q, v), ca.vertcat(self._q_rate, w)
         momentum, sliding = (
             system.mechanics.gradients(q, v)[1],
             ca.jtimes(system.holonomic(q), q, self._moving(v)),
         )
-        rates = [ca.jtimes(what, at, along) for what in (momentum, sliding)]
+        rates = [ca.jtimes(what, state, along) for what in (momentum, sliding)]
         p_rate, g = ca.substitute(rates, [v], [self._v])
         if self._baumgarte is not None:
             alpha, beta = self._baumgarte

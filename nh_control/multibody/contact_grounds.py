@@ -107,6 +107,6 @@ class HeightField(Ground):
 
     def _slope(self, position: ca.SX) -> ca.SX:
         """(dz/dx, dz/dy) below a position."""
-        at = ca.SX.sym("at", 2)
-        slope = ca.gradient(ca.SX(self.height(at[0], at[1])), at)
-        return ca.substitute(slope, at, position[:2])
+        xy = ca.SX.sym("xy", 2)
+        slope = ca.gradient(ca.SX(self.height(xy[0], xy[1])), xy)
+        return ca.substitute(slope, xy, position[:2])

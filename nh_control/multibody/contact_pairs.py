@@ -41,11 +41,11 @@ class BodySurface:
         """The center of the shape."""
         return self.at if isinstance(self.at, Point) else Point(self.at)
 
-    def touches(self, k: Kinematics, at: Point, shape: Shape) -> Iterator[Touch]:
+    def touches(self, k: Kinematics, point: Point, shape: Shape) -> Iterator[Touch]:
         """The places where a sphere or capsule whose center is at a point may touch: of two
         capsules the closest points of their axes, and the ends of each against the other.
         """
-        one, other = _Bar.of(k, at, shape), _Bar.of(k, self.point, self.shape)
+        one, other = _Bar.of(k, point, shape), _Bar.of(k, self.point, self.shape)
         for near, far in _closest(one, other):
             yield _touch(one, other, near, far)
 
@@ -74,13 +74,13 @@ class _Bar(NamedTuple):
     spin: ca.SX
 
     @classmethod
-    def of(cls, k: Kinematics, at: Point, shape: Shape) -> _Bar:
-        shape, half = round_shape(f"contact at {at.frame!r}", shape), None
+    def of(cls, k: Kinematics, point: Point, shape: Shape) -> _Bar:
+        shape, half = round_shape(f"contact at {point.frame!r}", shape), None
         if isinstance(shape, Capsule):
             axis = unit_vector(shape.axis, "Capsule")
-            half = k.rotation(at) @ constant(shape.length / 2 * axis)
+            half = k.rotation(point) @ constant(shape.length / 2 * axis)
         radius = float(shape.radius)
-        return cls(k.position(at), half, radius, k.velocity(at), k.angular_velocity(at))
+        return cls(k.position(point), half, radius, k.velocity(point), k.angular_velocity(point))
 
     def ends(self) -> list[ca.SX]:
         """The centers of its half balls, or of the ball."""

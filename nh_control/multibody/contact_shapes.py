@@ -50,7 +50,7 @@ class Shape(ABC):
     """A shape on a frame, with the places where it may touch the ground."""
 
     @abstractmethod
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         """The places of the shape whose center is at a point."""
 
 
@@ -58,9 +58,9 @@ class Shape(ABC):
 class Corner(Shape):
     """A point of a body: a foot's corner, a stick's end."""
 
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        position = k.position(at)
-        yield Touch.on(ground, ground.gap(position), position, k.velocity(at), True)
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
+        position = k.position(point)
+        yield Touch.on(ground, ground.gap(position), position, k.velocity(point), True)
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class Sphere(Shape):
     def __post_init__(self) -> None:
         _require_positive("Sphere", "radius", self.radius)
 
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        center = k.position(at)
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
+        center = k.position(point)
         arm = -self.radius * ground.normal(center)
-        velocity = k.velocity(at) + ca.cross(k.angular_velocity(at), arm)
+        velocity = k.velocity(point) + ca.cross(k.angular_velocity(point), arm)
         yield Touch.on(ground, ground.gap(center) - self.radius, center + arm, velocity)
 
 
@@ -92,15 +92,15 @@ class Disc(Shape):
         _require_positive("Disc", "radius", self.radius)
         unit_vector(self.axis, "Disc")
 
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        center = k.position(at)
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
+        center = k.position(point)
         normal = ground.normal(center)
-        axis = k.rotation(at) @ constant(unit_vector(self.axis, "Disc"))
+        axis = k.rotation(point) @ constant(unit_vector(self.axis, "Disc"))
         # the lowest point of the rim lies against the normal's part in the plane of the disc
         tilted = ca.dot(axis, normal)
         upright = ca.sqrt(1 - tilted**2)
         arm = -self.radius * (normal - tilted * axis) / upright
-        velocity = k.velocity(at) + ca.cross(k.angular_velocity(at), arm)
+        velocity = k.velocity(point) + ca.cross(k.angular_velocity(point), arm)
         yield Touch.on(ground, ground.gap(center) - self.radius * upright, center + arm, velocity)
 
 
@@ -116,15 +116,15 @@ class Ellipsoid(Shape):
         for radius in three_numbers(self.radii, "Ellipsoid: radii"):
             _require_positive("Ellipsoid", "radii", radius)
 
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
-        center = k.position(at)
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
+        center = k.position(point)
         normal = ground.normal(center)
         # the lowest point is -A^2 n / |A n|, with A the half axes and n in the frame's axes
-        rotation, squares = k.rotation(at), constant(np.square(self.radii))
+        rotation, squares = k.rotation(point), constant(np.square(self.radii))
         inner = squares * (rotation.T @ normal)
         height = ca.sqrt(ca.dot(rotation.T @ normal, inner))
         arm = -(rotation @ inner) / height
-        velocity = k.velocity(at) + ca.cross(k.angular_velocity(at), arm)
+        velocity = k.velocity(point) + ca.cross(k.angular_velocity(point), arm)
         yield Touch.on(ground, ground.gap(center) - height, center + arm, velocity)
 
 
@@ -149,10 +149,10 @@ class _Bar(Shape):
     def end(self) -> Shape:
         """The shape at both ends."""
 
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         half = self.length / 2 * unit_vector(self.axis, type(self).__name__)
         for side in (-half, half):
-            place = Point(at.frame, tuple(np.asarray(at.position) + side))
+            place = Point(point.frame, tuple(np.asarray(point.position) + side))
             yield from self.end.touches(k, place, ground)
 
 
@@ -195,11 +195,11 @@ class BoxCorners(Shape):
             _require_positive("BoxCorners", "size", length)
         object.__setattr__(self, "rotation", rotation_rows(self.rotation, "BoxCorners"))
 
-    def touches(self, k: Kinematics, at: Point, ground: Ground) -> Iterator[Touch]:
+    def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
         edges = np.asarray(self.rotation) * np.asarray(self.size)
         for signs in product((-0.5, 0.5), repeat=3):
-            corner = np.asarray(at.position) + edges @ np.array(signs)
-            yield from Corner().touches(k, Point(at.frame, tuple(corner)), ground)
+            corner = np.asarray(point.position) + edges @ np.array(signs)
+            yield from Corner().touches(k, Point(point.frame, tuple(corner)), ground)
 
 
 def _require_positive(owner: str, what: str, value: float) -> None:

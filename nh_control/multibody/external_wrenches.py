@@ -50,12 +50,12 @@ def unknown_wrench(model: MultibodyParts) -> str:
 
 def carriers_of(model: MultibodyParts, name: str) -> list[Frame]:
     """The moving frames that carry a frame."""
-    tree, found = model.tree, []
+    tree, frames = model.tree, []
     anchor = tree.anchors[name][0]
     while anchor != WORLD:
-        found.append(tree.frames[anchor])
-        anchor = tree.anchors[found[-1].parent][0]
-    return found
+        frames.append(tree.frames[anchor])
+        anchor = tree.anchors[frames[-1].parent][0]
+    return frames
 
 
 def carriers(model: MultibodyParts) -> set[int]:
@@ -78,9 +78,9 @@ def external_wrenches(
     for entry in model.inputs:
         if isinstance(entry, Wrench):
             frame = _frame_of(entry)
-            at = entry.point.position if isinstance(entry.point, Point) else ORIGIN
+            point = entry.point.position if isinstance(entry.point, Point) else ORIGIN
             anchor, origin, rotation = model.tree.anchors[frame]
-            position = axes[anchor].T @ (origin + rotation @ np.array(at))
+            position = axes[anchor].T @ (origin + rotation @ np.array(point))
             for k, component in enumerate(entry.components):
                 number, turning = WRENCH.index(component), entry.axes == "body"
                 direction = np.eye(3)[number % 3]

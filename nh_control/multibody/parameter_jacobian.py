@@ -36,12 +36,12 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True)
 class ParameterJacobian:
-    """For every parameter of `model`, whose values those of `at` are, the derivatives of the
-    joints' numbers.
+    """Derivatives of the joints' numbers by every parameter of `model`, at the values of the
+    parameters in `nominal`.
     """
 
     model: Multibody
-    at: Multibody
+    nominal: Multibody
 
     def packed(self) -> np.ndarray:
         """The records of `struct parameter_derivative`, as doubles (n, 3)."""
@@ -55,11 +55,11 @@ class ParameterJacobian:
 
     def _of(self, name: str) -> Iterator[list[Slope]]:
         """The derivatives by every entry of a parameter."""
-        parts, at, field = self.model.constants.locations[name]
+        parts, index, field = self.model.constants.locations[name]
         if not parts:
-            yield [slope for body in self.at.bodies for slope in self._by_scale(body)]
+            yield [slope for body in self.nominal.bodies for slope in self._by_scale(body)]
             return
-        part: Any = getattr(self.at, parts)[at]
+        part: Any = getattr(self.nominal, parts)[index]
         if isinstance(part, Frame):
             yield from (self._by_placement(part, unit) for unit in np.eye(3))
         elif isinstance(part, Body):
@@ -78,7 +78,7 @@ class ParameterJacobian:
 
     @cached_property
     def _data(self) -> TreeModel:
-        return TreeModel(self.at)
+        return TreeModel(self.nominal)
 
     @cached_property
     def _joints(self) -> dict[str, int]:
@@ -90,8 +90,8 @@ class ParameterJacobian:
         return {frame.coordinate: i for i, frame in frames if not frame.mimic}
 
     def _by_body(self, body: Body, field: str) -> Iterator[list[Slope]]:
-        anchor, _, rotation = self.at.tree.anchors[body.frame]
-        arm, scale = self._arm(body), self.at.mass_scale
+        anchor, _, rotation = self.nominal.tree.anchors[body.frame]
+        arm, scale = self._arm(body), self.nominal.mass_scale
         if field == "mass":
             lever = arm @ arm * np.eye(3) - np.outer(arm, arm)
             yield self._moments(anchor, scale, scale * arm, scale * lever)
@@ -106,17 +106,17 @@ class ParameterJacobian:
 
     def _by_scale(self, body: Body) -> list[Slope]:
         """Of one body's part in the numbers by the scale of all masses."""
-        own = moments(body.inertia_in(*self.at.tree.anchors[body.frame]), np.eye(3))
-        return self._moments(self.at.tree.anchors[body.frame][0], *own)
+        own = moments(body.inertia_in(*self.nominal.tree.anchors[body.frame]), np.eye(3))
+        return self._moments(self.nominal.tree.anchors[body.frame][0], *own)
 
     def _by_placement(self, frame: Frame, unit: np.ndarray) -> list[Slope]:
         """Of a joint's own frame, or of all that is fixed to a fixed one."""
-        anchor, _, rotation = self.at.tree.anchors[frame.parent]
+        anchor, _, rotation = self.nominal.tree.anchors[frame.parent]
         direction = rotation @ unit
         if not frame.is_fixed:
             return self._position(frame.name, anchor, direction)
         slopes = []
-        for body in self.at.bodies:
+        for body in self.nominal.bodies:
             if frame.name in self._fixed(body.frame):
                 slopes += self._by_arm(body, direction)
         for moving in self._data.frames:
@@ -126,7 +126,7 @@ class ParameterJacobian:
 
     def _fixed(self, name: str) -> list[str]:
         """The frame, and the frames that it is fixed to, up to one that moves."""
-        names, frames = [], self.at.tree.frames
+        names, frames = [], self.nominal.tree.frames
         while name != WORLD and frames[name].is_fixed:
             names.append(name)
             name = frames[name].parent
@@ -134,15 +134,18 @@ class ParameterJacobian:
 
     def _arm(self, body: Body) -> np.ndarray:
         """From the joint to the center of mass, in the joint's frame."""
-        _, at, rotation = self.at.tree.anchors[body.frame]
-        return at + rotation @ np.array(body.center)
+        _, origin, rotation = self.nominal.tree.anchors[body.frame]
+        return origin + rotation @ np.array(body.center)
 
     def _by_arm(self, body: Body, direction: np.ndarray) -> list[Slope]:
         arm = self._arm(body)
         turned = (
             2 * arm @ direction * np.eye(3) - np.outer(direction, arm) - np.outer(arm, direction)
         )
-        anchor, mass = self.at.tree.anchors[body.frame][0], self.at.mass_scale * body.mass
+        anchor, mass = (
+            self.nominal.tree.anchors[body.frame][0],
+            self.nominal.mass_scale * body.mass,
+        )
         return self._moments(anchor, 0.0, mass * direction, mass * turned)
 
     def _moments(

@@ -70,8 +70,8 @@ class Robot:
 
     def frame_pose(self, q: ArrayLike, frame: str) -> Pose:
         """Rotation `R` (3, 3) and position `p` (3) of a frame in the world."""
-        found = self._values(self._made("pose", frame, lambda: self._pose(frame)), q)
-        return Pose(found[..., :3], found[..., 3])
+        pose = self._values(self._made("pose", frame, lambda: self._pose(frame)), q)
+        return Pose(pose[..., :3], pose[..., 3])
 
     def frame_jacobian(self, q: ArrayLike, frame: str, axes: str = "world") -> np.ndarray:
         """Jacobian J (6, nw) of a frame's twist at its origin, `(omega, p') = J v`, in the axes of
@@ -185,7 +185,7 @@ class Robot:
             whole[places] = d
             return whole
 
-        found = least_squares(
+        solution = least_squares(
             lambda d: np.asarray(difference(origin, moved(d), target)[0])[rows, 0],
             change[places],
             lambda d: np.asarray(difference(origin, moved(d), target)[1])[rows][:, places],
@@ -194,7 +194,7 @@ class Robot:
             xtol=1e-15,
             gtol=1e-15,
         )
-        return np.asarray(self.model.space.retract(origin, moved(found.x)))
+        return np.asarray(self.model.space.retract(origin, moved(solution.x)))
 
     def _distance(self, frame: str, target: np.ndarray, q: np.ndarray) -> tuple[float, float]:
         """Distance in m and angle in rad of a frame from its pose."""
@@ -319,10 +319,10 @@ class Robot:
                 f"{[value.shape for value in given]}"
             )
         rows, columns = function.size_out(0)
-        found = np.asarray(function(*(value.T for value in given)))
+        table = np.asarray(function(*(value.T for value in given)))
         if given[0].ndim == 1:
-            return found
-        return found.reshape(rows, -1, columns).swapaxes(0, 1)
+            return table
+        return table.reshape(rows, -1, columns).swapaxes(0, 1)
 
     def _checked(self, values: ArrayLike, n: int, what: str) -> np.ndarray:
         array = np.asarray(values, dtype=float)

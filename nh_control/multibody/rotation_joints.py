@@ -123,7 +123,7 @@ class RotationJointFunctions(JointFunctions):
         mu, b, h = self._mu, self._b, self._h
         arm = mu[:3] + ca.cross(b[3:], self._linear)
         fixed = ca.SX.sym("arm", 3)
-        found = []
+        blocks = []
         for turns, rates, sign in zip(self._turn_jacobians, self._twist_jacobians, (-1, 1)):
             own = ca.jacobian(turns.T @ fixed + rates.T @ b[:3], self._z[:3])
             carried = turns.T @ quaternion.hat(b[3:])
@@ -134,11 +134,11 @@ class RotationJointFunctions(JointFunctions):
             ):
                 turned = moved[:3, :3]
                 if not self._has_position:
-                    found.append(itself)
+                    blocks.append(itself)
                     continue
                 rows = ca.horzcat(itself, ca.SX(3, 3)) + carried @ spun[3:, :]
-                found.append(ca.vertcat(rows, ca.horzcat(pushed @ turned, ca.SX(3, 3))))
-        return found
+                blocks.append(ca.vertcat(rows, ca.horzcat(pushed @ turned, ca.SX(3, 3))))
+        return blocks
 
     @cached_property
     def _end_jacobians(self) -> list[ca.SX]:

@@ -311,11 +311,11 @@ class TreeModel:
 
     def _coefficients(self) -> dict[str, dict[str, float]]:
         """The numbers of NO_SPRINGS of the coordinates that have some."""
-        found: dict[str, dict[str, float]] = {}
+        coefficients: dict[str, dict[str, float]] = {}
         for element in self.model.elements:
             if not isinstance(element, (JointSpring, JointDamper, JointFriction)):
                 continue
-            numbers = found.setdefault(element.coordinate, dict(NO_SPRINGS))
+            numbers = coefficients.setdefault(element.coordinate, dict(NO_SPRINGS))
             if isinstance(element, JointSpring):
                 numbers["stiffness"] += element.stiffness
                 numbers["rest_force"] += element.stiffness * element.rest
@@ -324,7 +324,7 @@ class TreeModel:
             else:
                 numbers["friction"] = element.friction
                 numbers["friction_velocity"] = element.friction_velocity
-        return found
+        return coefficients
 
     def _kind(self, joint: Joint) -> int:
         """Number of a joint's kind in the kernel."""

@@ -47,10 +47,10 @@ class Surfaces:
             asked = [
                 link for link, element in links.items() if element.find(COLLISION) is not None
             ]
-        found = list[Contact]()
+        contacts = list[Contact]()
         for one in asked:
-            found += [one] if isinstance(one, Contact) else self._of_link(links, one)
-        return found
+            contacts += [one] if isinstance(one, Contact) else self._of_link(links, one)
+        return contacts
 
     def _of_link(self, links: Mapping[str, Element], link: str) -> Iterator[Contact]:
         elements = links[link].findall(COLLISION) if link in links else []

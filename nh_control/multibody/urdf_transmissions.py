@@ -37,7 +37,7 @@ def rotors(robot: Element) -> list[Rotor]:
     or of none, with the attribute `value`; without the latter `<mechanicalReduction>` is the
     ratio, or 1. Raises UrdfError for what is no number, and for a negative inertia.
     """
-    found = list[Rotor]()
+    with_inertia = list[Rotor]()
     for transmission in robot.findall("transmission"):
         where = f"transmission {transmission.get('name', '')!r}"
         joints, actuators = transmission.findall("joint"), transmission.findall("actuator")
@@ -49,11 +49,11 @@ def rotors(robot: Element) -> list[Rotor]:
                 f"{where}: a rotor inertia needs one joint and one actuator, got {len(joints)} "
                 f"and {len(actuators)}"
             )
-        found.append(Rotor(attribute(joints[0], "name", where), *values[0]))
-    return found
+        with_inertia.append(Rotor(attribute(joints[0], "name", where), *values[0]))
+    return with_inertia
 
 
-def rotor_parts(found: Sequence[Rotor], joints: Sequence[Any]) -> tuple[list[Frame], list[Body]]:
+def rotor_parts(rotors: Sequence[Rotor], joints: Sequence[Any]) -> tuple[list[Frame], list[Body]]:
     """Frames and bodies of rotors, on the links that carry the motors: the parents of the joints,
     along whose axes they turn. `joints` are those of the reader of URDF files.
 
@@ -63,7 +63,7 @@ def rotor_parts(found: Sequence[Rotor], joints: Sequence[Any]) -> tuple[list[Fra
     """
     known = {joint.name: joint for joint in joints}
     frames, bodies = list[Frame](), list[Body]()
-    for rotor in found:
+    for rotor in rotors:
         joint = known.get(rotor.joint)
         if (
             joint is None

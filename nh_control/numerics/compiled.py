@@ -52,16 +52,16 @@ def is_private(folder: Path) -> bool:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        status = folder.stat()
     except OSError as error:
         _cannot_use(folder, str(error))
         return False
-    if found.st_uid != os.geteuid():
-        _cannot_use(folder, f"it belongs to user {found.st_uid}, not to {os.geteuid()}")
-    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != os.geteuid():
+        _cannot_use(folder, f"it belongs to user {status.st_uid}, not to {os.geteuid()}")
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         _cannot_use(
             folder,
-            f"others may write into it (mode {stat.S_IMODE(found.st_mode):o}), and what lies "
+            f"others may write into it (mode {stat.S_IMODE(status.st_mode):o}), and what lies "
             f"there is loaded and run; delete it, or trust it and `chmod 700 {folder}`",
         )
     else:
@@ -91,14 +91,15 @@ def compiler() -> str | None:
     """
     wanted = os.environ.get("NH_CONTROL_CC", os.environ.get("CC"))
     candidates = ("cc", "gcc", "clang") if wanted is None else (wanted,)
-    found = next((path for name in candidates if name and (path := shutil.which(name))), None)
-    if found is None:
+    paths = (shutil.which(name) for name in candidates if name)
+    path = next(filter(None, paths), None)
+    if path is None:
         log.warning(
             "no C compiler (looked for %s): using CasADi's virtual machine, a step about thirty "
             "times slower",
             ", ".join(candidates) or "none",
         )
-    return found
+    return path
 
 
 @cache
@@ -307,8 +308,8 @@ class Functions:
         """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none; made
         without a compiler, it is compiled now.
         """
-        if self._compiler is None and (found := compiler()):
-            self._compiler = found
+        if self._compiler is None and (path := compiler()):
+            self._compiler = path
             self._native = Native(self._name, list(self._functions.values())).library
         if self._native is None:
             return None

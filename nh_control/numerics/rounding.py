@@ -35,22 +35,22 @@ def rounding_sizes(
     for place, size in trace.sized(sizes or ()):
         own[place] = size
     for operation, places in trace.operations.items():
-        y, *operands = ([at[k] for at in places] for k in range(len(places[0])))
+        y, *operands = ([place[k] for place in places] for k in range(len(places[0])))
         x = [ca.SX.sym("x", len(y)) for _ in operands]
         if len(operands) == 1:
             own[y] = ca.fabs(values[y])
         by_x = ca.gradient(ca.sum1(_applied(operation, x)), ca.vertcat(*x))
-        known = ca.vertcat(*(values[at] for at in operands))
+        known = ca.vertcat(*(values[place] for place in operands))
         slope = ca.fabs(ca.densify(ca.substitute(by_x, ca.vertcat(*x), known)))
         if angle and len(operands) == 1 and operation not in ALGEBRAIC:
             own[y] += slope * angle
         slopes.append(-slope)
         rows += y * len(operands)
-        columns += [at for operand in operands for at in operand]
+        columns += [place for operand in operands for place in operand]
     unit_minus_slopes = ca.SX.triplet(rows, columns, ca.vertcat(*slopes), n, n)
-    found = ca.SX(f.sparsity_out(0))
-    found.nz[:] = ca.solve(unit_minus_slopes, ca.densify(own))[trace.results]
-    return ca.densify(found)
+    result_sizes = ca.SX(f.sparsity_out(0))
+    result_sizes.nz[:] = ca.solve(unit_minus_slopes, ca.densify(own))[trace.results]
+    return ca.densify(result_sizes)
 
 
 @dataclass

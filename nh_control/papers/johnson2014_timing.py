@@ -43,9 +43,9 @@ def timings(swing_up: Callable[[str], Optimum], _: Progress) -> Outcome:
     swing_up("newton")  # compiles
     for method in ("steepest", "newton"):
         start = process_time()
-        found = swing_up(method)
+        optimum = swing_up(method)
         seconds[method] = process_time() - start
-        count, converged = len(found.history) - 1, converged and found.converged
+        count, converged = len(optimum.history) - 1, converged and optimum.converged
         measured_ms[list(PUBLISHED_MS)[3 + (method == "newton")]] = 1e3 * seconds[method] / count
     share = seconds["newton"] / seconds["steepest"]
     statements = (

@@ -39,18 +39,18 @@ BOARD_START = np.array([0.0, 0.4, 0.2, 0.0, 0.0]), np.array([1.5, -0.3])
 def orders(_: Progress) -> Outcome:
     """Measure the orders of all variants on both systems."""
     h = ORDER_S / np.array(ORDER_STEPS)
-    found = {
+    errors_by_name = {
         "sleigh": _errors(chaplygin_sleigh(SLEIGH), SLEIGH_START, np.array([0.4, -0.3]), h),
         "snakeboard": _errors(snakeboard(), board_start(), np.array([2.0, -1.0]), h),
     }
     slopes = {
         name: {k: measure.slopes(h, e) for k, e in errors.items()}
-        for name, errors in found.items()
+        for name, errors in errors_by_name.items()
     }
 
     def draw() -> Figure:
         figure = Figure(figsize=(7.4, 3.4), layout="constrained")
-        for axes, (name, errors) in zip(figure.subplots(1, 2), found.items()):
+        for axes, (name, errors) in zip(figure.subplots(1, 2), errors_by_name.items()):
             measure.plot_order(axes, h, errors)
             axes.set_title(f"{name}, t = {ORDER_S:g} s")
             axes.get_legend().remove()  # too many lines for a legend
@@ -84,7 +84,7 @@ def orders(_: Progress) -> Outcome:
             "error": measure.plain(errors),
             "slopes": measure.plain(slopes[name]),
         }
-        for name, errors in found.items()
+        for name, errors in errors_by_name.items()
     }
     return Outcome(draw, numbers, statements)
 
@@ -246,8 +246,11 @@ def oscillation(_: Progress) -> Outcome:
         multipliers[name] = -2 * states[: SHOWN + 1, -1] / STEP_S
         energies[name] = np.array([dsys.energy(x) for x in states])
         x = dsys.state(np.zeros(3), np.array([0.0, 1.5, 0.0]))
-        found = np.linalg.eigvals(dsys.linearize(x, [0.0, 0.0]).A).real
-        rates = {"alternating": float(found.min()), "true": float(found[found > 0].min())}
+        eigenvalues = np.linalg.eigvals(dsys.linearize(x, [0.0, 0.0]).A).real
+        rates = {
+            "alternating": float(eigenvalues.min()),
+            "true": float(eigenvalues[eigenvalues > 0].min()),
+        }
     jumps = {k: float(np.abs(np.diff(v, 2)).max()) for k, v in multipliers.items()}
     lost = {k: float(1 - e.min() / e[0]) for k, e in energies.items()}
 

@@ -146,15 +146,16 @@ def _reference(name: str) -> np.ndarray:
 
 def compare_formulations(_: Progress) -> Outcome:
     """Compare all formulations."""
-    found = formulations()
+    results_by_example = formulations()
     free, damped, kept = (
-        _violations(found, part)
+        _violations(results_by_example, part)
         for part in (FORMULATIONS[1:2], FORMULATIONS[2:3], FORMULATIONS[3:6])
     )
     gained = free / damped
     fourth = [formulation.name for formulation in FORMULATIONS if formulation.method != "midpoint"]
     errors = {
-        name: max(r[formulation].error for formulation in fourth) for name, r in found.items()
+        name: max(r[formulation].error for formulation in fourth)
+        for name, r in results_by_example.items()
     }
     chaotic = errors.pop("pendulum")
     halves = _variational_halves()
@@ -188,19 +189,22 @@ def compare_formulations(_: Progress) -> Outcome:
     )
     numbers = {
         name: {formulation: vars(result) for formulation, result in results.items()}
-        for name, results in found.items()
+        for name, results in results_by_example.items()
     }
-    return Outcome(lambda: _draw_formulations(found), numbers, statements)
+    return Outcome(lambda: _draw_formulations(results_by_example), numbers, statements)
 
 
 def _violations(
-    found: Mapping[str, Mapping[str, Result]], formulations: Sequence[Formulation]
+    results_by_example: Mapping[str, Mapping[str, Result]], formulations: Sequence[Formulation]
 ) -> np.ndarray:
     """Return the largest violations (examples, formulations); only maximal coordinates have
     violations.
     """
     return np.array(
-        [[r[formulation.name].violation for formulation in formulations] for r in found.values()],
+        [
+            [r[formulation.name].violation for formulation in formulations]
+            for r in results_by_example.values()
+        ],
         float,
     )
 
@@ -211,7 +215,7 @@ def _variational_halves() -> tuple[float, float]:
     return float(error[:half].max()), float(error[half:].max())
 
 
-def _draw_formulations(found: Mapping[str, Mapping[str, Result]]) -> Figure:
+def _draw_formulations(results_by_example: Mapping[str, Mapping[str, Result]]) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
     names = [formulation.name for formulation in FORMULATIONS][::-1]
@@ -220,7 +224,7 @@ def _draw_formulations(found: Mapping[str, Mapping[str, Result]]) -> Figure:
         ("violation", "energy", "error"),
         ("largest violation (m)", "largest |E/E₀ − 1|", "error at 0.5 s (m)"),
     ):
-        for (name, results), color, marker in zip(found.items(), SERIES, "os^v"):
+        for (name, results), color, marker in zip(results_by_example.items(), SERIES, "os^v"):
             values = [
                 (getattr(results[formulation], what), i) for i, formulation in enumerate(names)
             ]
@@ -233,7 +237,7 @@ def _draw_formulations(found: Mapping[str, Mapping[str, Result]]) -> Figure:
         panel.margins(x=0.08)
     panels[0].set_yticks(range(len(names)), names)
     examples = panels[2].get_legend_handles_labels()
-    figure.legend(*examples, fontsize=7, loc="outside upper right", ncols=len(found))
+    figure.legend(*examples, fontsize=7, loc="outside upper right", ncols=len(results_by_example))
     return figure
 
 
@@ -319,13 +323,19 @@ def joints(_: Progress) -> Outcome:
     largest = {
         space: {kind: grounded(kind, space).largest() for kind in GROUNDED} for space in SPACES
     }
-    kept = {s: [k for k, g in found.items() if g < 1e-12] for s, found in largest.items()}
+    kept = {
+        s: [k for k, g in violations.items() if g < 1e-12] for s, violations in largest.items()
+    }
 
     def draw() -> Figure:
         figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
         axes = figure.add_subplot(yscale="log", ylabel="largest |g|", title="A link on the ground")
         bars(
-            axes, {s: {k: max(g, 1e-17) for k, g in found.items()} for s, found in largest.items()}
+            axes,
+            {
+                s: {k: max(g, 1e-17) for k, g in violations.items()}
+                for s, violations in largest.items()
+            },
         )
         return figure
 

@@ -116,17 +116,17 @@ def violation(name: str, joint: str, where: str, _: Progress) -> Outcome:
 
 def _violation_statement(name: str, joint: str, where: str, runs: dict[str, Motion]) -> Statement:
     group, product = (runs[space].largest(joint) for space in SPACES)
-    found = f"{SPACES['SE3']} {group:.0e} m, {SPACES['SO3xR3']} {product:.0e} m"
+    values = f"{SPACES['SE3']} {group:.0e} m, {SPACES['SO3xR3']} {product:.0e} m"
     if name == "pair" or joint in ("lower", "right"):
         claim = "where the relative motion of two bodies is the cause, both perform alike"
         return Statement(
-            where, claim, found, 1 / 3 < product / group < 3 and group > ROUND_OFF, CHOSEN[name]
+            where, claim, values, 1 / 3 < product / group < 3 and group > ROUND_OFF, CHOSEN[name]
         )
     return Statement(
         where,
         "SE(3) satisfies the constraint of a grounded body to the accuracy of the computation, "
         "SO(3) x R^3 drifts",
-        found,
+        values,
         group < ROUND_OFF and product > 1e4 * group,
         CHOSEN[name],
     )
@@ -150,11 +150,11 @@ def energy(name: str, where: str, _: Progress) -> Outcome:
     """Compare the drift of the total energy on both spaces."""
     runs = {space: motion(name, space) for space in SPACES}
     drift = {space: float(np.abs(run.energy_error).max()) for space, run in runs.items()}
-    found = ", ".join(f"{SPACES[s]} {value:.0e}" for s, value in drift.items())
+    values = ", ".join(f"{SPACES[s]} {value:.0e}" for s, value in drift.items())
     statement = Statement(
         where,
         "the energy drifts alike on both",
-        f"largest |E/E0 - 1|: {found}",
+        f"largest |E/E0 - 1|: {values}",
         1 / 3 < drift["SO3xR3"] / drift["SE3"] < 3,
         CHOSEN[name],
     )
@@ -218,13 +218,13 @@ def _ratio(runs: dict[str, Motion], until: float) -> float:
 
 def cost(_: Progress) -> Outcome:
     """Compare the cost of a step on both spaces."""
-    found = {space: {name: operations(name, space) for name in TITLES} for space in SPACES}
-    ratios = [found["SE3"][name] / found["SO3xR3"][name] for name in TITLES]
+    counts = {space: {name: operations(name, space) for name in TITLES} for space in SPACES}
+    ratios = [counts["SE3"][name] / counts["SO3xR3"][name] for name in TITLES]
 
     def draw() -> Figure:
         figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
         axes = figure.add_subplot(ylabel="operations", title="A step (37)")
-        bars(axes, found)
+        bars(axes, counts)
         axes.set_xticks(range(len(TITLES)), list(TITLES.values()))
         return figure
 
@@ -236,12 +236,12 @@ def cost(_: Progress) -> Outcome:
         min(ratios) > 1,
         "(37) with its field, by four stages; operations of the generated code",
     )
-    return Outcome(draw, {"operations": found}, (statement,))
+    return Outcome(draw, {"operations": counts}, (statement,))
 
 
-def bars(axes: Axes, found: Mapping[str, Mapping[str, float]]) -> None:
+def bars(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:
     """Draw values by name on both spaces, side by side."""
-    for i, (space, values) in enumerate(found.items()):
+    for i, (space, values) in enumerate(groups.items()):
         centers = np.arange(len(values)) + 0.35 * (i - 0.5)
         axes.bar(
             centers,

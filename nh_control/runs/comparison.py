@@ -219,7 +219,7 @@ def compare(
     """
     reference = Reference(motion)
     drifts, work = Drifts(reference, step_s), {}
-    found, refused = {}, {}
+    energies, refused = {}, {}
     for name, integrator in integrators.items():
         if reason := integrator.reason(motion.system):
             refused[name] = reason
@@ -227,14 +227,14 @@ def compare(
         progress(name)
         work[name] = work_precision(reference, integrator, longest_s)
         try:
-            found[name] = drifts.of_integrator(integrator)
+            energies[name] = drifts.of_integrator(integrator)
         except StepFailed as failure:
             refused[name] = f"no energy at h = {step_s:g} s: {failure.reason}"
     for solver in solvers:
         progress(solver)
         work[solver] = solver_precision(reference, solver, longest_s)
-        found[solver] = drifts.of_solver(solver, 1e-6)
-    return Comparison(motion, reference.uncertainty, step_s, work, found, refused)
+        energies[solver] = drifts.of_solver(solver, 1e-6)
+    return Comparison(motion, reference.uncertainty, step_s, work, energies, refused)
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,15 @@ def contacts_of(
     return ContactReadout(plant).table(*table)
 
 
-def contact_numbers(found: ContactTable) -> dict:
+def contact_numbers(table: ContactTable) -> dict:
     """Largest normal force and friction of every contact, its least gap and margin, and the number
     of steps in which it slides; None where a number does not exist.
     """
-    if not len(found.normal):
+    if not len(table.normal):
         return {}
-    friction = np.linalg.norm(found.friction, axis=2)
-    numbers = found.normal.max(axis=0), friction.max(axis=0), found.gap.min(axis=0)
-    rows = zip(found.names, *numbers, found.margin.min(axis=0), found.slides.sum(axis=0))
+    friction = np.linalg.norm(table.friction, axis=2)
+    numbers = table.normal.max(axis=0), friction.max(axis=0), table.gap.min(axis=0)
+    rows = zip(table.names, *numbers, table.margin.min(axis=0), table.slides.sum(axis=0))
     return {
         name: {
             "normal_max_N": float(normal),

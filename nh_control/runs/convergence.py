@@ -65,7 +65,7 @@ class Convergence:
     @property
     def orders(self) -> dict[str, float]:
         """Fitted order of the configuration by name, NaN where it cannot be fitted."""
-        return {name: found.configuration_order for name, found in self.errors.items()}
+        return {name: errors.configuration_order for name, errors in self.errors.items()}
 
     def table(self, part: str = "configuration") -> str:
         """Rows of h with the error of every method, and its order since the row before; the last
@@ -74,7 +74,7 @@ class Convergence:
         """
         if part not in PARTS:
             raise ValueError(f"expected a part of {PARTS}, got {part!r}")
-        columns = {name: getattr(found, part) for name, found in self.errors.items()}
+        columns = {name: getattr(errors, part) for name, errors in self.errors.items()}
         floor = self.floor[PARTS.index(part)]
         local = {name: _local_orders(self.h, one, floor) for name, one in columns.items()}
         width = {name: max(len(name), 15) for name in columns}
@@ -86,7 +86,7 @@ class Convergence:
             )
             line = "".join(f"  {cell:>{width[n]}}" for n, cell in zip(columns, cells))
             lines.append(f"{steps:7d} {h:10.3g}" + line)
-        fitted = {name: getattr(found, f"{part}_order") for name, found in self.errors.items()}
+        fitted = {name: getattr(errors, f"{part}_order") for name, errors in self.errors.items()}
         ends = "".join(f"  {_number(fitted[n], '.2f'):>{width[n]}}" for n in columns)
         return "\n".join([*lines, f"{'fitted order':>18}" + ends])
 

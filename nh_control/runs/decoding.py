@@ -30,13 +30,13 @@ def chosen(connections: Iterable[Any], wanted: Collection[str]) -> dict[str, str
     """The wanted topics by their full names in a recording: in the namespace nearest to the root,
     as `reference/joint_states` is no state; raises RecordingError where two robots have one.
     """
-    found: dict[str, list[str]] = {}
+    topics: dict[str, list[str]] = {}
     for connection in connections:
         name = connection.topic.rsplit("/", 1)[-1]
         if name in wanted:
-            found.setdefault(name, []).append(connection.topic)
+            topics.setdefault(name, []).append(connection.topic)
     out = {}
-    for name, full in found.items():
+    for name, full in topics.items():
         nearest = min(topic.count("/") for topic in full)
         several = sorted({topic for topic in full if topic.count("/") == nearest})
         if len(several) > 1:

@@ -276,7 +276,7 @@ class Result:
         is monitored, contacts, reference and open loop, with their names.
         """
         model, loop = self.experiment.model, self.loop
-        found = {
+        arrays = {
             "times": loop.trajectory.times,
             "states": loop.trajectory.states,
             "inputs": loop.trajectory.inputs,
@@ -293,15 +293,15 @@ class Result:
             **self.outputs.arrays,
         }
         if self.experiment.scenario.monitor is not None:
-            found["monitored"] = self.monitored
+            arrays["monitored"] = self.monitored
         if self.contacts is not None:
-            found |= self.contacts.arrays
+            arrays |= self.contacts.arrays
         if loop.commands is not None:
-            found["commands"] = loop.commands
+            arrays["commands"] = loop.commands
         if self.open_loop is not None:
-            found["open_loop_states"] = self.open_loop.trajectory.states
-            found["open_loop_errors"] = self.open_loop.errors
-        return found
+            arrays["open_loop_states"] = self.open_loop.trajectory.states
+            arrays["open_loop_errors"] = self.open_loop.errors
+        return arrays
 
     @property
     def description(self) -> dict[str, Any]:

@@ -102,10 +102,10 @@ def effects(
         (lines.measurements, line_outputs(lines.measurements, seen[0], seen)),
         (lines.commands, line_outputs(lines.commands, model.idle(states[0]), commands)),
     )
-    found: list[FaultEffect] = []
+    all_effects: list[FaultEffect] = []
     for line, outputs in went:
         tally = Tally(line)
         for k, output in enumerate(outputs):
             tally.add(k, output)
-        found += tally.effects()
-    return tuple(found)
+        all_effects += tally.effects()
+    return tuple(all_effects)

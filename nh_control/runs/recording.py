@@ -40,9 +40,13 @@ JITTER = ("jitter_mean_us", "jitter_p99_us", "jitter_max_us")
 
 @dataclass(frozen=True)
 class Recording:
-    """Configurations (N + 1, nq), velocities (N + 1, nw) and inputs (N, nu) of steps 0 ... N,
-    `missing` of whose nodes had to be interpolated, seconds of wall time `wall_s` from the first
-    step to the last, and the last values of the plant's diagnostics."""
+    """Configurations (N + 1, nq), velocities (N + 1, nw) and inputs (N, nu) of steps 0 ... N.
+
+    The nodes `known` were recorded, the other `missing` nodes are interpolated.
+    `n_repeated_commands` commands were not recorded; they repeat the last one.
+    `wall_s` is the wall time (s) from the first step to the last;
+    `diagnostics` are the last values of the plant's diagnostics.
+    """
 
     q: np.ndarray
     v: np.ndarray
@@ -51,7 +55,7 @@ class Recording:
     wall_s: float
     diagnostics: dict[str, str]
     known: tuple[int, ...]
-    held: int
+    n_repeated_commands: int
 
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:

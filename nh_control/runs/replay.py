@@ -64,7 +64,7 @@ def _states(experiment: Experiment, inputs: np.ndarray) -> tuple[np.ndarray, np.
         try:
             _, x = advance(plant, x, u, experiment.options.substeps)
         except StepFailed as failure:
-            stopped = str(failure.at(k))
+            stopped = str(failure.at_step(k))
             break
     q, v = (np.array(column) for column in zip(*seen))
     if decoder.heading is not None:

@@ -59,7 +59,7 @@ def closed_loop(
     try:
         loop.run(watch)
     except StepFailed as stopped:
-        failure = stopped.at(loop.k)
+        failure = stopped.at_step(loop.k)
     done = loop.k
     nodes, before = record.plant_states[: done + 1], record.before[:done]
     return ClosedLoop(

@@ -151,7 +151,7 @@ def _constraints(result: Result) -> dict:
 
 def _outputs(result: Result) -> dict:
     """Smallest, largest and last value of every declared output, with its unit."""
-    found = result.outputs
+    outputs = result.outputs
     return {
         name: {
             "min": float(values.min()),
@@ -159,7 +159,7 @@ def _outputs(result: Result) -> dict:
             "final": float(values[-1]),
             "unit": unit,
         }
-        for name, unit, values in zip(found.names, found.units, found.values.T)
+        for name, unit, values in zip(outputs.names, outputs.units, outputs.values.T)
     }
 
 
@@ -219,8 +219,8 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
         yield "constraint residual", f"max {s['constraint_residual_max_m']:.1e} m"
     if s["manifold_residual_max"] is not None:
         yield "distance from manifold", f"max {s['manifold_residual_max']:.1e}"
-    if (turn := s["turn_per_step_max_rad"]) and rotation_problem(turn, s["step_s"]):
-        yield TURNED, rotation_problem(turn, s["step_s"])
+    if (angle := s["turn_per_step_max_rad"]) and rotation_problem(angle, s["step_s"]):
+        yield TURNED, rotation_problem(angle, s["step_s"])
     energy = s["energy_J"]
     yield (
         "energy",

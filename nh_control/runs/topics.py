@@ -98,7 +98,7 @@ def contents(scenario: Scenario) -> dict[str, list[str]]:
     """
     system = scenario.make_system(scenario.parameters)
     planar, bodies = scenario.body, scenario.resting_bodies(system.space)
-    found = {
+    names_by_topic = {
         "joint_states": [
             f"{joint.name} = {'-' if joint.sign < 0 else ''}{joint.coordinate} ({joint.unit})"
             for joint in scenario.joints
@@ -109,4 +109,6 @@ def contents(scenario: Scenario) -> dict[str, list[str]]:
     inputs = system.inputs + system.prescribed
     driven = {j.input: j.name for j in driven_joints(scenario.joints, system, system.nu)}
     commands = [f"{name} or {driven[i]}" if i in driven else name for i, name in enumerate(inputs)]
-    return {topic: found[topic] for topic in states(scenario)} | {"joint_commands": commands}
+    return {topic: names_by_topic[topic] for topic in states(scenario)} | {
+        "joint_commands": commands
+    }

@@ -27,7 +27,7 @@ from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.obstacles import clear_of
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
-from nh_control.scenarios.vehicle_ways import steering_drive
+from nh_control.scenarios.vehicle_drives import steering_drive
 from nh_control.scenarios.visual_model import STEEL, Shape
 from nh_control.systems import CarParameters, car
 

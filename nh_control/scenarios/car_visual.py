@@ -30,12 +30,12 @@ def poses(parameters: CarParameters, q: np.ndarray) -> dict[str, Pose]:
     roll, delta, theta, x, y = q
     l, r, half = parameters.l, parameters.r, GAUGE * parameters.l / 2
     body = Pose.planar(theta, x, y)
-    found = {"body": body}
+    frames = {"body": body}
     for side, offset in (("left", half), ("right", -half)):
         angle = np.arctan2(l * np.sin(delta), l * np.cos(delta) - offset * np.sin(delta))
-        found[f"rear_{side}"] = body.rotated(roll, (0.0, offset, r), AXLE)
-        found[f"front_{side}"] = body.rotated(angle, (l, offset, r))
-    return found
+        frames[f"rear_{side}"] = body.rotated(roll, (0.0, offset, r), AXLE)
+        frames[f"front_{side}"] = body.rotated(angle, (l, offset, r))
+    return frames
 
 
 def visual_model(parameters: CarParameters) -> VisualModel:

@@ -42,13 +42,13 @@ Place = Callable[[Pose, np.ndarray], Pose]
 
 
 class Part(NamedTuple):
-    """A frame that `place(parent's pose, numbers)` puts where the numbers `at` of a configuration
-    say.
+    """A frame that `place(parent's pose, numbers)` puts where the slice `numbers` of a
+    configuration says.
     """
 
     frame: str
     parent: str
-    at: slice
+    numbers: slice
     place: Place
 
 
@@ -104,10 +104,10 @@ def system_visual(system: System, units: Mapping[str, str] | None = None) -> Vis
 
 
 def _poses(parts: Sequence[Part], _: Any, q: np.ndarray) -> dict[str, Pose]:
-    found = {WORLD: Pose(np.zeros(3), np.eye(3))}
+    frames = {WORLD: Pose(np.zeros(3), np.eye(3))}
     for part in parts:
-        found[part.frame] = part.place(found[part.parent], np.asarray(q)[part.at])
-    return found
+        frames[part.frame] = part.place(frames[part.parent], np.asarray(q)[part.numbers])
+    return frames
 
 
 class _Skeleton:
@@ -146,8 +146,8 @@ class _Skeleton:
         ends = [part.frame for part in self.parts if part.place is not _turned_flat]
         return self._on if self._on != WORLD else (ends or [""])[-1]
 
-    def _add(self, frame: str, parent: str, at: slice, place: Place) -> None:
-        self.parts.append(Part(frame, parent, at, place))
+    def _add(self, frame: str, parent: str, numbers: slice, place: Place) -> None:
+        self.parts.append(Part(frame, parent, numbers, place))
 
     def _whole(self, factor: Space) -> slice:
         return slice(self._at, self._at + factor.nq)
@@ -159,8 +159,8 @@ class _Skeleton:
                 name = factor.names[i]
                 along = ALONG.search(name)
                 axis = "xyz".index(along[1]) if along else 0
-                at = slice(self._at + i, self._at + i + 1)
-                self._add(name, self._on, at, partial(_slid, axis))
+                numbers = slice(self._at + i, self._at + i + 1)
+                self._add(name, self._on, numbers, partial(_slid, axis))
                 self._on = name
             self.shapes.append(_ball(self._on, BALL_M))
 
@@ -189,15 +189,15 @@ class _Skeleton:
                 last = prefix, {axis}
         return groups
 
-    def _stick(self, name: str, at: slice) -> None:
+    def _stick(self, name: str, angle: slice) -> None:
         """A stick on the last body, or else on the end of the last stick."""
         if self._flat:
-            self._add(name, self._on, at, _turned_flat)
+            self._add(name, self._on, angle, _turned_flat)
             self.shapes.append(Shape("box", (0.4, 0.05, 0.05), STEEL, name, (0.15, 0, BODY_M[2])))
             return
-        up = 1.0 if self._higher_at_zero(at.start) else -1.0
-        relative = self._angle >= 0 and self._coupled(self._angle, at.start)
-        self._add(name, self._on, at, partial(_swung, up, relative))
+        up = 1.0 if self._higher_at_zero(angle.start) else -1.0
+        relative = self._angle >= 0 and self._coupled(self._angle, angle.start)
+        self._add(name, self._on, angle, partial(_swung, up, relative))
         end = f"{name} end"
         self._add(end, name, slice(0, 0), partial(_at, (0.0, 0.0, up * STICK_M)))
         self._shape(
@@ -205,7 +205,7 @@ class _Skeleton:
             _ball(end, BALL_M),
         )
         if self._on not in self._boxes:
-            self._on, self._angle = end, at.start
+            self._on, self._angle = end, angle.start
 
     def _planar(self, factor: SE2) -> None:
         name = self._free("body")
@@ -271,13 +271,13 @@ def _potential_energy(system: System) -> Callable[[Mapping[int, float]], float]:
     energy = ca.Function("potential_energy", [q], [-plain.lagrangian_at(q, still)])
     nominal = np.array(system.space.origin, dtype=float)
 
-    def at(changes: Mapping[int, float]) -> float:
+    def energy_with(changes: Mapping[int, float]) -> float:
         changed = nominal.copy()
         for i, value in changes.items():
             changed[i] = value
         return float(energy(changed))
 
-    return at
+    return energy_with
 
 
 def _ball(frame: str, diameter: float) -> Shape:

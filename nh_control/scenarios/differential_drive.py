@@ -23,7 +23,7 @@ from nh_control.scenarios.driving import (
 )
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, Scenario
-from nh_control.scenarios.vehicle_ways import turning_drive
+from nh_control.scenarios.vehicle_drives import turning_drive
 from nh_control.systems import DifferentialDriveParameters, differential_drive
 
 COURSES = {

@@ -28,10 +28,10 @@ class AmbiguousName(ValueError):
 
 def installed() -> dict[str, list[EntryPoint]]:
     """Entry points of scenarios by name, several of one name where packages disagree."""
-    found: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        found.setdefault(entry.name, []).append(entry)
-    return found
+        by_name.setdefault(entry.name, []).append(entry)
+    return by_name
 
 
 def find(name: str, built_in: Mapping[str, Scenario]) -> Scenario:
@@ -63,8 +63,8 @@ def find(name: str, built_in: Mapping[str, Scenario]) -> Scenario:
         hint = "; other ones are given as path/to/file.py:NAME or module:NAME"
         raise UnknownName("scenario", name, valid, hint)
     module, _, attribute = (part.strip() for part in entries[0].value.partition(":"))
-    found = _declared(load_module(module), attribute, module, built_in)
-    return replace(found, source={"scenario": name})
+    scenario = _declared(load_module(module), attribute, module, built_in)
+    return replace(scenario, source={"scenario": name})
 
 
 def _package(entry: EntryPoint) -> str:
@@ -95,15 +95,15 @@ def _declared(
         attribute = public[0] if len(public) == 1 else stem
     if not hasattr(module, attribute):
         raise UserCodeError(f"{file}: there is no {attribute}{listed}")
-    found = getattr(module, attribute)
-    if not isinstance(found, Scenario):
+    scenario = getattr(module, attribute)
+    if not isinstance(scenario, Scenario):
         line = _assignment(file, attribute)
         raise UserCodeError(
-            f"{file}{line}\n{attribute} must be a nh_control Scenario, got {type(found).__name__}"
-            f"{listed}"
+            f"{file}{line}\n{attribute} must be a nh_control Scenario, got "
+            f"{type(scenario).__name__}{listed}"
         )
     # the file makes it again: nothing else that it was made of, such as a URDF, has to be told
-    return replace(found, source={"scenario": f"{place}:{attribute}"}, file=file)
+    return replace(scenario, source={"scenario": f"{place}:{attribute}"}, file=file)
 
 
 def _assignment(file: str, name: str) -> str:

@@ -39,13 +39,13 @@ def driven_joints(joints: Sequence[Joint], system: System, inputs: int) -> tuple
         if not slope[row, column].is_zero():
             reached.setdefault(row, []).append(column)
             moved.setdefault(column, []).append(row)
-    found: dict[int, DrivenJoint] = {}
+    by_input: dict[int, DrivenJoint] = {}
     for joint in joints:
         row = system.space.velocity_names.index(f"{joint.coordinate}_dot")
         driving = reached.get(row, [])
-        if len(driving) != 1 or len(moved[driving[0]]) != 1 or driving[0] in found:
+        if len(driving) != 1 or len(moved[driving[0]]) != 1 or driving[0] in by_input:
             continue
         a = slope[row, driving[0]]
         if a.is_constant():
-            found[driving[0]] = DrivenJoint(joint.name, driving[0], joint.sign / float(a))
-    return tuple(found.values())
+            by_input[driving[0]] = DrivenJoint(joint.name, driving[0], joint.sign / float(a))
+    return tuple(by_input.values())

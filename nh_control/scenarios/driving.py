@@ -127,8 +127,8 @@ def trajectory_with_velocity(
     states, inputs = np.empty((steps + 1, dsys.nx)), np.zeros((steps, dsys.nu))
     states[0] = dsys.state(q, velocity(0.0, q))
     for k in range(steps):
-        at = partial(velocity, (k + 1) * dsys.h)
-        states[k + 1], inputs[k] = step_to_velocity(dsys, states[k], inputs[max(k - 1, 0)], at)
+        wanted = partial(velocity, (k + 1) * dsys.h)
+        states[k + 1], inputs[k] = step_to_velocity(dsys, states[k], inputs[max(k - 1, 0)], wanted)
     return Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, dsys=dsys)
 
 
@@ -150,11 +150,11 @@ def trajectory_along_course(
     yaw_rate)` is the system's velocity (nw) at a forward speed (m/s) and a yaw rate (rad/s).
     """
 
-    def at(t: float, _: np.ndarray) -> np.ndarray:
+    def along_course(t: float, _: np.ndarray) -> np.ndarray:
         rates = course.rates(t)
         return velocity(dsys.system.parameters, rates.speed, rates.yaw_rate)
 
-    return trajectory_with_velocity(dsys, q, at, course.duration)
+    return trajectory_with_velocity(dsys, q, along_course, course.duration)
 
 
 def perturbed(

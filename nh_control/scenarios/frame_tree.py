@@ -88,13 +88,13 @@ class ScenarioFrames:
 
     def complete(self, drawn: Mapping[str, Pose], q: np.ndarray) -> dict[str, Pose]:
         """The same, of the poses that the visual model has there."""
-        found = {self.root: Pose(np.zeros(3), np.eye(3))}
+        poses = {self.root: Pose(np.zeros(3), np.eye(3))}
         if self.planar is not None:
-            found[self.planar.frame] = Pose.planar(*q[self._at : self._at + 3])
+            poses[self.planar.frame] = Pose.planar(*q[self._at : self._at + 3])
         for name, pose in drawn.items():
             if name != WORLD or name in self._drawn:
-                found.setdefault(frame_id(name), pose)
-        return found
+                poses.setdefault(frame_id(name), pose)
+        return poses
 
 
 def frame_id(name: str) -> str:

@@ -34,8 +34,8 @@ def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> T
     that it exceeds, and ValueError for other joints, or not one actuator for each of them.
     """
     path = Path(file).expanduser().absolute()
-    found = on_coordinates(joints, model, JointTrajectory.load(path))
-    return replace(joint_reference(model, found), name=str(path))
+    along = on_coordinates(joints, model, JointTrajectory.load(path))
+    return replace(joint_reference(model, along), name=str(path))
 
 
 def follows_joints(joints: Sequence[Joint], system: System) -> bool:
@@ -64,10 +64,10 @@ def on_coordinates(
     shown = {joint.coordinate: joint for joint in joints}
     if missing := [name for name in names if name not in shown]:
         raise ValueError(f"{model}: no joint shows the coordinates {missing}")
-    found = trajectory.of([shown[name].name for name in names])
+    ordered = trajectory.of([shown[name].name for name in names])
     signs = np.array([shown[name].sign for name in names])
     tables: dict[str, Any] = {
-        field: None if (table := getattr(found, field)) is None else table * signs
+        field: None if (table := getattr(ordered, field)) is None else table * signs
         for field in ("positions", "velocities", "accelerations")
     }
-    return replace(found, names=names, **tables)
+    return replace(ordered, names=names, **tables)

@@ -26,11 +26,11 @@ PROPELLER_M = 0.25
 def poses(parameters: QuadrotorPayloadParameters, q: np.ndarray) -> dict[str, Pose]:
     """The payload, the quadrotors and their arms, which stand diagonally, at a configuration."""
     y, attitudes, links = split_configuration(q, parameters.n)
-    found = {"payload": Pose(y, np.eye(3))}
+    frames = {"payload": Pose(y, np.eye(3))}
     for i, (l, link, attitude) in enumerate(zip(parameters.lengths, links, attitudes)):
-        quad = found[f"quad{i + 1}"] = Pose(y + l * link, quat2mat(attitude))
-        found[f"quad{i + 1}_arms"] = quad.rotated(np.pi / 4, (0.0, 0.0, 0.0))
-    return found
+        quad = frames[f"quad{i + 1}"] = Pose(y + l * link, quat2mat(attitude))
+        frames[f"quad{i + 1}_arms"] = quad.rotated(np.pi / 4, (0.0, 0.0, 0.0))
+    return frames
 
 
 def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:

@@ -22,7 +22,7 @@ from nh_control.scenarios.driving import (
 from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.rolling_disk_visual import visual_model
 from nh_control.scenarios.scenario import Body, Joint, Scenario
-from nh_control.scenarios.vehicle_ways import turning_drive
+from nh_control.scenarios.vehicle_drives import turning_drive
 from nh_control.systems import RollingDiskParameters, rolling_disk
 
 COURSES = {

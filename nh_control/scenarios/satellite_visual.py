@@ -16,13 +16,13 @@ BODY_M, WHEEL_M, OUT_M = 0.6, 0.18, 0.2
 def poses(parameters: SatelliteParameters, q: np.ndarray) -> dict[str, Pose]:
     """The satellite and its wheels, z along their axles."""
     body = Pose(np.zeros(3), quat2mat(q[:4]))
-    found = {"satellite": body}
+    frames = {"satellite": body}
     for i, axle in enumerate(np.asarray(axles(parameters)).T):
         across = np.array([-axle[1], axle[0], 0.0])
         tilt = np.arctan2(np.hypot(*axle[:2]), axle[2])
         wheel = body.rotated(tilt, tuple(OUT_M * axle), tuple(across))
-        found[f"wheel{i + 1}"] = wheel.rotated(q[4 + i], (0.0, 0.0, 0.0))
-    return found
+        frames[f"wheel{i + 1}"] = wheel.rotated(q[4 + i], (0.0, 0.0, 0.0))
+    return frames
 
 
 def visual_model(parameters: SatelliteParameters) -> VisualModel:

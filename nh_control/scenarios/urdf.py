@@ -99,7 +99,7 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
         parameters=urdf_parameters(model),
         make_system=partial(_system, model),
         integrators={"midpoint": midpoint},
-        references={"hold": partial(_held, model)} if holds else {"free": partial(_free, model)},
+        references={"hold": partial(_hold, model)} if holds else {"free": partial(_free, model)},
         weights=_weights(model, holds),
         perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
         perturb=partial(_perturbed, model.tree),
@@ -183,7 +183,7 @@ def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
     return dsys.state(q, np.zeros(model.space.nw))
 
 
-def _held(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
+def _hold(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
     """An equilibrium for HOLD_S, of a robot on the ground with its joints where they are."""
     start = _start(model, dsys)
     if model.contacts:

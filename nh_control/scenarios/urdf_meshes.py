@@ -71,7 +71,7 @@ def _folder(source: str) -> Path | None:
 
 def _surfaces(robot: Element, folder: Path | None) -> Iterator[Surface]:
     colors = {
-        one.get("name", ""): found for one in robot.iter("material") if (found := _rgba(one))
+        one.get("name", ""): color for one in robot.iter("material") if (color := _rgba(one))
     }
     for link in robot.findall("link"):
         name = attribute(link, "name", "a link")
@@ -170,14 +170,14 @@ def _read(file: Path) -> list[tuple[np.ndarray, np.ndarray, Color | None]]:
         parts = scene.dump()
     except Exception as error:  # every format has errors of its own
         raise MeshError(f"mesh {file} cannot be read: {error or type(error).__name__}") from error
-    found = [
+    surfaces = [
         (np.array(one.vertices), np.array(one.faces), _main_color(one))
         for one in parts
         if isinstance(one, trimesh.Trimesh) and len(one.faces)
     ]
-    if not found or not all(np.isfinite(vertices).all() for vertices, _, _ in found):
+    if not surfaces or not all(np.isfinite(vertices).all() for vertices, _, _ in surfaces):
         raise MeshError(f"mesh {file} has no surface of finite numbers")
-    return found
+    return surfaces
 
 
 def _main_color(mesh: Any) -> Color | None:

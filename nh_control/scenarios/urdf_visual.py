@@ -62,11 +62,11 @@ def poses(
     model: Multibody, rods: list[tuple], parameters: object, q: np.ndarray
 ) -> dict[str, Pose]:
     """All frames at a configuration q (nq), and the middles of the rods with z along them."""
-    found = {name: Pose(p.position, p.rotation) for name, p in model.poses(q).items()}
+    frames = {name: Pose(p.position, p.rotation) for name, p in model.poses(q).items()}
     for frame, name, end, length in rods:
-        start, axis = found[frame], end / length
-        found[name] = Pose(
+        start, axis = frames[frame], end / length
+        frames[name] = Pose(
             start.position + start.rotation @ end / 2,
             start.rotation @ np.column_stack([plane_axes(axis), axis]),
         )
-    return found
+    return frames

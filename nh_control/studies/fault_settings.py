@@ -40,21 +40,21 @@ def with_named_faults(faults: Sequence[Fault], settings: Iterable[str]) -> tuple
     fault without its number.
     """
     settings = [name for name in settings if name.startswith(f"{FAULT}.")]
-    found = {label(fault): fault for fault in faults}
-    if len(found) < len(faults):
+    by_label = {label(fault): fault for fault in faults}
+    if len(by_label) < len(faults):
         raise ValueError(
             f"a study takes at most one fault of each kind and target, got {[*map(label, faults)]}"
         )
     for name in settings:
         fault = _fault_named(name)
-        if label(fault) in found:
+        if label(fault) in by_label:
             continue
-        found[label(fault)] = fault
+        by_label[label(fault)] = fault
         number = _name(label(fault), SIZE)
         sized = any(d.name == SIZE for d in declarations(fault.effect))
         if sized and number not in settings:
             raise ValueError(f"{name}: the fault has no size; set {number} or let it vary")
-    return tuple(found.values())
+    return tuple(by_label.values())
 
 
 def with_values(faults: Sequence[Fault], values: Mapping[str, Any]) -> tuple[Fault, ...]:

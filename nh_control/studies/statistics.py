@@ -125,15 +125,15 @@ def _sobol_indices(study: Study, columns: Columns) -> dict[str, Any] | None:
     if study.sampling != SALTELLI or len(y) < study.total or np.isnan(y).any() or np.ptp(y) == 0:
         return None
     blocks = y.reshape(d + 2, 1, n)
-    found = stats.sobol_indices(
+    result = stats.sobol_indices(
         func={"f_A": blocks[0], "f_B": blocks[1], "f_AB": blocks[2:]},
         n=n,
     )
-    drawn = found.bootstrap(CONFIDENCE)
+    drawn = result.bootstrap(CONFIDENCE)
     return {
         v.name: {
             kind: {
-                "index": float(np.ravel(getattr(found, f"{kind}_order"))[i]),
+                "index": float(np.ravel(getattr(result, f"{kind}_order"))[i]),
                 "low": float(np.ravel(getattr(drawn, f"{kind}_order").confidence_interval.low)[i]),
                 "high": float(
                     np.ravel(getattr(drawn, f"{kind}_order").confidence_interval.high)[i]
@@ -159,14 +159,14 @@ def _failures(columns: Columns) -> list[dict[str, Any]]:
     """Return the reasons of failures, the most frequent first, with their number of runs and the
     first run. Reasons are grouped by their text before the first colon.
     """
-    found: dict[str, list[int]] = {}
+    runs_by_reason: dict[str, list[int]] = {}
     for index, reason in zip(columns["run"].tolist(), columns["failure"].tolist()):
         if reason:
-            found.setdefault(reason.partition(":")[0], []).append(index)
+            runs_by_reason.setdefault(reason.partition(":")[0], []).append(index)
     first = dict(zip(columns["run"].tolist(), columns["failure"].tolist()))
     return [
         {"reason": first[runs[0]], "runs": len(runs), "first_run": runs[0]}
-        for runs in sorted(found.values(), key=len, reverse=True)
+        for runs in sorted(runs_by_reason.values(), key=len, reverse=True)
     ]
 
 

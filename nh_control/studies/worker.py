@@ -91,17 +91,17 @@ def metrics_of(study: Study) -> Mapping[str, Metric]:
     scenario = study.settings.scenario
     outputs = scenario.make_system(scenario.parameters).outputs
     declared = [pair for o in outputs for pair in zip(o.names, o.number_units)]
-    found = {**METRICS}
+    metrics = {**METRICS}
     for i, (name, unit) in enumerate(declared):
         largest = partial(_largest_output, i)
-        found[f"largest_{name}"] = Metric(unit, f"the largest size of {name}", largest)
+        metrics[f"largest_{name}"] = Metric(unit, f"the largest size of {name}", largest)
     monitor = scenario.monitor
     if monitor is None:
-        return found
+        return metrics
     name = f"least_{monitor.title.replace(' ', '_')}"
     meaning = f"the least {monitor.title}; {monitor.warning} at {monitor.minimum:g}"
     return {
-        **found,
+        **metrics,
         name: Metric(monitor.unit, meaning, lambda result: float(result.monitored.min())),
     }
 

@@ -30,10 +30,10 @@ class Poses:
     def of(visual: VisualModel, parameters: Any, configurations: np.ndarray) -> Poses:
         """The frames that the visual model draws, at configurations (N, nq)."""
         names = _drawn_frames(visual)
-        found = [visual.poses(parameters, q) for q in configurations]
-        shape = len(found), len(names)
-        position = np.array([[one[n].position for n in names] for one in found], dtype=float)
-        matrices = np.array([[one[n].rotation for n in names] for one in found], dtype=float)
+        rows = [visual.poses(parameters, q) for q in configurations]
+        shape = len(rows), len(names)
+        position = np.array([[one[n].position for n in names] for one in rows], dtype=float)
+        matrices = np.array([[one[n].rotation for n in names] for one in rows], dtype=float)
         wxyz = np.empty((*shape, 4))
         if wxyz.size:
             xyzw = Rotation.from_matrix(matrices.reshape(-1, 3, 3)).as_quat().reshape(*shape, 4)

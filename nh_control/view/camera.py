@@ -84,7 +84,7 @@ def placement(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 def _corners(visual: VisualModel, poses: Poses, rows: np.ndarray) -> np.ndarray:
     """Corners (rows, n, 3) of the boxes around all shapes, and the frames of cables and trail."""
-    found = [np.zeros((len(rows), 0, 3))]
+    boxes = [np.zeros((len(rows), 0, 3))]
     rotations = Rotation.from_quat(np.roll(poses.wxyz[rows].reshape(-1, 4), -1, axis=1))
     matrices = rotations.as_matrix().reshape(len(rows), len(poses.names), 3, 3)
     for shape in visual.shapes:
@@ -92,11 +92,11 @@ def _corners(visual: VisualModel, poses: Poses, rows: np.ndarray) -> np.ndarray:
         rotation, offset = placement(shape)
         corners = offset + CORNERS * shape.extents @ rotation.T
         placed = np.einsum("nij,cj->nci", matrices[:, i], corners)
-        found.append(poses.position[rows, i][:, None] + placed)
+        boxes.append(poses.position[rows, i][:, None] + placed)
     ends = {end for cable in visual.cables for end in (cable.start, cable.end)}
     for name in sorted(ends | ({visual.trail} if visual.trail else set())):
-        found.append(poses.track(name)[rows][:, None])
-    return np.concatenate(found, axis=1)
+        boxes.append(poses.track(name)[rows][:, None])
+    return np.concatenate(boxes, axis=1)
 
 
 def _ground(low: float, size: float) -> float:

@@ -94,7 +94,7 @@ def _no_number(text: str) -> float:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose names are all different."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise RequestError("expected every name once")
-    return found
+    return entries

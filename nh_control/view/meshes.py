@@ -51,9 +51,9 @@ def solid(kind: str, fineness: tuple[int, int] = FILM) -> np.ndarray:
 
 def normals(faces: np.ndarray) -> np.ndarray:
     """Unit normals (n, 3) of faces (n, 4, 3), 0 for a face without area."""
-    found = np.cross(faces[:, 2] - faces[:, 0], faces[:, 3] - faces[:, 1])
-    length = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.divide(found, length, out=np.zeros_like(found), where=length > 0)
+    products = np.cross(faces[:, 2] - faces[:, 0], faces[:, 3] - faces[:, 1])
+    length = np.linalg.norm(products, axis=1, keepdims=True)
+    return np.divide(products, length, out=np.zeros_like(products), where=length > 0)
 
 
 def quadrilaterals(mesh: Mesh) -> np.ndarray:

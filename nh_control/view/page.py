@@ -51,7 +51,7 @@ def filled(
         "data": _json(data),
         "script": script(modules),
     }
-    return re.sub(r"<!--(\w+)-->", lambda found: inside[found[1]], text)
+    return re.sub(r"<!--(\w+)-->", lambda match: inside[match[1]], text)
 
 
 def _legend(animation: Animation) -> str:

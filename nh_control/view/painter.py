@@ -37,8 +37,8 @@ class Face(NamedTuple):
 class Camera:
     """From `eye` to `at`; pixels of a picture of (width, height)."""
 
-    def __init__(self, eye: np.ndarray, at: np.ndarray, size: tuple[int, int]):
-        forward = (at - eye) / np.linalg.norm(at - eye)
+    def __init__(self, eye: np.ndarray, center: np.ndarray, size: tuple[int, int]):
+        forward = (center - eye) / np.linalg.norm(center - eye)
         right = np.cross(forward, [0.0, 0.0, 1.0])
         right /= np.linalg.norm(right)
         self.eye, self._axes = eye, np.array([right, np.cross(right, forward), forward])
@@ -69,10 +69,10 @@ class Painter:
         """The picture of frame k."""
         a = self._animation
         if self._view.follow:
-            at = a.run.track(a.visual.trail)[k]
-            eye = at + 0.3 * (self._eye - np.array(self._view.center))
-            self._camera = Camera(eye, at, self._size)
-            image = self._painted_floor(at)
+            center = a.run.track(a.visual.trail)[k]
+            eye = center + 0.3 * (self._eye - np.array(self._view.center))
+            self._camera = Camera(eye, center, self._size)
+            image = self._painted_floor(center)
         else:
             image = self._floor.copy()
         draw = ImageDraw.Draw(image, "RGBA")
@@ -108,15 +108,15 @@ class Painter:
 
     def _ghosts(self, run: list[Face], reference: list[Face]) -> list[Face]:
         """Those of the reference that are elsewhere, transparent."""
-        found = []
+        ghosts = []
         for here, there in zip(run, reference):
             both = here.corners.mean(axis=(0, 1)), there.corners.mean(axis=(0, 1))
             same = here.corners.shape == there.corners.shape
             distance = np.abs(here.corners - there.corners).max() if same else np.inf
             if max(distance, np.abs(both[0] - both[1]).max()) > NEAR * self._view.size:
                 fill = there.fill * np.array([1, 1, 1, GHOST])
-                found.append(Face(there.corners, fill.astype(int)))
-        return found
+                ghosts.append(Face(there.corners, fill.astype(int)))
+        return ghosts
 
     def _faces(self, poses: Poses, k: int) -> Iterator[Face]:
         visual = self._animation.visual
@@ -128,18 +128,20 @@ class Painter:
             rotation = turns[i] @ roll
             faces = self._surfaces(shape)
             yield self._placed(faces, shape.extents, rotation, center, shape.color, shape.opacity)
-        at = {name: poses.position[k, i] for name, i in index.items()}
+        position = {name: poses.position[k, i] for name, i in index.items()}
         for i, cable in enumerate(visual.cables):
             color = self._color(i, k)
-            yield self._rod("box", at[cable.start], at[cable.end], cable.diameter, color)
+            yield self._rod(
+                "box", position[cable.start], position[cable.end], cable.diameter, color
+            )
         for name, following in zip(visual.outline, (*visual.outline[1:], *visual.outline[:1])):
             thick = 0.004 * self._view.size
-            yield self._rod("box", at[name], at[following], thick, OUTLINE)
+            yield self._rod("box", position[name], position[following], thick, OUTLINE)
         thick = 0.012 * self._view.size + 0.008
         for arrow, length in zip(visual.arrows, self._animation.arrows[k]):
             if poses is self._animation.run and abs(length) > thick / 4:
                 z = turns[index[arrow.frame]][:, 2]
-                start = at[arrow.frame] + arrow.offset * z
+                start = position[arrow.frame] + arrow.offset * z
                 neck = start + z * np.sign(length) * max(abs(length) - 4 * thick, 0.0)
                 yield self._rod("cylinder", start, neck, thick, ARROW)
                 yield self._rod("cone", neck, start + length * z, 2.5 * thick, ARROW)

@@ -128,8 +128,8 @@ def error_curves(
     for part in error_metrics.error_parts(scenario, space, tracked, target):
         parts.setdefault(part.unit, []).append(part)
     curves = []
-    for unit, found in parts.items():
-        same = found if whole else [part for part in found if part.values.any()] or found
+    for unit, group in parts.items():
+        same = group if whole else [part for part in group if part.values.any()] or group
         values = np.column_stack([part.values for part in same])
         curves.append(Curves("error", unit, tuple(p.name for p in same), values, True))
     return curves

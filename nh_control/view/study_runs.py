@@ -38,14 +38,14 @@ def load(
     indices = list(chosen) or _worst(Store(folder, study))
     if wrong := [index for index in indices if not 0 <= index < study.total]:
         raise ValueError(f"{folder} has the runs 0 to {study.total - 1}, not {wrong}")
-    worker, found = Worker(study), dict[str, Animation]()
+    worker, animations = Worker(study), dict[str, Animation]()
     for done, index in enumerate(indices, 1):
         values = study.values(index)
         experiment = worker.experiment(values)
         loop = experiment.run(not worker.settings.option(values, "open_loop"))
-        found[_name(study, index)] = of_result(Result(experiment, loop, None, 0.0), RATE_HZ)
+        animations[_name(study, index)] = of_result(Result(experiment, loop, None, 0.0), RATE_HZ)
         progress(done, len(indices))
-    return found
+    return animations
 
 
 def _worst(store: Store) -> list[int]:

@@ -21,11 +21,11 @@ def together(one: Animation, other: Animation) -> Animation:
             f"two runs in one page show the same frames, got {', '.join(one.run.names)} of "
             f"{one.title} and {', '.join(other.run.names)} of {other.title}"
         )
-    pairs = [(mine, found) for mine in one.curves if (found := _like(mine, other)) is not None]
+    pairs = [(mine, theirs) for mine in one.curves if (theirs := _like(mine, other)) is not None]
     both, differences = [], []
-    for mine, found in pairs:
-        columns = [found.names.index(name) for name in mine.names]
-        values = _at(one.times, other.times, found.values[:, columns])
+    for mine, theirs in pairs:
+        columns = [theirs.names.index(name) for name in mine.names]
+        values = _at(one.times, other.times, theirs.values[:, columns])
         beside = tuple(f"{name}, other" for name in mine.names)
         order = np.arange(2 * len(mine.names)).reshape(2, -1).T.ravel()  # each by its other
         stacked = np.hstack([mine.values, values])[:, order]
@@ -43,9 +43,9 @@ def together(one: Animation, other: Animation) -> Animation:
 
 def _like(mine: Curves, other: Animation) -> Curves | None:
     """The other run's curves of this label and these names, None where there are none."""
-    for found in other.curves:
-        if found.label == mine.label and set(found.names) == set(mine.names):
-            return found
+    for curves in other.curves:
+        if curves.label == mine.label and set(curves.names) == set(mine.names):
+            return curves
     return None
 
 

@@ -60,8 +60,8 @@ def test_missing_packages_are_errors_and_extras_notes(monkeypatch):
     monkeypatch.setattr(doctor, "metadata", lambda _: extras)
     package, complete, lacking = doctor._packages()
     assert package.level == ERROR and package.remedy == "pip install nothing-like-it"
-    assert complete.found == "complete: plot" and lacking.level == NOTE
-    assert lacking.found == "film lacks absent"
+    assert complete.message == "complete: plot" and lacking.level == NOTE
+    assert lacking.message == "film lacks absent"
 
 
 def test_a_compiler_is_tried(monkeypatch, tmp_path):
@@ -102,7 +102,7 @@ def test_ros_is_absent_or_incomplete(ros):
     assert found(doctor._ros)["ROS 2"].level == NOTE  # the rest works without
     ros.add("rclpy")
     told = found(doctor._ros)["ROS 2"]
-    assert told.level == ERROR and "sensor_msgs" in told.found and "std_msgs" in told.found
+    assert told.level == ERROR and "sensor_msgs" in told.message and "std_msgs" in told.message
 
 
 def test_the_middleware_is_tried_by_a_node(ros, monkeypatch):
@@ -117,14 +117,14 @@ def test_the_middleware_is_tried_by_a_node(ros, monkeypatch):
 
     monkeypatch.setattr(subprocess, "run", run)
     told = found(doctor._ros)
-    assert told["ROS 2"].level == GOOD and told["middleware"].found == "rmw_fastrtps_cpp"
+    assert told["ROS 2"].level == GOOD and told["middleware"].message == "rmw_fastrtps_cpp"
     assert asked == ["LOCALHOST"] and "tf2_ros" not in told
-    assert told["nav2_msgs"].level == NOTE and "navigate_to_pose" in told["nav2_msgs"].found
+    assert told["nav2_msgs"].level == NOTE and "navigate_to_pose" in told["nav2_msgs"].message
     monkeypatch.setenv("RMW_IMPLEMENTATION", "rmw_other")
     failed = SimpleNamespace(returncode=1, stdout="", stderr="a\ncould not load rmw_other\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
     told = found(doctor._ros)["middleware"]
-    assert told.level == ERROR and told.found.endswith("could not load rmw_other")
+    assert told.level == ERROR and told.message.endswith("could not load rmw_other")
     assert "install rmw_other, or unset" in told.remedy
 
 

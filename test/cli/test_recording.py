@@ -215,7 +215,7 @@ def test_commands_are_read_by_name_and_foreign_ones_ignored(reader):
         reader.topics["joint_commands"](message, 0)
     read = reader.recording("bag")
     np.testing.assert_array_equal(read.inputs, [[1, 2], [1, 2], [1, 2], [3, 4]])
-    assert read.held == 2
+    assert read.n_repeated_commands == 2
 
 
 def test_commands_of_an_earlier_run_are_ignored(reader):
@@ -225,7 +225,7 @@ def test_commands_of_an_earlier_run_are_ignored(reader):
         for k in steps:
             reader.topics["joint_commands"](command(k, model, [k + len(steps), 1.0]), 0)
     read = reader.recording("bag")
-    assert read.inputs[:, 0].tolist() == [2.0, 2.0, 2.0] and read.held == 2
+    assert read.inputs[:, 0].tolist() == [2.0, 2.0, 2.0] and read.n_repeated_commands == 2
 
 
 def test_a_state_needs_all_its_messages(reader):

@@ -29,7 +29,7 @@ def test_a_disc_that_falls_onto_its_side_is_named_with_the_step(interpreted):
     found = r"at step \d+ .*contact 'body', .* has the gap .* m and opens at -.* m/s.*reduce h"
     with pytest.raises(nh.StepFailed, match=found) as one:
         dsys.simulate(dsys.state(leaning, np.zeros(6)), steps=100)
-    later = one.value.at(3)
+    later = one.value.at_step(3)
     assert one.value.contact == later.contact == "body" and later.step == 3
 
 

@@ -350,9 +350,9 @@ def test_the_derivative_by_the_delay_is_by_later_inputs():
         return [MotionSegment(q, inputs, np.zeros(1))]
 
     def squares(delay):
-        return np.sum(_Fit(dsys, ("l",), pieces).at(np.array([1.0, delay]))[0] ** 2) / 2
+        return np.sum(_Fit(dsys, ("l",), pieces).linearized(np.array([1.0, delay]))[0] ** 2) / 2
 
-    r, J = _Fit(dsys, ("l",), pieces).at(np.array([1.0, 0.3]))
+    r, J = _Fit(dsys, ("l",), pieces).linearized(np.array([1.0, 0.3]))
     slope = (squares(0.31) - squares(0.29)) / 0.02
     assert J.shape == (n + 1, 2)
     assert J[:, 1] @ r == pytest.approx(slope, rel=0.02)

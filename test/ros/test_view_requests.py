@@ -171,21 +171,21 @@ def test_what_nodes_say_is_told_and_what_they_say_no_more(asking, monkeypatch):
     plant_says(desk, node="plant", message="another robot")
     plant_says(desk, b"\1", "3 steps missed", node="robot1/plant", missed_steps=3)
     plant_says(desk, node="robot1/view", message="itself")
-    assert requests.heard.told(101.0) == [("plant", "warn", "3 steps missed")]
+    assert requests.heard.statuses(101.0) == [("plant", "warn", "3 steps missed")]
     assert requests.heard.of("plant").values["missed_steps"] == "3"
     assert requests.heard.of("tracker") == heard_nodes.Said()
     now[0] = 105.0
     plant_says(desk, b"\2", "ill", node="robot1/tracker")
-    assert requests.heard.told(105.0) == [
+    assert requests.heard.statuses(105.0) == [
         ("plant", "error", "silent for 5 s"),
         ("tracker", "error", "ill"),
     ]
     now[0] = 161.0
     plant_says(desk, node="robot1/tracker")
-    assert [name for name, _, _ in requests.heard.told(161.0)] == ["tracker"]
+    assert [name for name, _, _ in requests.heard.statuses(161.0)] == ["tracker"]
     for k in range(100):
         plant_says(desk, node=f"robot1/node{k}")
-    assert len(requests.heard.told(161.0)) == heard_nodes.NODES
+    assert len(requests.heard.statuses(161.0)) == heard_nodes.NODES
 
 
 def told(desk, accepted, refused, message="tracking", node="tracker"):

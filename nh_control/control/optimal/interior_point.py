@@ -132,7 +132,7 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
         try:
             native.array("z")[k] = native.routines.unknowns(k, x, u)
         except StepFailed as failure:
-            raise failure.at(k) from None
+            raise failure.at_step(k) from None
     native.array("pi")[...] = 0.0
     if warm is not None:
         native.array("pi")[:, : p.dsys.ndx] = warm.costates

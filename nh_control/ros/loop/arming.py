@@ -199,20 +199,20 @@ def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
     """What may have a range, by name: every joint; `<frame>.x`, `<frame>.y` and `<frame>.heading`
     of a planar body; `<frame>.x`, `.y`, `.z` and `.tilt` of bodies in space.
     """
-    found: dict[str, Quantity] = {}
+    readers: dict[str, Quantity] = {}
     for joint in scenario.joints:
         index = space.names.index(joint.coordinate)
-        found[joint.name] = partial(_number, index, joint.sign)
+        readers[joint.name] = partial(_number, index, joint.sign)
     if (body := scenario.body) is not None:
         for kind, name in zip(("heading", "x", "y"), body.coordinates):
             index = space.names.index(name)
-            found[f"{body.frame}.{kind}"] = partial(_number, index, 1.0)
+            readers[f"{body.frame}.{kind}"] = partial(_number, index, 1.0)
     if (to_bodies := scenario.to_bodies) is not None:
         see = partial(to_bodies, scenario.parameters)
         for i, one in enumerate(scenario.resting_bodies(space)):
             for kind, of in _OF_BODY.items():
-                found[f"{one.frame}.{kind}"] = partial(_seen, see, i, of, space.nw)
-    return found
+                readers[f"{one.frame}.{kind}"] = partial(_seen, see, i, of, space.nw)
+    return readers
 
 
 def _number(index: int, sign: float, q: np.ndarray) -> float:

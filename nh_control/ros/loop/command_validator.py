@@ -250,15 +250,15 @@ class CommandNames:
         if names == self.inputs:
             return self._as_they_are
         driving = [name for name in names if name not in self._others]
-        found: dict[int, tuple[int, float]] = {}
+        sources: dict[int, tuple[int, float]] = {}
         for place, name in enumerate(driving):
             target = self._targets.get(name)
-            if target is None or target[0] in found:
+            if target is None or target[0] in sources:
                 return None
-            found[target[0]] = place, target[1]
-        if len(found) != len(self.inputs) or len(set(names)) != len(names):
+            sources[target[0]] = place, target[1]
+        if len(sources) != len(self.inputs) or len(set(names)) != len(names):
             return None
-        return tuple(found[i] for i in range(len(self.inputs)))
+        return tuple(sources[i] for i in range(len(self.inputs)))
 
     def driving(self, names: Sequence[str], values: Sequence[float]) -> tuple[float, ...] | None:
         """The values of the names that drive, where every name has one; None where they have not,

@@ -141,26 +141,26 @@ class Planner:
             made = LINEAR if not plan.arrays else FOLLOWED if plan.age else PLANNED
             self._counts[made] += 1
         if self._margins is not None and self._margins.constraints:
-            found = self._margins(x, command.u)
-            self.margin = float(found.min())
-            self._least = found if self._least is None else np.minimum(self._least, found)
+            margins = self._margins(x, command.u)
+            self.margin = float(margins.min())
+            self._least = margins if self._least is None else np.minimum(self._least, margins)
 
     def values(self) -> dict[str, object]:
         """Counts of the run; times and least margins since `trouble` was asked for."""
         plan = self.plan
         sources = (PLANNED, FOLLOWED, LINEAR)
-        found: dict[str, object] = {name: self._counts[name] for name in sources}
+        report: dict[str, object] = {name: self._counts[name] for name in sources}
         if plan is not None:
-            found |= {"plan_age_steps": plan.age if plan.arrays else -1, "plans_late": plan.late}
-            found |= {"plans_failed": plan.failures, "plans_outdated": plan.outdated}
+            report |= {"plan_age_steps": plan.age if plan.arrays else -1, "plans_late": plan.late}
+            report |= {"plans_failed": plan.failures, "plans_outdated": plan.outdated}
         for name, times_s in self._times_s.items():
             if times_s:
-                found[f"{name}_mean_ms"] = 1e3 * float(np.mean(times_s))
-                found[f"{name}_max_ms"] = 1e3 * float(np.max(times_s))
+                report[f"{name}_mean_ms"] = 1e3 * float(np.mean(times_s))
+                report[f"{name}_max_ms"] = 1e3 * float(np.max(times_s))
         if self._least is not None and self._margins is not None:
             named = zip(self._margins.names, self._least)
-            found |= {f"margin: {name}": float(margin) for name, margin in named}
-        return found
+            report |= {f"margin: {name}": float(margin) for name, margin in named}
+        return report
 
     def trouble(self) -> str:
         """What there is to warn of since this was asked for, "" without."""

@@ -55,12 +55,12 @@ class SensedState:
 
     def values(self) -> dict[str, object]:
         """What diagnostics say of every sensor."""
-        found: dict[str, object] = {}
+        report: dict[str, object] = {}
         for name, watch in self._filter.watches.items():
-            found[f"sensor {name}: measurements"] = watch.taken
-            found[f"sensor {name}: left out"] = watch.refused
-            found[f"sensor {name}: last innovation (standard deviations)"] = watch.last
-        return found
+            report[f"sensor {name}: measurements"] = watch.taken
+            report[f"sensor {name}: left out"] = watch.refused
+            report[f"sensor {name}: last innovation (standard deviations)"] = watch.last
+        return report
 
     @property
     def warning(self) -> str:

@@ -112,28 +112,28 @@ class Shadow:
         """
         if time_ns <= self._newest_ns:
             return []
-        found: list[Residual] = []
+        residuals: list[Residual] = []
         if 0 <= self._newest_ns < time_ns - LONGEST_S * NANOSECONDS:
             ahead_s = (time_ns - self._newest_ns) / NANOSECONDS
-            found = self.settle()
+            residuals = self.settle()
             self.reset()
             self.trouble = f"the states' time jumped ahead by {ahead_s:.3g} s"
         self._newest_ns = time_ns
         self._waiting.append((time_ns, list(q), None if v is None else list(v)))
-        return found + self._looked_at(self._patience)
+        return residuals + self._looked_at(self._patience)
 
     def settle(self) -> list[Residual]:
         """The residuals of all measurements that still wait for commands."""
         return self._looked_at(0)
 
     def _looked_at(self, patience: int) -> list[Residual]:
-        found = []
+        residuals = []
         while self._waiting and (len(self._waiting) > patience or self._complete()):
             residual = self._compare(*self._waiting.popleft())
             if residual is not None:
                 self.statistics.add(residual.values)
-                found.append(residual)
-        return found
+                residuals.append(residual)
+        return residuals
 
     def _complete(self) -> bool:
         before_ns = -1 if self._known is None else self._known[0]

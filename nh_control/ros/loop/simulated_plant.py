@@ -61,7 +61,7 @@ class SimulatedPlant:
     def _prepare(self) -> None:
         """Compile and load all functions before the run, by a step that is taken back."""
         try:
-            self.advance(self.held)
+            self.advance(self.open_loop_commands)
         except (StepFailed, ArithmeticError):
             return  # the run reports it, if its own first step fails as well
         self.reset()
@@ -169,7 +169,7 @@ class SimulatedPlant:
         return self.commanded(self.dsys.idle(self.state))
 
     @property
-    def held(self) -> np.ndarray:
+    def open_loop_commands(self) -> np.ndarray:
         """Commands without a controller: `idle`, or, with a servo, the last target, or, before
         the first one, the present place.
         """

@@ -100,7 +100,7 @@ def bounds(
     """
     u = plant.idle(x)
     plain, q = plant.velocity(plant.step(x, u)), plant.configuration(x)
-    found: dict[str, np.ndarray] = {}
+    bounds_by_target: dict[str, np.ndarray] = {}
     for target in targets:
         jacobian, responses = _jacobian(plant, target, q), list[float]()
         for i in range(target.n):
@@ -112,8 +112,10 @@ def bounds(
         torques = np.array([component in TORQUE for component in target.components])
         largest = [np.max(np.array(responses)[torques == kind], initial=0) for kind in (0, 1)]
         least = LEAST * max(largest)
-        found[target.name] = np.array([acceleration / r if r > least else 0.0 for r in largest])
-    return found
+        bounds_by_target[target.name] = np.array(
+            [acceleration / r if r > least else 0.0 for r in largest]
+        )
+    return bounds_by_target
 
 
 def _jacobian(plant: DiscreteSystem, target: ForceTarget, q: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ class HeardNodes:
         with self._changed:
             return self._changed.wait_for(condition, timeout_s)
 
-    def told(self, now_s: float) -> list[tuple[str, str, str]]:
+    def statuses(self, now_s: float) -> list[tuple[str, str, str]]:
         """Name, level and message of every node; a silent node is an error."""
         with self._changed:
             heard = sorted(self._said.items())

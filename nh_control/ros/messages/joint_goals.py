@@ -62,12 +62,12 @@ class JointGoals(MotionRequests):
         """Plan a motion along the trajectory of the message."""
         expected = [joint.name for joint in self._joints]
         try:
-            found, stamp = goals.joint_trajectory(message, expected, self._now())
+            trajectory, stamp = goals.joint_trajectory(message, expected, self._now())
         except conversions.ConversionError as reason:
             self.refuse("joint trajectory", str(reason), reason.kind, observer)
             return
-        own = on_coordinates(self._joints, self._model, found)
-        what = f"joint trajectory of {len(found.times)} points"
+        own = on_coordinates(self._joints, self._model, trajectory)
+        what = f"joint trajectory of {len(trajectory.times)} points"
         self.plan(what, lambda k: self._leg(k, self._due(own, stamp, k)), observer)
 
     def stop(self) -> None:

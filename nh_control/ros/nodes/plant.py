@@ -157,8 +157,8 @@ class Plant:
         }
         if plant.servo is not None:
             validator.interface = self._interface
-            held = (Fallback.ZERO, Fallback.DAMP, Fallback.TRACKER)
-            validator.fallback_inputs = dict.fromkeys(held, lambda: plant.held)
+            kinds = (Fallback.ZERO, Fallback.DAMP, Fallback.TRACKER)
+            validator.fallback_inputs = dict.fromkeys(kinds, lambda: plant.open_loop_commands)
         pacer = Pacer(model.dsys.h, p["speed_factor"])
         return SimulationLoop(plant, validator, pacer, run, self._inbox, self)
 

@@ -109,7 +109,7 @@ class View:
 
     def work(self) -> None:
         """Send a state, sleep a frame, and so on."""
-        due = told = time.monotonic()
+        due = sent_s = time.monotonic()
         while not self._inbox.closed:
             self._inbox.serve(STATUS_S)
             for _ in range(self._queue - 1):  # what came during the last frame
@@ -118,9 +118,9 @@ class View:
             if self._fresh and not self._of_one_time:
                 self._inbox.serve(TARGET_S)
             now = time.monotonic()
-            if self._fresh or now - told >= STATUS_S:
+            if self._fresh or now - sent_s >= STATUS_S:
                 self._send()
-                told = now
+                sent_s = now
             if self._fresh:
                 self._fresh = False
                 due = max(due + self._period_s, now - LATE_S)
@@ -191,7 +191,7 @@ class View:
             missed = plant.values.get("missed_steps")
             if plant.hardware not in ("", self._name):
                 status["state"] = self._follow(plant.hardware)
-            nodes = self._asked.heard.told(now)
+            nodes = self._asked.heard.statuses(now)
             status |= {"nodes": nodes, "missed": missed, "bounds": self._asked.bounds}
             status["scenario"] = self._name
         message: dict[str, Any] = {"status": status}

@@ -101,11 +101,11 @@ class Inbox:
 
     def incompatible_publishers(self) -> dict[str, list[str]]:
         """Publishers whose quality of service does not reach the subscriptions here, by topic."""
-        found = {
+        publishers = {
             topic: incompatible_publishers(self._node, topic, quality)
             for topic, quality in self._qualities.items()
         }
-        return {topic: nodes for topic, nodes in found.items() if nodes}
+        return {topic: nodes for topic, nodes in publishers.items() if nodes}
 
     def post(self, request: Callable[[], None]) -> None:
         """Have `request` called in the working thread, if it is open; from any thread."""

@@ -38,12 +38,12 @@ def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list
     """Nodes that publish a topic (resolved name) with a quality of service that does not reach a
     subscription of `quality`, each with the reason.
     """
-    found = []
+    publishers = []
     for publisher in node.get_publishers_info_by_topic(topic):
         fits, reason = qos_check_compatible(publisher.qos_profile, quality)
         if fits == QoSCompatibility.ERROR:
-            found.append(f"{publisher.node_name} ({reason.strip().rstrip(';').lower()})")
-    return found
+            publishers.append(f"{publisher.node_name} ({reason.strip().rstrip(';').lower()})")
+    return publishers
 
 
 def wait_delivered(publishers: Iterable[Publisher], seconds: float = DELIVERY_S) -> None:

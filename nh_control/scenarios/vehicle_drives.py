@@ -1,4 +1,4 @@
-"""Drives of vehicles that turn on the spot and of those that steer, with their ways to goals."""
+"""Drives of vehicles that turn on the spot or steer, with their maneuvers to goals."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from nh_control.control.joint_reference import InfeasibleTrajectory
 from nh_control.control.vehicle_guidance import Drive, Maneuver, rest_to_rest
 
 NEAR = 1e-4
-"""Distance (m) and angle (rad) of a goal that is reached already."""
+"""Distance (m) and angle (rad) below which a goal counts as reached."""
 STRAIGHT_M = (0.0, 3.0, 6.0, 10.0)
-"""Ways straight on before a course, or after it in the other direction, that a goal tries."""
+"""Distances driven straight ahead before a curve, or straight back after it, that are tried."""
 TANGENTS = (0.6, 1.0, 1.5, 2.2)
-"""Lengths of a course's tangents at its ends, as parts of the distance."""
+"""Lengths of the tangents at the ends of a curve, divided by the distance of its ends."""
 SAMPLES = 200
-"""Points at which a course's curvature is looked at."""
+"""Number of points at which the curvature of a curve is computed."""
 STEER_GAIN = 4.0
-"""Gain (1/s) of a steering angle near the commanded one."""
+"""Gain (1/s) that drives the steering angle to the commanded angle."""
 
 
 def turning_drive(
@@ -31,12 +31,14 @@ def turning_drive(
     accelerations: tuple[float, float],
     ahead: Callable[[Any], float] = lambda p: 0.0,
 ) -> Drive:
-    """The drive of a vehicle with the velocity `velocity(parameters, forward, turn)`, which may
-    turn on the spot, about a point `ahead(parameters)` m behind the place of its body, whose
-    coordinates (theta, x, y) are the last ones.
+    """The drive of a vehicle that can turn on the spot.
+
+    `velocity(parameters, forward, yaw_rate)` is its velocity (nw). It turns about a point
+    `ahead(parameters)` m behind the origin of its body, whose pose (theta, x, y) are the last
+    coordinates of the configuration.
     """
 
-    def way(drive: Drive, p: Any, q: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
+    def maneuvers(drive: Drive, p: Any, q: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
         start, end = (_ahead(pose, -ahead(p)) for pose in (q[-3:], goal))
         return _turn_drive_turn(drive, start, end)
 
@@ -46,15 +48,15 @@ def turning_drive(
         rates=lambda v: np.array([v[-2], v[-3]]),
         aim=lambda p, q, command: command,
         velocity=lambda p, q, rates: velocity(p, *rates),
-        way=way,
+        maneuvers=maneuvers,
     )
 
 
 def _turn_drive_turn(drive: Drive, pose: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
-    """A turn towards the goal, the straight way there, and a turn to its heading."""
-    way = goal[1:] - pose[1:]
-    distance = float(np.hypot(*way))
-    bearing = np.arctan2(way[1], way[0]) if distance > NEAR else pose[0]
+    """Turn towards the goal, drive straight to it, and turn to its heading."""
+    straight = goal[1:] - pose[1:]
+    distance = float(np.hypot(*straight))
+    bearing = np.arctan2(straight[1], straight[0]) if distance > NEAR else pose[0]
     turns = _wrapped(bearing - pose[0]), _wrapped(goal[0] - bearing)
     changes = [(0.0, turns[0]), (distance, 0.0), (0.0, turns[1])]
     return [_change(drive, np.array(c)) for c in changes if np.abs(c).max() > NEAR]
@@ -67,24 +69,26 @@ def steering_drive(
     speed: float,
     acceleration: float,
 ) -> Drive:
-    """The drive of a car with q = (wheel, delta, theta, x, y), axles `length` m apart and wheels
-    of a `radius` (m), whose steering angle keeps below `steering[0]` (rad), its rate and
-    acceleration below the others; `tan(delta) = length turn / forward`.
+    """The drive of a car with q = (wheel, delta, theta, x, y), `tan(delta) = length yaw_rate /
+    forward`.
+
+    The axles are `length` m apart, the wheels have a `radius` (m). `steering` are the largest
+    steering angle delta (rad), its largest rate (rad/s) and acceleration (rad/s^2).
     """
     angle, rate, _ = steering
 
     def aim(p: Any, q: np.ndarray, command: np.ndarray) -> np.ndarray:
-        forward, turn = command
+        forward, yaw_rate = command
         if forward == 0:
             return np.zeros(2)  # a car that stands does not turn
-        wanted = np.clip(np.arctan(length * turn / forward), -angle, angle)
+        wanted = np.clip(np.arctan(length * yaw_rate / forward), -angle, angle)
         return np.array([forward, np.clip(STEER_GAIN * (wanted - q[1]), -rate, rate)])
 
     def velocity(p: Any, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
         forward, steer = rates
         return np.array([forward / radius, steer, np.tan(q[1]) / length * forward, forward, 0.0])
 
-    def way(drive: Drive, p: Any, q: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
+    def maneuvers(drive: Drive, p: Any, q: np.ndarray, goal: np.ndarray) -> list[Maneuver]:
         straighten = [_change(drive, np.array([0.0, -q[1]]))] if abs(q[1]) > NEAR else []
         return straighten + _courses(drive, length, np.tan(angle) / length, q[-3:], goal)
 
@@ -94,7 +98,7 @@ def steering_drive(
         rates=lambda v: np.array([v[3], v[1]]),
         aim=aim,
         velocity=velocity,
-        way=way,
+        maneuvers=maneuvers,
     )
 
 
@@ -122,12 +126,14 @@ class _Curve:
 def _courses(
     drive: Drive, length: float, curvature: float, start: np.ndarray, goal: np.ndarray
 ) -> list[Maneuver]:
-    """The fastest way found from a pose to another within a curvature (1/m): a curve, or a curve
-    after or before a way straight on.
+    """The fastest maneuvers from the pose `start` to the pose `goal` with curvatures below
+    `curvature` (1/m): a curve alone, or a curve and a straight line before or after it.
+
+    Raises InfeasibleTrajectory if no candidate keeps the curvature.
     """
     if np.hypot(*(goal[1:] - start[1:])) < NEAR and abs(_wrapped(goal[0] - start[0])) < NEAR:
         return []
-    found: list[list[Maneuver]] = []
+    courses: list[list[Maneuver]] = []
     for gear, straight, first in product((1.0, -1.0), STRAIGHT_M, (True, False)):
         if not straight and not first:
             continue
@@ -136,15 +142,15 @@ def _courses(
         for curve in _curves(begin, end, gear):
             if np.abs(curve.rates(np.linspace(0, 1, SAMPLES))[1]).max() < curvature:
                 curved = _driven(drive, length, curve)
-                way = np.array([-gear * straight, 0.0])
-                other = [_change(drive, way)] if straight else []
-                found.append([*other, curved] if first else [curved, *other])
-    if not found:
+                line = np.array([-gear * straight, 0.0])
+                other = [_change(drive, line)] if straight else []
+                courses.append([*other, curved] if first else [curved, *other])
+    if not courses:
         raise InfeasibleTrajectory(
-            f"no way with curves of at least {1 / curvature:.3g} m was found to the pose "
-            f"{goal.round(3).tolist()}; give a goal between"
+            f"no course with turning radii of at least {1 / curvature:.3g} m leads to the "
+            f"pose {goal.round(3).tolist()}; set a goal on the way to it first"
         )
-    return min(found, key=lambda way: sum(maneuver.duration_s for maneuver in way))
+    return min(courses, key=lambda course: sum(maneuver.duration_s for maneuver in course))
 
 
 def _curves(start: np.ndarray, end: np.ndarray, gear: float) -> Iterator[_Curve]:
