@@ -1,18 +1,21 @@
-"""Closed loops of a plant and a controller. Loops of an LqrTracker run in native code, others in
-Python; both give the same bits.
+"""Closed loops of a plant and a controller. Loops of an LqrTracker and of an MpcTracker run in
+native code, others in Python; both give the same bits.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nh_control.control.feedback_law import LoopData, native_steps
+from nh_control.control.feedback_law import LawData, LoopData, native_steps
+from nh_control.control.optimal.mpc import MpcTracker
+from nh_control.control.optimal.native_tracking import NativeTracking
 from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
 from nh_control.discrete.native_abi import address
 from nh_control.discrete.plant import advance, convert, same_steps, with_external
@@ -21,6 +24,8 @@ from nh_control.numerics import newton
 
 CHUNK = 200
 """Steps of one native call; Python handles interrupts between the calls."""
+SOLVED_CHUNK = 20
+"""The same where every step solves an optimal control problem."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class LoopRecord:
 class ClosedLoopRunner:
     """The closed loop of a plant, from its state x0, and a controller. `substeps` steps of the
     plant make one step of the controller's model; `external` are external forces (N, plant.nu -
-    model.nu). Without `feedback` the inputs are the reference's. `k` is the number of steps taken.
+    model.nu). Without `feedback` the inputs are the reference's; a loop that is not to be `native`
+    runs from Python. `k` is the number of steps taken.
 
     Not thread-safe.
     """
@@ -72,6 +78,7 @@ class ClosedLoopRunner:
         external: np.ndarray,
         substeps: int = 1,
         feedback: bool = True,
+        native: bool = True,
     ):
         self.k = 0
         self._plant, self._controller, self._model = plant, controller, controller.dsys
@@ -80,18 +87,22 @@ class ClosedLoopRunner:
         self._feedback = feedback
         self._memory: Any = None
         record.plant_states[:1] = self._x
-        self._native = self._natively()
+        self._native = self._natively() if native else None
 
     def run(self, watch: Callable[[int], bool] = lambda k: False) -> None:
         """Run all N steps, or until `watch(k)` is true; it is called before step k, in native
-        loops every CHUNK steps. Raises StepFailed, and ValueError for a value that is not finite.
+        loops every CHUNK or SOLVED_CHUNK steps. Raises StepFailed, and ValueError for a value
+        that is not finite.
         """
-        steps = len(self._external)
+        steps, solves = len(self._external), isinstance(self._controller, MpcTracker)
+        chunk = SOLVED_CHUNK if solves and self._feedback else CHUNK
         while self.k < steps and not watch(self.k):
-            if not (self._native and self._native(min(steps, self.k + CHUNK))):
+            if not (self._native and self._native(min(steps, self.k + chunk))):
                 self._step()
         state = self._state()
-        if isinstance(self._controller, LqrTracker):  # no input acts here: the error is enough
+        if isinstance(
+            self._controller, (LqrTracker, MpcTracker)
+        ):  # no input acts here: the error is enough
             self._note(state, self._controller.error(self.k, state))
         else:
             self._note(state, self._command(state).error)
@@ -138,24 +149,31 @@ class ClosedLoopRunner:
         all succeeded; None if the loop cannot run natively.
         """
         tracker, plant, model = self._controller, self._plant, self._model
-        if not isinstance(tracker, LqrTracker) or (routine := native_steps()) is None:
+        if not isinstance(tracker, (LqrTracker, MpcTracker)) or _has_command_of_its_own(tracker):
             return None
         ours, theirs, space = plant.native(), model.native(), model.system.space
-        law = tracker.law if self._feedback else tracker.law.feedforward_alone
+        linear = tracker if isinstance(tracker, LqrTracker) else tracker.fallback
         reduced = model.nx < space.nq + space.nw  # where impulses have no place in the momentum
-        if ours is None or theirs is None or (law.impulses is not None and reduced):
+        possible = linear.law.impulses is None or not reduced
+        if (routine := native_steps()) is None or ours is None or theirs is None or not possible:
             return None
-        r, memory = self._record, _Memory(model)
+        feedback: _LinearFeedback | NativeTracking
+        if isinstance(tracker, MpcTracker) and self._feedback:
+            feedback = NativeTracking(tracker, theirs)
+        else:
+            law = linear.law if self._feedback else linear.law.feedforward_alone
+            feedback = _LinearFeedback(model, law.data(model, theirs))
+        r = self._record
         optional = (address(a) if len(a) else None for a in (r.plant_states, r.before))
         forces, h = np.zeros(model.system.nu), np.array([model.h])
         data = LoopData(
             *(ctypes.pointer(part) for part in (ours.stepper, theirs.stepper)),
             *(ctypes.pointer(part) for part in (ours.motion, theirs.motion)),
-            ctypes.pointer(law.data(model, theirs)),
+            ctypes.pointer(feedback.law),
             None if same_steps(plant, model) else theirs.state,
             *(address(a) for a in (h, forces, self._external)),
             *(self._substeps, self._external.shape[1], r.every),
-            *(address(a) for a in (self._x, *memory.arrays)),
+            *(address(a) for a in (self._x, *feedback.arrays)),
             *(address(a) for a in (r.states, r.inputs, r.errors)),
             *optional,
             address(r.saturated),
@@ -164,36 +182,46 @@ class ClosedLoopRunner:
         lasts = sys.maxsize if tracker.hold or not self._feedback else len(tracker.reference)
 
         def steps(end: int) -> bool:
-            if self.k >= lasts:  # damped from here on
-                return False
             end = min(end, lasts)
+            if self.k >= end:  # damped from here on
+                return False
             k, _ = ctypes.c_longlong(self.k), kept
-            memory.set(self._memory)
-            status = routine(data, k, end)
-            self.k, self._memory = k.value, memory.get()
+            with feedback.steps_from(self._memory, self.k) as possible:
+                if not possible:
+                    return False
+                status = routine(data, k, end)
+            self.k, self._memory = k.value, feedback.memory(k.value)
             return status == newton.CONVERGED
 
         return steps
 
 
-class _Memory:
-    """A tracker's memory as arrays."""
+def _has_command_of_its_own(tracker: LqrTracker | MpcTracker) -> bool:
+    """Whether its class has another command, such as that of `LateMpc`."""
+    return type(tracker).command not in (LqrTracker.command, MpcTracker.command)
 
-    def __init__(self, model: DiscreteSystem):
+
+class _LinearFeedback:
+    """The memory of an `LqrTracker` as arrays, and its law, for native loops."""
+
+    def __init__(self, model: DiscreteSystem, law: LawData):
+        self.law = law
         self._d, self._predicted = np.zeros(model.system.nrho), np.zeros(model.nx)
         self._stage = np.zeros(1, dtype=np.int64)
         self.arrays = self._d, self._predicted, self._stage
 
-    def set(self, memory: DisturbanceEstimate | None) -> None:
-        """Write the memory to the arrays."""
+    @contextmanager
+    def steps_from(self, memory: DisturbanceEstimate | None, k: int) -> Iterator[bool]:
+        """A context of native steps from step k on, after this memory; they always can be."""
         self._stage[0] = 0
         if memory is not None:
             self._d[:], self._stage[0] = memory.disturbance, 1
             if memory.predicted is not None:
                 self._predicted[:], self._stage[0] = memory.predicted, 2
+        yield True
 
-    def get(self) -> DisturbanceEstimate | None:
-        """The memory from the arrays."""
+    def memory(self, k: int) -> DisturbanceEstimate | None:
+        """The memory after the step before k."""
         if self._stage[0] == 0:
             return None
         predicted = self._predicted.copy() if self._stage[0] == 2 else None

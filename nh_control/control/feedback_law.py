@@ -23,6 +23,7 @@ class LawData(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("impulses", "limits")),
         *((name, ctypes.c_longlong) for name in ("length", "hold", "ndx", "nv", "n_disturbance")),
         ("gain", ctypes.c_double),
+        *((name, ctypes.c_void_p) for name in ("command", "keep", "controller")),
     ]
 
 

@@ -116,9 +116,9 @@ def rollout(
     rows, nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant: `substeps` of its
     steps make one of the controller's model, which the runs take `steps` of (as many as its
     reference has, unless they are given), and the states that are kept are the model's. Loops of
-    an `LqrTracker` run natively; an `MpcTracker` solves natively, runs side by side; other
-    controllers are called from Python, run by run. Beyond the
-    end of the reference they go on where the motion rests, or the controller's `hold` is true.
+    an `LqrTracker` and of an `MpcTracker` run natively, side by side; other controllers are called
+    from Python, run by run. Beyond the end of the reference they go on where the motion rests, or
+    the controller's `hold` is true.
 
     Runs can have `parameters` of their own: (R, n) in the order of `system.parameter_names`, or
     (R) or (R, k) numbers by name; x0s are states of the system with these parameters. Inputs that

@@ -237,14 +237,14 @@ class LqrTracker:
 
     def error(self, k: int, x: ArrayLike) -> np.ndarray:
         """Tracking error `local(x_d, x)` (ndx) of state x (nx) at step k."""
-        return self.dsys.local(self.target(k), self._comparable(k, x))
+        return self.dsys.local(self.target(k), self.comparable(k, x))
 
     def command(self, k: int, x: ArrayLike, memory: DisturbanceEstimate | None = None) -> Command:
         """Command for step k at state x (nx); pass the last command's `memory` to keep the
         disturbance estimate (None starts it at zero).
         """
         # tracking error dx = local(x_d, x)
-        error = self.dsys.local(self.target(k), x := self._comparable(k, x))
+        error = self.dsys.local(self.target(k), x := self.comparable(k, x))
         if not self.is_following(k):
             u, memory = damping_or_idle(self.dsys, x), None
         else:
@@ -252,14 +252,14 @@ class LqrTracker:
             # feedforward and feedback, u = u_d - K dx - K_d d
             u = self.reference.inputs[k] - matrix_vector_product(self.gains.K[k], error)
             if self._disturbance_gains is not None:
-                memory = self._estimate(k, x, memory)
+                memory = self.estimate(k, x, memory)
                 u = u - matrix_vector_product(self._disturbance_gains[k], memory.disturbance)
         clipped = u.clip(*self._bounds)
         if memory is not None:
-            memory = self._predict(x, clipped, memory)
+            memory = self.predict(x, clipped, memory)
         return Command(clipped, clipped != u, error, memory)
 
-    def _comparable(self, k: int, x: ArrayLike) -> np.ndarray:
+    def comparable(self, k: int, x: ArrayLike) -> np.ndarray:
         """The state with the constraint impulses of the target in its momentum. A measured
         velocity does not determine them, and no step depends on them.
         """
@@ -267,7 +267,7 @@ class LqrTracker:
             return np.asarray(x, dtype=float)
         return self.dsys.with_constraint_impulses(x, self._impulses[min(k, len(self.reference))])
 
-    def _estimate(
+    def estimate(
         self, k: int, x: np.ndarray, memory: DisturbanceEstimate | None
     ) -> DisturbanceEstimate:
         """The disturbance estimate after the state x (nx), `d += gain local(predicted, x)_rho`."""
@@ -275,10 +275,10 @@ class LqrTracker:
             return DisturbanceEstimate(np.zeros(self.dsys.system.nrho))
         if memory.predicted is None:
             return memory
-        innovation = self.dsys.local(self._comparable(k, memory.predicted), x)[momenta(self.dsys)]
+        innovation = self.dsys.local(self.comparable(k, memory.predicted), x)[momenta(self.dsys)]
         return DisturbanceEstimate(memory.disturbance + self.disturbance_gain * innovation)
 
-    def _predict(
+    def predict(
         self, x: np.ndarray, u: np.ndarray, memory: DisturbanceEstimate
     ) -> DisturbanceEstimate:
         """The memory with the next state predicted, `retract(f(x, u), (0, d))`."""

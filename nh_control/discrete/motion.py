@@ -25,7 +25,9 @@ def loops() -> ctypes.PyDLL | None:
 
 @cache
 def _made_by(compiler: str | None, cache_directory: Path) -> ctypes.PyDLL | None:
-    return compiled.Native("closed_loop", [], amalgamation(["closed_loop.c"], {})).library
+    return compiled.Native(
+        "closed_loop", [], amalgamation(["motion.c", "closed_loop.c"], {})
+    ).library
 
 
 class Motion(threading.local):
@@ -131,7 +133,7 @@ class Motion(threading.local):
         return _Velocity(x, v, partial(library["nh_velocity"], *arguments))
 
     def _native(self, routine: str, *arguments: ctypes.c_void_p | ctypes.c_longlong) -> bool:
-        """Whether a routine of closed_loop.c was there and succeeded."""
+        """Whether a routine of motion.c was there and succeeded."""
         library, data = loops(), self.data
         if library is None or data is None:
             return False

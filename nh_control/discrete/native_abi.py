@@ -16,7 +16,7 @@ def address(array: np.ndarray) -> ctypes.c_void_p:
 
 
 class MotionData(ctypes.Structure):
-    """`struct motion` of closed_loop.c."""
+    """`struct motion` of motion.h."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("inertia", "p")),

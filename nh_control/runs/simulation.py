@@ -43,12 +43,13 @@ def closed_loop(
     watch: Callable[[int], bool] = lambda k: False,
 ) -> ClosedLoop:
     """Run the plant from its state x0 under the tracker (or under the reference's inputs alone)
-    for `steps` steps of the tracker's model; under an `LqrTracker` as a native loop.
+    for `steps` steps of the tracker's model; under an `LqrTracker` or `MpcTracker` as a native
+    loop.
 
     A plant with more inputs than the model gets them from `disturbance` (steps, plant.nu -
     model.nu), zero if it is not given. It ends early, with what there is, where a step fails and
-    as soon as `watch(k)`, which is asked before step k, in native loops before some hundred of
-    them.
+    as soon as `watch(k)`, which is asked before step k, in native loops before some of them, a
+    tenth of a second apart at most.
     """
     model, reference, n = tracker.dsys, tracker.reference, plant.nu - tracker.dsys.nu
     external = np.zeros((steps, n)) if disturbance is None else np.asarray(disturbance, float)

@@ -1,12 +1,13 @@
 """Model predictive control of a payload on two quadrotors beside LQR, its links at 30 degrees.
 
-    python test/benchmark/payload_mpc.py [gusts masses late recovery time] [--basin FILE.png]
+    python test/benchmark/payload_mpc.py [gusts masses late recovery time loops] [--basin FILE.png]
 
 gusts: 4 N on the payload for 1 s along each axis. masses: payloads that differ from the model's.
 late: solves that come too late, at random, in the gust along x. recovery: large initial errors,
 with the limits of the scenario and with tight ones; with --basin also 200 random starts with each,
 drawn in a figure. time: of a step with 2 iterations, in parts of a linearization of the horizon
-(solving its steps included) and of a Riccati sweep.
+(solving its steps included) and of a Riccati sweep. loops: of a step of whole closed loops, in
+native code and from Python, of this payload and of a cart-pole.
 
 MPC has 40 nodes of 20 ms, LQR a step of 10 ms; both estimate a disturbance, but not in recoveries.
 A run succeeds if its payload is within 5 cm in the end. Tensions are those of the nodes.
@@ -25,11 +26,12 @@ from sizes import sized
 
 import nh_control as nh
 from nh_control.control import Command, Controller
+from nh_control.control.closed_loop import ClosedLoopRunner, LoopRecord
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
 from nh_control.scenarios import get
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
-from nh_control.systems import Formation, link_tensions, quadrotor_payload
+from nh_control.systems import Formation, cart_pole, link_tensions, quadrotor_payload
 
 SCENARIO = get("quadrotor_payload")
 Q, R, _ = SCENARIO.weights
@@ -39,7 +41,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "limits of the scenario": {},
     "tight limits": dict(thrust_limit=16.0, torque_limit=2.0),
 }
-PARTS = ("gusts", "masses", "late", "recovery", "time")
+PARTS = ("gusts", "masses", "late", "recovery", "time", "loops")
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,35 @@ def timing(steps: int) -> None:
     )
 
 
+def loops(steps: int) -> None:
+    """Milliseconds of a step of closed loops, native and from Python."""
+    trackers = {"payload, 40 nodes, 2 iterations": mpc(iterations=2)}
+    model = nh.midpoint(cart_pole(), 0.02)
+    up = np.tile([0.0, np.pi, 0.0, 0.0], (steps + 1, 1))
+    rest = nh.Trajectory(model.h, up, np.zeros((steps, 1)), model.state_names, model.inputs)
+    weights = np.diag([10.0, 10.0, 1.0, 1.0]), 0.01 * np.eye(1)
+    for nodes in (20, 50):
+        trackers[f"cart-pole, {nodes} nodes, 3 iterations"] = nh.MpcTracker(
+            *(model, rest, *weights), horizon_s=nodes * model.h, hold=True
+        )
+    for name, tracker in trackers.items():
+        x0, one = tracker.reference.states[0], tracker.dsys
+        start = one.retract(x0, np.full(one.ndx, 0.01))
+        spent = {how: _loop_ms(tracker, start, steps, how) for how in ("native", "Python")}
+        print(name, *(f"{how} {ms:.3f} ms a step" for how, ms in spent.items()), sep=", ")
+
+
+def _loop_ms(tracker: nh.MpcTracker, x0: np.ndarray, steps: int, how: str) -> float:
+    """Median milliseconds of a step of a loop that runs natively or from Python."""
+    model, no_forces = tracker.dsys, np.zeros((steps, 0))
+
+    def run() -> None:
+        record = LoopRecord.empty(model, model, steps)
+        ClosedLoopRunner(model, tracker, x0, record, no_forces, native=how == "native").run()
+
+    return _ms(run, 5) / steps
+
+
 def _ms(routine: Callable[[], object], runs: int = 50) -> float:
     """Median milliseconds of a call."""
     spent = []
@@ -256,7 +287,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=sized(list(PARTS), ["gusts", "time"]))
+    parser.add_argument("parts", nargs="*", default=sized(list(PARTS), ["gusts", "time", "loops"]))
     parser.add_argument("--basin", metavar="FILE")
     parser.add_argument("--seconds", type=float, default=sized(6.0, 0.1))
     options = parser.parse_args()
@@ -264,6 +295,8 @@ def main() -> None:
     for part in options.parts:
         if part == "time":
             timing(sized(1000, 3))
+        elif part == "loops":
+            loops(sized(200, 3))
         else:
             does[part](options.seconds)
     if options.basin:

@@ -52,7 +52,7 @@ CALLED = ctypes.CFUNCTYPE(ctypes.c_int, *6 * (ctypes.POINTER(ctypes.c_double),))
 
 
 class Inertia:
-    """`M y = b, v = X y + c` of random numbers, which closed_loop.c asks for."""
+    """`M y = b, v = X y + c` of random numbers, which motion.c asks for."""
 
     def __init__(self, seed, **changed):
         rng, n = np.random.default_rng(seed), N_RHO + N_IMPULSES

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,9 @@ from nh_control.control.disturbance_gains import momenta
 from nh_control.control.feedback_law import matrix_vector_product
 from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
-from nh_control.control.optimal.plan import Plan, Prepared
+from nh_control.control.optimal.plan import KEPT, Plan, Prepared
 from nh_control.control.optimal.transcription import Problem, Transcription
-from nh_control.control.optimal.window import continued
+from nh_control.control.optimal.window import HorizonParameters, continued
 from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -30,8 +31,6 @@ log = logging.getLogger(__name__)
 
 COLD_ITERATIONS = 50
 """Iterations from the reference, at most, where there is no plan."""
-KEPT = ("x", "u", "z", "pi", "s", "t", "lam")
-"""Arrays of a plan."""
 
 
 class MpcTracker:
@@ -105,9 +104,8 @@ class MpcTracker:
         )
         bounds = dsys.system.input_bounds.tolist()
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
-        self._disturbed: list[slice] = []
         self._ahead = self.reference if hold else continued(dsys, self.reference, steps)
-        self._table = self._parameters(constraints)
+        self.parameters = HorizonParameters.of(dsys, self.reference, self._ahead, constraints)
         windows = [
             c if c.parameters is None else replace(c, parameters=c.parameters[[0] * (steps + 1)])
             for c in constraints
@@ -152,9 +150,9 @@ class MpcTracker:
         """Command for step k at state x (nx); pass the last command's `memory`, the plan, without
         which the problem is solved from the reference.
         """
-        x = self._checked(k, x)[0]
+        comparable = self._checked(k, x)[0]
         if memory is None:
-            memory = Plan(k - 1, np.zeros(self.dsys.system.nrho), x)
+            memory = Plan(k - 1, np.zeros(self.dsys.system.nrho), comparable)
         return self.feedback(self.prepare(memory, k), x)
 
     def prepare(self, memory: Plan, k: int | None = None) -> Prepared:
@@ -162,11 +160,23 @@ class MpcTracker:
         after the last command, whose memory this is.
         """
         k = memory.k + 1 if k is None else k
-        solver = self._idle.pop() if self._idle else Transcription(self._problem)
+        solver = self._taken()
         if not self.is_following(k) or self._prepare(solver, memory, k):
             return Prepared(k, memory, [solver])
         self._idle.append(solver)
         return Prepared(k, memory, [])
+
+    @contextmanager
+    def solver(self) -> Iterator[Transcription]:
+        """A solver that nobody else uses meanwhile; its arrays have any numbers."""
+        solver = self._taken()
+        try:
+            yield solver
+        finally:
+            self._idle.append(solver)
+
+    def _taken(self) -> Transcription:
+        return self._idle.pop() if self._idle else Transcription(self._problem)
 
     def feedback(self, prepared: Prepared, x: ArrayLike) -> Command:
         """Command for the prepared step at its state x (nx)."""
@@ -206,16 +216,20 @@ class MpcTracker:
         return self._command(x, u, error, replace(memory, late=memory.late + 1))
 
     def _checked(self, k: int, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """A state (nx) and its error; raises ValueError for one that is not finite."""
+        """A state (nx), in comparison with the reference, and its error; raises ValueError for one
+        that is not finite.
+        """
         x = np.array(x, dtype=float)
         if not np.isfinite(x).all():
             raise ValueError(f"{self.dsys}: the state at step {k} is not finite: {x.tolist()}")
-        return x, self.error(k, x)
+        x = self.fallback.comparable(k, x)
+        return x, self.dsys.local(self.target(k), x)
 
     def _command(self, x: np.ndarray, u: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
         """The command u within the limits, with the next state predicted in the memory."""
         u = u.clip(*self._bounds)
-        memory = replace(memory, predicted=self._predict(x, u, memory.disturbance))
+        found = self.fallback.predict(x, u, DisturbanceEstimate(memory.disturbance))
+        memory = replace(memory, predicted=found.predicted)
         return Command(u, _saturated(u, self._bounds), error, memory)
 
     def _by_lqr(self, k: int, x: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
@@ -234,7 +248,8 @@ class MpcTracker:
         solver.record.mu = solver.record.mu_end = self.barrier
         solver.array("drift")[self._momenta] = memory.disturbance
         nodes = np.arange(k, k + self.horizon + 1)
-        solver.array("w")[...] = self._table[nodes.clip(max=self._end)]
+        table = self.parameters.table
+        solver.array("w")[...] = table[nodes.clip(max=len(table) - 1)]
         self._disturb(solver, memory.disturbance)
         try:
             if memory.lasts(k):
@@ -290,12 +305,8 @@ class MpcTracker:
 
     def _disturb(self, solver: Transcription, d: np.ndarray) -> None:
         """Tell constraints the estimated forces."""
-        for columns in self._disturbed:
-            solver.array("w")[:, columns] = d / self.dsys.h
-
-    @property
-    def _end(self) -> int:
-        return len(self._table) - 1
+        for first in self.parameters.disturbed:
+            solver.array("w")[:, first : first + len(d)] = d / self.dsys.h
 
     def _window(self, k: int) -> Trajectory:
         """The reference from node k on over the horizon; its last state and input repeat."""
@@ -303,41 +314,13 @@ class MpcTracker:
         states = r.states[nodes.clip(max=len(r))]
         return Trajectory(r.h, states, r.inputs[nodes[:-1].clip(max=len(r) - 1)])
 
-    def _parameters(self, constraints: Sequence[Constraint]) -> np.ndarray:
-        """Parameters of cost and constraints at the nodes of the reference."""
-        r, given = self._ahead, len(self.reference)
-        inputs = np.vstack([r.inputs, r.inputs[-1:]])
-        table = [np.hstack([r.states, inputs])]
-        for c in constraints:
-            if c.parameters is not None and len(c.parameters) not in (given, given + 1):
-                raise ValueError(
-                    f"{self.dsys}: constraint {c.name!r} has parameters of {len(c.parameters)} "
-                    f"nodes, the reference has {given + 1}"
-                )
-            if c.parameters is not None:
-                nodes = np.arange(len(r) + 1).clip(max=len(c.parameters) - 1)
-                table.append(c.parameters[nodes])
-            if c.disturbed:
-                first = sum(part.shape[1] for part in table)
-                table.append(np.zeros((len(r) + 1, self.dsys.system.nrho)))
-                self._disturbed.append(slice(first, first + self.dsys.system.nrho))
-        return np.hstack(table)
-
     def _estimate(self, k: int, x: np.ndarray, memory: Plan) -> np.ndarray:
         """The disturbance estimate, `d += gain local(predicted, x)_rho`."""
         if not self.disturbance_gain or memory.predicted is None or memory.k != k - 1:
             return memory.disturbance
-        innovation = self.dsys.local(memory.predicted, x)[self._momenta]
-        return memory.disturbance + self.disturbance_gain * innovation
-
-    def _predict(self, x: np.ndarray, u: np.ndarray, d: np.ndarray) -> np.ndarray | None:
-        """The next state, `retract(f(x, u), (0, d))`, None where no step is possible."""
-        change = np.zeros(self.dsys.ndx)
-        change[self._momenta] = d
-        try:
-            return self.dsys.retract(self.dsys.step(x, u), change)
-        except StepFailed:
-            return None
+        before = DisturbanceEstimate(memory.disturbance, memory.predicted)
+        node = min(k, len(self.reference) - 1)
+        return self.fallback.estimate(node, x, before).disturbance
 
 
 def _saturated(u: np.ndarray, bounds: np.ndarray) -> np.ndarray:

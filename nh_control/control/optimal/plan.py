@@ -8,6 +8,9 @@ import numpy as np
 
 from nh_control.control.optimal.transcription import Transcription
 
+KEPT = ("x", "u", "z", "pi", "s", "t", "lam")
+"""Arrays of a plan."""
+
 
 @dataclass(frozen=True)
 class Plan:

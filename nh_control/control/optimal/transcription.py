@@ -31,6 +31,7 @@ FILES = (
     "search.c",
     "interior_point.c",
     "real_time.c",
+    "tracking.c",
 )
 
 
@@ -260,6 +261,10 @@ class Transcription:
     def array(self, name: str) -> np.ndarray:
         """An array; a trial and the array that it replaces change places."""
         return self._by_address[getattr(self.record, name)]
+
+    def address(self, routine: str) -> int:
+        """Where native code finds a routine."""
+        return ctypes.cast(self._library[routine], ctypes.c_void_p).value or 0
 
     def call(self, name: str, *numbers: int) -> int:
         """The outcome of a routine; raises the error of Python code that it called."""

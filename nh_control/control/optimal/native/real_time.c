@@ -4,6 +4,7 @@
  *
  * Equations (O...): doc/theory/interior_point.md. */
 #include "horizon.h"
+#include "real_time.h"
 
 /* The matrices (O12), (O13) with enough damping to be positive definite. */
 static int factorize_with_damping(struct horizon *o)

@@ -1,0 +1,112 @@
+/* Functions of states of any discrete systems, whose sizes are data here; generated functions come
+ * as pointers. Sums run in the order of the indices, as those of `numpy.cumsum`: what Python
+ * computes with that is the same to the bit.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
+#include <math.h>
+
+#include "motion.h"
+
+/* out (rows, n): f(a, b, p) of the rows of a (rows, na) and b (rows, nb). */
+void nh_pairs(int (*f)(const double *a, const double *b, const double *p, double *out),
+              const double *p, long long rows, long long na, const double *a, long long nb,
+              const double *b, long long n, double *out)
+{
+    for (long long i = 0; i < rows; ++i) f(a + na * i, b + nb * i, p, out + n * i);
+}
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define FOR_EVERY_PROCESSOR                                                                       \
+    __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EVERY_PROCESSOR
+#endif
+
+/* row (n) -= f other (n); without sums, so that vectors give the same bits. */
+FOR_EVERY_PROCESSOR
+static void subtract(long long n, double f, const double *restrict other, double *restrict row)
+{
+    for (long long j = 0; j < n; ++j) row[j] -= f * other[j];
+}
+
+/* b (n) becomes the solution of a y = b by (S1), a (n, n) is lost; 1 where a is singular or not
+ * finite. */
+static int solve(long long n, double *a, double *b)
+{
+    for (long long k = 0; k < n; ++k) {
+        long long p = k;
+        for (long long i = k + 1; i < n; ++i)
+            if (!(fabs(a[n * i + k]) <= fabs(a[n * p + k]))) p = i;
+        if (!(fabs(a[n * p + k]) > 0.0 && fabs(a[n * p + k]) < INFINITY)) return FAILED;
+        for (long long j = k; p != k && j < n; ++j) {
+            const double t = a[n * k + j];
+            a[n * k + j] = a[n * p + j];
+            a[n * p + j] = t;
+        }
+        const double t = b[k];
+        b[k] = b[p];
+        b[p] = t;
+        for (long long i = k + 1; i < n; ++i) {
+            const double f = a[n * i + k] / a[n * k + k];
+            if (f == 0.0) continue;
+            subtract(n - 1 - k, f, a + n * k + k + 1, a + n * i + k + 1);
+            b[i] -= f * b[k];
+        }
+    }
+    for (long long i = n - 1; i >= 0; --i)
+        b[i] = (b[i] - dot(n - 1 - i, a + n * i + i + 1, b + i + 1)) / a[n * i + i];
+    return DONE;
+}
+
+/* v (nw), the velocity X y + c with M y = b at the state x (S11). */
+int nh_velocity(const struct motion *m, const double *x, double *v)
+{
+    const long long n = m->nrho + m->n_impulses;
+    double *mass = m->room, *y = mass + 2 * n * n, *basis = y + n, *prescribed = basis + m->nw * n;
+    m->inertia(x, m->p, mass, y, basis, prescribed);
+    if (solve(n, mass, y)) return FAILED;
+    for (long long i = 0; i < m->nw; ++i) v[i] = dot(n, basis + n * i, y) + prescribed[i];
+    return DONE;
+}
+
+/* The state of the velocity of x with the constraint impulses mu (n_impulses) in its momentum
+ * (S12). */
+int nh_with_impulses(const struct motion *m, const double *x, const double *mu, double *x1)
+{
+    const long long r = m->nrho, n = r + m->n_impulses;
+    double *mass = m->room, *whole = mass + n * n, *y = whole + n * n, *basis = y + n,
+           *prescribed = basis + m->nw * n;
+    m->inertia(x, m->p, mass, y, basis, prescribed);
+    copy(whole, mass, n * n);
+    if (solve(n, mass, y)) return FAILED;
+    for (long long i = r; i < n; ++i) y[i] = mu[i - r] - y[i];
+    for (long long i = 0; i < r; ++i) y[i] = dot(n - r, whole + n * i + r, y + r);
+    copy(x1, x, m->nx);
+    for (long long i = 0; i < m->nw; ++i) x1[m->nq + i] += dot(r, basis + n * i, y);
+    return DONE;
+}
+
+/* energy (rows) of the states x (rows, nx) by the function energy(q, v, p). */
+int nh_energies(const struct motion *m,
+                int (*energy)(const double *, const double *, const double *, double *),
+                long long rows, const double *x, double *out)
+{
+    double v[m->nw + 1];
+    for (long long i = 0; i < rows; ++i, x += m->nx) {
+        if (nh_velocity(m, x, v)) return FAILED;
+        energy(x, v, m->p, out + i);
+    }
+    return DONE;
+}
+
+/* out (rows, n): constraint(x0, x1, h, p) of the steps from before to after, both (rows, nx). */
+int nh_constraints(const struct motion *m,
+                   int (*constraint)(const double *, const double *, const double *,
+                                     const double *, double *),
+                   const double *h, long long rows, long long n, const double *before,
+                   const double *after, double *out)
+{
+    for (long long i = 0; i < rows; ++i)
+        constraint(before + m->nx * i, after + m->nx * i, h, m->p, out + n * i);
+    return DONE;
+}

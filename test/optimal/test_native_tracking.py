@@ -1,0 +1,180 @@
+"""Closed loops of an `MpcTracker` in native code: the same as from Python, to the bit."""
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+from test_mpc import UP, WEIGHTS, upright
+
+import nh_control as nh
+from nh_control.control import closed_loop
+from nh_control.control.optimal.mpc import MpcTracker
+from nh_control.control.trackers import LateMpc
+from nh_control.numerics import compiled
+from nh_control.scenarios import MpcOptions, get, mpc_tracker
+from nh_control.systems import cart_pole
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+STEPS = 60
+OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
+
+
+def walls(places):
+    """A hard wall at a place (m) of its own at each node of the reference."""
+    table = np.concatenate([places, np.full(151 - len(places), places[-1])])[:, None]
+    return nh.Constraint("wall", lambda x, u, w: w - x[0], 0, parameters=table)
+
+
+def force_limit():
+    """Soft, of the force and the estimated one."""
+    return nh.Constraint("both", lambda x, u, w: u[0] + w[0], -7, 7, weight=10.0, disturbed=True)
+
+
+@cache
+def pushed():
+    """The cart-pole with a push in x from outside, at half the model's step."""
+    system = cart_pole()
+    return nh.midpoint(
+        nh.System(
+            name="pushed_cart_pole",
+            space=system.space,
+            parameters=system.parameters,
+            lagrangian=system.lagrangian,
+            inputs=("force", "push"),
+            force=lambda q, v, u, p: ca.vertcat(u[0] + u[1], 0),
+        ),
+        0.01,
+    )
+
+
+def runs(monkeypatch, plant, tracker, **options):
+    """Loops in native code and in Python, and the numbers of the steps that the first one took
+    from Python.
+    """
+    numbers, step, loops = [], closed_loop.ClosedLoopRunner._step, []
+    model, push = tracker.dsys, 2.0 * np.sin(np.arange(STEPS))[:, None]
+    external = push[:, : plant.nu - model.nu]
+
+    def counted(loop):
+        numbers.append(loop.k)
+        step(loop)
+
+    for native in (True, False):
+        record = closed_loop.LoopRecord.empty(plant, model, STEPS)
+        loop = closed_loop.ClosedLoopRunner(
+            plant, tracker, OFF, record, external, **options, native=native
+        )
+        with monkeypatch.context() as patched:
+            if native:
+                patched.setattr(closed_loop.ClosedLoopRunner, "_step", counted)
+            loop.run()
+        loops.append((record, loop._memory))
+    return *loops, numbers
+
+
+def assert_same(one, other):
+    (record, memory), (expected, wanted) = one, other
+    for name in ("states", "errors", "inputs", "saturated", "plant_states", "before"):
+        np.testing.assert_array_equal(getattr(record, name), getattr(expected, name), name)
+    for name in ("k", "age", "late", "failures", "outdated"):
+        assert getattr(memory, name) == getattr(wanted, name), name
+    for name in ("disturbance", "predicted", "gains"):
+        np.testing.assert_array_equal(getattr(memory, name), getattr(wanted, name), name)
+    assert memory.arrays.keys() == wanted.arrays.keys()
+    for name in wanted.arrays:
+        np.testing.assert_array_equal(memory.arrays[name], wanted.arrays[name], name)
+
+
+def tracker(**options):
+    dsys, rest = upright()
+    given = dict(horizon_s=0.4, hold=True, limits={"force": (-8.0, 8.0)}) | options
+    return nh.MpcTracker(dsys, rest, *WEIGHTS, **given)
+
+
+def test_native_loops_give_the_same_bits_as_python(monkeypatch):
+    """Limits, a soft constraint of the estimated force, a plant that is pushed and has another
+    step; Python takes the first step, for which there is no plan.
+    """
+    mpc = tracker(disturbance_gain=0.5, constraints=[force_limit()])
+    native, python, from_python = runs(monkeypatch, pushed(), mpc, substeps=2)
+    assert_same(native, python)
+    assert from_python == [0]
+    record, memory = native
+    assert record.saturated.any() and not record.saturated.all()
+    assert memory.k == STEPS - 1 and memory.failures == 0
+    assert np.abs(memory.disturbance).max() > 1e-4
+
+
+def test_a_step_without_a_plan_is_taken_by_python_and_counted(monkeypatch):
+    """A hard wall that jumps to where the cart cannot be, and back: LQR commands meanwhile."""
+    places = np.full(STEPS + 1, 0.6)
+    places[20:25] = -5.0
+    mpc = tracker(constraints=[walls(places)], limits={"force": (-30.0, 30.0)})
+    native, python, from_python = runs(monkeypatch, upright()[0], mpc)
+    assert_same(native, python)
+    failures = native[1].failures
+    assert 0 < failures < len(from_python) < STEPS and from_python[0] == 0
+
+
+def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):
+    mpc, natively = tracker(disturbance_gain=0.5), closed_loop.ClosedLoopRunner._natively
+
+    def in_turns(loop):
+        steps, turns = natively(loop), iter(range(10**6))
+        return lambda end: next(turns) % 2 == 0 and steps(min(end, loop.k + 3))
+
+    monkeypatch.setattr(closed_loop.ClosedLoopRunner, "_natively", in_turns)
+    native, python, from_python = runs(monkeypatch, pushed(), mpc, substeps=2)
+    assert_same(native, python)
+    assert 10 < len(from_python) < STEPS / 2
+
+
+def test_without_feedback_the_inputs_are_those_of_the_reference(monkeypatch):
+    native, python, from_python = runs(monkeypatch, upright()[0], tracker(), feedback=False)
+    for name in ("states", "errors", "inputs", "saturated"):
+        np.testing.assert_array_equal(getattr(native[0], name), getattr(python[0], name), name)
+    assert not from_python and not native[0].inputs.any()
+
+
+def test_plans_that_are_late_by_choice_are_late_in_loops(monkeypatch):
+    """Its command is another one than that of its base class."""
+    dsys, rest = upright()
+    late = LateMpc(
+        *(dsys, rest, *WEIGHTS), **dict(horizon_s=0.4, hold=True), is_late=lambda k: k % 3 == 1
+    )
+    native, python, from_python = runs(monkeypatch, dsys, late)
+    assert_same(native, python)
+    assert native[1].late == STEPS // 3 and len(from_python) == STEPS
+
+
+def test_past_an_end_in_motion_python_damps(monkeypatch):
+    dsys, _ = upright()
+    swing = dsys.simulate(OFF, np.zeros((STEPS - 10, 1)))
+    mpc = nh.MpcTracker(dsys, swing, *WEIGHTS, horizon_s=0.4)
+    native, python, from_python = runs(monkeypatch, dsys, mpc)
+    np.testing.assert_array_equal(native[0].states, python[0].states)
+    assert from_python == [0, *range(STEPS - 10, STEPS)]
+
+
+@pytest.mark.slow
+def test_prescribed_coordinates_and_holonomic_constraints(monkeypatch):
+    """A marionette at rest, pulled by its strings; states are compared with the impulses of its
+    constraints.
+    """
+    scenario = get("marionette")
+    model = scenario.model()
+    reference = scenario.reference(model, "step")
+    mpc = mpc_tracker(scenario, model, reference, MpcOptions(horizon_s=4 * model.h), True)
+    assert isinstance(mpc, MpcTracker) and mpc.fallback.law.impulses is not None
+    x0 = scenario.perturb(model, reference.states[0], scenario.perturbation)
+    record, found = [], []
+    for native in (True, False):
+        kept = closed_loop.LoopRecord.empty(model, model, 12)
+        loop = closed_loop.ClosedLoopRunner(model, mpc, x0, kept, np.zeros((12, 0)), native=native)
+        loop.run()
+        record.append(kept)
+        found.append(loop._memory)
+    assert_same((record[0], found[0]), (record[1], found[1]))
+    assert found[0].failures < 12
