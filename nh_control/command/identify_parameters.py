@@ -16,8 +16,9 @@ from nh_control.command.replay_run import add_recording, measured, readable, sto
 from nh_control.command.usage import PROGRAM, UsageError, usage_errors
 
 if TYPE_CHECKING:
-    from nh_control.control.identification import Identification, MotionSegment
+    from nh_control.control.identification import Identification
     from nh_control.control.input_history import Inputs
+    from nh_control.control.parameter_fit import MotionSegment
     from nh_control.discrete.system import DiscreteSystem
     from nh_control.runs.experiment import Experiment, Result
     from nh_control.runs.measured_run import MeasuredRun

@@ -74,19 +74,7 @@ def run(args: Namespace) -> int:
     from nh_control.numerics.progress import Progress
     from nh_control.runs import launcher, output
 
-    try:
-        launcher.require_ros(record=not args.no_record)
-    except launcher.RosMissing as missing:
-        raise UsageError(str(missing)) from missing
-    if args.view:
-        from nh_control.view import live_server
-
-        try:
-            live_server.require_aiohttp()
-        except live_server.ViewMissing as missing:
-            raise UsageError(str(missing)) from missing
-    if args.no_record and args.json:
-        raise UsageError("--json prints results of the recording: leave --no-record out")
+    _require_programs(args)
     error, stopped, finished = "", "", True
     result: Result | None = None
     files: dict[str, str] = {}
@@ -130,6 +118,25 @@ def run(args: Namespace) -> int:
     if error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
     return FAILED if error else 0 if finished else INTERRUPTED
+
+
+def _require_programs(args: Namespace) -> None:
+    """Raise UsageError if ROS or the web server of the page is missing, or options disagree."""
+    from nh_control.runs import launcher
+
+    try:
+        launcher.require_ros(record=not args.no_record)
+    except launcher.RosMissing as missing:
+        raise UsageError(str(missing)) from missing
+    if args.view:
+        from nh_control.view import live_server
+
+        try:
+            live_server.require_aiohttp()
+        except live_server.ViewMissing as missing:
+            raise UsageError(str(missing)) from missing
+    if args.no_record and args.json:
+        raise UsageError("--json prints results of the recording: leave --no-record out")
 
 
 def too_slow(result: Result, options: launcher.Options) -> str:

@@ -5,7 +5,7 @@ and the steps' unknowns together in one nonlinear program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -45,19 +45,62 @@ def collocate(
 
     The states are `x_k = retract(guess_k, dx_k)` with variables dx_k, so they stay on their
     manifold. With a state `end` (nx) the last state must satisfy `local(end, x_N) = 0` in the
-    tangent coordinates `fixed` (all by default). The guess need not be feasible; for a guess close
-    to the optimum a small `barrier_start` (first weight of IPOPT's barrier) saves iterations. The
-    result satisfies the equations to `tolerance`. If IPOPT does not converge, `reason` is its
-    return status and the trajectory its last iterate, feasible or not. Limits and the domain of
-    the model hold from the second state on, for the result, not for every iterate. IPOPT prints
-    nothing unless `verbose`. With `solver` "fatrop" the same program is solved along its stages
-    (Vanroye, Sathya, De Schutter and Decre 2023); it begins as IPOPT's default. Raises ValueError
-    for unknown names, wrong shapes and guesses whose states are not on the manifold.
+    tangent coordinates `fixed` (all by default). The guess need not be feasible. If it is close to
+    the optimum, a small `barrier_start` (the first weight of IPOPT's barrier) saves iterations.
+    The result satisfies the equations to `tolerance`. If IPOPT does not converge, `reason` is its
+    return status, and the trajectory is its last iterate, which may not be feasible. Limits and
+    the domain of the model hold from the second state on, for the result, not for every iterate.
+    `verbose` prints IPOPT's iterations. With `solver` "fatrop" the same program is solved stage by
+    stage (Vanroye, Sathya, De Schutter and Decre 2023), from IPOPT's default barrier. Raises
+    ValueError for unknown names, wrong shapes and guesses with states off the manifold.
     """
     if solver not in SOLVERS:
         raise ValueError(f"unknown solver {solver!r}, choose one of {SOLVERS}")
     require_fitting(dsys, guess)
     guess = on_manifold(dsys, guess)
+    program = _program(dsys, cost, guess, end, fixed, limits or {}, constraints, solver)
+    if solver == IPOPT:
+        run: Any = _by_ipopt(program.problem, tolerance, max_iterations, barrier_start, verbose)
+    else:
+        options = {"tol": tolerance, "max_iter": max_iterations, "print_level": 10 * verbose}
+        equal = program.bounds["lbg"] == program.bounds["ubg"]
+        run = Staged(program.problem, program.stages, equal, options)
+    with reraise_signals():
+        solution = run(x0=program.start, **program.bounds)
+    stats = run.stats()
+    states, inputs = map(np.asarray, program.trajectory(solution["x"]))
+    return Optimum(
+        Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name, dsys),
+        compile_cost(dsys, cost)(states, inputs) if constraints else float(solution["f"]),
+        bool(stats["success"]),
+        f"{solver.upper()}: {stats['return_status']}",
+        _history(stats.get("iterations")),
+    )
+
+
+class _Program(NamedTuple):
+    """A nonlinear program: its expressions x, f and g, `bounds` lbx, ubx, lbg and ubg, a `start`,
+    the `stages` of x and g, and the `trajectory(x)` (states, inputs) as a CasADi function.
+    """
+
+    problem: dict[str, ca.MX]
+    bounds: dict[str, np.ndarray]
+    start: np.ndarray
+    stages: Stages
+    trajectory: ca.Function
+
+
+def _program(
+    dsys: DiscreteSystem,
+    cost: Cost,
+    guess: Trajectory,
+    end: ArrayLike | None,
+    fixed: Sequence[str] | None,
+    limits: LimitsByName,
+    constraints: Sequence[Constraint],
+    solver: str,
+) -> _Program:
+    """The program of `collocate` with the variables (dx, u, z, t)."""
     # variables of the program: local coordinates dx of states, inputs u, unknowns z of the steps
     x, u, z = (
         ca.MX.sym(name, n, len(guess))
@@ -67,44 +110,39 @@ def collocate(
     rows, weights, at_rows = _rows(dsys, constraints, X, u)
     t = ca.MX.sym("t", len(weights))  # violations of soft rows
     w = ca.veccat(x, u, z, t)
-    of_states, of_inputs = np.split(limit_bounds(dsys, limits or {})[0], [dsys.nx])
+    of_states, of_inputs = np.split(limit_bounds(dsys, limits)[0], [dsys.nx])
     places = guess.states, x if solver == FATROP else None
     equations, lower, upper, nodes_of_rows = _constraints(
         dsys, X, u, z, end, fixed, of_states, places
     )
+    # rows of constraints >= 0, or >= -t with the price `weights . t` where they are soft
     soft = np.flatnonzero(np.isfinite(weights))
     spread = ca.DM(len(weights), 1)
     spread[soft] = 1.0
-    equations = ca.vertcat(equations, rows + spread * t)
-    lower = np.append(lower, np.zeros(len(weights)))
-    upper = np.append(upper, np.full(len(weights), np.inf))
     price = ca.dot(ca.DM(np.where(np.isfinite(weights), weights, 0.0)), t)
-    program = {"x": w, "f": _total(dsys, cost, X, u) + price, "g": equations}
-    if solver == IPOPT:
-        run: Any = _by_ipopt(program, tolerance, max_iterations, barrier_start, verbose)
-    else:
-        nodes, nz = np.arange(len(guess)), dsys.method.nz
-        of_steps = [np.repeat(nodes + 1, dsys.ndx), np.repeat(nodes, dsys.nu)]
-        of_variables = np.concatenate([*of_steps, np.repeat(nodes, nz), at_rows])
-        stages = Stages(of_variables, np.append(nodes_of_rows, at_rows), x.numel(), len(guess))
-        options = {"tol": tolerance, "max_iter": max_iterations, "print_level": 10 * verbose}
-        run = Staged(program, stages, lower == upper, options)
-    # bounds of the variables: limits of the inputs
+    # bounds of the variables: limits of the inputs, and t >= 0
     box = np.full((w.numel(), 2), [-np.inf, np.inf])
     box[x.numel() : x.numel() + u.numel()] = np.tile(of_inputs, (len(guess), 1))
     box[w.numel() - t.numel() :] = [0.0, np.inf]
-    start = np.append(_start(dsys, guess), np.zeros(t.numel()))
-    bounded = {"lbx": box[:, 0], "ubx": box[:, 1]}
-    with reraise_signals():
-        solution = run(x0=start, **bounded, lbg=lower, ubg=upper)
-    stats = run.stats()
-    states, inputs = map(np.asarray, ca.Function("found", [w], [X.T, u.T])(solution["x"]))
-    return Optimum(
-        Trajectory(dsys.h, states, inputs, dsys.state_names, dsys.inputs, guess.name, dsys),
-        compile_cost(dsys, cost)(states, inputs) if len(weights) else float(solution["f"]),
-        bool(stats["success"]),
-        f"{solver.upper()}: {stats['return_status']}",
-        _history(stats.get("iterations")),
+    # nodes of the variables, for solvers that use the stages
+    nodes = np.arange(len(guess))
+    of_steps = [np.repeat(nodes + 1, dsys.ndx), np.repeat(nodes, dsys.nu)]
+    of_variables = np.concatenate([*of_steps, np.repeat(nodes, dsys.method.nz), at_rows])
+    return _Program(
+        {
+            "x": w,
+            "f": _total(dsys, cost, X, u) + price,
+            "g": ca.vertcat(equations, rows + spread * t),
+        },
+        {
+            "lbx": box[:, 0],
+            "ubx": box[:, 1],
+            "lbg": np.append(lower, np.zeros(len(weights))),
+            "ubg": np.append(upper, np.full(len(weights), np.inf)),
+        },
+        np.append(_start(dsys, guess), np.zeros(t.numel())),
+        Stages(of_variables, np.append(nodes_of_rows, at_rows), x.numel(), len(guess)),
+        ca.Function("trajectory", [w], [X.T, u.T]),
     )
 
 

@@ -54,50 +54,46 @@ def optimize(
     barrier_start: float = 0.1,
     warm_start: Optimum | None = None,
 ) -> Optimum:
-    """Minimize the cost over the trajectories that start at the guess's first state, within
-    `limits` of states and inputs and `constraints`, with `local(end, x_N) = 0` in the tangent
-    coordinates `fixed` (all by default) if there is a state `end` (nx), the first one where the
-    motion is `periodic`. The first state is the guess's but for its tangent coordinates `free`,
-    which are unknowns, too. So are physical parameters and the step "h" among `free`, within
-    their `limits` or declared bounds: a free h is a free final time N h. Costs and constraints
-    have them at the end of their parameters w; the model of the optimum's trajectory has them.
+    """Minimize the cost over the trajectories that start at the guess's first state and keep
+    `limits` of states and inputs, `constraints`, and the end condition.
 
-    By the "interior_point" method (native, primal-dual, multiple shooting; Waechter and Biegler
-    2006 on the Riccati recursion) the guess need not be feasible: the gaps between its states and
-    steps close along the way. Its `hessian` is "exact", or "gauss_newton" without the second
-    derivatives of steps and constraints, the default for trees of bodies unless there are free
-    parameters, with which it hardly converges. It converges when all
-    errors of the conditions of first order are below the `tolerance` (1e-8); `barrier_start` is
-    the first barrier, and `warm_start` an optimum of a similar problem. Limits and constraints
-    of states hold from the second node on. Ctrl-C ends it with the last iterate. Without a C
-    compiler IPOPT solves the same problem (`collocate`), as the log says.
+    With a state `end` (nx), or if the motion is `periodic` with the first state, the last state
+    satisfies `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by default). `free`
+    names further unknowns: tangent coordinates of the first state, physical parameters within
+    their limits or declared bounds, and the step "h", which is a free final time N h. Costs and
+    constraints have free parameters at the end of their parameters w; the optimum's trajectory has
+    a system with the optimal values.
 
-    "newton", "quasi" and "steepest" are methods of `projected_descent.descend`, with the LQR
-    weights Q (ndx, ndx), R (nu, nu), for `limits` with `barrier_weights` alone; their default
-    tolerance is 1e-6. Raises ValueError for unknown names, wrong shapes and numbers that are not
-    finite, and StepFailed for a guess whose steps fail.
+    - "interior_point" (native, primal-dual, multiple shooting; Waechter and Biegler 2006 on the
+      Riccati recursion) takes guesses that are not feasible: it closes the gaps between states and
+      steps. `hessian` is "exact" or "gauss_newton", which leaves out the second derivatives of
+      steps and constraints. The default for trees of bodies is "gauss_newton", unless parameters
+      are free: with these it hardly converges. All errors of the first-order conditions are below
+      `tolerance` (1e-8) at the end. `barrier_start` is the first barrier, `warm_start` an optimum
+      of a similar problem. Limits and constraints of states hold from the second node on. Ctrl-C
+      returns the last iterate. Without a C compiler IPOPT solves the same problem (`collocate`).
+    - "newton", "quasi" and "steepest" (`projected_descent.descend`) need the LQR weights Q (ndx,
+      ndx) and R (nu, nu), and treat `limits` by barriers with `barrier_weights`. The default
+      tolerance is 1e-6.
+
+    Raises ValueError for unknown names, wrong shapes and numbers that are not finite, StepFailed
+    for a guess with a step that fails.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
     require_fitting(dsys, guess)
     if method != INTERIOR_POINT:
-        if Q is None or R is None:
-            raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
         if constraints or end is not None or free or periodic:
             raise ValueError(
                 f"constraints, end, free and periodic are for {INTERIOR_POINT!r}, not {method!r}"
             )
+        if Q is None or R is None:
+            raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
         return projected_descent.descend(
             *(dsys, cost, guess, Q, R, method, limits, barrier_weights),
             *(1e-6 if tolerance is None else tolerance, max_iterations, monitor),
         )
-    if Q is not None or R is not None:
-        raise ValueError(
-            f"the weights Q and R are for the methods {projected_descent.METHODS}; name one "
-            f'(method="newton"), or leave them out'
-        )
-    if hessian not in (None, *HESSIANS):
-        raise ValueError(f"unknown hessian {hessian!r}, choose one of {HESSIANS}")
+    _require_interior_point_options(Q, R, hessian)
     tolerance, limits = 1e-8 if tolerance is None else tolerance, limits or {}
     if compiled.compiler() is None and not (free or periodic):
         log.warning("%s: without a C compiler IPOPT solves the problem (`collocate`)", dsys)
@@ -105,11 +101,23 @@ def optimize(
             *(dsys, cost, guess, end, fixed, limits, tolerance, max_iterations, barrier_start),
             constraints=constraints,
         )
-    given = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic
-    problem = Problem(dsys, cost, len(guess), *given)
+    terms = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic
+    problem = Problem(dsys, cost, len(guess), *terms)
     if hessian is None and not (has_fast_hessian(dsys) or problem.states.parameters):
         problem = replace(problem, curved=False)
     warm = None if warm_start is None else warm_start.multipliers
     watch = monitor or (lambda iteration: None)
     options = tolerance, max_iterations, barrier_start, warm, watch
     return interior_point.solve(problem, guess, *options)
+
+
+def _require_interior_point_options(
+    Q: ArrayLike | None, R: ArrayLike | None, hessian: str | None
+) -> None:
+    if Q is not None or R is not None:
+        raise ValueError(
+            f"the weights Q and R are for the methods {projected_descent.METHODS}; name one "
+            f'(method="newton"), or leave them out'
+        )
+    if hessian not in (None, *HESSIANS):
+        raise ValueError(f"unknown hessian {hessian!r}, choose one of {HESSIANS}")

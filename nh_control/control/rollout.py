@@ -109,40 +109,35 @@ def rollout(
     threads: int | None = None,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> Rollouts:
-    """Run a discrete system from the states x0s (R, nx), or all runs from one (nx), on `threads`
-    threads, as many as there are processors unless they are given.
+    """Run a discrete system from the states x0s (R, nx), or from one state (nx) in all runs.
 
-    In open loop `inputs` are those of `DiscreteSystem.simulate`, each for `every` steps, or (R,
-    rows, nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant: `substeps` of its
-    steps make one of the controller's model, which the runs take `steps` of (as many as its
-    reference has, unless they are given), and the states that are kept are the model's. Loops of
+    In open loop `inputs` are as in `DiscreteSystem.simulate`, each for `every` steps, or (R, rows,
+    nu). Under a controller, such as an `LqrTracker`, `dsys` is the plant, and `substeps` of its
+    steps make one step of the controller's model. The runs take `steps` steps of the model
+    (default: the length of its reference) and keep the states at the model's nodes. Beyond the end
+    of the reference they need a reference that ends at rest, or a controller with `hold`. Loops of
     an `LqrTracker` and of an `MpcTracker` run natively, side by side; other controllers are called
-    from Python, run by run. Beyond the end of the reference they go on where the motion rests, or
-    the controller's `hold` is true.
+    from Python, one run after another. `threads` is by default the number of processors.
 
-    Runs can have `parameters` of their own: (R, n) in the order of `system.parameter_names`, or
-    (R) or (R, k) numbers by name; x0s are states of the system with these parameters. Inputs that
-    the plant has beyond its model, k forces from outside, are `disturbances` (R, steps, k) or
-    (steps, k), and normal `noise` of standard deviations (k), which run i draws from the i-th
-    child of `SeedSequence(seed)`. Results do not depend on the number of threads.
+    `parameters` of the runs are (R, n) in the order of `system.parameter_names`, or (R) or (R, k)
+    numbers by name. If the plant has k inputs more than the model (external forces), their values
+    are `disturbances`, (R, steps, k) or (steps, k), plus normal noise with the standard deviations
+    `noise` (k). Run i draws it from child i of `SeedSequence(seed)`, so that results do not depend
+    on the number of threads.
 
-    A run whose step fails ends; the others go on. `progress(n)` is called when n runs have ended;
-    Ctrl-C ends all. Raises ValueError where shapes, names or numbers do not fit.
+    A run with a failed step ends; the others go on. `progress(n)` is called when n runs have
+    ended; Ctrl-C ends all. Raises ValueError for wrong shapes, names or numbers.
     """
     starts = _starts(dsys, x0s)
     if threads is not None and threads < 1:
         raise ValueError(f"{dsys}: threads must be at least 1, got {threads}")
     systems = RunSystems.of(dsys, parameters)
-    given = {"x0s": len(starts) if starts.ndim == 2 else None, "parameters": systems.runs}
+    counts = {"x0s": len(starts) if starts.ndim == 2 else None, "parameters": systems.runs}
     one: Callable[[int, np.ndarray, Event], None]
     if isinstance(inputs, Controller):
-        if steps is None:
-            steps = len(inputs.reference)
-        elif steps > len(inputs.reference):  # refused past an end in motion
-            model, holds = inputs.dsys, getattr(inputs, "hold", False)
-            steps = run_steps(model, inputs.reference, steps * model.h, holds)
+        steps = _controlled_steps(inputs, steps)
         forces = ExternalForces.of(dsys, inputs.dsys, steps, disturbances, noise, seed)
-        runs = number_of_runs(dsys, {**given, "disturbances": forces.runs})
+        runs = number_of_runs(dsys, {**counts, "disturbances": forces.runs})
         out = _room_of_closed_loops(dsys, inputs, runs, steps, substeps, every)
         one = partial(_closed_loop, systems, inputs, forces, substeps, out)
         threads = threads if isinstance(inputs, (LqrTracker, MpcTracker)) else 1
@@ -155,13 +150,24 @@ def rollout(
     else:
         _require_nothing_for_loops(dsys, disturbances, noise, substeps)
         rows = _rows(dsys, inputs, steps, every)
-        runs = number_of_runs(dsys, {**given, "inputs": len(rows) if rows.ndim == 3 else None})
+        runs = number_of_runs(dsys, {**counts, "inputs": len(rows) if rows.ndim == 3 else None})
         out = Rollouts.empty(dsys, (runs, rows.shape[-2]), every, 0)
         one = partial(_open_loop, systems, rows, out)
     dsys.native()  # compiled before there are threads
     starts = np.broadcast_to(starts, (runs, dsys.nx))
     _in_threads(lambda run, stopped: one(run, starts[run], stopped), runs, threads, progress)
     return out
+
+
+def _controlled_steps(controller: Controller, steps: int | None) -> int:
+    """The number of steps, by default as many as the reference has; raises ValueError for more if
+    the reference ends in motion.
+    """
+    reference = controller.reference
+    if steps is None or steps <= len(reference):
+        return len(reference) if steps is None else steps
+    holds = getattr(controller, "hold", False)
+    return run_steps(controller.dsys, reference, steps * controller.dsys.h, holds)
 
 
 def _starts(dsys: DiscreteSystem, x0s: ArrayLike) -> np.ndarray:

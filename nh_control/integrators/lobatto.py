@@ -85,53 +85,66 @@ def nprk(system: System, h: float, s: int = 2, carried: bool = False) -> Discret
     s and systems that `if_unfit` refuses.
     """
     _check("nprk", s)
-    space, table = coordinates(system, "nprk"), lobatto_tables(s)
-    a, b, hat = table["A"], table["b"], table["B"]
-    n, n_velocities = system.nrho, s * space.n
-    memory = tuple(f"lam_{i + 1}" for i in range(space.n_velocity_constraints)) if carried else ()
+    step = _PartitionedStep(system, s, carried)
+    method = Method(
+        f"nprk_{s}(carried)" if carried else f"nprk_{s}",
+        step.n_velocities + (s - 1) * step.space.n_velocity_constraints,
+        step.residual,
+        step.readout,
+        memory=step.memory,
+        start=step.first_multipliers if step.memory else None,
+    )
+    return DiscreteSystem(system, h, method)
 
-    def step(symbols: StepSymbols) -> tuple[Coordinates, Stages]:
-        q, rho, u, z, h, gradients = symbols
-        v = parts(z[:n_velocities], s)
-        local, q0 = space.about(q, h * weighted(b, v))
-        p0 = local.node(q, q0, rho[:n])[1]
-        first = rho[n:] if carried else space.multipliers(gradients, q, rho[:n], u)
-        impulses = (
-            ca.vertcat(h * first, z[n_velocities:])
-            if space.n_velocity_constraints
-            else ca.SX(0, 1)
-        )
-        return local, stages(local, a, gradients, q0, p0, u, v, impulses, h)
 
-    def residual(symbols: StepSymbols) -> ca.SX:
-        h = symbols.h
-        local, nodes = step(symbols)
-        balance = [nodes.momentum(h, row, row) - p for row, p in zip(hat, nodes.p)]
+class _PartitionedStep:
+    """The equations of `nprk`: the unknowns are V_1 ... V_s (n_velocities numbers) and the
+    impulses h lam_2 ... h lam_s.
+    """
+
+    def __init__(self, system: System, s: int, carried: bool):
+        self._system, self._s, self._carried = system, s, carried
+        self.space, table = coordinates(system, "nprk"), lobatto_tables(s)
+        self._a, self._b, self._b_forces = table["A"], table["b"], table["B"]
+        self.n_velocities = s * self.space.n
+        n = self.space.n_velocity_constraints if carried else 0
+        self.memory = tuple(f"lam_{i + 1}" for i in range(n))
+
+    def residual(self, symbols: StepSymbols) -> ca.SX:
+        h, (local, nodes) = symbols.h, self._stages(symbols)
+        # lift + h sum_j B_ij W_j - dL/dv(Q_i, V_i)
+        balance = [nodes.momentum(h, b, b) - p for b, p in zip(self._b_forces, nodes.p)]
+        # A(Q_i) M^{-1} (lift + h sum_j a_ij W_j)
         slips = [
-            local.slip(q_i, nodes.momentum(h, row, row)) for q_i, row in zip(nodes.q[1:], a[1:])
+            local.slip(q_i, nodes.momentum(h, a, a)) for q_i, a in zip(nodes.q[1:], self._a[1:])
         ]
         return ca.vertcat(*balance, *slips)
 
-    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        z, h = symbols.z, symbols.h
-        local, nodes = step(symbols)
+    def readout(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        z, h, b = symbols.z, symbols.h, self._b
+        local, nodes = self._stages(symbols)
         rho1 = local.basis(nodes.q[-1]).T @ nodes.momentum(h, b, b)
-        lam1 = z[nz - len(memory) :] / h if memory else ca.SX(0, 1)
+        n = len(self.memory)
+        lam1 = z[z.shape[0] - n :] / h if n else ca.SX(0, 1)
         return local.position(nodes.q[-1]), ca.vertcat(rho1, lam1)
 
-    def start(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
-        return space.multipliers(system.mechanics.gradients, q, rho, u)
+    def first_multipliers(self, q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
+        """lam_1 of the continuous motion."""
+        return self.space.multipliers(self._system.mechanics.gradients, q, rho, u)
 
-    nz = n_velocities + (s - 1) * space.n_velocity_constraints
-    method = Method(
-        f"nprk_{s}(carried)" if carried else f"nprk_{s}",
-        nz,
-        residual,
-        readout,
-        memory=memory,
-        start=start if memory else None,
-    )
-    return DiscreteSystem(system, h, method)
+    def _stages(self, symbols: StepSymbols) -> tuple[Coordinates, Stages]:
+        q, rho, u, z, h, gradients = symbols
+        n, space = self._system.nrho, self.space
+        v = parts(z[: self.n_velocities], self._s)
+        local, q0 = space.about(q, h * weighted(self._b, v))
+        p0 = local.node(q, q0, rho[:n])[1]
+        first = rho[n:] if self._carried else space.multipliers(gradients, q, rho[:n], u)
+        impulses = (
+            ca.vertcat(h * first, z[self.n_velocities :])
+            if space.n_velocity_constraints
+            else ca.SX(0, 1)
+        )
+        return local, stages(local, self._a, gradients, q0, p0, u, v, impulses, h)
 
 
 def _check(name: str, s: int) -> None:

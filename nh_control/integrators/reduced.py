@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method, StepSymbols
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import se2
 from nh_control.geometry.spaces import SE2, Product, Rn
@@ -54,46 +56,64 @@ def rdp(
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {tuple(TANGENTS)}")
     if not 0 <= alpha <= 1:
         raise ValueError(f"rdp: alpha must lie in [0, 1], got {alpha}")
-    s = system.declared_symmetry.n_shape
     space, group = _step_space(system, retraction)
+    step = _PontryaginStep(system, space, group, alpha, TANGENTS[tangent])
+    name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
+    method = Method(name, system.nrho, step.residual, step.readout)
+    return DiscreteSystem(system, h, method, step_space=space, alpha=alpha)
 
-    def displacement(q: ca.SX, z: ca.SX, h: ca.SX) -> ca.SX:
-        shape_velocity, w = z[:s], z[s:]
-        r = q[:s] + alpha * h * shape_velocity
-        xi = system.symmetry_basis(r) @ w - system.connection(r) @ shape_velocity
+
+@dataclass(frozen=True)
+class _PontryaginStep:
+    """The equations of `rdp` on the `space` R^s x `group`, with the unknowns z = (ur, w)."""
+
+    system: System
+    space: Product
+    group: SE2
+    alpha: float
+    tangents: Callable[[SE2, ca.SX], tuple[ca.SX, ca.SX]]
+
+    @property
+    def n_shape(self) -> int:
+        return self.system.declared_symmetry.n_shape
+
+    def residual(self, symbols: StepSymbols) -> ca.SX:
+        # rho + X(r)^T (half kick - momentum at the start) = 0
+        basis = self.system.mechanics.admissible_basis(symbols.q)
+        return symbols.rho + basis.T @ (self._half_kick(symbols) - self._momenta(symbols)[0])
+
+    def readout(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q1 = self.space.retract(symbols.q, self._displacement(symbols))
+        basis = self.system.mechanics.admissible_basis(q1)
+        return q1, basis.T @ (self._momenta(symbols)[1] + self._half_kick(symbols))
+
+    def _displacement(self, symbols: StepSymbols) -> ca.SX:
+        """h (ur, xi) with xi = basis(r_a) w - connection(r_a) ur."""
+        s, h = self.n_shape, symbols.h
+        shape_velocity, w = symbols.z[:s], symbols.z[s:]
+        r = symbols.q[:s] + self.alpha * h * shape_velocity
+        xi = self.system.symmetry_basis(r) @ w - self.system.connection(r) @ shape_velocity
         return h * ca.vertcat(shape_velocity, xi)
 
-    def momenta(q: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients) -> tuple[ca.SX, ca.SX]:
-        d = displacement(q, z, h)
-        middle, v = space.retract(q, alpha * d), d / h
-        gradient_r, p = gradients(middle, v)
-        before, after = TANGENTS[tangent](group, d[s:])
+    def _point(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """The displacement d, the configuration at alpha d and the velocity d / h."""
+        d = self._displacement(symbols)
+        return d, self.space.retract(symbols.q, self.alpha * d), d / symbols.h
+
+    def _momenta(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        """Momenta at the start and at the end: the shape's, then the group's by dtau^{-1}."""
+        (d, point, v), s, h = self._point(symbols), self.n_shape, symbols.h
+        gradient_r, p = symbols.gradients(point, v)
+        before, after = self.tangents(self.group, d[s:])
         return (
-            ca.vertcat(p[:s] - (1 - alpha) * h * gradient_r[:s], before.T @ p[s:]),
-            ca.vertcat(p[:s] + alpha * h * gradient_r[:s], after.T @ p[s:]),
+            ca.vertcat(p[:s] - (1 - self.alpha) * h * gradient_r[:s], before.T @ p[s:]),
+            ca.vertcat(p[:s] + self.alpha * h * gradient_r[:s], after.T @ p[s:]),
         )
 
-    def half_kick(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> ca.SX:
-        d = displacement(q, z, h)
-        return h / 2 * system.generalized_force(space.retract(q, alpha * d), d / h, u)
-
-    def residual(symbols: StepSymbols) -> ca.SX:
-        q, rho, u, z, h, gradients = symbols
-        return rho + system.mechanics.admissible_basis(q).T @ (
-            half_kick(q, u, z, h) - momenta(q, z, h, gradients)[0]
-        )
-
-    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        q, _, u, z, h, gradients = symbols
-        q1 = space.retract(q, displacement(q, z, h))
-        return q1, system.mechanics.admissible_basis(q1).T @ (
-            momenta(q, z, h, gradients)[1] + half_kick(q, u, z, h)
-        )
-
-    name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
-    return DiscreteSystem(
-        system, h, Method(name, system.nrho, residual, readout), step_space=space, alpha=alpha
-    )
+    def _half_kick(self, symbols: StepSymbols) -> ca.SX:
+        """Half of the forces' impulse."""
+        _, point, v = self._point(symbols)
+        return symbols.h / 2 * self.system.generalized_force(point, v, symbols.u)
 
 
 def _step_space(system: System, retraction: str) -> tuple[Product, SE2]:

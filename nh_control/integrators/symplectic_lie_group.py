@@ -1,5 +1,6 @@
-"""Symplectic integrators on the cotangent bundle of a Lie group: one point on the exponential's
-curve of a step."""
+"""Symplectic integrators on the cotangent bundle of a Lie group. They evaluate the Lagrangian at
+one point of the curve `g0 exp(t h v)` of a step.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import Gradients, Method, StepSymbols
+from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.arcs import Arcs, unknown_factor
 from nh_control.integrators.registry import Integrator, first_of, if_constrained
 from nh_control.mechanics.system import System
 
 NAMES = {0.0: "slgi_0", 0.5: "slgi_half", 1.0: "slgi_1"}
-"""The registered ones by theta."""
+"""Names of the methods by theta."""
 
 
 def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
@@ -37,51 +38,62 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     For theta = 1/2 on R^n it is `midpoint`; without forces also on SO(3) and SE(2) if their
     retraction there is "exp". `midpoint` differs by O(h^3) a step with other retractions, by its
     middle of a pose in SE(3) and of a direction, and by forces that it does not pull back from the
-    middle to the ends.
-    Raises ValueError for systems that `refuses` names a reason for, and for another theta.
+    middle to the ends. Raises ValueError for systems that `refuses` rejects and for another theta.
     """
     if reason := refuses(system):
         raise ValueError(f"slgi: {system.name} {reason}; use nonholonomic_midpoint")
     if theta not in NAMES:
         raise ValueError(f"slgi: theta must be one of {tuple(NAMES)}, got {theta}")
-    moving = system.space.nv - len(system.prescribed)
+    step = _ExponentialStep(system, theta)
+    nz = step.n_velocities + system.n_holonomic_constraints
+    multipliers = range(step.n_velocities, nz)
+    return DiscreteSystem(
+        system, h, Method(NAMES[theta], nz, step.residual, step.readout, multipliers)
+    )
 
-    def ends(
-        q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
-    ) -> tuple[Arcs, ca.SX, ca.SX]:
-        """The step, and k and m at its point."""
-        target = system.prescribed_part(u) - system.prescribed_part(q)
-        step = Arcs(system.space, q, ca.vertcat(h * z[:moving], target), theta)
-        v = step.w / h
-        by_numbers, m = gradients(step.point, v)
-        force = system.generalized_force(step.point, v, u[: system.nu])
-        return step, h * (step.trivialized_gradient(by_numbers) + force), m
 
-    def start(q: ca.SX, rho: ca.SX, z: ca.SX) -> ca.SX:
-        """Momentum after the constraints' impulse."""
-        p0 = system.mechanics.reduce(q, rho)
-        return (
-            p0 - system.mechanics.holonomic_impulse(q, z[moving:])
-            if system.n_holonomic_constraints
-            else p0
-        )
+class _ExponentialStep:
+    """The equations of `slgi`: the unknowns are the velocities (n_velocities) without the
+    prescribed ones, and the multipliers of the holonomic constraints.
+    """
 
-    def residual(symbols: StepSymbols) -> ca.SX:
-        q, rho, u, z, h, gradients = symbols
-        step, k, m = ends(q, u, z, h, gradients)
-        balance = start(q, rho, z) - step.start_momentum(k, m)[:moving]
-        return ca.vertcat(balance, system.holonomic(step.end))
+    def __init__(self, system: System, theta: float):
+        self.system, self.theta = system, theta
+        self.n_velocities = system.space.nv - len(system.prescribed)
 
-    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        q, rho, u, z, h, gradients = symbols
-        step, k, m = ends(q, u, z, h, gradients)
-        p0 = ca.vertcat(start(q, rho, z), ca.SX(len(system.prescribed), 1))
-        p1 = step.end_momentum(p0, k, m)[:moving]
-        return step.end, system.mechanics.store(step.end, p1, system.prescribed_part(step.w) / h)
+    def residual(self, symbols: StepSymbols) -> ca.SX:
+        arcs, k, m = self._at_point(symbols)
+        p0 = arcs.start_momentum(k, m)[: self.n_velocities]
+        balance = self._momentum_after_impulse(symbols) - p0
+        return ca.vertcat(balance, self.system.holonomic(arcs.end))
 
-    nz = moving + system.n_holonomic_constraints
-    method = Method(NAMES[theta], nz, residual, readout, range(moving, nz))
-    return DiscreteSystem(system, h, method)
+    def readout(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        system, n = self.system, self.n_velocities
+        arcs, k, m = self._at_point(symbols)
+        p0 = ca.vertcat(self._momentum_after_impulse(symbols), ca.SX(len(system.prescribed), 1))
+        p1 = arcs.end_momentum(p0, k, m)[:n]
+        velocities = system.prescribed_part(arcs.w) / symbols.h
+        return arcs.end, system.mechanics.store(arcs.end, p1, velocities)
+
+    def _at_point(self, symbols: StepSymbols) -> tuple[Arcs, ca.SX, ca.SX]:
+        """The arcs of the step, `k = h (dL/dg + f)` and `m = dL/dv` at the point theta."""
+        q, _, u, z, h, gradients = symbols
+        system = self.system
+        change = system.prescribed_part(u) - system.prescribed_part(q)
+        displacement = ca.vertcat(h * z[: self.n_velocities], change)
+        arcs = Arcs(system.space, q, displacement, self.theta)
+        v = arcs.w / h
+        by_numbers, m = gradients(arcs.point, v)
+        force = system.generalized_force(arcs.point, v, u[: system.nu])
+        return arcs, h * (arcs.trivialized_gradient(by_numbers) + force), m
+
+    def _momentum_after_impulse(self, symbols: StepSymbols) -> ca.SX:
+        """p0 less the impulse of the holonomic constraints."""
+        q, mechanics = symbols.q, self.system.mechanics
+        p0 = mechanics.reduce(q, symbols.rho)
+        if not self.system.n_holonomic_constraints:
+            return p0
+        return p0 - mechanics.holonomic_impulse(q, symbols.z[self.n_velocities :])
 
 
 refuses = first_of(if_constrained, lambda system: unknown_factor(system.space))

@@ -47,8 +47,7 @@ def nonholonomic_midpoint(
     `rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam) = 0,  A(q_mid) v_mid = b(q_mid),  h(q1) = 0,
     rho1 = X(q1)^T (D2 Ld + F+)`; unknowns are the mean velocity `local(q0, q1) / h` and the
     multipliers lam of holonomic constraints. First-order coordinates are as in `midpoint`. State
-    (q, rho). Systems without velocity constraints
-    are allowed (then it is `midpoint`, with the same engines).
+    (q, rho). Without velocity constraints it is `midpoint`, with the same engines.
     """
     system = system.system if isinstance(system, Multibody) else system
     return _lagrange_dalembert(system, h, forcing, "nonholonomic_midpoint")
@@ -57,77 +56,100 @@ def nonholonomic_midpoint(
 def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> DiscreteSystem:
     if forcing not in FORCINGS:
         raise ValueError(f"{name}: unknown forcing {forcing!r}, choose one of {sorted(FORCINGS)}")
-    start_share, space, mechanics = FORCINGS[forcing], system.space, system.mechanics
-    moving = space.nv - len(system.prescribed)
-    first = moving + system.n_holonomic_constraints
-    contacts = ContactRows(mechanics)
-    nz, n_impulses = first + contacts.n_unknowns, contacts.n_impulses
-
-    def segment(q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
-        target = system.prescribed_part(u) - system.prescribed_part(q)
-        return space.step_geometry(q, ca.vertcat(h * z[:moving], target))
-
-    def kick(step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
-        return h * system.generalized_force(step.middle, step.w / h, u[: system.nu])
-
-    def lag(step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
-        """What the first-order coordinates' mean rates differ by from those at the middle."""
-        mean, rate = step.w / h, system.rate_at(step.middle, step.w / h, u[: system.nu])
-        return system.first_order_part(mean) - rate
-
-    def residual(symbols: StepSymbols) -> ca.SX:
-        q, rho, u, z, h, gradients = symbols
-        step = segment(q, u, z, h)
-        force = space.frame(q).T @ kick(step, u, h)
-        impulse = start_share * force - discrete_momenta(gradients, h, step)[0]
-        balance = mechanics.reduce(q, rho) + mechanics.admissible_tangents(q).T @ impulse
-        if system.n_holonomic_constraints:
-            balance -= mechanics.holonomic_impulse(q, z[moving:first])
-        rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
-        rows = [balance, rolling, lag(step, u, h), system.holonomic(step.q1)]
-        if system.has_contacts:
-            x, psi = z[first : first + n_impulses], z[first + n_impulses :]
-            rows[0] += contacts.impulse(q, x)
-            rows.append(contacts.residual(x, psi, motion(symbols)))
-        return ca.vertcat(*rows)
-
-    def motion(symbols: StepSymbols) -> StepMotion:
-        q, rho, u, z, h, _ = symbols
-        return StepMotion(q, rho, u[: system.nu], segment(q, u, z, h), h)
-
-    def velocities(symbols: StepSymbols) -> ca.SX:
-        return contacts.velocities(motion(symbols))
-
-    def coefficients(symbols: StepSymbols) -> ca.SX:
-        q, u, h = symbols.q, symbols.u[: system.nu], symbols.h
-        return ca.vertcat(*contacts.coefficients(q, u, h))
-
-    def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        q, _, u, z, h, gradients = symbols
-        step = segment(q, u, z, h)
-        q1 = step.q1
-        force = space.frame(q1).T @ kick(step, u, h)
-        momentum = discrete_momenta(gradients, h, step)[1] + (1 - start_share) * force
-        components = mechanics.admissible_tangents(q1).T @ momentum
-        return q1, mechanics.store(q1, components, system.prescribed_part(step.w) / h)
-
-    label = name if forcing == "symmetric" else f"{name}_{forcing}"
+    step = _MidpointStep(system, FORCINGS[forcing])
     method = Method(
-        label,
-        nz,
-        residual,
-        readout,
-        multipliers=range(moving, first),
+        name if forcing == "symmetric" else f"{name}_{forcing}",
+        step.first_contact + step.contacts.n_unknowns,
+        step.residual,
+        step.readout,
+        multipliers=range(step.n_velocities, step.first_contact),
         first_order=True,
-        contacts=ContactUnknowns(first, contacts.blocks, velocities, coefficients)
-        if system.has_contacts
-        else None,
+        contacts=step.contact_unknowns() if system.has_contacts else None,
     )
     # a Multibody takes the linear-time kernel of trees, everything else generated code
     others = system.first_order or system.has_contacts
     is_tree = isinstance(system, MultibodySystem) and not others
-    kernel = partial(tree_engine, force_at_start=start_share) if is_tree else None
+    kernel = partial(tree_engine, force_at_start=step.start_share) if is_tree else None
     return DiscreteSystem(system, h, method, make_kernel=kernel)
+
+
+class _MidpointStep:
+    """The equations of `nonholonomic_midpoint`, with the share `start_share` of the impulse of the
+    forces at the start.
+
+    The unknowns are the mean velocities (n_velocities) without the prescribed ones, the
+    multipliers of the holonomic constraints, and from `first_contact` on those of the contacts.
+    """
+
+    def __init__(self, system: System, start_share: float):
+        self.system, self.start_share = system, start_share
+        self.n_velocities = system.space.nv - len(system.prescribed)
+        self.first_contact = self.n_velocities + system.n_holonomic_constraints
+        self.contacts = ContactRows(system.mechanics)
+
+    def residual(self, symbols: StepSymbols) -> ca.SX:
+        q, rho, u, z, h, gradients = symbols
+        system, mechanics = self.system, self.system.mechanics
+        step = self._geometry(q, u, z, h)
+        # rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam)
+        force = system.space.frame(q).T @ self._force_impulse(step, u, h)
+        impulse = self.start_share * force - discrete_momenta(gradients, h, step)[0]
+        balance = mechanics.reduce(q, rho) + mechanics.admissible_tangents(q).T @ impulse
+        if system.n_holonomic_constraints:
+            multipliers = z[self.n_velocities : self.first_contact]
+            balance -= mechanics.holonomic_impulse(q, multipliers)
+        # A(q_mid) v_mid - b(q_mid), the rates of first-order coordinates, and h(q1)
+        rolling = system.constraint_matrix(step.middle) @ step.w / h - system.drift(step.middle)
+        rows = [balance, rolling, self._rate_error(step, u, h), system.holonomic(step.q1)]
+        if system.has_contacts:
+            x, psi = ca.vertsplit(
+                z[self.first_contact :],
+                [0, self.contacts.n_impulses, self.contacts.n_unknowns],
+            )
+            rows[0] += self.contacts.impulse(q, x)
+            rows.append(self.contacts.residual(x, psi, self._motion(symbols)))
+        return ca.vertcat(*rows)
+
+    def readout(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
+        q, _, u, z, h, gradients = symbols
+        system, step = self.system, self._geometry(q, u, z, h)
+        # rho1 = X(q1)^T (D2 Ld + F+)
+        force = system.space.frame(step.q1).T @ self._force_impulse(step, u, h)
+        momentum = discrete_momenta(gradients, h, step)[1] + (1 - self.start_share) * force
+        components = system.mechanics.admissible_tangents(step.q1).T @ momentum
+        velocities = system.prescribed_part(step.w) / h
+        return step.q1, system.mechanics.store(step.q1, components, velocities)
+
+    def contact_unknowns(self) -> ContactUnknowns:
+        def velocities(symbols: StepSymbols) -> ca.SX:
+            return self.contacts.velocities(self._motion(symbols))
+
+        def coefficients(symbols: StepSymbols) -> ca.SX:
+            u = symbols.u[: self.system.nu]
+            return ca.vertcat(*self.contacts.coefficients(symbols.q, u, symbols.h))
+
+        blocks = self.contacts.blocks
+        return ContactUnknowns(self.first_contact, blocks, velocities, coefficients)
+
+    def _geometry(self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
+        """The step by the mean velocities z and the next values of prescribed coordinates."""
+        change = self.system.prescribed_part(u) - self.system.prescribed_part(q)
+        displacement = ca.vertcat(h * z[: self.n_velocities], change)
+        return self.system.space.step_geometry(q, displacement)
+
+    def _force_impulse(self, step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
+        """h f(q_mid, v_mid, u)."""
+        return h * self.system.generalized_force(step.middle, step.w / h, u[: self.system.nu])
+
+    def _rate_error(self, step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
+        """(c1 - c0) / h - rate(q_mid, v_mid, u) of the first-order coordinates c."""
+        mean = step.w / h
+        rate = self.system.rate_at(step.middle, mean, u[: self.system.nu])
+        return self.system.first_order_part(mean) - rate
+
+    def _motion(self, symbols: StepSymbols) -> StepMotion:
+        q, rho, u, z, h, _ = symbols
+        return StepMotion(q, rho, u[: self.system.nu], self._geometry(q, u, z, h), h)
 
 
 INTEGRATORS = (

@@ -1,9 +1,10 @@
-"""Actuators with first-order dynamics in front of a system: its inputs become their outputs."""
+"""Actuators with first-order dynamics whose outputs are the inputs of a system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -16,7 +17,7 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Returned, as_expression
 
 Law = Callable[..., Returned]
-"""A function of (q, v, w, u) and, of a system with parameters, p."""
+"""A function of (q, v, w, u), or of (q, v, w, u, p) if the system has parameters p."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,14 @@ def with_actuators(
     input_limits: np.ndarray | Callable[[Any], np.ndarray] | None = None,
     lagrangian: Callable[..., Returned] | None = None,
 ) -> System:
-    """The system whose inputs are the outputs of actuators with the states w (n), by name, after
-    its coordinates: `w' = rate(q, v, w, u)`, `f = force(q, v, effort(q, v, w, u))`, u the new
-    `inputs` with their units and limits (nu, 2).
+    """The system with actuators in front of its inputs: `w' = rate(q, v, w, u)`, `f = force(q, v,
+    effort(q, v, w, u))`.
 
-    q and v are those of the system; of one with parameters p, both functions take p last.
-    `lagrangian(q, v)` is added, of a rotor's inertia. A declared symmetry is left out. Raises
-    ValueError for a system without inputs, with prescribed coordinates or with first-order ones.
+    w (n) are the actuators' states, named `states`; they follow the system's coordinates q. u are
+    the new `inputs`, with their units and limits (nu, 2). v is the system's velocity. If the
+    system has parameters p, `rate`, `effort` and `lagrangian` take p last. `lagrangian(q, v)` is
+    added to the system's, for the kinetic energy of a rotor. The new system declares no symmetry.
+    Raises ValueError for a system without inputs, with prescribed or with first-order coordinates.
     """
     if not system.inputs or system.prescribed or system.first_order:
         raise ValueError(
@@ -64,55 +66,79 @@ def with_actuators(
             "a system with `first_order` and `first_order_rate`"
         )
     space, n = system.space, len(states)
-    nq, nw = space.nq, space.nw
+    behind = _BehindActuators(system, n, rate, effort, lagrangian)
     factors = space.factors if isinstance(space, Product) else (space,)
-
-    def own(q: ca.SX, v: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-        return q[:nq], v[:nw], q[nq:], u
-
-    def acting(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
-        given = ca.vertcat(as_expression(effort(*own(q, v, u), *p)))
-        if given.shape != (system.nu, 1):
-            raise ValueError(
-                f"{system.name}: effort must give {system.nu} numbers, one for each of "
-                f"{system.inputs}, got shape {given.shape}"
-            )
-        return given
-
-    def force(q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
-        given = acting(q, v, u, *p)
-        f = as_expression(_declared(system.force)(q[:nq], v[:nw], given, *p))
-        return ca.vertcat(f, ca.SX(n, 1))
-
-    def energy(q: ca.SX, v: ca.SX, *p: Any) -> ca.SX:
-        added = 0.0 if lagrangian is None else lagrangian(q[:nq], v[:nw], *p)
-        return as_expression(system.lagrangian(q[:nq], v[:nw], *p)) + added
-
-    def of_q(function: Callable[..., Returned] | None) -> Callable[..., Returned] | None:
-        return function and (lambda q, *p: function(q[:nq], *p))
-
     a, x = system.velocity_constraint, system.distribution
     return System(
         name=f"{system.name}_with_actuators",
         space=Product(*factors, Rn(*states)),
-        lagrangian=energy,
+        lagrangian=behind.energy,
         inputs=tuple(inputs),
-        force=force,
-        velocity_constraint=a and (lambda q, *p: _padded(_declared(a)(q[:nq], *p), right=n)),
-        velocity_drift=of_q(system.velocity_drift),
-        holonomic_constraint=of_q(system.holonomic_constraint),
-        distribution=x and (lambda q, *p: _padded(_declared(x)(q[:nq], *p), below=n)),
+        force=behind.force,
+        velocity_constraint=a and (lambda q, *p: _padded(behind.at(_declared(a), q, *p), right=n)),
+        velocity_drift=behind.of_configuration(system.velocity_drift),
+        holonomic_constraint=behind.of_configuration(system.holonomic_constraint),
+        distribution=x and (lambda q, *p: _padded(behind.at(_declared(x), q, *p), below=n)),
         dependent=system.dependent,
-        domain=of_q(system.domain),
+        domain=behind.of_configuration(system.domain),
         parameters=system.parameters,
         input_limits=input_limits,
         input_units=tuple(input_units),
         nominal=None if system.nominal is None else (*system.nominal, *np.zeros(n)),
-        outputs=tuple(output.behind(nq, nw, acting) for output in system.outputs),
+        outputs=tuple(o.behind(space.nq, space.nw, behind.efforts) for o in system.outputs),
         first_order=tuple(states),
-        first_order_rate=lambda q, v, u, *p: rate(*own(q, v, u), *p),
+        first_order_rate=behind.rates,
         first_order_units=tuple(state_units),
     )
+
+
+@dataclass(frozen=True)
+class _BehindActuators:
+    """The functions of a system behind actuators with n states w: of (q, w), (v, w') and the
+    inputs u of the actuators.
+    """
+
+    system: System
+    n: int
+    rate: Law
+    effort: Law
+    lagrangian: Callable[..., Returned] | None
+
+    def rates(self, q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> Returned:
+        """w' = rate(q, v, w, u)."""
+        nq, nw = self.system.space.nq, self.system.space.nw
+        return self.rate(q[:nq], v[:nw], q[nq:], u, *p)
+
+    def efforts(self, q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+        """The inputs of the system, `effort(q, v, w, u)`; raises ValueError for another number."""
+        system, (nq, nw) = self.system, (self.system.space.nq, self.system.space.nw)
+        efforts = ca.vertcat(as_expression(self.effort(q[:nq], v[:nw], q[nq:], u, *p)))
+        if efforts.shape != (system.nu, 1):
+            raise ValueError(
+                f"{system.name}: effort must give {system.nu} numbers, one for each of "
+                f"{system.inputs}, got shape {efforts.shape}"
+            )
+        return efforts
+
+    def force(self, q: ca.SX, v: ca.SX, u: ca.SX, *p: Any) -> ca.SX:
+        system, efforts = self.system, self.efforts(q, v, u, *p)
+        own = q[: system.space.nq], v[: system.space.nw]
+        f = as_expression(_declared(system.force)(*own, efforts, *p))
+        return ca.vertcat(f, ca.SX(self.n, 1))
+
+    def energy(self, q: ca.SX, v: ca.SX, *p: Any) -> ca.SX:
+        own = q[: self.system.space.nq], v[: self.system.space.nw]
+        added = 0.0 if self.lagrangian is None else self.lagrangian(*own, *p)
+        return as_expression(self.system.lagrangian(*own, *p)) + added
+
+    def at(self, function: Callable[..., Returned], q: ca.SX, *p: Any) -> Returned:
+        """A function of the system's own configuration."""
+        return function(q[: self.system.space.nq], *p)
+
+    def of_configuration(
+        self, function: Callable[..., Returned] | None
+    ) -> Callable[..., Returned] | None:
+        return function and partial(self.at, function)
 
 
 def with_lag(system: System, time_constants: Mapping[str, float]) -> System:

@@ -4,7 +4,7 @@ inverse dynamics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.multibody.kinematics import Point
 from nh_control.multibody.model import Multibody, Pose
-from nh_control.multibody.motion import constant
+from nh_control.multibody.robot_functions import RobotFunctions
 
 TOLERANCE, STARTS = 1e-8, 30
 """Distance (m, rad) at which a pose counts as reached, and how many starts are tried for it."""
@@ -70,7 +69,7 @@ class Robot:
 
     def frame_pose(self, q: ArrayLike, frame: str) -> Pose:
         """Rotation `R` (3, 3) and position `p` (3) of a frame in the world."""
-        pose = self._values(self._made("pose", frame, lambda: self._pose(frame)), q)
+        pose = self._values(self._functions.pose(frame), q)
         return Pose(pose[..., :3], pose[..., 3])
 
     def frame_jacobian(self, q: ArrayLike, frame: str, axes: str = "world") -> np.ndarray:
@@ -79,23 +78,22 @@ class Robot:
         """
         if axes not in ("world", "body"):
             raise ValueError(f"axes must be 'world' or 'body', got {axes!r}")
-        jacobian = self._made(axes, frame, lambda: self._jacobian(frame, axes))
-        return self._values(jacobian, q)
+        return self._values(self._functions.jacobian(frame, axes), q)
 
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix M (nw, nw)."""
-        return self._values(self._mass_matrix, q)
+        return self._values(self._functions.mass_matrix, q)
 
     def gravity(self, q: ArrayLike) -> np.ndarray:
         """Forces (nw) that hold the weight of the robot at rest, without forces of springs."""
-        return self._values(self._gravity, q)[..., 0]
+        return self._values(self._functions.gravity, q)[..., 0]
 
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
         """Forces (nw) of the inputs under which v changes by a, per component, in m/s^2 and
         rad/s^2: `M a + c(q, v) + g(q)`, less the forces of springs and dampers
         [featherstone2008, ch. 5].
         """
-        return self._values(self._inverse_dynamics, q, v, a)[..., 0]
+        return self._values(self._functions.inverse_dynamics, q, v, a)[..., 0]
 
     def inverse_kinematics(
         self,
@@ -174,7 +172,7 @@ class Robot:
         """Configuration (nq) of the least squared distance near a change from the origin."""
         from scipy.optimize import least_squares  # takes long to import
 
-        difference = self._made("difference", frame, lambda: self._difference(frame))
+        difference = self._functions.pose_error(frame)
         bounds = tuple(bound[free] for bound in ranges)
         moving = bounds[0] < bounds[1]  # a joint of range zero is fixed
         places = np.flatnonzero(free)[moving]
@@ -206,103 +204,9 @@ class Robot:
         chord = np.linalg.norm(rotation.ravel() - target[:9]) / np.sqrt(8)
         return distance, float(2 * np.arcsin(min(chord, 1.0)))
 
-    def _difference(self, frame: str) -> ca.Function:
-        """`difference(q, d, target) -> r, J`: of a frame's pose (12) at a change d (nv) from q,
-        the rotation's over sqrt(2), which makes it an angle where it is small; Jacobian by d.
-        """
-        space, target = self.model.space, ca.SX.sym("target", 12)
-        q, d = ca.SX.sym("q", space.nq), ca.SX.sym("d", space.nv)
-        motion = self.model.kinematics(space.retract(q, d), ca.SX(space.nw, 1)).motion(frame)
-        pose = ca.vertcat(ca.vec(motion.R.T), motion.p)
-        scale = ca.DM([1 / np.sqrt(2)] * 9 + [1.0] * 3)
-        difference = ca.densify(scale * (pose - target))
-        jacobian = ca.densify(ca.jacobian(difference, d))
-        return ca.Function("difference", [q, d, target], [difference, jacobian])
-
-    # expressions ---------------------------------------------------------------------------------
-
     @cached_property
-    def _functions(self) -> dict[tuple[str, str], ca.Function]:
-        return {}
-
-    def _made(self, name: str, frame: str, make: Callable[[], ca.Function]) -> ca.Function:
-        """A function of a frame, made when it is first asked for."""
-        checked = self.model.tree.checked_frame(frame)
-        if (name, checked) not in self._functions:
-            self._functions[name, checked] = make()
-        return self._functions[name, checked]
-
-    def _pose(self, frame: str) -> ca.Function:
-        q, v = self._symbols
-        motion = self.model.kinematics(q, v).motion(frame)
-        return ca.Function("pose", [q], [ca.densify(ca.horzcat(motion.R, motion.p))])
-
-    def _jacobian(self, frame: str, axes: str) -> ca.Function:
-        q, v = self._symbols
-        k = self.model.kinematics(q, v)
-        twist = ca.vertcat(k.angular_velocity(frame, axes), k.velocity(frame, axes))
-        return ca.Function("jacobian", [q], [ca.densify(ca.jacobian(twist, v))])
-
-    @cached_property
-    def _symbols(self) -> tuple[ca.SX, ca.SX]:
-        return ca.SX.sym("q", self.model.space.nq), ca.SX.sym("v", self.model.space.nw)
-
-    @cached_property
-    def _mass_matrix(self) -> ca.Function:
-        n = self.model.space.nw
-        a = ca.SX.sym("a", n)
-        matrix = ca.jacobian(self._forces(a, ca.SX.zeros(n), gravity=False), a)
-        return ca.Function("mass_matrix", [self._symbols[0]], [ca.densify(matrix)])
-
-    @cached_property
-    def _gravity(self) -> ca.Function:
-        rest = ca.SX.zeros(self.model.space.nw)
-        return ca.Function(
-            "gravity", [self._symbols[0]], [ca.densify(self._forces(rest, rest, gravity=True))]
-        )
-
-    @cached_property
-    def _inverse_dynamics(self) -> ca.Function:
-        q, v = self._symbols
-        a, w = ca.SX.sym("a", v.numel()), ca.SX.sym("w", v.numel())
-        k, virtual = self.model.kinematics(q, v), self.model.kinematics(q, w)
-        potential = sum((e.potential(k) for e in self.model.elements), ca.SX(0))
-        damping = sum((e.power(k, virtual) for e in self.model.elements), ca.SX(0))
-        # forces of springs: the power of -V along w is that of a rate of the configuration
-        springs = ca.jtimes(potential, q, self._rate(q, w))
-        own = ca.gradient(damping - springs, w)
-        forces = self._forces(a, v, gravity=True) - own
-        return ca.Function("inverse_dynamics", [q, v, a], [ca.densify(forces)])
-
-    def _forces(self, a: ca.SX, v: ca.SX, gravity: bool) -> ca.SX:
-        """Forces (nw) by the virtual power of all bodies, for virtual velocities w,
-        `sum_i m_i v_i(w) . (v_i' - g) + omega_i(w) . (J_i omega_i' + omega_i x J_i omega_i)`,
-        velocities of centers of mass in the world, angular ones in the bodies' axes.
-        """
-        q, rate = self._symbols
-        w = ca.SX.sym("w", rate.numel())
-        k, virtual = self.model.kinematics(q, rate), self.model.kinematics(q, w)
-        weight = constant(self.model.gravity) if gravity else ca.DM.zeros(3)
-
-        def derivative(of: ca.SX) -> ca.SX:
-            return ca.jtimes(of, q, self._rate(q, rate)) + ca.jtimes(of, rate, a)
-
-        power = ca.SX(0)
-        for part in self.model.spatial_inertias:
-            center, inertia = Point(part.frame, part.center), constant(part.inertia)
-            linear = derivative(k.velocity(center)) - weight
-            power += part.mass * ca.dot(virtual.velocity(center), linear)
-            omega = k.motion(part.frame).omega
-            angular = inertia @ derivative(omega) + ca.cross(omega, inertia @ omega)
-            power += ca.dot(virtual.motion(part.frame).omega, angular)
-        return ca.substitute(ca.gradient(power, w), rate, v)
-
-    def _rate(self, q: ca.SX, v: ca.SX) -> ca.SX:
-        """Rate of the numbers of a configuration (nq) under a velocity v (nw)."""
-        space = self.model.space
-        d = ca.SX.sym("d", space.nv)
-        rate = ca.jtimes(space.retract(q, d), d, space.frame(q).T @ v)
-        return ca.substitute(rate, d, ca.SX.zeros(space.nv))
+    def _functions(self) -> RobotFunctions:
+        return RobotFunctions(self.model)
 
     # values --------------------------------------------------------------------------------------
 

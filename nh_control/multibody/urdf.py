@@ -101,29 +101,36 @@ def load_urdf(
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
     robot = robot_element(source)
     name = attribute(robot, "name", "robot")
+    surfaces = Surfaces(ground, friction, restitution)
     try:
         links = _links(robot)
         bodies = {link: list(bodies_of(link, links[link], strict)) for link in links}
         root, joints = _sorted(links, [_Joint.read(element) for element in robot.findall("joint")])
         joints = _without_idle(joints, bodies)
-        if root == WORLD and base == "floating":
-            raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
-        if base == "fixed" and all(joint.kind == "fixed" for joint in joints):
-            raise UrdfError("no joint moves: load it with base='floating', or add a joint")
         rotor_frames, rotor_bodies = rotor_parts(rotors(robot), joints)
-        root_frame = floating(root, space=space) if base == "floating" else fixed(root)
-        roots = [] if root == WORLD else [root_frame]
+        frames = [*_root_frames(root, joints, base, space), *(joint.frame() for joint in joints)]
         return Multibody(
             name=re.sub(r"\W", "_", name),
-            frames=[*roots, *(joint.frame() for joint in joints), *rotor_frames],
+            frames=frames + rotor_frames,
             bodies=[body for on_link in bodies.values() for body in on_link] + rotor_bodies,
             elements=_resistances(joints, friction_velocity),
             inputs=_inputs(joints, actuated),
             gravity=gravity,
-            contacts=Surfaces(ground, friction, restitution).contacts(links, contacts),
+            contacts=surfaces.contacts(links, contacts),
         )
     except ValueError as error:
         raise UrdfError(f"URDF of {name!r}: {error}") from error
+
+
+def _root_frames(root: str, joints: Sequence[_Joint], base: str, space: str) -> list[Frame]:
+    """The frame of the root link, none if this is the world; raises UrdfError if nothing moves."""
+    if root == WORLD and base == "floating":
+        raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
+    if base == "fixed" and all(joint.kind == "fixed" for joint in joints):
+        raise UrdfError("no joint moves: load it with base='floating', or add a joint")
+    if root == WORLD:
+        return []
+    return [floating(root, space=space) if base == "floating" else fixed(root)]
 
 
 @dataclass(frozen=True)

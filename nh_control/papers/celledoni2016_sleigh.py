@@ -4,7 +4,9 @@ problem of 4.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -141,22 +143,6 @@ def proposition(_: Progress) -> Outcome:
     moved = max(e.moved for e in results)
     right = all((0 < e.eigenvalue < 1 and e.grown < 1) == (e.rho_2 > 0) for e in results)
 
-    def draw() -> Figure:
-        figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-        axes = figure.add_subplot(
-            xlabel="h C ρ₂", ylabel="λ₁", yscale="log", title="Sleigh: eigenvalue at (0, ρ₂)"
-        )
-        z = np.linspace(-1.93, 1.93, 300)
-        axes.plot(z, (2 - z) / (2 + z), color=TARGET, linewidth=1, label="Proposition 4.1")
-        axes.plot(z, np.exp(-z), ":", color=TARGET, label="continuous")
-        scaled_steps = [e.h * RATE * e.rho_2 for e in results]
-        axes.plot(
-            scaled_steps, [e.eigenvalue for e in results], "o", color=RUN, label="linearized step"
-        )
-        axes.axhline(1, color=TARGET, linewidth=0.6)
-        axes.legend(fontsize=8)
-        return figure
-
     statements = (
         Statement(
             "Prop. 4.1",
@@ -192,7 +178,24 @@ def proposition(_: Progress) -> Outcome:
         "largest_relative_error_of_eigenvalue": error,
         "largest_move": moved,
     }
-    return Outcome(draw, numbers, statements)
+    return Outcome(partial(_draw_eigenvalues, results), numbers, statements)
+
+
+def _draw_eigenvalues(results: Sequence[Equilibrium]) -> Figure:
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel="h C ρ₂", ylabel="λ₁", yscale="log", title="Sleigh: eigenvalue at (0, ρ₂)"
+    )
+    z = np.linspace(-1.93, 1.93, 300)
+    axes.plot(z, (2 - z) / (2 + z), color=TARGET, linewidth=1, label="Proposition 4.1")
+    axes.plot(z, np.exp(-z), ":", color=TARGET, label="continuous")
+    scaled_steps = [e.h * RATE * e.rho_2 for e in results]
+    axes.plot(
+        scaled_steps, [e.eigenvalue for e in results], "o", color=RUN, label="linearized step"
+    )
+    axes.axhline(1, color=TARGET, linewidth=0.6)
+    axes.legend(fontsize=8)
+    return figure
 
 
 def _euler_growth(rho_2: float, h: float) -> float:

@@ -10,14 +10,9 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.command.identify_parameters import of_robot
-from nh_control.control.identification import (
-    NotIdentifiable,
-    _Fit,
-    identify,
-    segments,
-    with_values,
-)
+from nh_control.control.identification import identify, segments
 from nh_control.control.input_history import predict
+from nh_control.control.parameter_fit import NotIdentifiable, ParameterFit, with_values
 from nh_control.integrators import midpoint
 from nh_control.runs.decoding import StateDecoder
 from nh_control.runs.measurements import Measurements, _spread_s
@@ -75,7 +70,7 @@ def test_the_states_of_all_pieces_count_as_estimated(model):
     pieces = segments(model, *data, length_s=0.05)
     assert len(pieces) > 12 and max(len(piece.q) for piece in pieces) < 6
     found = identify(model, NAMES, pieces)
-    _, J = _Fit(model, NAMES, pieces).linearized(found.values / found.start)
+    _, J = ParameterFit(model, NAMES, pieces).linearized(found.values / found.start)
     r, unit = found.correlation, np.linalg.inv(J.T @ J) * np.outer(found.start, found.start)
     said = np.sqrt(found.covariance / unit * (1 - r) / (1 + r))
     np.testing.assert_allclose(said, 1e-4, rtol=0.2)
@@ -124,9 +119,12 @@ def test_the_jacobian_gives_the_gradient_of_the_squares_with_the_states_eliminat
     at, e = np.array([1.02, 0.97, 1.01]), 1e-5
 
     def squares(relative):
-        return np.sum(_Fit(model, NAMES, segments(model, *data)).linearized(relative)[0] ** 2) / 2
+        return (
+            np.sum(ParameterFit(model, NAMES, segments(model, *data)).linearized(relative)[0] ** 2)
+            / 2
+        )
 
-    r, J = _Fit(model, NAMES, segments(model, *data)).linearized(at)
+    r, J = ParameterFit(model, NAMES, segments(model, *data)).linearized(at)
     slopes = [(squares(at + e * d) - squares(at - e * d)) / (2 * e) for d in np.eye(3)]
     np.testing.assert_allclose(J.T @ r, slopes, rtol=1e-4)
 

@@ -18,8 +18,9 @@ from nh_control.control.costs import (
     limit_excess,
     quadratic_cost,
 )
-from nh_control.control.identification import MotionSegment, _Fit, identify, segments, with_values
+from nh_control.control.identification import identify, segments
 from nh_control.control.optimize import optimize
+from nh_control.control.parameter_fit import MotionSegment, ParameterFit, with_values
 from nh_control.control.projection import project_trajectory
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
@@ -272,25 +273,25 @@ def test_entries_of_tuples_and_numbers_that_are_zero_can_be_identified():
     assert (changed.stiffness, changed.offset) == ((1.5, 3.0), 0.2)
     single = with_values(dsys, ("stiffness[1]",), [3.0]).system.parameters
     assert single.stiffness == (1.0, 3.0)
-    fit = _Fit(dsys, names, measured(dsys))
+    fit = ParameterFit(dsys, names, measured(dsys))
     assert (fit.scale.tolist(), fit.start.tolist()) == ([2.0, 1.0, 1.0], [1.0, 0.0, 1.0])
 
 
 def test_parameters_stay_within_the_bounds_that_they_declare():
     """A motion that grows is nearest to one without any damping."""
     dsys = nh.midpoint(chain_system(), 0.05)
-    fit = _Fit(dsys, ("stiffness[0]", "damping", "offset"), measured(dsys))
+    fit = ParameterFit(dsys, ("stiffness[0]", "damping", "offset"), measured(dsys))
     lower, upper = fit.bounds()
     assert lower.tolist() == [0.0, 0.0, -np.inf] and np.isinf(upper).all()
     quiet = with_values(dsys, ("damping",), [0.3])
-    delayed = _Fit(quiet, ("stiffness[1]", "damping"), lambda delay_s: measured(dsys))
+    delayed = ParameterFit(quiet, ("stiffness[1]", "damping"), lambda delay_s: measured(dsys))
     assert delayed.bounds()[0].tolist() == [0.0, 0.0, -np.inf]
     assert delayed.scale.tolist() == [2.0, 0.3, 0.05] and delayed.start.tolist() == [1.0, 1.0, 0.0]
 
 
 def test_the_correlation_of_residuals_is_that_of_neighbours_within_a_piece(monkeypatch):
     dsys = nh.midpoint(chain_system(), 0.05)
-    fit = _Fit(dsys, ("stiffness[0]",), measured(dsys))
+    fit = ParameterFit(dsys, ("stiffness[0]",), measured(dsys))
     rows = np.random.default_rng(1).normal(size=(sum(fit._rows), 2)) + 1.0
     monkeypatch.setattr(fit, "at", lambda relative: (rows.ravel(), None))
     first = fit._rows[0]
@@ -323,7 +324,7 @@ def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(m
     names = ("stiffness[0]", "stiffness[1]")
     with pytest.raises(ValueError, match=r"6 measured numbers are too few for \['stiffness\[0\]"):
         identify(dsys, names, pieces)
-    fit = _Fit(dsys, names, pieces)
+    fit = ParameterFit(dsys, names, pieces)
     assert np.isfinite(fit.residuals(fit.start)).all()
 
     def fails(relative):
@@ -350,9 +351,12 @@ def test_the_derivative_by_the_delay_is_by_later_inputs():
         return [MotionSegment(q, inputs, np.zeros(1))]
 
     def squares(delay):
-        return np.sum(_Fit(dsys, ("l",), pieces).linearized(np.array([1.0, delay]))[0] ** 2) / 2
+        return (
+            np.sum(ParameterFit(dsys, ("l",), pieces).linearized(np.array([1.0, delay]))[0] ** 2)
+            / 2
+        )
 
-    r, J = _Fit(dsys, ("l",), pieces).linearized(np.array([1.0, 0.3]))
+    r, J = ParameterFit(dsys, ("l",), pieces).linearized(np.array([1.0, 0.3]))
     slope = (squares(0.31) - squares(0.29)) / 0.02
     assert J.shape == (n + 1, 2)
     assert J[:, 1] @ r == pytest.approx(slope, rel=0.02)
