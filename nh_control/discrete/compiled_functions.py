@@ -37,7 +37,7 @@ class CompiledFunctions:
 
     @cached_property
     def engine(self) -> Engine:
-        """Step, linearization and Hessian: of the kernel, generated where there is none."""
+        """The engine of steps, linearizations and Hessians: the kernel's, or generated code."""
         return self._kernel or self.generated()
 
     @cached_property

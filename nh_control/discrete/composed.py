@@ -1,4 +1,4 @@
-"""Several steps by fractions of h, taken for one: the engine of a composition."""
+"""A composition: several steps by fractions of h that count as one step."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class _Substep(NamedTuple):
 
 
 class ComposedEngine:
-    """An `Engine` whose step is that of another one by all `fractions` of h in turn, negative ones
-    among them, under one input.
+    """The `Engine` of a composition. Its step is a sequence of steps of another engine, by all
+    `fractions` of h (some may be negative), under one input.
 
     With w = (dx, u, p) and W_i = d(x_i, u, p_i)/dw, p_i the parameters with the i-th fraction of
-    h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`; contracted with the adjoints
-    `lam_i = A_i^T lam_{i+1}` the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`. Step and
-    trajectories run natively in one call; where a substep fails so, it is tried from other starts.
-    z, dz and lam_z are those of the first substep; `jacobians` (substeps, nz, nz) are the r_z of
-    all. A step that fails leaves x where it began.
+    h, `W_0 = 1,  W_{i+1} = ([A_i B_i P_i] W_i, u, p_{i+1})`; contracted with the adjoints `lam_i =
+    A_i^T lam_{i+1}` the second derivative is `sum_i W_i^T H_i(lam_{i+1}) W_i`. Step and
+    trajectories run natively in one call; if a substep fails there, other starts are tried. z, dz
+    and lam_z belong to the first substep; `jacobians` (substeps, nz, nz) are the r_z of all. A
+    step that fails leaves x where it began.
     """
 
     def __init__(self, part: Engine, fractions: Vector):
@@ -67,7 +67,7 @@ class ComposedEngine:
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace
     ) -> int:
-        """The status itself: every substep has been tried from other starts."""
+        """The same status: every substep has tried other starts before."""
         return status
 
     @cached_property
@@ -119,7 +119,7 @@ class ComposedEngine:
         return status
 
     def _linearized(self, work: Workspace) -> tuple[int, list[_Substep]]:
-        """Writes step and first derivatives; the substeps that led there."""
+        """Write step and first derivatives; returns the linearized substeps."""
         substeps: list[_Substep] = []
 
         def keep(i: int) -> None:
@@ -160,8 +160,8 @@ class ComposedEngine:
     def _each(
         self, routine: Callable[[Workspace], int], work: Workspace, keep: Callable[[int], None]
     ) -> int:
-        """Run a routine on every substep, `keep(i)` after each that succeeds; all but the first
-        start from unknowns that are extrapolated from those before, and from others if that fails.
+        """Run a routine on every substep, and `keep(i)` after each success. The start extrapolates
+        the unknowns of the substeps before; if it fails, other starts are tried.
         """
         h, start = work.p[-1], work.x.copy()
         status, solved = newton.CONVERGED, list[np.ndarray]()

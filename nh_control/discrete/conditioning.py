@@ -13,8 +13,8 @@ from nh_control.discrete.trajectory import Trajectory
 log = logging.getLogger(__name__)
 
 ILL_CONDITIONED, SINGULAR = 1e8, 1e12
-"""Condition numbers that are warned of and that are refused: derivatives lose as many digits as
-they have.
+"""Condition numbers that cause a warning, and an error: derivatives lose as many digits as these
+numbers have.
 """
 
 REMEDIES = {
@@ -58,8 +58,8 @@ def require_regular(dsys: DiscreteSystem, trajectory: Trajectory) -> Conditionin
 
 
 def _worse(conditioning: Conditioning) -> tuple[str, float]:
-    """Which of the two matrices is worse, and its condition number; M where both are singular,
-    since the other needs it.
+    """The matrix with the larger condition number, and this number; M if both are singular,
+    because the other one is computed with M^{-1}.
     """
     return (
         ("M", conditioning.mass)

@@ -1,4 +1,4 @@
-"""Which contact a step that could not be solved has most likely failed at."""
+"""The contact that most likely caused the failure of a step."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ContactAtFault(NamedTuple):
 
 
 def contact_at_fault(dsys: StateMap, x: np.ndarray) -> ContactAtFault | None:
-    """The contact without a gap or a normal at the state x (nx), else the one with the least gap
-    at the end of a free step, `gap + h * opening`; None without contacts.
+    """A contact without a gap or a normal at the state x (nx); otherwise the contact with the
+    smallest gap at the end of a free step, `gap + h * opening`; None without contacts.
     """
     if not dsys.system.contacts:
         return None

@@ -17,8 +17,8 @@ from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.system import System
 
 SLIDES = 0.005
-"""Margin of the friction cone below which a contact counts as sliding: one that sticks with it
-creeps a hundred times as fast as with half of its friction.
+"""Margin of the friction cone below which a contact counts as sliding. A contact that sticks with
+this margin creeps a hundred times as fast as with half of its friction.
 """
 _COLUMNS = {
     "normal": slice(0, 1),
@@ -77,7 +77,7 @@ class ContactTable:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Their entries in results, `contact_normal`, ..."""
+        """The columns by their names in results, `contact_normal`, ..."""
         columns = {f"contact_{name}": getattr(self, name) for name in _COLUMNS}
         return {"contact_names": np.array(self.names), **columns}
 
@@ -124,11 +124,11 @@ class ContactReadout:
         return ContactTable(self.names, **columns)
 
     def velocities(self, states: ArrayLike, inputs: ArrayLike) -> np.ndarray:
-        """Velocities (N, nw) at states (N, nx), halfway through the impulses at the nodes of the
-        steps under inputs (N, nu): those of `p + J^T x / 2`. Raises as `step` does.
+        """Velocities (N, nw) of the momenta `p + J^T x / 2` at states (N, nx), with half of the
+        impulses x at the first nodes of the steps under inputs (N, nu). Raises as `step` does.
 
-        A state has the momentum before the impulse: its `velocity` at rest is that of half a step
-        of free fall, this one is zero. Without contact both are the same.
+        A state has the momentum before the impulse: at rest, its `velocity` is the velocity after
+        half a step of free fall, while this velocity is zero. Without contact both are the same.
         """
         dsys, u = self.dsys, np.asarray(inputs, float)
         halfway, first = np.array(states, dtype=float), self._contacts.first
@@ -227,8 +227,7 @@ def contact_forces(
     dsys: DiscreteSystem, x: ArrayLike, u: ArrayLike = ()
 ) -> dict[str, ContactForce]:
     """Forces `impulse / h` of the step from the state x (nx) under the input u (nu), by the names
-    of contacts and of grips, which are `grip_1`, ... where they have none. `ContactReadout(dsys)`
-    reads many steps.
+    of contacts and grips (`grip_1`, ... without a name). `ContactReadout(dsys)` reads many steps.
 
     They act at the step's first node, so that the first step of a body that is put down at rest
     has half of its weight. Raises ValueError for a system without contacts, and as `step` does.

@@ -14,21 +14,21 @@ from nh_control.numerics.newton import solve
 
 MOST_OUTER_ITERATIONS = 30
 SETTLED = 1e-10
-"""Change of the unknowns at which the iteration ends, relative to their size and to that of their
-change without impulses.
+"""Change of the unknowns at which the iteration ends, relative to their size and to the size of
+their change without impulses.
 """
 STALLED = 1e-6
-"""Change below which it ends, too, where the changes no longer shrink."""
+"""Change at which the iteration ends as well if the changes no longer shrink."""
 CORRECTIONS = 3
-"""Corrections of a start where Newton's iteration finds no end; the last is one of round-off."""
+"""Number of Newton corrections if the iteration does not converge; the last must be round-off."""
 
 Call = Callable[[str, np.ndarray], Sequence[np.ndarray]]
 """`call(name, z)`: a function of the step's equations at unknowns z."""
 
 
 def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.ndarray) -> bool:
-    """Whether the unknowns z (nz) of a step with contacts have been found, from the first of them
-    in z, to where Newton's method on all equations converges.
+    """Improve the unknowns z (nz) of a step with contacts, in place, until Newton's method on all
+    equations converges from them; returns whether this succeeded.
 
     With `r = r(y) + r_x x` of the other unknowns y and the impulses x, each iteration solves
     `r + r_y dy + r_x x = 0` for dy as a function of x, and the contact problem of the velocities
@@ -64,11 +64,11 @@ def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.nda
 
 
 def corrected(call: Call, contacts: ContactUnknowns, z: np.ndarray) -> bool:
-    """Whether CORRECTIONS of Newton's method, in place, end with one of round-off: at most SETTLED
-    of the largest unknown of its kind (y, x and psi).
+    """Apply CORRECTIONS corrections of Newton's method to z in place; returns whether the last is
+    round-off: at most SETTLED of the largest unknown of its kind (y, x and psi).
 
-    Terms that cancel, as in a robot that is symmetric and moves so, leave round-off in rows whose
-    sizes do not show it, so that Newton's iteration finds no end there.
+    Terms that cancel, as in the symmetric motion of a symmetric robot, leave round-off in rows
+    whose sizes do not show it, so that Newton's iteration does not converge there.
     """
     ends = contacts.first, contacts.first + impulse_count(contacts.blocks), len(z)
     dz = np.full(len(z), np.inf)
@@ -87,8 +87,8 @@ def corrected(call: Call, contacts: ContactUnknowns, z: np.ndarray) -> bool:
 
 
 def is_inside(contacts: ContactUnknowns, z: np.ndarray) -> bool:
-    """Whether the unknowns z (nz) of a solution lie on the central path: with the products of all
-    pairs positive, signs of the normal impulses and of psi are those of all numbers of the cones.
+    """Whether a solution z (nz) lies inside the cones: the products of all pairs are positive, so
+    the signs of the normal impulses and of psi decide.
     """
     normals = [contacts.first + block.normal for block in contacts.blocks if block.normal >= 0]
     slips = contacts.first + impulse_count(contacts.blocks)

@@ -1,6 +1,4 @@
-"""Runs the equations of a step: natively, one call each for step, linearization and Hessian, or in
-CasADi's virtual machine.
-"""
+"""Runs the equations of a step, natively or in CasADi's virtual machine."""
 
 from __future__ import annotations
 
@@ -57,16 +55,15 @@ class NodeFunctions(Protocol):
 
 
 class Engine:
-    """`step(work)`, `linearize(work)` and `hessian(work)` on the arrays of a `Workspace`; all
-    return a status of `newton`.
+    """`step(work)`, `linearize(work)` and `hessian(work)` on the arrays of a `Workspace`, each
+    with a status of `newton`. Without a library, CasADi's virtual machine and NumPy do the same.
 
-    step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of the last
-    Jacobian it took, from the guess in z if `warm` is not zero, with the `sizes` of the last step
-    without one; linearize: also r_z, dz = dz/d(dx, u) and ab = [A B]; hessian: also
-    lam, lam_z -> hessian, the second derivative of
-    `lam . local(x1, f(retract(x, dx), u + du)) + lam_z . z`. The `parametric` engine has the
-    parameters p among the variables of both. A library that cannot be had is replaced by
-    CasADi's virtual machine and NumPy.
+    - step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of its last
+      Jacobian. If `warm` is not zero it starts from the guess in z, with the `sizes` of the last
+      step without a guess.
+    - linearize: also r_z, dz = dz/d(dx, u) and ab = [A B], by p as well if it is `parametric`.
+    - hessian: also lam, lam_z -> hessian, the second derivative of `lam . local(x1, f(retract(x,
+      dx), u + du)) + lam_z . z`.
     """
 
     def __init__(self, equations: StepEquations, narrow: Engine | None = None):
@@ -83,7 +80,7 @@ class Engine:
 
     @cached_property
     def parametric(self) -> Engine:
-        """The engine that differentiates by the parameters, too; its steps are this one's."""
+        """The engine with derivatives by the parameters as well; its steps are the same."""
         return Engine(self.equations, self)
 
     @cached_property
@@ -95,8 +92,7 @@ class Engine:
     @cached_property
     def simulate(self) -> Callable[..., tuple[int, int]]:
         """`simulate(work, inputs, every, states)`: steps from work.x under inputs (N, nu), each
-        held for `every` steps, the states after them in states (N, nx); returns a status and the
-        number of steps taken, after which one failed.
+        held for `every` steps, write states (N, nx). It returns a status and the number of steps.
         """
         if self.step_library is None:
             return python_simulation(self.step)
@@ -144,12 +140,12 @@ class Engine:
         return [work.r_z]
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
-        """r_z where the last step, which failed, took it last."""
+        """r_z as a failed step evaluated it last."""
         return work.r_z
 
     def native_derivatives(self, second: bool) -> tuple[Any, Any, Any] | None:
-        """nh_step, nh_linearize and, if `second` derivatives are asked for, nh_hessian, None
-        where Python makes these; None without a compiler.
+        """nh_step, nh_linearize and, for `second` derivatives, nh_hessian (None if Python computes
+        these); None without a compiler.
         """
         if self._native_linearize is None:
             return None

@@ -77,9 +77,9 @@ class StepEquations:
 
     @property
     def n_domain(self) -> int:
-        """Number of values that must be positive at the end of a step: the values of the model's
-        domain, `n_model_domain`, then those of a configuration that it began at, and `n_turns`
-        of a velocity that it ends with.
+        """Number of values that must be positive at the end of a step: `n_model_domain` values of
+        the model's domain, values of the configuration at its start, and `n_turns` values of the
+        velocity at its end.
         """
         return self._g.size1_out(1)
 
@@ -168,7 +168,9 @@ class StepEquations:
         return ca.vertcat(self._point(x, u, z, p), *self._of_system(p))
 
     def _of_system(self, p: Graph) -> Iterator[Graph]:
-        """The parameters but h, one by one (CasADi takes all of a scalar for its slice [:0])."""
+        """The parameters without h, one by one: CasADi takes the slice [:0] of a scalar for all of
+        it.
+        """
         return (p[i] for i in range(self.n_parameters - 1))
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:

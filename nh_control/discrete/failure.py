@@ -18,8 +18,8 @@ from nh_control.numerics import newton
 def failure(
     dsys: StateMap, engine: Engine | ComposedEngine, status: int, work: Workspace
 ) -> StepFailed | ValueError:
-    """Why a step of a discrete system ended with a status: its input is none, or none could be
-    found.
+    """The error of a step that ended with a status: its input is not finite, or it has no
+    solution.
     """
     if not (np.isfinite(work.x).all() and np.isfinite(work.u).all()):
         return ValueError(

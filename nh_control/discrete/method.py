@@ -107,5 +107,5 @@ class Method:
 
 
 def no_residual(symbols: StepSymbols) -> ca.SX:
-    """The residual (0) of a method that solves for nothing."""
+    """The residual (0) of a method without unknowns."""
     return ca.SX(0, 1)

@@ -124,7 +124,7 @@ class Motion(threading.local):
 
     @cached_property
     def _velocity(self) -> _Velocity | None:
-        """nh_velocity, which is asked for in every step; None where it cannot be had."""
+        """nh_velocity, None without native code; every step calls it."""
         library, data = loops(), self.data
         if library is None or data is None:
             return None
@@ -133,7 +133,7 @@ class Motion(threading.local):
         return _Velocity(x, v, partial(library["nh_velocity"], *arguments))
 
     def _native(self, routine: str, *arguments: ctypes.c_void_p | ctypes.c_longlong) -> bool:
-        """Whether a routine of motion.c was there and succeeded."""
+        """Call a routine of motion.c; returns whether it exists and succeeded."""
         library, data = loops(), self.data
         if library is None or data is None:
             return False
@@ -144,8 +144,8 @@ class Motion(threading.local):
 
 
 class _Velocity(NamedTuple):
-    """`run()` makes v (nw) of x (nx), in arrays that keep their place; it returns 0 where it
-    could.
+    """`run()` computes v (nw) from x (nx), in arrays at fixed addresses; it returns 0
+    on success.
     """
 
     x: np.ndarray

@@ -52,8 +52,8 @@ class OutputMap:
 
     def __call__(self, x: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """Values (ny) at a state x (nx) under the inputs u (nu) that act, or (N, ny) of tables of
-        states and inputs. Of inputs the forces count alone; outputs that do not depend on them
-        need none. Raises ValueError for another shape, and where they are missing.
+        states and inputs. Only the forces among the inputs count; outputs that do not depend on
+        them need no u. Raises ValueError for another shape, and for missing inputs.
         """
         x = np.asarray(x, dtype=float)
         if x.ndim == 1:

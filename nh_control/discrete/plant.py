@@ -1,5 +1,5 @@
-"""A discrete system as the plant of another one, its model: states of one in terms of the other,
-external forces, several steps for one.
+"""A discrete system as the plant of another one, the model: conversion of states, external forces,
+and several steps of the plant for one of the model.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Conditioning:
     """Condition numbers of a step's equations: of r_z (`jacobian`); of its part M = D2 D1 Ld
     without constraints and multipliers (`mass`); of Dh(q1) M^{-1} Dh(q0)^T (`constraint`), 1
-    without holonomic constraints [johnson2014 VII]. Infinite where a matrix is singular.
+    without holonomic constraints [johnson2014 VII]. Infinite if a matrix is singular.
 
-    None depends on units. That of M is in units in which every momentum has unit mass at the
-    system's nominal configuration. Constraints have unit length in the metric of M: a single one
-    is singular where a step turns it by a right angle. That of r_z, and of M where a method solves
-    for other unknowns, is the least in any units of equations and unknowns, the spectral radius of
-    `|a^{-1}| |a|` [bauer1963].
+    They do not depend on units. M is scaled so that every momentum has unit mass at the system's
+    nominal configuration. Constraints have unit length in the metric of M: a single constraint is
+    singular if a step turns it by a right angle. For r_z, and for M if a method solves for other
+    unknowns, it is the least condition number in any units of equations and unknowns, the spectral
+    radius of `|a^{-1}| |a|` [bauer1963].
     """
 
     jacobian: float
@@ -84,10 +84,10 @@ def _least_condition(a: np.ndarray) -> float:
 
 
 class StepFailed(RuntimeError):
-    """A step's equations could not be solved; carries reason, residual, relative error,
-    iterations, the condition number of r_z and `conditioning` (both of the last Jacobian that was
-    evaluated), step and time where known, and of a step without impulses the name of the
-    `contact` that most likely is why, else "".
+    """A step's equations could not be solved. It carries the reason, residual, relative error,
+    iterations, condition number of r_z and `conditioning` (both of the last Jacobian), the step
+    and time if they are known, and the name of the `contact` that most likely caused the failure
+    of a step without impulses, else "".
     """
 
     def __init__(

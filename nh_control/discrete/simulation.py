@@ -26,11 +26,11 @@ _SIMULATE = ctypes.CFUNCTYPE(
 
 
 def input_rows(where: Any, inputs: ArrayLike | int, steps: int | None, every: int) -> np.ndarray:
-    """Inputs (N, nu) of the discrete system `where`, each for `every` steps: given as such, as one
-    (nu) that is held for all `steps`, or as the number of steps alone without inputs; of a single
-    input (N) or a number will do.
+    """Inputs (N, nu) of the discrete system `where`, each held for `every` steps. They are given
+    as a table, as one input (nu) for all `steps`, or, without inputs, as the number of steps. A
+    single input may be given as (N) or as a number.
 
-    Raises ValueError where shape or number do not fit.
+    Raises ValueError for a wrong shape or number.
     """
     if every < 1:
         raise ValueError(f"{where}: every must be at least 1, got {every}")

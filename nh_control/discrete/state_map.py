@@ -26,8 +26,8 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 WATCHED = 1000
-"""Number of states of a trajectory that are asked for their rotations: a velocity costs as much as
-a step.
+"""Number of states of a trajectory whose rotations are checked: a velocity takes as long as a
+step.
 """
 
 
@@ -127,9 +127,9 @@ class StateMap:
         return self.motion.velocity(x)
 
     def rotation_angles(self, x: ArrayLike) -> np.ndarray:
-        """Largest angles (N, rad) by which the velocities of states (N, nx) rotate a body or
-        a direction in a step, zeros for a space without any: a step can tell less than
-        half a turn.
+        """Largest angles (N, rad) by which the velocities of states (N, nx) rotate a body or a
+        direction in a step, zeros for a space without any: a step distinguishes less than half a
+        turn.
         """
         rows, space = self._rows(x), self.system.space
         if not states.has_rotations(space):  # their velocities cost something
@@ -137,8 +137,8 @@ class StateMap:
         return states.rotation_angles(space, self.velocity(rows), self.h)
 
     def warn_of_rotations(self, table: np.ndarray, every: int) -> None:
-        """Log when half a turn in one step is first seen, in one of some WATCHED states of a
-        table (N + 1, nx) of every `every`-th state.
+        """Log a warning for the first half turn in one step, in about WATCHED states of a table (N
+        + 1, nx) that has every `every`-th state.
         """
         stride = 1 + len(table) // WATCHED
         for row, angle in enumerate(self.rotation_angles(table[::stride])):
@@ -199,9 +199,9 @@ class StateMap:
         return self._energies(rows)
 
     def outputs(self, *names: str) -> OutputMap:
-        """The system's outputs with these names, in their order, all without names, as functions
-        of states, to be kept for many calls. Raises ValueError for an unknown name, or a system
-        without any.
+        """Functions of states for the system's outputs with these names, in their order, or for
+        all; keep them for many calls. Raises ValueError for an unknown name, or a system without
+        outputs.
         """
         chosen = self.system.chosen_outputs(names)
         return OutputMap(self.system, self.state_space, chosen, self.velocity)
@@ -226,8 +226,8 @@ class StateMap:
         """Discrete velocity constraint over a step, `A(q_mid) w - h b(q_mid)`, (m), with w the
         mean velocity times h, in the retraction of the method.
 
-        Of a composition, whose substeps keep it each at a middle of its own, that at the end,
-        `h (A(q1) v1 - b(q1))`.
+        For a composition it is the constraint at the end, `h (A(q1) v1 - b(q1))`: its substeps
+        satisfy it at their own middles.
         """
         if len(self.method.substeps) > 1:
             arguments = self.configuration(x1), self.velocity(x1), self.system.parameter_values

@@ -24,10 +24,10 @@ class StepRoutines:
     and the functions `local` and `retract` of states, as addresses, on the arrays of `work`;
     `parametric` ones have all parameters, and h, among the variables of their derivatives.
 
-    What a system has no native code for, such as second derivatives of trees and the derivatives
-    of compositions, is called in Python; errors of such calls are raised by `check`, after the
-    native algorithm. `takes_solutions` says whether z and x1 in the arrays are enough for the
-    derivatives, with a step that does nothing.
+    Python computes what has no native code, such as second derivatives of trees and derivatives of
+    compositions; `check` raises the errors of these calls after the native algorithm.
+    `takes_solutions` says whether derivatives need only z and x1 in the arrays, after a step that
+    does nothing.
     """
 
     def __init__(self, dsys: DiscreteSystem, second: bool, parametric: bool = False):

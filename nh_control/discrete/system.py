@@ -1,6 +1,4 @@
-"""Discrete-time mechanical systems `x1 = f(x, u)` given by a residual and a read-out, with
-everything else derived from these two.
-"""
+"""Discrete-time mechanical systems `x1 = f(x, u)`, derived from a residual and a read-out."""
 
 from __future__ import annotations
 
@@ -71,7 +69,7 @@ class DiscreteSystem:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of all that a step can be differentiated by: the system's parameters, and h."""
+        """Names of the parameters of a step: the system's parameters, and h."""
         return (*self.system.parameter_names, "h")
 
     @property
@@ -101,34 +99,30 @@ class DiscreteSystem:
     constraint_residuals = of_states(StateMap.constraint_residuals)
 
     def with_parameters(self, **changes: Any) -> DiscreteSystem:
-        """The same discrete system with other physical parameters; compiled code is shared.
-
-        Raises ValueError for an unknown name or a value that asks for another structure.
+        """The same discrete system with other physical parameters; compiled code is shared. Raises
+        ValueError for an unknown name or a value of another structure.
         """
         return self._copy_with(system=self.system.with_parameters(**changes))
 
     def with_step(self, h: float) -> DiscreteSystem:
-        """The same discrete system with another step h (s); compiled code is shared.
-
-        Raises ValueError for h <= 0 or not finite.
+        """The same system with another step h (s) > 0; compiled code is shared. Raises
+        ValueError.
         """
         return self._copy_with(h=checked_step(self.method, h))
 
     def with_smoothing(self, smoothing: float) -> DiscreteSystem:
-        """The same discrete system with contacts of another `smoothing` (J), the height of the
-        barrier that keeps gaps open; compiled code is shared. Raises ValueError unless it is
-        positive.
+        """The same discrete system with another `smoothing` (J) of its contacts, the height of the
+        barrier; compiled code is shared. Raises ValueError unless it is positive.
         """
         return self._copy_with(system=self.system.with_smoothing(smoothing))
 
     def composed(self, substeps: Sequence[float], name: str) -> DiscreteSystem:
-        """The discrete system whose step is this one's by fractions of h in turn, negative ones
-        among them, under one input; compiled code is shared. Derivatives follow by the chain
-        rule.
+        """The discrete system whose step is a sequence of this one's steps by fractions of h,
+        which may be negative, under one input; compiled code is shared. Derivatives follow by the
+        chain rule.
 
-        Raises ValueError where fractions are zero, not finite or do not add up to 1, for inputs
-        that are next values of prescribed coordinates, for a method with memory, which would have
-        to know the last step's size, and for a composition.
+        Raises ValueError for fractions that are zero, not finite or do not add up to 1, for
+        prescribed coordinates, for a method with memory, and for a composition.
         """
         check_composition(self, substeps)
         method = replace(self.method, name=name, substeps=tuple(map(float, substeps)))
@@ -200,18 +194,17 @@ class DiscreteSystem:
 
     def multipliers(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Multipliers (m) of the holonomic constraints, impulses at q0:
-        `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)].
+        `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)]. A
+        composition has those of its first substep, over the fraction of h.
 
-        A first step from a momentum M v, which knows of no force before, has half of it. A
-        composition has its first substep's, over the fraction of h.
+        The first step from a momentum M v has half of them, because M v contains no force before
+        it.
         """
         z = self._run(self.engine.step, x, u).z
         return z[self._multipliers] / self.method.substeps[0]
 
     def newton_iterations(self, x: ArrayLike, u: ArrayLike = ()) -> int:
-        """Newton iterations of the step from x under u; of a composition, of its last substep.
-        Raises as `step` does.
-        """
+        """Newton iterations of a step; of a composition, of its last substep. Raises as `step`."""
         return int(self._run(self.engine.step, x, u).info[0])
 
     def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
@@ -241,14 +234,14 @@ class DiscreteSystem:
         steps: int | None = None,
         every: int = 1,
     ) -> Trajectory:
-        """Trajectory from x0 (nx), of which each `every`-th state is kept: under inputs (N, nu),
-        each held for `every` steps; under one input (nu) for all `steps`; or under a number of
-        steps alone for a system without inputs.
+        """Trajectory from x0 (nx), with every `every`-th state. Inputs are a table (N, nu), each
+        held for `every` steps; one input (nu) for all `steps`; or, without inputs, the number of
+        steps.
 
-        All steps run in one native call, the same to the bit as one by one, which lets other
-        threads run. Raises StepFailed with the number of the step, and ValueError for a wrong
-        shape, a number of steps that is no multiple of `every` or a value that is not finite; logs
-        a warning where states rotate something by half a turn or more in a step.
+        All steps run in one native call, which lets other threads run, with the same bits as
+        single steps. Raises StepFailed with the number of the step, and ValueError for a wrong
+        shape, a number of steps that is no multiple of `every`, or a value that is not finite.
+        Logs a warning if states rotate something by half a turn or more in a step.
         """
         inputs = input_rows(self, inputs, steps, every)
         table = np.empty((len(inputs) + 1, self.nx))

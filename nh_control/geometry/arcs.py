@@ -19,12 +19,12 @@ from nh_control.geometry.spaces import Space
 
 class Arc(ABC):
     """A step from q0 along `exp(t d)`: its `end` at t = 1, its `point` at t = theta, and the
-    velocity `w` at that point, for theta 0, 1/2 or 1.
+    velocity `w` at that point; theta is 0, 1/2 or 1.
 
-    Let F(point, w) be a function with the trivialized gradients k = dF/d(point) and m = dF/dw.
-    As a function of both ends of the step, F has the gradient `-p0`, `p0 = start_momentum(k, m)`,
-    along trivialized variations of q0, and the gradient `p1 = end_momentum(p0, k, m)` along those
-    of the end.
+    A function F(point, w) has the trivialized gradients k = dF/d(point) and m = dF/dw. As a
+    function of both ends of the step it has the gradient `-p0`, `p0 = start_momentum(k, m)`, along
+    trivialized variations of q0, and the gradient `p1 = end_momentum(p0, k, m)` along trivialized
+    variations of the end.
     """
 
     end: ca.SX
@@ -168,8 +168,8 @@ def apply_transpose(linear: Callable[[ca.SX], ca.SX], p: ca.SX) -> ca.SX:
 
 
 def unknown_factor(space: Space) -> str:
-    """Why a method cannot take this space: a factor without a known group action; "" if all have
-    one.
+    """The reason why a method cannot take this space, a factor without a known group action; "" if
+    all factors have one.
     """
     for factor, _, _ in simple_factors(space):
         try:

@@ -14,8 +14,8 @@ SERIES_BELOW = 0.25**2
 """The Taylor series is used for a^2 below this; its first omitted term is then below 1e-15."""
 
 SLOPE_SERIES_BELOW, SLOPE_TERMS = 1.0, 13
-"""The same for the derivatives, whose closed forms lose more digits to cancellation, and the
-number of terms of their series.
+"""The derivatives use their series below this a^2, because their closed forms lose more digits to
+cancellation; and the number of terms of these series.
 """
 
 

@@ -1,6 +1,4 @@
-"""Lie groups with coordinates tau from their algebra, for actions on homogeneous spaces. Elements
-of groups, algebras and their duals are stored as vectors of numbers.
-"""
+"""Lie groups with coordinates tau of their algebra. All elements are vectors of numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ class LieGroup(ABC):
 
     @property
     def algebra_blocks(self) -> Blocks:
-        """The same for elements of the algebra and of its dual."""
+        """Indices of the numbers of an algebra element, or of its dual, that form one vector."""
         return (tuple(range(self.dim)),)
 
     @abstractmethod

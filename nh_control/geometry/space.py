@@ -106,14 +106,14 @@ class Space(ABC):
         )
 
     def _middle(self, q0: ca.SX, d: ca.SX) -> ca.SX:
-        """Middle of the step d from q0, which is also the middle of the step back; the default is
-        for retractions whose curves `retract(q0, t d)` are geodesics.
+        """Middle of the step d from q0; the step back has the same middle. The default is for
+        retractions whose curves `retract(q0, t d)` are geodesics.
         """
         return self._retract(q0, d / 2)
 
     def frame(self, q: ca.SX) -> ca.SX:
-        """The velocities at q that the unit tangent vectors stand for, (nw, nv), with orthonormal
-        columns.
+        """Matrix F(q) (nw, nv) of the velocity `v = F d` of a tangent vector d; its columns are
+        orthonormal.
         """
         return ca.SX.eye(self.nv)
 

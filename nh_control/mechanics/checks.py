@@ -26,20 +26,20 @@ WRITTEN = {
     "friction_factor": ("q, u", "friction_factor_at"),
     "first_order_rate": ("q, v, u", "rate_at"),
 }
-"""The functions that a user writes: their arguments, after which parameters p come where there are
-some, and the method of a system that calls them.
+"""The functions of a user: their arguments, followed by parameters p if there are some, and the
+method of a system that calls them.
 """
 SINGULAR = 1e-14
 """Eigenvalue of the scaled mass matrix below which it counts as singular."""
 LONGEST = 200
-"""Letters of CasADi's messages that are passed on."""
+"""Number of letters of CasADi's messages that are shown."""
 HINTS = {
     "velocity_constraint": "it is the matrix A of A(q) v = b(q); a constraint that is not linear "
     "in v is not supported"
 }
 ON_TIME = (
-    "what depends on time depends on a coordinate that is moved at will, the last one of the "
-    'space: prescribed=("time",), whose next values t + h are inputs'
+    "for dependence on time, add a prescribed coordinate at the end of the space: "
+    'prescribed=("time",), with the next values t + h as inputs'
 )
 
 
@@ -112,8 +112,8 @@ def _require_companions(system: LagrangianSystem) -> None:
         raise ValueError(f"{system.name}: a velocity_drift needs its velocity_constraint")
     if system.space.nw != system.space.nv and system.distribution is not None:
         raise ValueError(
-            f"{system.name}: a distribution cannot have the turning bases of spheres; leave it "
-            "out, it is eliminated from velocity_constraint"
+            f"{system.name}: a distribution is not possible on a space with spheres, whose bases "
+            "turn; leave it out, a basis follows from velocity_constraint"
         )
 
 
@@ -124,7 +124,7 @@ def _require_arguments(system: LagrangianSystem, what: str) -> None:
     try:
         inspect.signature(getattr(system, what)).bind(*(None,) * count)
     except ValueError:
-        return  # of a built-in function nothing is known
+        return  # the signature of a built-in function is unknown
     except TypeError as problem:
         hints = [HINTS[what]] if what in HINTS else []
         raise TypeError(
@@ -134,15 +134,15 @@ def _require_arguments(system: LagrangianSystem, what: str) -> None:
 
 
 def _expression(system: LagrangianSystem, what: str) -> ca.SX:
-    """A function at the system's symbols; raises ValueError for one that cannot be called with
-    expressions, or makes NaN of them, as `math.cos` does.
+    """Value of a function at the system's symbols; raises ValueError if it fails for expressions
+    or returns NaN, as functions of `math` do.
     """
     _require_arguments(system, what)
     arguments, method = WRITTEN[what]
     count = arguments.count(",") + 1
     remedy = (
         "write it with CasADi's functions (ca.cos, ca.fmax, ca.if_else, ca.norm_2), which take "
-        "expressions; those of math, float(), max() and if do not"
+        "expressions; functions of math, float(), max() and if do not"
     )
     try:
         expression = getattr(system, method)(*system.symbols[:count])
@@ -163,15 +163,15 @@ def _require_freedom(system: LagrangianSystem) -> None:
     """Constraints must leave a velocity."""
     free = system.space.nv - len(system.first_order) - len(system.prescribed)
     if system.n_velocity_constraints >= free:
-        kept = "neither prescribed nor of first order" if system.first_order else "not prescribed"
+        kept = "not prescribed or of first order" if system.first_order else "not prescribed"
         raise ValueError(
             f"{system.name}: the {system.n_velocity_constraints} rows of velocity_constraint "
-            f"leave none of the {free} velocities that are {kept} free to move; drop some"
+            f"leave no motion for the {free} velocities that are {kept}; drop rows"
         )
     if system.n_holonomic_constraints > system.nrho:
         raise ValueError(
             f"{system.name}: holonomic_constraint has {system.n_holonomic_constraints} equations "
-            f"for {system.nrho} admissible velocities, so that some depend on others; drop these"
+            f"for {system.nrho} admissible velocities; drop dependent equations"
         )
 
 
@@ -195,7 +195,7 @@ def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
         f"{system.name}: the mass matrix on the admissible velocities is {kind} at q = "
         f"{nominal.tolist()}: {reduced.tolist()}; give every admissible velocity a kinetic energy "
         "greater than zero (the Lagrangian is kinetic less potential energy), constrain it, or "
-        "give another configuration, `nominal`, where it has one"
+        "give a regular configuration, `nominal`"
     )
 
 
@@ -246,14 +246,14 @@ def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
     if not np.isfinite(a).all():
         raise ValueError(
             f"{system.name}: velocity_constraint is not finite at q = {nominal.tolist()}: "
-            f"{a.tolist()}; give another configuration, `nominal`, where it is"
+            f"{a.tolist()}; give a configuration, `nominal`, where it is finite"
         )
     if dependent := dependent_rows(a):
         raise ValueError(
-            f"{system.name}: of the {system.n_velocity_constraints} rows of velocity_constraint, "
-            f"counted from 0, {dependent} depend on those before them at q = {nominal.tolist()}: "
-            f"{a.tolist()}; drop dependent rows, write them so that they stay independent there, "
-            "or give another configuration, `nominal`, where they are"
+            f"{system.name}: rows {dependent} (counted from 0) of velocity_constraint are zero or "
+            f"depend on rows before at q = {nominal.tolist()}: {a.tolist()}; drop dependent rows, "
+            "write them so that they stay independent there, or give a configuration, `nominal`, "
+            "where they are independent"
         )
 
 

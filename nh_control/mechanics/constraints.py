@@ -14,7 +14,7 @@ from nh_control.mechanics.lagrangian import inertia
 from nh_control.mechanics.system import System
 
 TOLERANCE = 1e-12
-"""What IPOPT leaves of the constraints and, relative to the forces, of the balance of forces."""
+"""Tolerance of IPOPT for the constraints, and for the balance of forces relative to the forces."""
 
 OPTIONS: dict[str, Any] = {
     "ipopt": {"tol": TOLERANCE, "constr_viol_tol": TOLERANCE, "print_level": 0, "sb": "yes"},
@@ -22,19 +22,20 @@ OPTIONS: dict[str, Any] = {
 }
 
 SETTLED = 1e-8
-"""Largest change, in local coordinates, of a minimum that is found again from itself."""
+"""Largest change, in local coordinates, when a minimum is searched again from itself."""
 
 SINGULAR = 1e12
 """Condition number above which constraints count as dependent."""
 
 CONSISTENT, CLOSE = 1e-8, 1e-10
-"""Largest constraint residual, relative to the sizes of its terms, and largest distance, relative
-to the way from the origin, of a configuration that is taken to satisfy the constraints.
+"""Bounds for a configuration that counts as satisfying the constraints: residuals relative to the
+sizes of their terms, and its distance from the constraints relative to the distance from the
+origin.
 """
 
 FLAT, NUDGE, MAX_ROUNDS = 1e-9, 1e-2, 10
-"""Curvature, relative to the largest, that counts as none; the step, in local coordinates, off a
-maximum; how often to solve.
+"""Curvature relative to the largest that counts as zero; length of the step off a maximum, in
+local coordinates; largest number of solutions.
 """
 
 
@@ -98,12 +99,12 @@ def minimize_potential_energy(
 
 
 def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Velocity (nw) closest to v (nw) in the mass metric that keeps the constraints,
-    `Dh v = Dh_dyn v_dyn + Dh_kin v_kin = 0`; prescribed velocities stay.
+    """Projection of a velocity v (nw) onto the constraints in the mass metric, `Dh v = Dh_dyn
+    v_dyn + Dh_kin v_kin = 0`; prescribed velocities stay.
 
-    `v_dyn + M^{-1} Dh_dyn^T mu`: its momentum differs from that of v by constraint impulses, which
-    no step notices. Raises NotConsistent with h(q) where q (nq) does not satisfy the constraints,
-    or where they are dependent.
+    The result is `v_dyn + M^{-1} Dh_dyn^T mu`. The momenta of both velocities differ by impulses
+    of the constraints, which do not change a step. Raises NotConsistent with h(q) if q (nq) does
+    not satisfy the constraints, or if they are dependent.
     """
     q, v = _configuration(system, q), np.array(v, dtype=float)
     if v.shape != (system.space.nw,) or not np.isfinite(v).all():
@@ -142,9 +143,9 @@ def _condition(s: np.ndarray) -> float:
 
 
 def require_consistent(system: System, q: np.ndarray) -> None:
-    """Raise NotConsistent unless the constraints count as kept at q (nq): where no residual is
-    larger than CONSISTENT times the sizes of its terms, with `|q_i|` and 1 rad; or where keeping
-    them takes a motion that is shorter, in the metric of M, than CLOSE times that from the origin.
+    """Raise NotConsistent unless q (nq) satisfies the constraints: every residual is at most
+    CONSISTENT times the sizes of its terms, with `|q_i|` and 1 rad; or the distance from the
+    constraints is less than CLOSE times the distance from the origin, in the metric of M.
     """
     values = system.mechanics.consistency(q, system.parameter_values)
     h, sizes = (np.asarray(value)[:, 0] for value in values)

@@ -1,5 +1,5 @@
-"""Continuous equations of motion of a system, derived from its Lagrangian on any space: what the
-discrete ones are compared with.
+"""Continuous equations of motion of a system on any space, derived from its Lagrangian, to compare
+discrete ones with.
 """
 
 from __future__ import annotations

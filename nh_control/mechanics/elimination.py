@@ -13,11 +13,10 @@ from nh_control.mechanics.lagrangian_system import LagrangianSystem
 
 
 class Elimination:
-    """Dependent velocities of `A(q) v = b(q)` as functions of the independent ones, by places
-    among the local coordinates of the configuration space; the first-order ones and then the
-    prescribed ones are the last.
+    """Dependent velocities of `A(q) v = b(q)` as functions of the independent ones. Places are
+    indices of local coordinates; first-order and then prescribed coordinates are the last.
 
-    Velocities on spheres are never dependent: their bases turn.
+    Velocities on spheres are never dependent, because their bases turn.
     """
 
     def __init__(self, system: LagrangianSystem):
@@ -56,19 +55,19 @@ class Elimination:
 
     @cached_property
     def independent(self) -> list[int]:
-        """Places of the other velocities that neither are prescribed nor have a rate."""
+        """Places of the other velocities, without first-order and prescribed coordinates."""
         return [i for i in range(self._moving) if i not in self.dependent]
 
     @cached_property
     def without_momentum(self) -> tuple[int, ...]:
-        """Places of the velocities that have no momentum in a state: the dependent ones, and those
-        of first-order coordinates.
+        """Places of the velocities without momentum in a state: dependent ones, and first-order
+        coordinates.
         """
         return (*self.dependent, *range(self._moving, self._free))
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """Places of the same ones among the stored velocities."""
+        """Places of `without_momentum` among the stored velocities."""
         return tuple(self._flat[i] for i in self.without_momentum)
 
     def tangents(self, q: ca.SX) -> ca.SX:
@@ -83,8 +82,8 @@ class Elimination:
         return y
 
     def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """The velocity, in local coordinates (nv), that keeps the constraints with the velocities
-        of the prescribed coordinates, and zero for all others: `A frame c = b`.
+        """A velocity c (nv) in local coordinates with `A frame c = b`: prescribed velocities are
+        kept, the other independent ones are zero.
         """
         c = ca.SX(self._space.nv, 1)
         c[self._free :] = prescribed_velocity
@@ -105,7 +104,7 @@ class Elimination:
 
     @cached_property
     def _flat(self) -> dict[int, int]:
-        """Local coordinates that are stored velocities, too, and the places of these."""
+        """Local coordinates that are stored velocities as well, and their places among these."""
         space = self._space
         flat: dict[int, int] = {}
         local = stored = 0

@@ -21,8 +21,8 @@ FORCE, TORQUE = ("force_x", "force_y", "force_z"), ("torque_x", "torque_y", "tor
 @dataclass(frozen=True)
 class ForceTarget:
     """A target of external forces: `force(q, v, w, p)` is the generalized force (nw) of its
-    components w, in `units`, at the system's parameters p. Of one that changes the ground,
-    `friction(w)` multiplies the friction of all contacts and grips.
+    components w, in `units`, at the system's parameters p. If it changes the ground, `friction(w)`
+    multiplies the friction of all contacts and grips.
     """
 
     name: str
@@ -108,7 +108,7 @@ def in_space(targets: Mapping[str, ForceTarget]) -> dict[str, ForceTarget]:
 def on_point(
     space: Space, name: str, position: Callable[[Graph, Any], Graph], description: str = ""
 ) -> ForceTarget:
-    """A force (N) at the point `position(q, p)` (3) in m, in the axes that this is given in:
+    """A force (N) at the point `position(q, p)` (3) in m, along the axes of this position:
     `J(q)^T w` with J the derivative of the position.
     """
     return ForceTarget(
@@ -171,12 +171,12 @@ def on_planar_body(
 
 
 LEAST_FRICTION = 1e-3
-"""The share of its friction that ice leaves at least."""
+"""Smallest factor of the friction on ice."""
 
 
 def on_ground(space: Space) -> ForceTarget:
-    """Ice, "ground" with the share of the friction of all contacts and grips that is lost, from 0
-    to 1: `max(1 - loss, 0.001)` of it is left.
+    """Ice: the target "ground" has one component `loss` from 0 to 1, which multiplies the friction
+    of all contacts and grips by `max(1 - loss, 0.001)`.
     """
     return ForceTarget(
         "ground",

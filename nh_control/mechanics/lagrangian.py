@@ -1,5 +1,5 @@
-"""The derivatives of the Lagrangian in the equations of a step: symbols while a method writes
-them, functions when they are put together.
+"""Derivatives of the Lagrangian in the equations of a step: symbols while a method writes the
+equations, functions in the finished equations.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from nh_control.numerics.expressions import Graph
 SEEDS = 4
 """Directions that one call of a derivative takes at once."""
 LARGE = 150_000
-"""Instructions of the Lagrangian's gradient, once for every argument, beyond which its Hessian is
-evaluated direction by direction instead of being written out. The written one is faster (measured
-on planar chains: 47 against 57 us a step of 32 links), but its compilation grows with the square
-of the size."""
+"""Number of instructions of the Lagrangian's gradient, times its arguments, above which the
+Hessian is evaluated direction by direction. A smaller one is written out: this is faster (measured
+on planar chains: 47 instead of 57 us a step of 32 links), but the time to compile it grows with
+the square of the size.
+"""
 
 
 class GradientSymbols:
-    """`(dL/dq, dL/dv)` at (q, v) for a method that is being written: a symbol for every new point,
-    which is noted in `points`. At a point that follows from earlier gradients, as that of a later
-    stage of an explicit method, they are written out.
+    """`(dL/dq, dL/dv)` at (q, v) for a method that is being written. Every new point gets symbols,
+    and is kept in `points`. At a point that depends on earlier gradients, such as a later stage of
+    an explicit method, the gradients are written out.
     """
 
     def __init__(self, system: System):

@@ -23,8 +23,8 @@ SMOOTHING = 1e-8
 
 @dataclass(frozen=True, repr=False)
 class LagrangianSystem:
-    """The declaration of a mechanical system, see `System`, and its functions at expressions. The
-    expressions that follow from it are those of `Mechanics`.
+    """The declaration of a mechanical system, see `System`, and its functions at expressions.
+    `Mechanics` has the expressions that follow from it.
     """
 
     name: str
@@ -72,7 +72,7 @@ class LagrangianSystem:
 
     @property
     def parameter_symbols(self) -> ca.SX:
-        """Their symbols (n), of which all of this system's expressions are made."""
+        """Symbols (n) of the parameters in all expressions of this system."""
         own = self._symbolic_parameters[0]
         return ca.vertcat(own, self.smoothing_symbol) if self.has_contacts else own
 
@@ -102,14 +102,14 @@ class LagrangianSystem:
 
     @cached_property
     def nominal_configuration(self) -> np.ndarray:
-        """A configuration (nq) of the space at which the system is judged: `nominal`, or else the
+        """The configuration (nq) at which the system is checked: `nominal`, or the
         space's origin.
         """
         return nominal_configuration(self.name, self.space, self.nominal)
 
     @cached_property
     def n_velocity_constraints(self) -> int:
-        """Number of velocity constraints that hold whatever their force."""
+        """Number of velocity constraints, without the rows of grips."""
         return self.constraint_matrix(self.symbols[0]).shape[0]
 
     @property
@@ -174,7 +174,7 @@ class LagrangianSystem:
         return ca.densify(self._call(self.distribution, q))
 
     def domain_at(self, q: ca.SX) -> ca.SX:
-        """Values that are positive where the system holds; none if it holds everywhere."""
+        """Values of `domain`, positive where the model holds; empty if it holds everywhere."""
         return ca.SX(0, 1) if self.domain is None else ca.vertcat(self._call(self.domain, q))
 
     @property
@@ -193,15 +193,15 @@ class LagrangianSystem:
         return self._call(self.declared_symmetry.basis, r)
 
     def prescribed_part(self, vector: ca.SX) -> ca.SX:
-        """The last entries of a configuration, velocity, stored momentum or input: those of the
-        prescribed coordinates.
+        """The part of the prescribed coordinates: the last entries of a configuration, velocity,
+        stored momentum or input.
         """
         n = len(self.prescribed)
         return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
 
     def first_order_part(self, vector: ca.SX) -> ca.SX:
-        """The entries of a configuration or velocity that are first-order coordinates: the last
-        ones before the prescribed coordinates.
+        """The part of the first-order coordinates in a configuration or velocity: the last entries
+        before the prescribed coordinates.
         """
         n, end = len(self.first_order), vector.shape[0] - len(self.prescribed)
         return vector[end - n : end] if n else ca.SX(0, 1)

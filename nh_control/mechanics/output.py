@@ -43,7 +43,7 @@ class Output:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its numbers, `<name>_<component>`, or the name of its one."""
+        """Names of its numbers, `<name>_<component>`, or its own name if it has one number."""
         parts = self.space.names if self.space is not None else self.components
         return tuple(f"{self.name}_{part}" for part in parts) or (self.name,)
 
@@ -72,8 +72,8 @@ class Output:
         return y
 
     def behind(self, nq: int, nw: int, inputs: Callable[..., ca.SX]) -> Output:
-        """The same output of a system whose first nq coordinates and nw velocities are those that
-        it takes, and `inputs(q, v, u)` its inputs.
+        """The same output of a larger system. It takes the first nq coordinates, the first nw
+        velocities, and `inputs(q, v, u)` as its inputs.
         """
         own = self.value
         if own is None:

@@ -35,16 +35,15 @@ class Declaration:
 
     @property
     def is_integer(self) -> bool:
-        """Whether the value is an integer, and no truth value."""
+        """Whether the value is an integer; a bool is not."""
         return isinstance(self.value, Integral) and not isinstance(self.value, bool)
 
     def check(self, owner: str, value: Any) -> Any:
-        """`value` as it is kept in this one's place: a number as it is, numbers as a tuple of
-        floats.
+        """The value as it is stored: a number as it is, several numbers as a tuple of floats.
 
-        Raises ValueError that names owner, parameter, value and unit unless it is a number where
-        this one is, an integer where this one is, or several, at least one, where this one has
-        several, and all are finite and within the bounds.
+        Raises ValueError, with owner, parameter, value and unit, for a value of another kind than
+        declared (a number, an integer, one or more numbers), and for numbers that are not finite
+        or out of bounds.
         """
         several = _is_several(self.value)
         numbers = tuple(value) if _is_several(value) else (value,)
@@ -82,8 +81,8 @@ def parameter(
     """A field of a dataclass of parameters: a number, or a tuple of numbers, with its unit and
     meaning.
 
-    Every number must be larger than `above` (`-math.inf`: no bound) or, where `at_least` is given,
-    not smaller than that.
+    Every number must be larger than `above` (`-math.inf`: no bound). With `at_least`, it must be
+    at least this instead.
     """
     bounds = (above, -math.inf) if at_least is None else (-math.inf, at_least)
     return field(default=default, metadata={_KEY: (unit, description, *bounds)})
@@ -91,12 +90,12 @@ def parameter(
 
 @dataclass(frozen=True)
 class Parameters:
-    """Base of a dataclass of parameters: every field is checked when one is made, one made by
-    `parameter` for its bounds, any other for being finite; texts are the subclass's to check.
+    """Base of a dataclass of parameters. An instance checks all its fields: fields by `parameter`
+    must keep their bounds, other numbers must be finite; a subclass checks texts.
 
-    All fields need defaults, which say whether a number, an integer or several numbers are meant;
-    several are kept as a tuple of floats. A `__post_init__` of a subclass calls
-    `super().__post_init__()` first. Raises ValueError that names class, field, value and unit.
+    All fields need defaults. A default says whether the field is a number, an integer or several
+    numbers, which are kept as a tuple of floats. A `__post_init__` of a subclass calls
+    `super().__post_init__()` first. Raises ValueError with the class, field, value and unit.
     """
 
     def __post_init__(self) -> None:
@@ -109,10 +108,10 @@ class Parameters:
 
 
 def declarations(parameters: Any) -> tuple[Declaration, ...]:
-    """The parameters in an instance of a dataclass, with their values, in order; one that was not
-    made by `parameter` has no unit, no meaning and no bounds. None has no parameters.
+    """The parameters of an instance of a dataclass in order, with their values. Fields that are
+    not made by `parameter` have no unit, meaning or bounds. Empty for None.
 
-    Raises TypeError unless `parameters` is an instance of a dataclass.
+    Raises TypeError if `parameters` is not an instance of a dataclass.
     """
     if parameters is None:
         return ()

@@ -52,10 +52,10 @@ def symbolic(parameters: Any) -> tuple[ca.SX, Any]:
 
 
 def changed(owner: str, parameters: Any, changes: dict[str, Any]) -> Any:
-    """The dataclass with other numbers of the same structure.
+    """The dataclass with other numbers and the same structure.
 
-    Raises ValueError for a name that is not a parameter, and where another value asks for another
-    system: tuples of another length, other integers or texts.
+    Raises ValueError for unknown names, and for values that need a new system: tuples of another
+    length, other integers or other texts.
     """
     before = dict(_fields(parameters))
     for name in changes:

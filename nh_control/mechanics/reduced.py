@@ -1,5 +1,5 @@
-"""Equations of motion as a compiled ordinary differential equation in few numbers, for any solver:
-what the discrete ones are measured against.
+"""Equations of motion as a compiled ordinary differential equation with few numbers, for any
+solver: the reference for discrete ones.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class ReducedEquations:
         return q[:, 0], v[:, 0]
 
     def rates(self, u: ArrayLike = ()) -> Callable[[float, np.ndarray], np.ndarray]:
-        """f(t, w) under an input u (nu) that is held: one native call on arrays of its own, which
-        costs Python half a microsecond; for one thread. Raises ValueError for a wrong shape.
+        """f(t, w) under a constant input u (nu): one native call on its own arrays, which costs
+        half a microsecond of Python. For one thread. Raises ValueError for a wrong shape.
         """
         function = self._functions.direct("rates")
         w_buffer, u_buffer = function.inputs
@@ -112,7 +112,9 @@ def _minimal(system: System, q: ca.SX, s: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX
 
 
 def _stored(system: System, q: ca.SX, s: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Velocity and s', twice, where s is the velocity as the space stores it."""
+    """Velocity, s' and rate of the velocity; s is the stored velocity, so the last two
+    are equal.
+    """
     t = _sparse(motion_terms(system, q, system.with_rates(q, s, u), u))
     # the velocities of first-order coordinates are no unknowns: 1 s' = 0 in their rows
     still = [*range(system.space.nv - len(system.first_order), system.space.nv)]

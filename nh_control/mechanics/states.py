@@ -16,8 +16,8 @@ from nh_control.geometry.spaces import Product, Space
 from nh_control.numerics.expressions import all_finite
 
 ROUNDED, EXACT = 1e-3, 1e-12
-"""Distance from the manifold of numbers that were written with few digits, which are taken and put
-onto it, and of those that are kept as they are.
+"""Distances from the manifold: numbers within the first (written with few digits) are accepted and
+projected, numbers within the second are kept.
 """
 
 
@@ -42,8 +42,8 @@ def configuration(owner: object, space: Space, q: ArrayLike) -> np.ndarray:
 
 
 def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
-    """The values (size) as an array, one number in its place; raises ValueError for another shape,
-    or one not finite.
+    """The values as an array (size); raises ValueError for another shape and for numbers that are
+    not finite. A single number is accepted for size 1.
     """
     array = np.array(values, dtype=float)
     if size == 1 and array.ndim == 0:
@@ -54,8 +54,8 @@ def numbers(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarra
 
 
 def rows(owner: object, what: str, values: ArrayLike, size: int) -> np.ndarray:
-    """The values (size), or those of a table (N, size), as an array; raises ValueError as
-    `numbers` does, for a table with its first such row.
+    """The values as an array (size), or (N, size) for a table. Raises ValueError as `numbers`
+    does, with the first wrong row of a table.
     """
     if np.ndim(values) != 2:
         return numbers(owner, what, values, size)
@@ -106,14 +106,14 @@ def rotation_problem(angle: float, h: float) -> str:
     if angle < np.pi:
         return ""
     return (
-        f"a velocity of {angle / h:.4g} rad/s turns by {angle:.3g} rad in one step, which can "
-        f"tell less than half a turn only; choose h < {np.pi * h / angle:.2g} s"
+        f"a velocity of {angle / h:.4g} rad/s turns by {angle:.3g} rad in one step, but "
+        f"a step distinguishes less than half a turn; choose h < {np.pi * h / angle:.2g} s"
     )
 
 
 def on_manifold(space: Space, q: ca.SX) -> ca.SX:
-    """One number for every rotation and direction of q (nq), positive where it is one, to twice
-    ROUNDED.
+    """A number for every rotation and direction of q (nq), positive if its length is 1 within
+    twice ROUNDED.
     """
     lengths = (ca.sumsqr(q[first : first + n]) for first, n, _ in _rotations(space))
     rows = [(2 * ROUNDED) ** 2 - (length - 1) ** 2 for length in lengths]
@@ -137,8 +137,8 @@ def below_half_a_turn(space: Space, v: ca.SX, h: ca.SX) -> ca.SX:
 
 
 def _rotations(space: Space) -> Iterator[tuple[int, int, int]]:
-    """Where the n numbers of unit length of every rotation, pose and direction begin in a
-    configuration, n, and where its rates of rotation begin in a velocity.
+    """For every rotation, pose and direction: the index in a configuration of its first number of
+    unit length, how many there are, and the index in a velocity of its first rate of rotation.
     """
     first = rate = 0
     for factor in space.factors if isinstance(space, Product) else (space,):

@@ -21,47 +21,46 @@ from nh_control.mechanics.output import Output
 
 @dataclass(frozen=True, repr=False)
 class System(LagrangianSystem):
-    """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints
-    `A(q) v = b(q)` and `h(q) = 0`, all CasADi expressions.
+    """A mechanical system `L(q, v)` with generalized forces `f(q, v, u)` and constraints `A(q) v =
+    b(q)` and `h(q) = 0`, all CasADi expressions.
 
-    `v` (nw) is the velocity as the space stores it, `force` returns its dual (nw).
-    `velocity_constraint(q)` is A (n_velocity_constraints, nw), over prescribed velocities, too;
-    `velocity_drift(q)` is b (n_velocity_constraints), zero without it: the ground's own motion.
-    What depends on time depends on a prescribed coordinate. `distribution(q)` (nw, nrho) is a
-    basis X of the virtual velocities, A X = 0, that leave prescribed coordinates alone; without it
-    a basis is eliminated from A with the dependent velocities `dependent` (n_velocity_constraints
-    indices, chosen at `nominal` by pivoting if not given; not of spheres, whose bases turn).
-    `nominal` (nq) is a configuration at which all is regular, where the system is judged; without
-    it this is `space.origin`. `input_limits` (nu, 2) are the actuators' lower and upper bounds;
-    rows for the prescribed coordinates may follow, which otherwise have none. `domain(q)` is
-    positive where the model holds, e.g. where its constraints are independent; a step that would
-    leave it fails. `prescribed` names coordinates that are moved at will (kinematic); they are the
-    last ones of a space Rn that ends the configuration space, and their next values are inputs of
-    a discrete system. The Lagrangian must be quadratic in v, and its mass matrix positive definite
-    on the admissible velocities.
+    The Lagrangian must be quadratic in the velocity v (nw), as the space stores it, and its mass
+    matrix positive definite on the admissible velocities. `force` is dual to v, (nw).
 
-    `first_order` names coordinates without inertia, as a motor's current, an actuator's lag or an
-    integrator: the last ones of a space Rn that ends the configuration space (before prescribed
-    ones), with the units `first_order_units`. They move by `q_i' = first_order_rate(q, v, u)`,
-    where v has no rates of theirs. Forces, potential energy and velocity constraints may depend
-    on them, holonomic constraints and the kinetic energy may not; entries of `force` there count
-    for nothing.
+    - `velocity_constraint(q)` is A (n_velocity_constraints, nw), with columns for prescribed
+      velocities; `velocity_drift(q)` is b, by default zero: the motion of the ground.
+    - `distribution(q)` (nw, nrho) is a basis X of the virtual velocities: A X = 0, and prescribed
+      coordinates do not move. By default it follows from A by elimination of the velocities with
+      the indices `dependent`, which are chosen at `nominal` by pivoting if they are not given.
+      Velocities on spheres cannot be dependent, because their bases turn.
+    - `holonomic_constraint(q)` is h.
+    - `nominal` (nq) is a regular configuration, by default `space.origin`; the system is checked
+      there.
+    - `domain(q)` is positive where the model holds, e.g. where its constraints are independent. A
+      step out of it fails.
+    - `prescribed` names coordinates with a given (kinematic) motion, such as the time. They are
+      the last ones of a space Rn at the end of the configuration space; their next values are
+      inputs of a discrete system.
+    - `input_limits` (nu, 2) are lower and upper bounds of the actuators; rows for prescribed
+      coordinates may follow, and are infinite by default.
+    - `first_order` names coordinates without inertia, such as a motor's current, an actuator's lag
+      or an integrator, with the units `first_order_units`. They are the last ones of a space Rn at
+      the end of the configuration space, before prescribed ones. They move by `q_i' =
+      first_order_rate(q, v, u)`, with zero in v for their own rates. Forces, potential energy and
+      velocity constraints may depend on them; holonomic constraints and the kinetic energy may
+      not. Their entries of `force` are ignored.
+    - `outputs` are functions of state and inputs with names and units, see `Output`.
+    - `contacts` are unilateral constraints, and `grips` rows of `velocity_constraint` with a
+      bounded force, see `mechanics.contacts`. `smoothing` (J) is the height of the barrier of a
+      gap, a force `smoothing / gap`; steps are exact for this barrier. With grips, the basis is
+      eliminated from the other rows even if there is a `distribution`. `friction_factor(q, u)`
+      multiplies all friction, for ice.
+    - `parameters` is a frozen dataclass of physical numbers (`mechanics.parameters`). Every
+      function then takes it as a last argument, `lagrangian(q, v, p)`, with symbols for its
+      numbers: compiled code serves all values, and has derivatives by them. `input_limits(p)` may
+      be a function of the values.
 
-    `outputs` are functions of the state and the inputs with names and units, see `Output`, for
-    filters, python-control, figures and results.
-
-    `contacts` are gaps that stay open and `grips` rows of `velocity_constraint` that slip when
-    their force is not enough, see `mechanics.contacts`. `smoothing` (J) is the height of the
-    barrier that keeps a gap open, a force `smoothing / gap`; steps are exact for this barrier.
-    With grips the basis is eliminated from the other rows, also where a `distribution` is given.
-    `friction_factor(q, u)` multiplies the friction of all of them: ice at a place or, by an input,
-    for a time.
-
-    `parameters` is a frozen dataclass of physical numbers (see `mechanics.parameters`). Where it
-    is given, every function takes it as a last argument, `lagrangian(q, v, p)`, with a symbol in
-    the place of every number: compiled code serves all values, and can be differentiated by
-    them. `input_limits` may be a function of the values, `input_limits(p)`. `mechanics` has
-    the expressions that follow. Raises ValueError on any mismatch.
+    `mechanics` has the expressions that follow. Raises ValueError on any mismatch.
     """
 
     outputs: tuple[Output, ...] = ()

@@ -50,8 +50,8 @@ def check_parts(model: MultibodyParts, k: Kinematics) -> None:
 
 
 def check_masses(model: MultibodyParts, mass_matrix: np.ndarray) -> None:
-    """Raises ValueError if the mass matrix of the free coordinates is singular; it is that of a
-    configuration where no axes are aligned. The message names velocities and frames.
+    """Raises ValueError if the mass matrix of the free coordinates is singular at a configuration
+    where no axes are aligned. The message names velocities and frames.
     """
     space, free = model.space, model.space.nw - len(model.prescribed)
     mass = mass_matrix[:free, :free]

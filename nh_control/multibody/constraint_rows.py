@@ -32,9 +32,9 @@ def unknown_constraint(model: MultibodyParts) -> str:
 def located(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray], point: Point | str
 ) -> tuple[int, np.ndarray]:
-    """The number of the moving frame that carries a point, and its position (3) in the kernel's
-    axes there. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's in their
-    own.
+    """The number of the moving frame that carries a point, and its position (3) there in the
+    kernel's axes. `index` are the numbers of the moving frames, `axes` (3, 3) the kernel's axes in
+    the frames' axes.
     """
     frame, place = (point.frame, point.position) if isinstance(point, Point) else (point, ORIGIN)
     anchor, origin, rotation = model.tree.anchors[frame]
@@ -77,7 +77,7 @@ class Row:
 @dataclass(frozen=True)
 class Rows:
     """The rows of a model's constraints, in their order. `index` are the numbers of its moving
-    frames, `axes` (3, 3) the kernel's in their own.
+    frames, `axes` (3, 3) the kernel's axes in the frames' axes.
     """
 
     model: MultibodyParts

@@ -49,7 +49,7 @@ class Contact:
 
     @property
     def constant(self) -> str:
-        """The name in the names of its parameters, `<constant>_friction`."""
+        """The prefix of its parameters, `<constant>_friction`."""
         return re.sub(r"\W", "_", self.name)
 
     @property

@@ -17,9 +17,9 @@ from nh_control.multibody.point_forces import damped_frames
 
 @dataclass(frozen=True)
 class ExternalWrench:
-    """One component of a wrench on the frame of number `body`: a torque, or a force at a point
-    `at`, along `way`, both in the kernel's axes; `turning`: whether the way is fixed in the body,
-    not in the world; `place` is that of its input.
+    """One component of a wrench on the frame with the number `body`, in the kernel's axes: a
+    torque, or a force at the point `at`, along `direction`. `turning`: whether the direction is
+    fixed in the body, not in the world; `place`: index of the input.
     """
 
     body: int
@@ -42,7 +42,7 @@ class ExternalWrench:
 
 
 def unknown_wrench(model: MultibodyParts) -> str:
-    """What of a model's wrenches the kernel does not know, "" if it knows all."""
+    """The wrench of a model that the kernel does not support, "" if it supports all."""
     wrenches = (entry for entry in model.inputs if type(entry) is Wrench)
     still = any(not carriers_of(model, _frame_of(entry)) for entry in wrenches)
     return "a Wrench on the world" if still else ""
@@ -72,7 +72,7 @@ def external_wrenches(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
 ) -> Iterator[ExternalWrench]:
     """The components of a model's wrenches in the order of the inputs. `index` are the numbers of
-    its moving frames, `axes` (3, 3) the kernel's in their own.
+    its moving frames, `axes` (3, 3) the kernel's axes in the frames' axes.
     """
     place = 0
     for entry in model.inputs:

@@ -1,4 +1,4 @@
-"""A configuration at which a model is judged: no axes are aligned, and units do not matter."""
+"""A configuration for checks of a model: no axes are aligned, and units do not matter."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the linear-time kernel of trees knows of joints with several coordinates: functions that
-are generated once for every kind of them.
+"""Functions of joints with several coordinates for the linear-time kernel of trees; they are
+generated once for every kind of joint.
 """
 
 from __future__ import annotations

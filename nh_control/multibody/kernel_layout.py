@@ -24,7 +24,7 @@ TYPES: dict[str, tuple[str, tuple[int, ...]]] = {
 LINE = 32
 """Bytes of a vector: arrays begin, and structs end, at multiples of them."""
 NONE = -1
-"""In the place of the number of a frame: the world; of a coordinate: there is none."""
+"""The number of the world among the frames; among coordinates: there is none."""
 
 
 class JointType(IntEnum):

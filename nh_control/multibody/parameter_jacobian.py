@@ -105,12 +105,14 @@ class ParameterJacobian:
                 yield self._moments(anchor, 0.0, np.zeros(3), rotation @ tensor @ rotation.T)
 
     def _by_scale(self, body: Body) -> list[Slope]:
-        """Of one body's part in the numbers by the scale of all masses."""
+        """Derivatives by the scale of all masses of the numbers that one body contributes to."""
         own = moments(body.inertia_in(*self.nominal.tree.anchors[body.frame]), np.eye(3))
         return self._moments(self.nominal.tree.anchors[body.frame][0], *own)
 
     def _by_placement(self, frame: Frame, unit: np.ndarray) -> list[Slope]:
-        """Of a joint's own frame, or of all that is fixed to a fixed one."""
+        """Derivatives by the position of a frame: of its own joint, or, if it is fixed, of
+        everything that is fixed to it.
+        """
         anchor, _, rotation = self.nominal.tree.anchors[frame.parent]
         direction = rotation @ unit
         if not frame.is_fixed:
@@ -133,7 +135,7 @@ class ParameterJacobian:
         return names
 
     def _arm(self, body: Body) -> np.ndarray:
-        """From the joint to the center of mass, in the joint's frame."""
+        """Vector from the joint to the center of mass, in the joint's frame."""
         _, origin, rotation = self.nominal.tree.anchors[body.frame]
         return origin + rotation @ np.array(body.center)
 
@@ -151,7 +153,7 @@ class ParameterJacobian:
     def _moments(
         self, anchor: str, mass: float, first: np.ndarray, inertia: np.ndarray
     ) -> list[Slope]:
-        """Of a moving frame's mass, first moment and inertia about its origin."""
+        """Derivatives of a moving frame's mass, first moment and inertia about its origin."""
         if anchor == WORLD:
             return []
         own, joint = self._data.axes[anchor], self._joints[anchor]

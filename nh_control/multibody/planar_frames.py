@@ -1,4 +1,4 @@
-"""The axes in which the linear-time kernel of trees sees the frames of a model."""
+"""The axes of a model's frames in the linear-time kernel of trees."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def normals(model: MultibodyParts, frames: list[Frame]) -> dict[str, np.ndarray]
 
 
 def axes_of(frame: Frame, normal: np.ndarray | None = None) -> np.ndarray:
-    """The kernel's axes (3, 3) in the frame's own: a revolute or planar joint's axis is their z, a
-    prismatic joint's their x, with the `normal` of the plane in which it moves as their z.
+    """The kernel's axes (3, 3) in the frame's own: z is the axis of a revolute or planar joint; x
+    is the axis of a prismatic joint, with z the `normal` of the plane of its motion.
     """
     if isinstance(frame.joint, ScalarJoint) and not frame.joint.rotates:
         axis = np.array(frame.joint.axis)

@@ -42,7 +42,7 @@ def point_forces(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
 ) -> tuple[list[PointForceElement], list[PointForceElement]]:
     """The springs between points of a model, and its dampers. `index` are the numbers of its
-    moving frames, `axes` (3, 3) the kernel's in their own.
+    moving frames, `axes` (3, 3) the kernel's axes in the frames' axes.
     """
     springs, dampers = list[PointForceElement](), list[PointForceElement]()
     for element in model.elements:

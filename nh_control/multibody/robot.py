@@ -52,8 +52,8 @@ class Robot:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Joints with one coordinate, in the order of a configuration; of joints that follow
-        others, the followed ones only.
+        """Joints with one coordinate, in the order of a configuration, without joints that follow
+        others.
         """
         return tuple(self.model.tree.scalars)
 

@@ -1,5 +1,5 @@
-"""The functions of joints that turn on SO(3), on their own or with a position beside the turn,
-without the detours of general ones: derivatives of a step's rows stay short.
+"""The functions of spherical joints, and of floating joints on SO3xR3. Their derivatives are
+closed forms, shorter than the general ones of `joint_functions`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nh_control.multibody.joint_types import Floating, Joint, Spherical
 
 
 def functions_of(joint: Joint) -> JointFunctions:
-    """What the kernel knows of a joint."""
+    """The functions of a joint for the kernel."""
     if isinstance(joint, Spherical):
         return RotationJointFunctions(joint, joint.retraction)
     if isinstance(joint, Floating) and joint.configuration_space == "SO3xR3":
@@ -73,9 +73,9 @@ class RotationJointFunctions(JointFunctions):
     def _with(
         self, turns: ca.SX, rates: ca.SX, shift: float | ca.SX, rate: float | ca.SX
     ) -> Changes:
-        """Changes from the turns (3, 3) of the middle, the rates' (3, 3), and those of the
-        position and of h v along themselves. All divide by h, which is not the same as a
-        product with 1 / h: momenta would be lost at every step.
+        """Changes from the rotations (3, 3) of the middle, the rates' (3, 3), and the changes of
+        the position and of h v along themselves. Divisions by h must not become products with 1 /
+        h, whose round-off would lose momentum at every step.
         """
         if not self._has_position:
             return ca.vertcat(turns, ca.SX(3, 3)), ca.vertcat(rates, ca.SX(3, 3))

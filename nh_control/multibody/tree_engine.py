@@ -143,9 +143,9 @@ class TreeEngine(Engine):
 
     @cached_property
     def parametric(self) -> Engine:
-        """The engine that differentiates by the parameters and h, too; of constraints, wrenches,
-        and springs and dampers between points, which move with the placements of frames, the
-        generated one.
+        """The engine with derivatives by the parameters and h. It is generated code for models
+        with constraints, wrenches, or springs and dampers between points, because these move with
+        the placements of frames.
         """
         if self._n_constraints or self._data.external_wrenches or any(self._data.point_forces):
             return self._generated.parametric
@@ -270,9 +270,9 @@ class ParametricTreeEngine(TreeEngine):
 
 
 def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) -> Engine | None:
-    """The kernel of the midpoint rule that takes the part `force_at_start` of the forces at a
-    step's start; None where a system is not its model's own, for a part that the kernel does not
-    know, and without a compiler.
+    """The kernel of the midpoint rule with the part `force_at_start` of the forces at the start of
+    a step. None if the functions of the system are not its model's, if the kernel does not support
+    a part of the model, and without a compiler.
     """
     model = system.model
     if model is None or not_a_tree(model) or (library := kernel()) is None:

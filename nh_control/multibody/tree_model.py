@@ -50,13 +50,13 @@ NO_SPRINGS = {
     "friction": 0.0,
     "friction_velocity": 1.0,
 }
-"""Those of a joint without springs, dampers and friction."""
+"""Coefficients of a joint without springs, dampers and friction."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
 
 
 def not_a_tree(model: Multibody) -> str:
-    """What of a model the kernel does not know, "" if it knows all."""
+    """The part of a model that the kernel does not support, "" if it supports all."""
     if unknown := unknown_constraint(model):
         return f"a {unknown}"
     if unknown := unknown_wrench(model):
@@ -272,8 +272,8 @@ class TreeModel:
         return constrained
 
     def _modes(self) -> dict[str, JointMode]:
-        """How the coordinates of all joints move: those that are prescribed are idle if they carry
-        no mass, nothing that is pushed or pulled and only such frames.
+        """The modes of the coordinates of all joints. Prescribed coordinates are idle if their
+        frame, and all frames on it, carry no mass and nothing on which forces or constraints act.
         """
         massive = {part.frame for part in self.model.spatial_inertias}
         ends = {
@@ -300,7 +300,7 @@ class TreeModel:
         return JointMode.SHARED if coordinate in self.shared_coordinates else JointMode.FREE
 
     def _weights(self) -> dict[str, float]:
-        """Mass of all that every frame carries."""
+        """Mass that every frame carries."""
         weights = {frame.name: 0.0 for frame in self.frames}
         weights |= {part.frame: part.mass for part in self.model.spatial_inertias}
         for frame in reversed(self.frames):
@@ -310,7 +310,9 @@ class TreeModel:
         return weights
 
     def _coefficients(self) -> dict[str, dict[str, float]]:
-        """The numbers of NO_SPRINGS of the coordinates that have some."""
+        """Coefficients, as in NO_SPRINGS, of the coordinates that have springs, dampers or
+        friction.
+        """
         coefficients: dict[str, dict[str, float]] = {}
         for element in self.model.elements:
             if not isinstance(element, (JointSpring, JointDamper, JointFriction)):

@@ -16,7 +16,7 @@ from nh_control.multibody.urdf_source import UrdfError
 
 SCALAR = ("revolute", "continuous", "prismatic")
 ROTOR_KG = 1e-9
-"""Mass of a rotor's body: that of the motor is the link's."""
+"""Mass of a rotor's body; the link's mass contains the motor's."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ def rotors(robot: Element) -> list[Rotor]:
 
 def rotor_parts(rotors: Sequence[Rotor], joints: Sequence[Any]) -> tuple[list[Frame], list[Body]]:
     """Frames and bodies of rotors, on the links that carry the motors: the parents of the joints,
-    along whose axes they turn. `joints` are those of the reader of URDF files.
+    along whose axes they turn. `joints` are joints as `urdf` reads them.
 
     The energy is `J (omega_parent . axis + ratio q')^2 / 2`, on a fixed link the reflected inertia
-    `ratio^2 J`. Raises UrdfError for a joint that is unknown, follows another or has not one
-    coordinate.
+    `ratio^2 J`. Raises UrdfError for a joint that is unknown, follows another joint, or does not
+    have one coordinate.
     """
     known = {joint.name: joint for joint in joints}
     frames, bodies = list[Frame](), list[Body]()

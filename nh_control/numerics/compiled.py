@@ -1,7 +1,5 @@
 """CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's
-virtual machine where there is no compiler.
-
-Matrices are stored row by row on both ways.
+virtual machine where there is no compiler. Matrices are stored row by row on both ways.
 """
 
 from __future__ import annotations
@@ -31,15 +29,13 @@ log = logging.getLogger(__name__)
 FLAGS = ("-fPIC", "-shared", "-ffp-contract=off")
 """No -ffast-math and no contraction: the results do not depend on the processor's vector units."""
 SMALL = 16_000
-"""Instructions up to which -O2 pays: it makes steps of small systems a fifth faster than -O1, but
-takes minutes on large straight-line functions.
+"""Number of instructions up to which -O2 is used: steps of small systems are a fifth faster than
+with -O1, but large straight-line functions take minutes.
 """
 
 
 def cache_directory() -> Path:
-    """Where compiled functions are kept: `$NH_CONTROL_CACHE`, else `$XDG_CACHE_HOME/nh_control`,
-    else `~/.cache/nh_control`.
-    """
+    """The cache: `$NH_CONTROL_CACHE`, `$XDG_CACHE_HOME/nh_control` or `~/.cache/nh_control`."""
     if chosen := os.environ.get("NH_CONTROL_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nh_control"
@@ -47,8 +43,8 @@ def cache_directory() -> Path:
 
 @cache
 def is_private(folder: Path) -> bool:
-    """Whether files in the cache `folder` can be trusted: it is this user's, and nobody else can
-    write into it. One that is not there is made so, mode 0700; why not is logged once.
+    """Whether the cache `folder` is safe: it belongs to this user, and nobody else can write into
+    it. A missing folder is made with mode 0700. The reason of a refusal is logged once.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -108,14 +104,14 @@ def _compiler_version(path: str) -> str:
 
 
 class Native:
-    """The shared library made from CasADi `functions` and further C text, or None in `library`
-    where it cannot be had.
+    """The shared library made from CasADi `functions` and further C text; `library` is None if
+    that is not possible.
 
     The library is looked up in the cache, if that is private, by the hash of its source, flags,
-    compiler and processor type; otherwise it is compiled there under a lock, so that two processes
-    compile it once, and moved into place atomically. For each function f there is `call_f(in0,
-    ..., out0, ...)` on dense doubles, matrices row by row. `flags` are further
-    ones of the compiler.
+    compiler and processor type. Otherwise it is compiled there under a lock, so that two processes
+    compile it once, and moved into place atomically. For each function f there is
+    `call_f(in0, ..., out0, ...)` on dense doubles, matrices row by row. `flags` are further
+    compiler flags.
     """
 
     def __init__(
@@ -295,8 +291,8 @@ class Functions:
         return self._calls[name](*args)
 
     def direct(self, name: str) -> _Evaluator:
-        """A function on arrays of its own, without any check: `inputs`, `outputs` and `run()`; for
-        one thread, which keeps it as long as it calls `run`, and loops that would notice checks.
+        """A function with its own arrays `inputs` and `outputs` and `run()`, without checks, for
+        fast loops of one thread.
         """
         return self._evaluator(self._functions[name])
 
@@ -305,8 +301,8 @@ class Functions:
         return int(self._functions[name].size1_in(k))
 
     def address(self, name: str) -> int | None:
-        """Where native code finds `call_name(in0, ..., out0, ...)`, None where there is none; made
-        without a compiler, it is compiled now.
+        """Address of `call_name(in0, ..., out0, ...)` for native code, None without it. A function
+        that was made without a compiler is compiled now.
         """
         if self._compiler is None and (path := compiler()):
             self._compiler = path

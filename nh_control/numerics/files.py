@@ -13,8 +13,8 @@ import numpy as np
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write; it takes its name when everything is written. Where that fails, as on a
-    full disk, nothing is left of it and an older file of the name stays. Raises OSError.
+    """A file to write, which gets its name when everything is written. If writing fails, for
+    example on a full disk, it is removed, and an older file of this name stays. Raises OSError.
     """
     path = Path(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")

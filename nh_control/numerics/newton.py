@@ -2,30 +2,31 @@
 `native/newton.h` is its compiled twin.
 
 A row of r(x, u, z) counts as zero when `|r_i| <= TARGET * s_i`, with `s_i = sum_w |dr_i/dw| |w|`
-over w = (x, u, z): the change of r_i under a relative perturbation of its arguments, so TARGET is
-a few units of round-off in all units of measurement. Where a slope by x or u is infinite it says
-nothing of r's size, and those by z do alone; an infinite one by z is no number. A row whose slopes
-cancel, like the rotations of a body that falls, still carries the round-off of its terms, and a
-row whose own unknowns are zero that of the terms which the elimination of the others adds up in
-it. In a patient attempt a row that a new Jacobian does not shrink counts as zero for as long as it
-is not larger than TARGET times the sizes of all these `terms`.
+over w = (x, u, z). s_i is the change of r_i under a relative perturbation of its arguments, so
+TARGET is a few units of round-off in all units of measurement. If a derivative by x or u is
+infinite, only those by z count; a size with an infinite derivative by z is NaN. Two kinds of rows
+carry more round-off: a row whose derivatives cancel, like the rotations of a body that falls, has
+the round-off of its terms, and a row whose own unknowns are zero has the round-off of the terms
+that elimination adds up in it. A patient attempt counts such a row as zero if a new Jacobian does
+not shrink it, and as long as it is not larger than TARGET times the sizes of all these `terms`.
 
 The factors of a Jacobian are used again as long as a step with them shrinks the residual at least
 by REFRESH; a step that fails with old factors is tried with new ones. Steps are halved until the
 largest row decreases relative to its size before, or to the larger of its sizes before and after:
 along the Newton direction a row may shrink more slowly than its size. A row that a new Jacobian no
-longer shrinks below ACCEPT * s_i has met the round-off of its own evaluation and is accepted too.
+longer shrinks below ACCEPT * s_i has reached the round-off of its own evaluation and is accepted
+as well.
 
-Where this does not lead to the end, a step is tried once more with a further test: that the next
-correction with the same factors would be smaller than the one before (Deuflhard's natural test).
-It does not mind rows whose sizes say nothing of how far they are from zero, as those of an angle
+If this does not converge, a patient attempt follows, with a further test: a trial is accepted if
+the next correction with the same factors is smaller than the one before (Deuflhard's natural
+test). This test suits rows whose sizes do not tell their distance from zero, as those of an angle
 after many turns.
 
-The last residual is corrected for once more, with the factors at hand and without looking at what
-is left: rows accepted at TARGET have residuals of one sign, step after step, which would add up to
-a drift of the momenta that the integrators conserve (measured: 130 times as much over 1e5 steps of
-a heavy top). For the same reason the iteration ends where the rate of the last step foretells a
-hundredth of TARGET after that correction.
+After the iteration one more correction follows, with the factors at hand and without an evaluation
+of the residual. Otherwise rows accepted at TARGET would have residuals of one sign, step after
+step, which add up to a drift of the momenta that the integrators conserve (measured: 130 times as
+much over 1e5 steps of a heavy top). For the same reason the iteration ends as soon as the rate of
+the last step predicts a hundredth of TARGET after that correction.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ REFRESH = 0.15
 MAX_ITERATIONS = 25
 MAX_HALVINGS = 12
 MAX_RATIO = 3.0
-"""How far substeps of a composition extrapolate, as a multiple of the time between two before."""
+"""Largest extrapolation of substeps of a composition, as a multiple of the time between the two
+before.
+"""
 
 STATUS = (
     "CONVERGED",
@@ -140,8 +143,8 @@ def newton(
 
 
 def _has_converged(error: float, rate: float, exact: bool) -> bool:
-    """Whether a relative error is that of a zero, after a step, with `exact` factors or old ones,
-    at which it changed by `rate`.
+    """Whether a relative error counts as zero after a step with `exact` or old factors that
+    changed it by `rate`.
     """
     settled, foretold = exact and rate > 0.25, error * rate <= 0.01 * TARGET
     return error <= TARGET or (error <= ACCEPT and (settled or foretold))
@@ -180,7 +183,7 @@ class _Equation:
         self.r_z[...] = self.jacobian(z)
 
     def sizes(self, z: np.ndarray) -> np.ndarray:
-        """s at z; an infinite one says nothing of how far r is from zero, and is no number."""
+        """s at z; NaN for an infinite size, which does not tell the distance of r from zero."""
         with np.errstate(all="ignore"):
             size = self.scale + np.abs(self.r_z) @ np.abs(z)
             size = np.maximum(np.maximum(size, self.dropped), LEAST)
@@ -189,8 +192,8 @@ class _Equation:
     def drop_round_off(
         self, z: np.ndarray, r: np.ndarray, stuck: np.ndarray, eliminated: np.ndarray
     ) -> None:
-        """Count as zero the rows of r at z, of the `stuck` ones and of those that did so before,
-        that are the round-off of all their terms there, or of those that were `eliminated`.
+        """Count rows of r at z as zero if they are round-off of all their terms, or of terms that
+        were `eliminated`: rows that are `stuck`, and rows that counted as zero before.
         """
         with np.errstate(all="ignore"):
             terms = self.terms(z)
@@ -208,8 +211,8 @@ class _Equation:
         factors: _Factors,
         fresh: bool,
     ) -> _Trial:
-        """The longest of the halved steps from z along dz, with r = `start` and a relative `error`
-        to rows of `size` there, that is accepted, or the shortest; with factors that are not
+        """The longest accepted step among the halved steps from z along dz, or the shortest step;
+        r is `start` there, with a relative `error` to rows of `size`. With factors that are not
         `fresh` only the whole step is tried.
         """
         renewed = False

@@ -25,8 +25,9 @@ def rounding_sizes(
     number; arguments and constants have `s(x) = |x|`. So the difference of two large numbers has
     the size of these numbers (running error analysis [higham2002 3.3]).
 
-    With other `sizes` of the arguments, and at least `angle` for what a sine or another function
-    that takes no units is of, they are the sizes of the changes of f with its arguments.
+    With given `sizes` of the arguments the results are the sizes of the changes of f with its
+    arguments. Arguments of sines and of other functions that take no units then have at least the
+    size `angle`.
     """
     trace = _Trace(f, arguments)
     values, n = ca.vertcat(*trace.values), len(trace.values)

@@ -293,7 +293,7 @@ def test_the_correlation_of_residuals_is_that_of_neighbours_within_a_piece(monke
     dsys = nh.midpoint(chain_system(), 0.05)
     fit = ParameterFit(dsys, ("stiffness[0]",), measured(dsys))
     rows = np.random.default_rng(1).normal(size=(sum(fit._rows), 2)) + 1.0
-    monkeypatch.setattr(fit, "at", lambda relative: (rows.ravel(), None))
+    monkeypatch.setattr(fit, "linearized", lambda relative: (rows.ravel(), None))
     first = fit._rows[0]
     pairs = [(k, k + 1) for k in range(len(rows) - 1) if (k + 1) % first]
     assert len(fit._rows) > 1 and len(pairs) == len(rows) - len(fit._rows)
@@ -330,7 +330,7 @@ def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(m
     def fails(relative):
         raise StepFailed("springs", 0.5, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
 
-    monkeypatch.setattr(fit, "at", fails)
+    monkeypatch.setattr(fit, "linearized", fails)
     assert fit.residuals(fit.start).tolist() == [np.inf] * 6
 
 
