@@ -31,6 +31,7 @@ from nh_control.command.values import (
 )
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.scenarios import Scenario, UnknownName, disturbance, fault
+from nh_control.scenarios.sensor import ESTIMATES
 
 ON_SCENARIO = {
     "simulate": "run a scenario in this process, without ROS",
@@ -218,6 +219,8 @@ def _add_model(add: Callable) -> None:
     integral = "let the tracker estimate a constant disturbance and compensate it"
     add("--integral", action="store_true", help=integral)
     _add_controller(add, seconds)
+    estimate = "states that the tracker gets: the plant's, or a filter's of the scenario's sensors"
+    add("--estimate", choices=ESTIMATES, default=ESTIMATES[0], help=f"{estimate} alone")
 
 
 def _add_controller(add: Callable, seconds: Callable[[str, str], None]) -> None:

@@ -205,6 +205,7 @@ def make_experiment(args: Namespace, progress: Progress) -> Experiment:
             args.integral,
             args.duration,
             _mpc(args),
+            args.estimate,
         )
 
 

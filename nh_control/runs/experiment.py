@@ -24,6 +24,7 @@ from nh_control.runs import error_metrics
 from nh_control.runs.contacts import contacts_of
 from nh_control.runs.experiment_checks import (
     checked_perturbation,
+    require_estimate,
     require_sizes,
     require_step,
 )
@@ -31,10 +32,12 @@ from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
 from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
+from nh_control.runs.sensing import SensedTracker
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.joint_motion import reference_label
+from nh_control.scenarios.sensor import SENSORS, STATE
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Experiment:
     x0: np.ndarray
     steps: int
     mpc: MpcOptions | None = None
+    estimate: str = STATE
 
     @staticmethod
     def make(
@@ -65,9 +69,12 @@ class Experiment:
         integral: bool = False,
         duration_s: float = 0.0,
         mpc: MpcOptions | None = None,
+        estimate: str = STATE,
     ) -> Experiment:
         """Build the run of these names and numbers ("", 0 and None: the scenario's defaults; 0 s:
-        the reference's length), with a predictive tracker for options `mpc`, else LQR.
+        the reference's length), with a predictive tracker for options `mpc`, else LQR. The tracker
+        gets the state or, by the `estimate` "sensors", what a filter makes of the scenario's
+        sensors, see `SensedTracker`.
 
         Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference
         cannot be simulated.
@@ -87,10 +94,11 @@ class Experiment:
         )
         perturbation = checked_perturbation(scenario, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
-        FaultLines.of(options.faults, model)  # refused before anything runs
+        lines = FaultLines.of(options.faults, model)  # refused before anything runs
+        require_estimate(scenario, estimate, lines)
         steps = tracker.steps(duration_s)
         require_room(model, steps, SIMULATED)
-        how = (integrator, options, perturbation, x0, steps, mpc)
+        how = (integrator, options, perturbation, x0, steps, mpc, estimate)
         return Experiment(scenario, model, plant, tracker, *how)
 
     @property
@@ -139,10 +147,9 @@ class Experiment:
                 progress(k)
             return stop()
 
-        faulty = (
-            FaultyTracker(self.tracker, self.faults, feedback) if self.options.faults else None
-        )
-        controller: Controller = faulty or self.tracker
+        tracker = self._sensed if self.estimate == SENSORS and feedback else self.tracker
+        faulty = FaultyTracker(tracker, self.faults, feedback) if self.options.faults else None
+        controller: Controller = faulty or tracker
         loop = closed_loop(
             self.plant,
             controller,
@@ -154,6 +161,12 @@ class Experiment:
             watch,
         )
         return loop if faulty is None else replace(loop, commands=faulty.commands(loop.trajectory))
+
+    @property
+    def _sensed(self) -> SensedTracker:
+        """The tracker behind the scenario's sensors, for one run."""
+        sensors, options = self.scenario.sensors, self.scenario.sensing
+        return SensedTracker(self.tracker, self.plant, sensors, options, self.disturbance)
 
     def without_faults(self) -> Experiment:
         """The same with sensors and actuators in order."""
@@ -317,6 +330,7 @@ class Result:
             "duration_s": e.steps * e.model.h,
             "integral": e.integral,
             "mpc": None if e.mpc is None else asdict(e.mpc),
+            "estimate": e.estimate,
             "perturbation": {d.name: d.value for d in declarations(e.perturbation)},
             "plant_integrator": o.integrator,
             "plant_substeps": o.substeps,

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from nh_control.mechanics.parameters import declarations
-from nh_control.scenarios import Scenario
+from nh_control.runs.faults import FaultLines
+from nh_control.scenarios import Scenario, UnknownName
+from nh_control.scenarios.sensor import ESTIMATES, SENSORS
 
 FINEST = 1e-4
 """Shortest step of a run, as a part of the scenario's."""
@@ -34,6 +36,26 @@ def require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
                 f"{scenario.name} parameter {name} must be {np.size(nominal)} numbers as in "
                 f"{nominal}, got {value}"
             )
+
+
+def require_estimate(scenario: Scenario, estimate: str, lines: FaultLines) -> None:
+    """Raise UnknownName for an unknown estimate, and ValueError for one of sensors where there are
+    none, and beside faults of the measured state, which it does not use.
+    """
+    if estimate not in ESTIMATES:
+        raise UnknownName("estimate", estimate, ESTIMATES)
+    if estimate != SENSORS:
+        return
+    if not scenario.sensors:
+        raise ValueError(
+            f"{scenario.name} has no sensors to estimate states from; declare them, "
+            f"Scenario(..., sensors=(Sensor(...),))"
+        )
+    if faults := [str(fault) for fault in lines.measurements.faults]:
+        raise ValueError(
+            f"{scenario.name}: faults of the measured state, {', '.join(faults)}, change nothing "
+            "where states are estimated from sensors; give these noise, bias and delay instead"
+        )
 
 
 def checked_perturbation(scenario: Scenario, perturbation: Any) -> Any:

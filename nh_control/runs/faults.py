@@ -16,6 +16,7 @@ from nh_control.control.trackers import Tracker
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
+from nh_control.runs.sensing import SensedTracker
 from nh_control.scenarios.fault import (
     COMMANDS,
     MEASUREMENTS,
@@ -223,9 +224,10 @@ class FaultyTracker:
     """A controller of the true state: a tracker whose measured state and whose commands pass
     through lines of faults. Its errors belong to the true state. Without `feedback` the
     commands are the reference's inputs. While measurements are lost it repeats its last command.
+    A `SensedTracker` is told what its plant was given, because sensors show that.
     """
 
-    def __init__(self, tracker: Tracker, lines: FaultLines, feedback: bool = True):
+    def __init__(self, tracker: Tracker | SensedTracker, lines: FaultLines, feedback: bool = True):
         self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
         self._tracker, self._lines, self._feedback = tracker, lines, feedback
 
@@ -242,6 +244,8 @@ class FaultyTracker:
         acted = lines.commands.through(k, command.u, memory.acted)
         memory = _Memory(sensed.memory, acted.memory, command.memory, command.u)
         u = command.u if acted.value is None else acted.value
+        if isinstance(self._tracker, SensedTracker):
+            self._tracker.give(k, u)
         return Command(u, command.saturated, self._tracker.error(k, x), memory)
 
     def _answer(self, k: int, x: np.ndarray, seen: np.ndarray | None, memory: _Memory) -> Command:

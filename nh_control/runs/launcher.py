@@ -24,6 +24,7 @@ from nh_control.runs.experiment import Experiment
 from nh_control.runs.node_process import PARENT, STEP_FAILED
 from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
 from nh_control.scenarios import MpcOptions, Scenario
+from nh_control.scenarios.sensor import STATE
 
 MESSAGES = (
     "diagnostic",
@@ -131,6 +132,7 @@ def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
         ),  # what must be held would fall under no command
         "integral": experiment.integral,
         **_controller(experiment.mpc),
+        **({"estimate": experiment.estimate} if experiment.estimate != STATE else {}),
         **({"wait_for": waited_for} if waited_for else {}),
         **({"wrench": {"targets": topics.pulled(experiment.scenario)}} if options.view else {}),
         **(

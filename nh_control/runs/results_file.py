@@ -18,6 +18,7 @@ from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.output import RESULTS
 from nh_control.runs.simulation import ClosedLoop
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, disturbance, fault
+from nh_control.scenarios.sensor import STATE
 
 REMEDY = "expected a folder of `nh_control simulate` or `nh_control run`, its results.npz, or a \
 recording (MCAP)"
@@ -79,6 +80,7 @@ class Stored:
             description["integral"],
             description["duration_s"],
             MpcOptions.of(description.get("mpc")),
+            description.get("estimate", STATE),
         )
         opened = arrays.get("open_loop_states")
         return Result(

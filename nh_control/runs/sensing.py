@@ -39,8 +39,6 @@ class Sensors:
     def __init__(self, sensors: Sequence[Sensor], plant: DiscreteSystem, h: float, seed: int = 0):
         for sensor in sensors:
             sensor.require_steps(h)
-        for sensor in sensors:
-            sensor.require_steps(h)
         self.sensors, self._h, self._seed = tuple(sensors), h, seed
         self._outputs = {sensor.name: plant.outputs(sensor.output) for sensor in sensors}
         self._late: list[tuple[int, Measurement]] = []
@@ -265,7 +263,14 @@ class SensedTracker:
         belief = self.filter.update(measured)
         command = self._tracker.command(k, belief.x, memory)
         self._held = command.u
+        self.give(k, command.u)
+        return Command(command.u, command.saturated, self.error(k, x), command.memory)
+
+    def give(self, k: int, u: np.ndarray) -> None:
+        """The plant is given the inputs u (nu) in step k, whatever the command was."""
         if k < len(self._external):
-            self._u = with_external(self._plant, command.u, self._external[k])
-        error = self._tracker.error(k, x)
-        return Command(command.u, command.saturated, error, command.memory)
+            self._u = with_external(self._plant, u, self._external[k])
+
+    def error(self, k: int, x: ArrayLike) -> np.ndarray:
+        """Tracking error (ndx) of the true state x (nx) at step k."""
+        return self._tracker.error(k, x)

@@ -14,6 +14,7 @@ from nh_control.runs.decoding import RecordingError
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.output import PARAMETERS, RECORDING
 from nh_control.scenarios import MpcOptions, PlantOptions, disturbance
+from nh_control.scenarios.sensor import STATE
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def load(folder: Path) -> Run:
             p["integral"],
             p["duration_s"],
             MpcOptions.of(p["mpc"]) if p.get("controller") == "mpc" else None,
+            p.get("estimate", STATE),
         )
         return Run(experiment, p["lockstep"], tuple(p.get("fault", ())))
     except (KeyError, TypeError, AttributeError, yaml.YAMLError) as error:

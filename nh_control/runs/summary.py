@@ -17,6 +17,7 @@ from nh_control.runs.experiment import Result
 from nh_control.runs.fault_effects import FaultEffect
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.runs.simulation import ClosedLoop
+from nh_control.scenarios.sensor import SENSORS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,6 +47,7 @@ def summarize(result: Result) -> dict:
         "mpc": None
         if e.mpc is None
         else {**asdict(e.mpc), "horizon_s": e.mpc.horizon_s or e.scenario.horizon_s},
+        "estimate": e.estimate,
         "feedback": result.feedback,
         "perturbation": _values(e.perturbation),
         "disturbances": [str(disturbance) for disturbance in e.options.disturbances],
@@ -239,6 +241,7 @@ def _setup_rows(s: dict) -> Iterator[tuple[str, str]]:
     substeps = s["plant_substeps"]
     yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")
     tracker = _tracker(s["mpc"]) + (" with disturbance estimate" if s["integral"] else "")
+    tracker += ", states estimated from sensors" if s["estimate"] == SENSORS else ""
     yield "control", tracker if s["feedback"] else "none (open loop)"
     for disturbance in s["disturbances"]:
         yield "disturbance", disturbance

@@ -10,6 +10,10 @@ import numpy as np
 
 from nh_control.mechanics.system import System
 
+STATE, SENSORS = "state", "sensors"
+ESTIMATES = STATE, SENSORS
+"""Where a tracker has its states from: they are measured, or a filter makes them of sensors."""
+
 
 @dataclass(frozen=True)
 class Sensor:

@@ -34,13 +34,10 @@ class Made(Exception):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return f(*options) -> the arguments of `Experiment.make` by name."""
+    """Return f(*options) -> the arguments of `Experiment.make`."""
 
-    def make(
-        scenario, reference, integrator, step_s, options, perturbation, integral, duration, mpc
-    ):
-        raise Made(scenario.name, reference, integrator, step_s, options, perturbation, integral,
-                   duration, mpc)  # fmt: skip
+    def make(scenario, *others):
+        raise Made(scenario.name, *others)
 
     monkeypatch.setattr(Experiment, "make", make)
     progress = SimpleNamespace(phase=lambda text: None)
@@ -55,8 +52,8 @@ def asked(monkeypatch):
 
 
 def test_an_experiment_uses_the_scenario_s_defaults(asked):
-    name, reference, integrator, step, options, error, integral, duration, mpc = asked()
-    assert mpc is None
+    name, reference, integrator, step, options, error, integral, duration, mpc, estimate = asked()
+    assert mpc is None and estimate == "state"
     assert (name, reference, integrator, step, integral, duration) == (
         "snakeboard", "", "", 0.0, False, 0.0,
     )  # fmt: skip
@@ -66,14 +63,16 @@ def test_an_experiment_uses_the_scenario_s_defaults(asked):
 
 
 def test_every_option_reaches_the_experiment(asked):
-    _, reference, integrator, step, options, error, integral, duration, mpc = asked(
+    _, reference, integrator, step, options, error, integral, duration, mpc, estimate = asked(
         "--reference", "forward", "--integrator", "rdp_exp", "--step", "0.02", "--duration", "1.5",
         "--integral", "--plant-integrator", "rdp_cay", "--plant-substeps", "3",
         "--plant-parameter", "m=1.1", "--plant-parameter", "J=2", "--disturb", "psi:gust:1",
         "--fault", "noise=0.1", "--fault", "psi:bias=1", "--perturb-heading", "0.25",
         "--controller", "mpc", "--mpc-horizon", "0.5", "--mpc-iterations", "2",
         "--mpc-constraint", "gates", "--mpc-late", "0.25", "--mpc-seed", "3",
+        "--estimate", "sensors",
     )  # fmt: skip
+    assert estimate == "sensors"
     assert mpc == MpcOptions(0.5, 2, ("gates",), 0.25, 3)
     assert (reference, integrator, step, duration) == ("forward", "rdp_exp", 0.02, 1.5)
     assert integral is True

@@ -68,10 +68,7 @@ def test_a_tracker_that_gets_sensors_alone_runs_as_in_one_process(nodes, probe):
     from probe import by_step
     from sensing_arm import SENSING_ARM
 
-    from nh_control.discrete.plant import convert
     from nh_control.runs.experiment import Experiment
-    from nh_control.runs.sensing import SensedTracker
-    from nh_control.runs.simulation import closed_loop
 
     h = SENSING_ARM.step_s
     nodes.start("tracker", {"scenario": str(SCENARIO), "estimate": "sensors"})
@@ -80,12 +77,9 @@ def test_a_tracker_that_gets_sensors_alone_runs_as_in_one_process(nodes, probe):
     nodes.start("plant", {"scenario": str(SCENARIO), **lockstep, **start, "on_finish": "stay"})
     probe.wait(lambda: STEPS in by_step(probe.joint_states, h), "last state")
     perturbation = type(SENSING_ARM.perturbation)(displacement=0.1)
-    e = Experiment.make(SENSING_ARM, perturbation=perturbation, duration_s=STEPS * h)
-    sensed = SensedTracker(
-        e.tracker, e.plant, e.scenario.sensors, e.scenario.sensing, e.disturbance
-    )
-    run = closed_loop(e.plant, sensed, convert(e.x0, e.model, e.plant), e.steps)
-    plain = e.run()
+    given = dict(perturbation=perturbation, duration_s=STEPS * h)
+    run = Experiment.make(SENSING_ARM, **given, estimate="sensors").run()
+    plain = Experiment.make(SENSING_ARM, **given).run()
     states = by_step(probe.joint_states, h)
     found = np.array([states[k].position[0] for k in range(STEPS + 1)])
     assert found == pytest.approx(run.trajectory.states[:, 0], abs=1e-9)

@@ -55,6 +55,7 @@ from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
+from nh_control.scenarios.sensor import SENSORS
 
 TICK_S = 0.05
 """How often, while no state comes, to look for new subscribers and for too long a silence."""
@@ -145,7 +146,7 @@ class Tracker:
 
     def _sensed(self, parameters: Parameters) -> SensedState | None:
         """States made of sensors, if the parameters ask for them."""
-        if parameters["estimate"] != "sensors":
+        if parameters["estimate"] != SENSORS:
             return None
         try:
             return SensedState(self._model.scenario, self._model.dsys)

@@ -15,6 +15,7 @@ from nh_control.ros.runtime.spec import OF_SCENARIO as OF_SCENARIO
 from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.scenarios import disturbance, fault
+from nh_control.scenarios.sensor import ESTIMATES
 
 PLANT_PARAMETERS = "plant.parameters."
 """Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
@@ -214,10 +215,10 @@ TRACKER = (
         ),
         Spec(
             "estimate",
-            "state",
+            ESTIMATES[0],
             "State of a simulation: the plant's, by its messages; or sensors, what a filter makes "
             "of the measurements of the scenario's sensors alone.",
-            choices=("state", "sensors"),
+            choices=ESTIMATES,
         ),
         Spec(
             "heard_by",

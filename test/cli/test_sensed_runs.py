@@ -1,0 +1,114 @@
+"""Runs whose tracker gets what a filter makes of a scenario's sensors, by the command and from
+Python: results, summaries, parameters of nodes, refusals.
+"""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from command import nh_control
+
+from nh_control import scenarios
+from nh_control.cli import main
+from nh_control.runs import launcher, stored
+from nh_control.runs.experiment import Experiment
+from nh_control.runs.results_file import stored as stored_results
+from nh_control.runs.sensing import Sensors
+from nh_control.scenarios import PlantOptions, UnknownName
+from nh_control.scenarios.fault import parse
+
+FILE = Path(__file__).parents[1] / "ros" / "sensing_arm.py"
+
+
+@cache
+def arm():
+    """The arm with its late encoder, an IMU and a pose of its end."""
+    return scenarios.get(str(FILE))
+
+
+def experiment(**options):
+    return Experiment.make(arm(), duration_s=0.2, estimate="sensors", **options)
+
+
+def test_a_run_by_sensors_is_told_in_its_summary_and_made_again(tmp_path, capsys):
+    folder = tmp_path / "run"
+    options = ["--estimate", "sensors", "--duration", "0.2", "--perturb-displacement", "0.1"]
+    code = main(["simulate", str(FILE), *options, "--output", str(folder), "--no-plots"])
+    assert code == 0 and "LQR, states estimated from sensors" in capsys.readouterr().out
+    assert json.loads((folder / "summary.json").read_text())["estimate"] == "sensors"
+    result = stored_results(folder).result
+    assert result.experiment.estimate == "sensors"
+    again = result.experiment.run()
+    np.testing.assert_array_equal(again.trajectory.states, result.loop.trajectory.states)
+    by_state = replace(result.experiment, estimate="state").run()
+    away = np.abs(again.trajectory.inputs - by_state.trajectory.inputs)
+    assert 1e-3 < away.max() < 20.0
+    # errors are those of the true state, and without feedback nothing is estimated
+    e = result.experiment
+    true = [e.tracker.error(k, x) for k, x in enumerate(again.trajectory.states)]
+    np.testing.assert_array_equal(again.errors, true)
+    opened = e.run(feedback=False).trajectory.states
+    np.testing.assert_array_equal(
+        opened, replace(e, estimate="state").run(False).trajectory.states
+    )
+
+
+def test_nodes_get_the_estimate_and_a_stored_run_has_it(tmp_path):
+    made = experiment()
+    given = launcher.parameters(made, launcher.Options(record=False), tmp_path)
+    assert given["estimate"] == "sensors"
+    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
+    assert stored.load(tmp_path).experiment.estimate == "sensors"
+    plain = replace(made, estimate="state")
+    assert "estimate" not in launcher.parameters(plain, launcher.Options(record=False), tmp_path)
+
+
+def test_sensors_show_the_inputs_that_actuators_give(monkeypatch):
+    """Which faults of commands make of the commands."""
+    shown, measure = [], Sensors.measure
+
+    def watched(sensors, k, q, v, u):
+        shown.append(u)
+        return measure(sensors, k, q, v, u)
+
+    monkeypatch.setattr(Sensors, "measure", watched)
+    made = experiment(options=PlantOptions(faults=(parse("commands:bias=2"),)))
+    run = made.run()
+    np.testing.assert_allclose(run.trajectory.inputs, run.commands + 2.0)
+    np.testing.assert_array_equal(shown[1 : made.steps + 1], run.trajectory.inputs)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"estimate": "sensor"}, UnknownName, "sensors"),
+        ({"options": PlantOptions(faults=(parse("noise=0.1"),))}, ValueError, "change nothing"),
+    ],
+)
+def test_another_estimate_and_faults_of_what_it_does_not_use_are_refused(options, kind, text):
+    with pytest.raises(kind, match=text):
+        Experiment.make(arm(), **{"estimate": "sensors", **options})
+
+
+def test_a_scenario_without_sensors_says_how_to_declare_them(tmp_path, capsys):
+    assert main(["simulate", "cart_pole", "--estimate", "sensors"]) == 2
+    assert "cart_pole has no sensors" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_nodes_run_by_sensors_as_one_process_does(tmp_path):
+    """In lock-step, from the option alone."""
+    folder, options = tmp_path / "run", ["--estimate", "sensors", "--duration", "0.3"]
+    lockstep = ["--lockstep", "--speed-factor", "0", "--no-display", "--no-plots"]
+    error = ["--perturb-displacement", "0.1"]
+    done = nh_control(
+        "run", str(FILE), *options, *lockstep, *error, "--output", str(folder), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["estimate"] == "sensors"
+    assert summary["ros"]["difference_to_simulation"] < 1e-9
