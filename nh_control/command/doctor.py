@@ -1,6 +1,4 @@
-"""`nh_control doctor`: what of the installation and of the machine works, and what to do about the
-rest.
-"""
+"""`nh_control doctor`: checks the installation and the machine, and names remedies."""
 
 from __future__ import annotations
 
@@ -27,17 +25,17 @@ from rich.table import Table
 from nh_control.command.usage import FAILED, PROGRAM
 
 GOOD, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
-"""Levels of a finding: as it should be; something optional is missing; something works worse;
-something does not work.
+"""Levels of a finding: good; an optional part is missing; a part works worse; a part does not
+work.
 """
 MARKS = {GOOD: "[green]ok[/]", NOTE: "-", WARNING: "[yellow]warning[/]", ERROR: "[red]error[/]"}
 PYTHON = (3, 10)
 LATE_S, NAPS = 1e-3, 100
-"""How late a wake-up may be, and how often it is measured."""
+"""Largest delay of a wake-up (s), and number of measurements."""
 ROOM_MB = 64
-"""Memory in /dev/shm and room for the cache below which there is a warning."""
+"""Memory in /dev/shm, and room for the cache, below which there is a warning."""
 LARGEST_DOMAIN = 101
-"""Largest domain whose ports are not those that Linux gives to other programs."""
+"""Largest domain whose ports Linux does not give to other programs."""
 RANGES = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
 OPTIONAL_ROS = {
     "tf2_ros": "transforms for rviz and Nav2",
@@ -46,7 +44,7 @@ OPTIONAL_ROS = {
     "simulation_interfaces": "the standard services of simulators",
 }
 UNSYNCHRONIZED = 5
-"""What adjtimex returns for a clock that nothing synchronizes."""
+"""Result of adjtimex for a clock without synchronization."""
 _MIDDLEWARE = """
 import rclpy
 from rclpy.utilities import get_rmw_implementation_identifier as identifier
@@ -140,7 +138,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _compiler() -> Iterator[Finding]:
-    """The compiler, by a function that it compiles, and the cache."""
+    """The compiler, checked by a function that it compiles, and the cache."""
     from nh_control.numerics import compiled
 
     path, folder = compiled.compiler(), compiled.cache_directory()
@@ -164,7 +162,9 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _compiles(path: str) -> tuple[bool, str]:
-    """Whether a compiler makes a library that runs, and how long that took or why not."""
+    """Whether a compiler makes a working library, and the time it took or the reason
+    of a failure.
+    """
     import tempfile
 
     begun = time.perf_counter()
@@ -202,7 +202,7 @@ def _lateness() -> float:
 
 
 def _shared_memory() -> int | None:
-    """Free bytes of the memory that processes share; None where there is none."""
+    """Free bytes of shared memory; None if there is none."""
     folder = Path("/dev/shm")
     return shutil.disk_usage(folder).free if folder.is_dir() else None
 
@@ -219,7 +219,7 @@ def _clock() -> Iterator[Finding]:
 
 
 def _clock_state() -> int | None:
-    """What adjtimex returns; None where it cannot be asked."""
+    """Result of adjtimex; None if it is not available."""
     if sys.platform != "linux":
         return None
     state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
@@ -227,7 +227,7 @@ def _clock_state() -> int | None:
 
 
 def _ros() -> Iterator[Finding]:
-    """ROS 2, as far as the nodes need it."""
+    """ROS 2, with everything that the nodes need."""
     from nh_control.runs.launcher import PACKAGES
 
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nh_control.scenarios import MpcOptions
 
 SLOW = 0.95
-"""Part of the rate that was asked for below which a run was too slow."""
+"""Fraction of the requested rate below which a run was too slow."""
 
 
 def simulate(args: Namespace) -> int:

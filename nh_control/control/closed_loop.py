@@ -25,7 +25,7 @@ from nh_control.numerics import newton
 CHUNK = 200
 """Steps of one native call; Python handles interrupts between the calls."""
 SOLVED_CHUNK = 20
-"""The same where every step solves an optimal control problem."""
+"""Steps of one native call if every step solves an optimal control problem."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class ClosedLoopRunner:
 
 
 def _has_command_of_its_own(tracker: LqrTracker | MpcTracker) -> bool:
-    """Whether its class has another command, such as that of `LateMpc`."""
+    """Whether the tracker's class has another command, such as `LateMpc`."""
     return type(tracker).command not in (LqrTracker.command, MpcTracker.command)
 
 
@@ -212,7 +212,9 @@ class _LinearFeedback:
 
     @contextmanager
     def steps_from(self, memory: DisturbanceEstimate | None, k: int) -> Iterator[bool]:
-        """A context of native steps from step k on, after this memory; they always can be."""
+        """A context of native steps from step k on, after this memory; they are always
+        possible.
+        """
         self._stage[0] = 0
         if memory is not None:
             self._d[:], self._stage[0] = memory.disturbance, 1

@@ -202,8 +202,8 @@ def _constraints(
     """Constraints, their bounds and stages: the equations of all steps, the end condition, the
     model's domain and the limits (nx, 2) of states.
 
-    Given the states of a guess and the variables dx about them, gaps are `dx - local(guess, g)`
-    and stand first, their stages less 1/2.
+    If the states of a guess and the variables dx about them are given, gaps are
+    `dx - local(guess, g)` and come first: their stages are less by 1/2.
     """
     x, y = ca.SX.sym("x", dsys.nx), ca.SX.sym("y", dsys.nx)
     local = ca.Function("local", [x, y], [dsys.state_space.local(x, y)])

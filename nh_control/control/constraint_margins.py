@@ -1,4 +1,4 @@
-"""How far a motion stays from its constraints."""
+"""The margins by which a motion keeps its constraints."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from nh_control.discrete.system import DiscreteSystem
 
 
 class ConstraintMargins:
-    """Values of constraints of a model along motions, and their margins `min(f - lower, upper -
-    f)`, negative where a constraint is violated. What is estimated to disturb the motion counts as
-    0. Raises ValueError for constraints with parameters, which belong to the nodes of one motion.
+    """Values of a model's constraints along motions, and their margins
+    `min(f - lower, upper - f)`, negative for a violated constraint. Estimated disturbances count
+    as 0. Raises ValueError for constraints with parameters, which belong to the nodes of one
+    motion.
     """
 
     def __init__(self, dsys: DiscreteSystem, constraints: Sequence[Constraint]):

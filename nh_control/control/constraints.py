@@ -18,12 +18,12 @@ class Constraint:
     """`lower <= f(x, u, w) <= upper` at every node, with a CasADi expression f (n) of state x
     (nx), input u (nu) and the node's parameters w.
 
-    Rows in which u occurs hold at all nodes but the last, the others at all but the first, whose
-    state is given. Without a `weight` the constraint is hard; with one it is soft: its violation t
-    costs `weight t`, and stays 0 where a weight above the multiplier can make it so. `parameters`
-    (N + 1, n_parameters) are the w_k; a constraint without them fits trajectories of any length.
-    Where the constraint is `disturbed`, w goes on with the forces (nrho) that an `MpcTracker`
-    estimates, zero elsewhere; it ends with the parameters that `nh.optimize` has as unknowns.
+    Rows that contain u hold at all nodes but the last, other rows at all nodes but the first,
+    whose state is given. Without a `weight` the constraint is hard. With a weight it is soft: a
+    violation t costs `weight t`, and t stays 0 if it can and the weight exceeds the multiplier.
+    `parameters` (N + 1, n_parameters) are the w_k; a constraint without them fits trajectories of
+    any length. If the constraint is `disturbed`, w contains next the forces (nrho) that an
+    `MpcTracker` estimates, zero elsewhere. It ends with the unknown parameters of `nh.optimize`.
     Bounds and weight are numbers or have shape (n); `rows` are names (n) for messages and figures.
     Raises ValueError for bounds that are not lower < upper or both infinite, weights that are not
     positive, and parameters of another shape.
@@ -60,7 +60,7 @@ class Constraint:
             )
 
     def row_names(self, n: int) -> list[str]:
-        """The names of n rows, their numbers if they have none. Raises ValueError for others."""
+        """The names of n rows, or their numbers. Raises ValueError for another number of names."""
         if self.rows and len(self.rows) != n:
             raise ValueError(
                 f"constraint {self.name!r} has {n} rows and {len(self.rows)} names of them, "
@@ -69,7 +69,7 @@ class Constraint:
         return list(self.rows) or [str(i) for i in range(n)]
 
     def table(self, nodes: int, nrho: int) -> np.ndarray:
-        """The parameters w of some nodes (nodes, n) where nothing disturbs the nrho momenta.
+        """The parameters w of some nodes (nodes, n), without disturbances of the nrho momenta.
         Raises ValueError for parameters of another number of nodes.
         """
         given = np.zeros((nodes, 0)) if self.parameters is None else self.parameters
@@ -99,9 +99,8 @@ def rows_of(
     u: ca.SX,
     w: Sequence[ca.SX],
 ) -> list[Row]:
-    """All inequalities but the limits of inputs: the constraints', with parameters w each, and
-    the limits of states; those with inputs first. Raises ValueError for two constraints of one
-    name.
+    """All inequalities without the limits of inputs: constraints, with parameters w each, and
+    limits of states; rows with inputs come first. Raises ValueError for equal names.
     """
     names = [constraint.name for constraint in constraints]
     if len(set(names)) < len(names):

@@ -24,8 +24,8 @@ class Cost:
     (nx), input u (nu) and parameters w_k of node k.
 
     `parameters` (N + 1, n_parameters) are the w_k; a cost without them fits trajectories of any
-    length. Where `nh.optimize` has parameters as unknowns (`free`), w_k ends with these. Costs can
-    be added. Raises ValueError for parameters of another shape, or when costs of different lengths
+    length. With unknown parameters of `nh.optimize` (`free`), w_k ends with these. Costs can be
+    added. Raises ValueError for parameters of another shape, or when costs of different lengths
     are added.
     """
 
@@ -107,8 +107,8 @@ LimitsByName: TypeAlias = Mapping[str, tuple[float, float]]
 
 
 class Limits(dict[str, tuple[float, float]]):
-    """Lower and upper bounds of states and inputs by name, `Limits(torque=(-4, 9))`: a dictionary,
-    as which they can also be given.
+    """Lower and upper bounds of states and inputs by name, `Limits(torque=(-4, 9))`; a dictionary
+    does as well.
     """
 
     @classmethod
@@ -253,9 +253,9 @@ def compile_cost(
     cost: Cost,
     states: tuple[Coordinates, int, int] | None = None,
 ) -> CompiledCost:
-    """The cost as compiled functions, with derivatives through `retract`, of states of the system,
-    or of other ones by their coordinates, nx and ndx; raises ValueError if an expression is not a
-    scalar.
+    """The cost as compiled functions, with derivatives through `retract`. States are the system's,
+    or other ones with sizes nx and ndx and their `coordinates`. Raises ValueError if an expression
+    is not a scalar.
     """
     space, nx, ndx = states or (dsys.state_space, dsys.nx, dsys.ndx)
     x, u, w = ca.SX.sym("x", nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_parameters)

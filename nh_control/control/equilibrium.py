@@ -20,8 +20,8 @@ is an equilibrium if its motion is not larger than ACCEPT.
 """
 
 LARGEST_SMOOTHING, CONTINUATION = 1.0, 1.8
-"""Smoothing (J) at which equilibria of contacts are first looked for, and the largest factor to
-the next one.
+"""First smoothing (J) in a search of equilibria with contacts, and the largest factor to the next
+one.
 """
 
 
@@ -48,13 +48,13 @@ def equilibrium(
 
     Each change (dx, du) is the least-norm solution of `[A - I, B] (dx, du) = -local(x, x1)` in
     local coordinates over their scales. `scale` has typical sizes of coordinates, momenta and
-    inputs by name, 1 in SI units where it has none: a motion of 1e-10 of them counts as none, so
-    a system of 1 um or 1 mg needs it. Coordinates and inputs named in `fixed` keep their guess.
-    Input limits are not considered. Bodies stand on the barrier of their contacts, at gaps of
-    `smoothing / force`; a guess that is farther from them than the search can bridge is led there
-    from larger smoothings on, from LARGEST_SMOOTHING. Raises NoEquilibrium, StepFailed if no step
-    is possible from the guess, and ValueError for a name that is no coordinate and no input, or
-    for a scale of 0 or less.
+    inputs by name, 1 in SI units by default. A motion of 1e-10 of the scale counts as none, so a
+    system of 1 um or 1 mg needs scales. Coordinates and inputs named in `fixed` keep their guess.
+    Limits of inputs are ignored. Bodies stand on the barrier of their contacts, at gaps of
+    `smoothing / force`; if the search fails from the guess, it starts with LARGEST_SMOOTHING and
+    decreases the smoothing in steps. Raises NoEquilibrium, StepFailed if no step is possible from
+    the guess, and ValueError for a name that is no coordinate and no input, or for a scale of 0 or
+    less.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in fixed if name not in names]

@@ -95,9 +95,9 @@ class KalmanFilter:
         """Belief after the measurement y: `K = P H^T (H P H^T + V)^{-1}`,
         `x <- retract(x, K innovation)`, P in Joseph's form, carried to the new x.
 
-        Outputs that depend on the inputs, as accelerations do, need those that act, u (nu). Raises
-        ValueError for a belief or a measurement that is not finite, for a measured configuration
-        that is none, and where u is missing.
+        Outputs that depend on the inputs, such as accelerations, need the inputs u (nu) that act.
+        Raises ValueError for a belief or a measurement that is not finite, for a measured
+        configuration off its manifold, and for a missing u.
         """
         return self.correct(belief, self.innovation(belief, y, u))
 
@@ -125,7 +125,7 @@ class KalmanFilter:
 
     @property
     def measures_configuration(self) -> bool:
-        """Whether the measurement is a configuration, and no function of the state."""
+        """Whether the measurement is a configuration, not a function of the state."""
         return self._measurement is None
 
     def measured(self, y: ArrayLike) -> np.ndarray:
@@ -136,7 +136,7 @@ class KalmanFilter:
 
     @property
     def measures_vectors(self) -> bool:
-        """Whether the measurement is a configuration or a vector, and no attitude or pose."""
+        """Whether the measurement is a configuration or a vector, not an attitude or pose."""
         return self._measurement is None or flat(self._space)
 
     @cached_property
@@ -155,7 +155,7 @@ class KalmanFilter:
         return Rn(*(f"y_{i}" for i in range(values.shape[0])))
 
     def _acting(self, u: ArrayLike | None) -> tuple[np.ndarray, ...]:
-        """The forces (nu) that act, where the measurement depends on them."""
+        """The forces (nu) that act, if the measurement depends on them."""
         outputs = self._outputs
         return (outputs.inputs(u),) if outputs is not None and self.takes_inputs else ()
 
@@ -183,9 +183,10 @@ class KalmanFilter:
 
     @property
     def equations(self) -> list[ca.Function]:
-        """`measure(x) -> y`; `innovation(x, y) -> difference, H`; `correct(x, dx) -> x1,
-        transform`, the state moved by dx, and how errors are carried there. The first two take the
-        forces u (nu) that act after x where the measurement depends on them.
+        """`measure(x) -> y`; `innovation(x, y) -> difference, H`;
+        `correct(x, dx) -> x1, transform`, the state moved by dx, and the matrix that carries
+        errors there. If the measurement depends on the forces u (nu) that act, the first two take
+        them after x.
         """
         d = self.dsys
         space, phase = d.system.space, d.state_space
@@ -221,8 +222,8 @@ def flat(space: Space) -> bool:
 class OutputFeedback:
     """A controller that gets measurements: it uses a filter's estimate instead of the state.
 
-    Its memory is the belief before the next measurement, the input that leads to it, zero before
-    the first, and the memory of the inner controller.
+    Its memory is the belief before the next measurement, the last input (zero before the first
+    step), and the memory of the inner controller.
     """
 
     def __init__(self, controller: Controller, kalman: KalmanFilter, start: Belief):

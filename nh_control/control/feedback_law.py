@@ -51,11 +51,12 @@ STEPS = ctypes.CFUNCTYPE(
 
 @dataclass(frozen=True)
 class FeedbackLaw:
-    """`u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N steps of a reference
-    with `targets` (N + 1, nx) and `feedforward` (N, nu): K (N, nu, ndx), K_d (N, nu, nrho) or
-    None, where nothing is estimated with the `gain`, limits (nu, 2).
+    """`u = clip(feedforward - K local(target, x) - K_d d,
+    limits)` for the N steps of a reference with `targets` (N + 1, nx) and `feedforward` (N, nu): K
+    (N, nu, ndx); K_d (N, nu, nrho), or None if no disturbance is estimated with the `gain`; limits
+    (nu, 2).
 
-    Past the end the last gain and target `hold`, or forces are zero and prescribed coordinates
+    Past the end, the last gain and target `hold`, or forces are zero and prescribed coordinates
     stay; damping past the end is not part of this law. `impulses` (N + 1, n_holonomic_constraints)
     are the constraint impulses of the targets, None without holonomic constraints.
     """

@@ -24,25 +24,25 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.systems.quadrotor_payload import Formation
 
 SHORTEST_S, LONGEST_S, GROWTH = 1.0, 300.0, 1.1
-"""Durations that goals try, each longer than the last by GROWTH; no path may be longer than
-LONGEST_S.
+"""Duration of the first path for a goal, ratio of the following durations, and duration of the
+longest path.
 """
 
 JOINED_M = 0.01
 """Distance from the present path within which a trajectory's point at time 0 counts as on it."""
 
 SAMPLES = 100
-"""Points of a path at which its loads are looked at."""
+"""Number of points of a path at which its loads are computed."""
 
 
 class Guidance:
-    """The present reference and its path; every accepted goal or trajectory continues from them, a
+    """The present reference and its path. Every accepted goal or trajectory continues from them; a
     refused one does not change them.
 
-    Steps count from the start of the present reference; a new reference begins at the step k at
-    which it leaves the present one. k may lie ahead, which gives time for planning. Goals are
-    reached with at most `acceleration` (m/s^2) and within the fraction `margin` of the ranges of
-    the inputs, which feedback needs as well.
+    Steps count from the start of the present reference. A new reference begins at the step k at
+    which it leaves the present one; k may be in the future, which gives time for planning. Goals
+    are reached with at most `acceleration` (m/s^2) and with inputs within the fraction `margin` of
+    their ranges, because feedback needs the rest.
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class Guidance:
         return self._path.jets([k * self.dsys.h])[0]
 
     def _gentle(self, make: Callable[[float], Path]) -> Path:
-        """The shortest of the paths `make(duration)` that keeps to acceleration and margin, or the
-        one that is nearest to it.
+        """The shortest of the paths `make(duration)` that keeps acceleration and margin, or the
+        one with the smallest excess.
         """
         tries = np.arange(np.log(LONGEST_S / SHORTEST_S) / np.log(GROWTH))
         longer = map(make, SHORTEST_S * GROWTH**tries)
@@ -129,8 +129,8 @@ class Guidance:
         return best
 
     def _load(self, path: Path) -> float:
-        """Largest acceleration or input on the path, as a fraction of that allowed for goals or of
-        that at its start; infinite where there is no motion.
+        """Largest acceleration or input on the path, as a fraction of the largest one that is
+        allowed for goals or present at its start; infinite if there is no motion.
         """
         times = np.linspace(0, path.duration, SAMPLES)
         lower, upper = self.dsys.system.input_bounds.T

@@ -16,22 +16,23 @@ from nh_control.control.parameter_fit import MotionSegment, NotIdentifiable, Par
 from nh_control.discrete.system import DiscreteSystem
 
 SEGMENT_S = 0.5
-"""Length of the pieces into which a motion is cut."""
+"""Length (s) of the pieces of a motion."""
 UNCERTAIN = 0.5
-"""Standard deviation over the value from which on a parameter is not determined."""
+"""Ratio of standard deviation and value above which a parameter is not determined."""
 EXACT: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-14, "gtol": 1e-14, "max_nfev": 100}
 ROUGH: dict[str, Any] = {"xtol": 1e-6, "ftol": 1e-8, "gtol": 1e-12, "max_nfev": 20}
-"""Stopping criteria. With an unknown delay they are rougher: a step divided at another time
-differs slightly.
+"""Stopping criteria. They are rougher with an unknown delay, because a step that is divided at
+another time differs slightly.
 """
 
 
 @dataclass(frozen=True)
 class Identification:
-    """Values (k) of the parameters `names` with their `covariance` (k, k), from those at the
-    `start` (k); root mean square of the residuals (m, rad) before and after; `count` of residuals;
-    `correlation` of one with the next, by which the covariance is enlarged; and the `delay` of the
-    inputs with its standard deviation, in s, None where it was given.
+    """Values (k) of the parameters `names` with their `covariance` (k, k), found from the values
+    `start` (k). The root mean square of the residuals (m, rad) is `rms_before` at the start and
+    `rms` at the result; there are `count` residuals. `correlation` is the correlation of
+    successive residuals, which enlarges the covariance. `delay` is the delay of the inputs with
+    its standard deviation, in s, None if it was given.
     """
 
     names: tuple[str, ...]
@@ -58,7 +59,7 @@ def segments(
     length_s: float = SEGMENT_S,
 ) -> list[MotionSegment]:
     """Pieces of about `length_s` of configurations q (n, nq) measured at times (n), with the
-    inputs (n - 1) between them. Raises ValueError where none has three.
+    inputs (n - 1) between them. Raises ValueError if no piece has three configurations.
     """
     if len(q) < 3:
         raise ValueError(f"{len(q)} measurements are too few")
@@ -82,19 +83,20 @@ def identify(
     pieces: Sequence[MotionSegment] | Callable[[float], Sequence[MotionSegment]],
 ) -> Identification:
     """Parameters p and initial states x_s of all pieces that minimize the sum of
-    `|local(q_j(x_s, p), y_j)|^2` over their measured configurations y_j, noise alike in all.
+    `|local(q_j(x_s, p), y_j)|^2` over their measured configurations y_j, with equal noise in all
+    components.
 
     The initial states are eliminated, `J = J_p - J_x J_x^+ J_p` (variable projection, Golub and
-    Pereyra 1973), with the exact sensitivities `X <- A X, S <- A S + P` of the steps; derivatives
-    of `local` are those of a difference, up to terms of the size of the residuals. The covariance
-    is `s^2 (J^T J)^{-1} (1 + r) / (1 - r)`, with the mean square s^2 of the residuals and the
-    correlation r >= 0 of a residual with the next one, as for a first-order autoregressive
+    Pereyra 1973), with the exact sensitivities `X <- A X, S <- A S + P` of the steps; the
+    derivatives of `local` are those of a difference, up to terms of the size of the residuals. The
+    covariance is `s^2 (J^T J)^{-1} (1 + r) / (1 - r)`, with the mean square s^2 of the residuals
+    and the correlation r >= 0 of a residual with the next one, as for a first-order autoregressive
     process. It does not include the bias of a wrong model.
 
-    Where it is not known when inputs act, `pieces` is a function of their delay in s, which is
-    estimated as well: what a delay of 1 ms does looks like other masses. Raises NotIdentifiable,
-    ValueError for an unknown parameter or too few measurements, and StepFailed where the model
-    cannot follow from the parameters that it has.
+    If the delay of the inputs is not known, `pieces` is a function of the delay in s, and the
+    delay is estimated as well: otherwise a delay of 1 ms would change the estimated masses. Raises
+    NotIdentifiable, ValueError for an unknown parameter or too few measurements, and StepFailed if
+    the model cannot follow with its present parameters.
     """
     fit = ParameterFit(dsys, tuple(names), pieces)
     before, jacobian = fit.linearized(fit.start)

@@ -20,7 +20,7 @@ Inputs = Iterable[tuple[np.ndarray, float]]
 
 
 class InputHistory:
-    """Inputs u (nu) with the times (ns) from which they act: the last `kept` of them (None: all).
+    """Inputs u (nu) with the times (ns) from which they act: the last `kept` inputs (None: all).
     Before the first one the input is `idle` (nu).
     """
 

@@ -24,15 +24,15 @@ from nh_control.multibody.frames import Limits as JointLimits
 from nh_control.multibody.model import MultibodySystem
 
 SETTLING = 4
-"""Steps at rest behind the end, in which the rest of the error decays."""
+"""Number of steps at rest after the end, in which the remaining error decays."""
 ITERATIONS = 2
 """Corrections of an input; the next step corrects the remainder."""
 MOST_STEPS = 1_000_000
-"""Of one trajectory, so that a slip of a time does not fill the memory."""
+"""Largest number of steps of a trajectory, so that a wrong time does not fill the memory."""
 PRECISION, SLOWEST = 1e-3, 64.0
-"""Of a time factor, and the largest one that is tried."""
+"""Relative tolerance of a time factor, and the largest time factor."""
 JOINED = 0.01
-"""Distance (rad, m) from the present position of joints within which a point counts as there."""
+"""Distance (rad, m) from the present position of joints within which a point counts as reached."""
 TOLERANCE = 1e-6
 """Relative excess of a limit that counts as none."""
 
@@ -49,13 +49,14 @@ def joint_reference(
     """The trajectory of the discrete system along a joint trajectory of its coordinates, from rest
     to rest: every step leads to the next state exactly, so an LQR tracker has no error on it.
 
-    Towards the spline's next configuration and momentum, `e = local(x*_{k+1}, f(x_k, u_k))`, the
-    input is the mean of those that reach either, `B_q^{-1} e_q + B_p^{-1} e_p = 0`, a dead beat of
-    two steps on a double integrator: errors O(h^3) of the spline do not add up, and inputs do not
-    alternate as those that reach every configuration do. Some steps at rest follow the end.
-    With `check`, ranges and speeds of the joints (`joint_limits`) and the limits of the inputs
-    must hold. Raises InfeasibleTrajectory, ValueError for other joints, and for a system that has
-    other coordinates than joints or not one input for each of them.
+    With the error `e = local(x*_{k+1}, f(x_k, u_k))` from the spline's next configuration and
+    momentum, the input is the mean of the inputs that reach the configuration and that reach the
+    momentum, `B_q^{-1} e_q + B_p^{-1} e_p = 0`. On a double integrator this is a dead beat of two
+    steps: errors O(h^3) of the spline do not add up, and inputs do not alternate, as they would if
+    every configuration were reached. Some steps at rest follow the end. With `check`, ranges and
+    speeds of the joints (`joint_limits`) and the limits of the inputs must hold. Raises
+    InfeasibleTrajectory, ValueError for other joints, and for a system with other coordinates than
+    joints or without one input for each.
     """
     require_actuated(dsys)
     own = trajectory.of(dsys.system.space.names)
@@ -93,7 +94,7 @@ def along(
     start: ArrayLike | None = None,
 ) -> Trajectory:
     """The trajectory along `curve(t)`, positions and velocities (m, nv) at times (m), by inverse
-    dynamics (see `joint_reference`), from a state `start` (nx) or that of the curve at 0.
+    dynamics (see `joint_reference`), from a state `start` (nx), by default the curve's state at 0.
     """
     steps = int(np.ceil(duration_s / dsys.h - 1e-9)) + SETTLING
     if steps > MOST_STEPS:
@@ -133,8 +134,8 @@ def along(
 def continued(
     dsys: DiscreteSystem, reference: Trajectory, k: int, trajectory: JointTrajectory
 ) -> Trajectory:
-    """The trajectory (see `joint_reference`) that leaves a reference at step k, past its end at
-    the last state, for the points of another joint trajectory, whose times count from there.
+    """The trajectory (see `joint_reference`) that leaves a reference at step k, or its last state
+    past the end, along another joint trajectory, whose times count from there.
 
     A point at time 0 must be within JOINED of the present position. Raises InfeasibleTrajectory.
     """
@@ -156,9 +157,9 @@ def continued(
 
 
 def joint_limits(dsys: DiscreteSystem) -> list[JointLimits]:
-    """Range and largest speed of every coordinate (nv): those of a `Multibody`'s frames, such as a
-    URDF's, no limits for other systems. A range without width and a speed of 0 are those of a file
-    that gives none, because the joint moves.
+    """Range and largest speed of every coordinate (nv): the limits of a `Multibody`'s frames, such
+    as a URDF's; no limits for other systems. A range without width and a speed of 0 count as not
+    given, because the joint moves.
     """
     model = dsys.system.model if isinstance(dsys.system, MultibodySystem) else None
     frames = () if model is None else model.frames
@@ -167,7 +168,7 @@ def joint_limits(dsys: DiscreteSystem) -> list[JointLimits]:
 
 
 def _given(limits: JointLimits) -> JointLimits:
-    """The limits without those that nothing could keep."""
+    """The limits without ranges of no width and speeds of 0."""
     ends = (limits.lower, limits.upper) if limits.lower < limits.upper else (-np.inf, np.inf)
     return JointLimits(*ends, limits.velocity or np.inf)
 
@@ -211,12 +212,13 @@ def _require(
 def within_limits(
     dsys: DiscreteSystem, trajectory: JointTrajectory, margin: float = 1.0, faster: bool = False
 ) -> JointTrajectory:
-    """The trajectory stretched by the smallest factor, 1 or more unless it may be `faster`, at
-    which speeds and inputs stay within the part `margin` of their limits, to 0.1 %.
+    """The trajectory stretched by the smallest factor at which speeds and inputs stay within the
+    fraction `margin` of their limits, to 0.1 %; the factor is at least 1 unless the trajectory may
+    be `faster`.
 
-    Speeds fall with the factor, efforts of acceleration with its square; that gravity takes stays.
-    Raises InfeasibleTrajectory where no factor up to 64 does it, ValueError for a margin outside
-    (0, 1].
+    Speeds fall with the factor, efforts of acceleration with its square; efforts against gravity
+    stay. Raises InfeasibleTrajectory if no factor up to 64 is enough, ValueError for a margin
+    outside (0, 1].
     """
     if not 0 < margin <= 1:
         raise ValueError(f"margin must lie in (0, 1], got {margin}")
@@ -243,7 +245,7 @@ def within_limits(
 
 
 def _load(dsys: DiscreteSystem, trajectory: JointTrajectory, margin: float) -> float:
-    """Largest speed or input along a trajectory as a part of its limit and of the margin."""
+    """Largest speed or input along a trajectory, divided by its limit and by the margin."""
     try:
         made = along(dsys, trajectory.curve(), trajectory.duration, trajectory.name)
     except InfeasibleTrajectory:
@@ -261,10 +263,10 @@ def _load(dsys: DiscreteSystem, trajectory: JointTrajectory, margin: float) -> f
 def through(
     dsys: DiscreteSystem, positions: ArrayLike, margin: float = 0.9, spline: str = "quintic"
 ) -> JointTrajectory:
-    """The fastest timing of a spline through positions (n, nv), n >= 2, of all coordinates, from
-    rest to rest, at which speeds and inputs stay within the part `margin` of their limits: the
-    time between points is in proportion to the largest change, over the joint's speed if it has
-    a limit. Raises as `within_limits`.
+    """The fastest timing of a spline from rest to rest through positions (n, nv), n >= 2, of all
+    coordinates, at which speeds and inputs stay within the fraction `margin` of their limits. The
+    time between points is in proportion to the largest change, divided by the joint's speed if it
+    has a limit. Raises as `within_limits`.
     """
     require_actuated(dsys)
     points = np.asarray(positions, dtype=float)

@@ -14,7 +14,7 @@ POSITION, VELOCITY = "position", "velocity"
 CORRECTIONS = 2
 """Newton corrections of the inputs of a step; velocities are almost linear in them."""
 PROBE = 1e-4
-"""Size of the change of a state by which an input's effect on velocities is found."""
+"""Size of the change of a state in the computation of an input's effect on velocities."""
 
 
 class ServoStep(NamedTuple):
@@ -68,8 +68,8 @@ class JointServo:
         inputs: np.ndarray,
         steps: int = 1,
     ) -> ServoStep:
-        """Some steps of the plant from state x (nx) towards targets, under `inputs` (nu) of which
-        those of the joints are replaced; raises StepFailed.
+        """Some steps of the plant from state x (nx) towards targets, under `inputs` (nu), in which
+        the servo replaces the inputs of the joints; raises StepFailed.
         """
         u, before = np.array(inputs, dtype=float), x
         u[list(self.inputs)] = 0.0
@@ -82,8 +82,9 @@ class JointServo:
         return ServoStep(before, x, u)
 
     def _limited(self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Inputs (nu) within the limits: where u is not, the largest part of the way to it from
-        the inputs that keep the rates, so that all joints are slower and none goes astray.
+        """Inputs (nu) within the limits. If u exceeds them, the result is the farthest point
+        within them on the line to u from the inputs that keep the rates: all joints are then
+        slower by the same factor.
         """
         lower, upper = (dsys.system.input_bounds[list(self.inputs), i] for i in range(2))
         own = u[list(self.inputs)]
@@ -145,8 +146,8 @@ class JointServo:
 def joint_servo(
     dsys: DiscreteSystem, joints: Sequence[tuple[str, int]], kind: str, bandwidth: float, nu: int
 ) -> JointServo:
-    """The servo of joints, each a coordinate and its input, which must be all `nu` inputs of the
-    commands; raises ValueError.
+    """The servo of joints, each a coordinate and its input; their inputs must be all `nu` inputs
+    of the commands. Raises ValueError.
     """
     if len(joints) != nu:
         raise ValueError(

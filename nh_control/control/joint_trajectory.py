@@ -18,13 +18,13 @@ SPLINES = ("quintic", "cubic")
 @dataclass(frozen=True)
 class JointTrajectory:
     """Positions (n, k) of the joints `names` (k), in rad or m, at the increasing `times` (n) in s,
-    the first of which is 0 or later, with velocities (n, k) and accelerations (n, k) or without.
+    0 or later, optionally with velocities (n, k), and then with accelerations (n, k).
 
     Positions alone are interpolated by a `spline` that rests at both ends: "quintic", with four
-    continuous derivatives, without acceleration there, or "cubic", with two. With velocities it
-    is a cubic, with accelerations too a quintic polynomial between neighbors, as in ros2_control's
-    joint_trajectory_controller. Raises ValueError for other shapes, numbers that are not finite,
-    an unknown spline, and an end in motion.
+    continuous derivatives and no acceleration at the ends, or "cubic", with two. With velocities
+    there is a cubic polynomial between neighbors, with accelerations a quintic one, as in
+    ros2_control's joint_trajectory_controller. Raises ValueError for other shapes, numbers that
+    are not finite, an unknown spline, and an end in motion.
     """
 
     names: Sequence[str]

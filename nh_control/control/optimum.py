@@ -1,4 +1,4 @@
-"""The result of a trajectory optimization, whatever found it."""
+"""The result of a trajectory optimization by any method."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Iteration:
 
 @dataclass(frozen=True)
 class KktErrors:
-    """How far a solution is from the conditions of first order: the largest error of the
-    Lagrangian's gradient (`stationarity`), the sum of all gaps and violations (`violation`), and
-    the largest product of a slack and its multiplier (`complementarity`).
+    """Errors of the first-order conditions: the largest error of the Lagrangian's gradient
+    (`stationarity`), the sum of all gaps and violations (`violation`), and the largest product of
+    a slack and its multiplier (`complementarity`).
     """
 
     stationarity: float
@@ -45,8 +45,8 @@ class KktErrors:
 @dataclass(frozen=True)
 class Multipliers:
     """The multipliers of a solution, with `L = J + sum_k pi_k . gap_k + nu . end - sum lam . c`:
-    costates pi (N, ndx), those of the end condition nu (n), and of every inequality c >= 0 by its
-    name lam (N + 1), 0 where it does not hold at a node; its slack in `slacks` (N + 1).
+    costates pi (N, ndx), nu (n) of the end condition, and lam (N + 1) of every inequality c >= 0
+    by its name, 0 at nodes where it does not apply; `slacks` (N + 1) of the inequalities.
     """
 
     costates: np.ndarray
@@ -56,7 +56,7 @@ class Multipliers:
 
     @property
     def active(self) -> dict[str, tuple[int, ...]]:
-        """Nodes at which an inequality holds as an equation: its multiplier is the larger one."""
+        """Nodes at which an inequality is active: its multiplier is larger than its slack."""
         nodes = {n: np.flatnonzero(m > self.slacks[n]) for n, m in self.inequalities.items()}
         return {name: tuple(map(int, active)) for name, active in nodes.items() if len(active)}
 
@@ -64,9 +64,9 @@ class Multipliers:
 @dataclass(frozen=True)
 class Optimum:
     """Outcome of an optimization: a `trajectory`, feasible if it `converged`, its `cost`, the
-    `reason` it ended, and the `history` of iterations. The interior point method also gives the
-    `multipliers` and the `errors` of the conditions of first order, and the values of `parameters`
-    that are unknowns, with which the trajectory's `dsys` is made.
+    `reason` of the end, and the `history` of iterations. The interior point method also gives the
+    `multipliers`, the `errors` of the first-order conditions, and the values of unknown
+    `parameters`, which the trajectory's `dsys` has.
     """
 
     trajectory: Trajectory

@@ -16,7 +16,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
 BLOCK = 256
-"""Steps for which another thread pays."""
+"""Smallest number of steps for a further thread."""
 
 _STEPS = ctypes.CFUNCTYPE(
     None,
@@ -31,8 +31,8 @@ def step_all(
     dsys: DiscreteSystem, x: ArrayLike, u: ArrayLike
 ) -> tuple[np.ndarray, dict[int, Exception]]:
     """The states (N, nx) after a step from each of the states x (N, nx) under the inputs u (N,
-    nu), and the errors of steps that failed by their rows, whose states are NaN. The results are
-    equal `DiscreteSystem.step`'s to the bit. Raises ValueError for other shapes.
+    nu), and the errors of failed steps by their rows, whose states are NaN. The results equal
+    `DiscreteSystem.step` to the bit. Raises ValueError for other shapes.
     """
     states = np.array(x, dtype=float, order="C", ndmin=2)
     inputs = np.array(u, dtype=float, order="C", ndmin=2)

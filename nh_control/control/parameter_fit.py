@@ -17,12 +17,14 @@ from nh_control.numerics.expressions import Vector
 
 MAX_ITERATIONS, SETTLED = 20, 1e-10
 MAX_HALVINGS, GROWTH = 8, 1e-9
-"""Of a change of an initial state; relative growth of residuals that is round-off."""
+"""Number of halvings of a change of an initial state; relative growth of residuals that is
+round-off.
+"""
 RANK = 1e-6
 """Ratio of parameter effects, or of singular values, below which a parameter is not identifiable.
 """
 NO_EFFECT = 1e-9
-"""Root mean square, in m and rad, of a change that counts as none, by doubling a parameter."""
+"""Root mean square (m, rad) of the effect of doubling a parameter that counts as none."""
 DELAY = "the inputs' delay"
 SHIFT = 0.05
 """Part of a step by which inputs are shifted to see the effect of a delay."""
@@ -34,8 +36,8 @@ class NotIdentifiable(ValueError):
 
 @dataclass(frozen=True)
 class MotionSegment:
-    """A piece of a motion: configurations q (n, nq) measured in turn, the n - 1 sequences of
-    `inputs` that acted between them, and a guess of the velocity (nw) at the first.
+    """A piece of a motion: measured configurations q (n, nq), the n - 1 sequences of `inputs` that
+    acted between them, and a guess of the first velocity (nw).
     """
 
     q: np.ndarray
@@ -44,7 +46,9 @@ class MotionSegment:
 
 
 def with_values(dsys: DiscreteSystem, names: Sequence[str], values: Vector) -> DiscreteSystem:
-    """The system with other numbers for some of its parameters, `lengths[0]` in a tuple."""
+    """The system with other numbers for some parameters; `lengths[0]` names an entry
+    of a tuple.
+    """
     changes: dict[str, float | tuple[float, ...]] = {}
     for name, value in zip(names, values):
         field, _, index = name.partition("[")
@@ -58,9 +62,9 @@ def with_values(dsys: DiscreteSystem, names: Sequence[str], values: Vector) -> D
 
 
 class ParameterFit:
-    """Residuals and their derivatives by the parameters over their sizes at the start, and by the
-    delay over the step, if it is sought; keeps the initial states, from which the next ones are
-    sought.
+    """Residuals, and their derivatives by the parameters, divided by their sizes at the start, and
+    by the delay, divided by the step, if it is estimated. The initial states of the last call are
+    the guess of the next.
     """
 
     def __init__(
@@ -89,21 +93,21 @@ class ParameterFit:
         return self._pieces(delay_s) if callable(self._pieces) else self._pieces
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those that the parameters declare, over their sizes."""
+        """The bounds that the parameters declare, divided by the parameters' sizes."""
         by_name = {d.name: d for d in declarations(self._dsys.system.parameters)}
         declared = [by_name[name.partition("[")[0]] for name in self.names]
         lower = [max(d.above, d.at_least) for d in declared] + [-np.inf] * self.is_delayed
         return np.array(lower) / self.scale, np.full(len(lower), np.inf)
 
     def residuals(self, relative: np.ndarray) -> np.ndarray:
-        """Residuals, infinite where the model cannot follow."""
+        """Residuals, infinite if the model cannot follow."""
         try:
             return self.linearized(relative)[0]
         except StepFailed:
             return np.full(sum(self._rows) * self._nv, np.inf)
 
     def jacobian(self, relative: np.ndarray) -> np.ndarray:
-        """Their derivatives with the states eliminated."""
+        """Derivatives of the residuals with the initial states eliminated."""
         return self.linearized(relative)[1]
 
     @property
@@ -111,7 +115,7 @@ class ParameterFit:
         return self._dsys.system.space.nv
 
     def correlation(self, relative: np.ndarray) -> float:
-        """Correlation of a residual with the next of its piece, at least 0."""
+        """Correlation of a residual with the next one of its piece, at least 0."""
         rows = self.linearized(relative)[0].reshape(-1, self._nv)
         pieces = np.split(rows, np.cumsum(self._rows)[:-1])
         together = sum(float(np.sum(piece[1:] * piece[:-1])) for piece in pieces)
@@ -136,7 +140,9 @@ class ParameterFit:
         return self._last[1], self._last[2]
 
     def require_determined(self, J: np.ndarray) -> None:
-        """Raise NotIdentifiable for parameters without an effect, or only one together."""
+        """Raise NotIdentifiable for parameters without effect, or with an effect only in
+        combination.
+        """
         sizes = np.linalg.norm(J, axis=0)
         least = max(RANK * sizes.max(), NO_EFFECT * np.sqrt(len(J)))
         names = (*self.names, DELAY) if self.is_delayed else self.names
@@ -161,10 +167,12 @@ def _settled(
     x: np.ndarray,
     names: tuple[str, ...],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """The initial state of a piece with the least residuals, by Gauss-Newton; these, their
-    derivatives by the parameters with the state eliminated, and the number of the state's
-    directions that count. If there are two more variants of the piece, with its inputs sooner and
-    later by the SHIFT, the last derivative is that by the delay over the step.
+    """By Gauss-Newton, the initial state of a piece with the least residuals. Returns the state,
+    the residuals, their derivatives by the parameters with the state eliminated, and the rank of
+    the derivatives by the state.
+
+    Two further variants of the piece have inputs that act by SHIFT earlier and later; then the
+    last derivative is by the delay over the step.
     """
     piece, *shifted = variants
     r, J_x, J_p = _shot(dsys, piece, x, names)
@@ -187,8 +195,8 @@ def _closer(
     names: tuple[str, ...],
     before: np.floating,
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The initial state with a change, which is halved until the model can follow from there and
-    the residuals do not grow, and `_shot` from it.
+    """The initial state after a change, and `_shot` from it. The change is halved until the model
+    can follow and the residuals do not grow.
     """
     for halvings in range(MAX_HALVINGS + 1):
         moved = dsys.retract(x, change / 2**halvings)

@@ -25,7 +25,7 @@ ORDER = 6
 @dataclass(frozen=True)
 class Path:
     """A path of `duration` s: `jets(times)` are position (m) and its derivatives up to order 6 at
-    times (N), (N, 7, 3). Past its end it stays where it is.
+    times (N), (N, 7, 3). Past its end the point rests.
     """
 
     duration: float

@@ -25,12 +25,11 @@ def to_control(
     """The exact linearization at a state x (nx) and input u (nu) as a discrete-time
     `control.StateSpace` with step h, `dx1 = A dx + B du,  y = C dx`.
 
-    States are the local coordinates by their names, inputs the system's. `outputs` are
-    names of local coordinates (all without them) and of the system's declared outputs, which have
-    their exact C and D, or rows (ndx) of C by name. At an equilibrium,
-    or a motion that looks the same in the body's axes, this is the system near there; elsewhere
-    it is one step of a time-varying system. Raises ValueError for unknown names and other shapes,
-    and as `linearize` does.
+    States are the local coordinates by their names, inputs the system's. `outputs` are names of
+    local coordinates (all by default) and of the system's declared outputs, with their exact C and
+    D, or rows (ndx) of C by name. The result describes the system near an equilibrium, or near a
+    motion that is constant in the body's axes; elsewhere it is one step of a time-varying system.
+    Raises ValueError for unknown names and other shapes, and as `linearize` does.
     """
     from control import ss  # takes a second to import
 

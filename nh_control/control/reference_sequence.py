@@ -44,9 +44,9 @@ class ReferenceLeg:
         return self.start + len(self.tracker.reference)
 
     def next(self, start: int, goal: Callable[[Any, int], Trajectory]) -> ReferenceLeg:
-        """The leg from step `start` of the sequence on that a copy of this one's guidance plans
-        for `goal(guidance, step of this leg)`, with the same tracker along it; raises what these
-        raise."""
+        """The leg from step `start` of the sequence on, with the same tracker: a copy of this
+        leg's guidance plans it for `goal(guidance, step of this leg)`. Raises their errors.
+        """
         if self.guidance is None:
             raise ValueError("this leg has no guidance, which would plan the next one")
         guidance = copy(self.guidance)
@@ -61,8 +61,8 @@ def _answer(tracker: Tracker, k: int, x: ArrayLike, memory: Any) -> Command:
 
 class ReferenceSequence:
     """A controller for a sequence of legs: at step k the tracker of the last leg that has started
-    gives the command, or `answer(tracker, step of its leg, x, memory)`. Legs that are over are
-    dropped. Plans go on in the next leg.
+    gives the command, or `answer(tracker, step of its leg, x, memory)` does. Finished legs are
+    dropped. Plans of a tracker continue in the next leg.
 
     Not thread-safe: one thread owns a sequence; others may call `leg`.
     """
@@ -83,7 +83,7 @@ class ReferenceSequence:
 
     @property
     def trackers(self) -> list[Tracker]:
-        """Those of all legs, and of the first one, with which a reset begins."""
+        """The trackers of all legs, and of the first leg, to which `reset` returns."""
         return [leg.tracker for leg in (self._first, *self._legs)]
 
     def exchange(self, trackers: Sequence[tuple[Tracker, Tracker]]) -> None:
@@ -97,12 +97,12 @@ class ReferenceSequence:
 
     @property
     def first(self) -> int:
-        """The first step that is known: that at which the present leg starts."""
+        """The first known step: the start of the present leg."""
         return self._legs[0].start
 
     def leg(self, k: int) -> ReferenceLeg:
         """The last leg that has started at step k; raises ValueError for a step before the present
-        leg, as others are forgotten.
+        leg, because earlier legs are dropped.
         """
         for leg in reversed(self._legs):
             if leg.start <= k:
@@ -117,7 +117,7 @@ class ReferenceSequence:
         return leg.tracker.target(k - leg.start)
 
     def is_following(self, k: int) -> bool:
-        """Whether a reference is followed at step k, and has not ended in motion before."""
+        """Whether step k follows a reference, and no reference has ended in motion before."""
         leg = self.leg(k)
         return leg.tracker.is_following(k - leg.start)
 
@@ -136,8 +136,8 @@ class ReferenceSequence:
     def begin(
         self, tracker: Tracker, guidance: Guidance | VehicleGuidance | None = None
     ) -> ReferenceLeg:
-        """Follow another reference from its start on, at the next step, or at step 0 where that is
-        the present one, instead of all others, and after a reset; returns the leg.
+        """Follow another reference from its start, at the next step (at step 0 if that is the
+        present step), instead of all others, also after a reset; returns the leg.
         """
         self._first = ReferenceLeg(0, tracker, guidance)
         if self.step == 0:
@@ -147,8 +147,8 @@ class ReferenceSequence:
         return self._legs[-1]
 
     def add(self, leg: ReferenceLeg) -> bool:
-        """Follow the leg once it starts, instead of all others that start then or later; False,
-        and nothing changes, if it should have started already.
+        """Follow the leg from its start on, instead of all legs that start then or later. Returns
+        False, without any change, if it should have started already.
         """
         if leg.start <= self.step:
             return False

@@ -77,7 +77,9 @@ class Rollouts:
         return ~np.isin(np.arange(len(self)), list(self.failures))
 
     def trajectory(self, run: int) -> Trajectory:
-        """A run as far as it came; raises ValueError for one that could not begin."""
+        """The trajectory of a run up to its end; raises ValueError for a run without a valid
+        start.
+        """
         rows, d = int(self.steps[run]) // self.every, self.dsys
         states, inputs = self.states[run, : rows + 1], self.inputs[run, :rows]
         name = f"run {run}"
@@ -289,7 +291,7 @@ def _in_threads(
     threads: int | None,
     progress: Callable[[int], None],
 ) -> None:
-    """`one(run, stopped)` for all runs; it is to end when `stopped`."""
+    """Call `one(run, stopped)` for all runs; it ends early when `stopped` is set."""
     stopped = Event()
     with ThreadPoolExecutor(threads or processors()) as pool:
         futures = [pool.submit(one, run, stopped) for run in range(runs)]

@@ -76,8 +76,8 @@ def _by_name(dsys: DiscreteSystem, parameters: Mapping[str, ArrayLike]) -> np.nd
 
 @dataclass(frozen=True)
 class ExternalForces:
-    """The inputs (steps, k) that a plant has and its model has not: given ones, (steps, k) or
-    (R, steps, k), and normal noise.
+    """The inputs (steps, k) of a plant that its model does not have: given ones, (steps, k) or (R,
+    steps, k), plus normal noise.
     """
 
     given: np.ndarray

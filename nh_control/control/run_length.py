@@ -1,4 +1,4 @@
-"""How long a run may last: as long as the reference, or longer where its end can be held."""
+"""The longest run: as long as the reference, or longer if its end can be held."""
 
 from __future__ import annotations
 

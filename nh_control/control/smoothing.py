@@ -20,19 +20,18 @@ from nh_control.geometry.space import Space
 from nh_control.numerics.compiled import Functions
 
 SETTLED = 1e-6
-"""Largest correction, in standard deviations, that is the last one."""
+"""Largest correction, in standard deviations, at which the iteration ends."""
 LEAST_STEP = 1 / 64
 """Shortest part of a correction that is tried."""
 
 
 @dataclass(frozen=True)
 class SmoothedMotion:
-    """A smoothed motion: its `trajectory` with states x_k at N + 1 nodes, and the covariances
-    (N + 1, ndx, ndx) of errors e_k of mean zero, the true states being `retract(x_k, e_k)`.
+    """A smoothed motion: its `trajectory` with states x_k at N + 1 nodes, and the covariances (N +
+    1, ndx, ndx) of errors e_k of mean zero; the true states are `retract(x_k, e_k)`.
 
-    `disturbances` (N, ndx) are the most probable process noise, `local(f(x_k, u_k), x_(k+1))`;
-    `iterations` of Gauss-Newton led there, the last with a largest `correction` in standard
-    deviations.
+    `disturbances` (N, ndx) are the most probable process noise, `local(f(x_k, u_k), x_(k+1))`.
+    Gauss-Newton took `iterations`; the last had a largest `correction` in standard deviations.
     """
 
     trajectory: Trajectory
@@ -110,8 +109,8 @@ class _Iterate:
 
 
 def _shortened(problem: _Linearized, now: _Iterate) -> _Iterate:
-    """The iterate after the longest of the halved corrections t dx that makes the next correction
-    smaller; ValueError where none does.
+    """The iterate after the longest of the halved corrections t dx with a smaller next correction;
+    raises ValueError if there is none.
     """
     t = 1.0
     while t >= LEAST_STEP:
@@ -164,7 +163,7 @@ def _filtered(
 
 
 class _Update(NamedTuple):
-    """Of a filter's update: `I - K H, H^T S^{-1} innovation, H^T S^{-1} H`."""
+    """Terms of a filter's update: `I - K H, H^T S^{-1} innovation, H^T S^{-1} H`."""
 
     kept: np.ndarray
     slope: np.ndarray
@@ -240,7 +239,7 @@ class _Linearized:
         )
 
     def _prior(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of e = local(x_s, retract(x, dx)) with covariance P: dx's mean and covariance."""
+        """Mean and covariance of dx, if e = local(x_s, retract(x, dx)) has the covariance P."""
         e, _, by_dx = self._differences("states", self._start.x, x)
         inverse = np.linalg.inv(by_dx)
         return -inverse @ e[:, 0], inverse @ self._start.P @ inverse.T

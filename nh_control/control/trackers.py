@@ -21,8 +21,8 @@ Tracker: TypeAlias = LqrTracker | MpcTracker
 
 
 class LateMpc(MpcTracker):
-    """An `MpcTracker` whose plan of step k is late where `is_late(k)`, to see what becomes of the
-    motion; the first one of a run is not.
+    """An `MpcTracker` with late plans, for studies: the plan of step k is late if `is_late(k)`;
+    the first plan of a run is in time.
     """
 
     def __init__(
@@ -41,22 +41,24 @@ class LateMpc(MpcTracker):
         self._options["is_late"] = is_late
 
     def command(self, k: int, x: ArrayLike, memory: Plan | None = None) -> Command:
-        """Command for step k at state x (nx), without a new plan where that is late."""
+        """Command for step k at state x (nx), without a new plan if it is late."""
         if memory is not None and self.is_late(k):
             return self.late(k, x, memory)
         return super().command(k, x, memory)
 
 
 def is_late(tracker: Tracker, k: int) -> bool:
-    """Whether the plan of step k is to be late."""
+    """Whether the plan of step k is late."""
     return isinstance(tracker, LateMpc) and tracker.is_late(k)
 
 
 def linear(tracker: Tracker) -> LqrTracker:
-    """The tracker by LQR, of a predictive one that with the same weights."""
+    """The LQR tracker: the tracker itself, or for a predictive one an LQR tracker of the same
+    weights.
+    """
     return tracker.fallback if isinstance(tracker, MpcTracker) else tracker
 
 
 def moved(memory: Any, steps: int) -> Any:
-    """The memory of a tracker for a reference that starts so many steps earlier."""
+    """The memory of a tracker for a reference that starts this number of steps earlier."""
     return replace(memory, k=memory.k + steps) if isinstance(memory, Plan) and steps else memory

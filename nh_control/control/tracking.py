@@ -86,14 +86,15 @@ class LqrTracker:
     With `hold` the reference must end at rest. The terminal cost is then the cost of the
     stationary LQR problem there, without the coordinates named in `excluded` (see
     `lqr.infinite_horizon`), and past the end the last gain holds the last state. If the last state
-    is at rest under other inputs than the last ones, as in results of `collocate`, a step at rest
-    is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
+    is at rest only under other inputs than the last ones, as in results of `collocate`, a step at
+    rest is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
     refuses longer runs unless the reference ends at rest.
 
     With `disturbance_gain` in (0, 1] the tracker estimates a constant disturbance d of the
-    momenta, `x1 = retract(f(x, u), (0, d))`, from the innovation, `d += gain local(predicted,
-    x)_rho`. Its gains solve the LQR problem with d as a known constant, `u = u_d - K local(x_d, x)
-    - K_d d`. This integral action removes the effect of a wrong mass or a steady wind.
+    momenta, `x1 = retract(f(x, u), (0, d))`, from the innovation,
+    `d += gain local(predicted, x)_rho`. Its gains solve the LQR problem with d as a known
+    constant, `u = u_d - K local(x_d, x) - K_d d`. This integral action removes the effect of a
+    wrong mass or a steady wind.
     """
 
     def __init__(
@@ -165,8 +166,8 @@ class LqrTracker:
         """The same tracker with a gain K (nu, ndx) of another design, or (N, nu, ndx) with one for
         every step, `u = u_d - K local(x_d, x)`, such as `control.dlqr` of `to_control` gives.
 
-        Raises ValueError for another shape, and for a tracker with a disturbance estimate, whose
-        gains belong together.
+        Raises ValueError for another shape, and for a tracker with a disturbance estimate, because
+        its gains belong together.
         """
         if self.disturbance_gain:
             raise ValueError("gains of another design need a tracker without disturbance_gain")
@@ -185,8 +186,8 @@ class LqrTracker:
         return tracker
 
     def with_reference(self, reference: Trajectory) -> LqrTracker:
-        """The same tracker on another reference, with the given gain if it has one for all steps;
-        raises ValueError for one with given gains of every step.
+        """The same tracker on another reference, with the given gain if there is one for all
+        steps; raises ValueError for a tracker with given gains of every step.
         """
         tracker = self._on(reference, *self._weights)
         return tracker if self._given_gain is None else tracker.with_gains(self._given_gain)

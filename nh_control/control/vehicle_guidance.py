@@ -18,7 +18,7 @@ CORRECTIONS = 3
 factor of order h^2.
 """
 REACHED = 1e-14
-"""Relative error of the momenta that needs no correction."""
+"""Relative error of the momenta below which no correction is needed."""
 LONGEST_S = 300.0
 """Duration of the longest reference."""
 LIMIT_EXCESS = 1e-6
@@ -35,16 +35,16 @@ class Maneuver:
 
 @dataclass(frozen=True)
 class Drive:
-    """How a vehicle with two inputs moves: two rates determine its velocity, forward speed and,
-    in this order, yaw rate or steering rate.
+    """The motion of a vehicle with two inputs: two rates determine its velocity, the forward speed
+    and the yaw rate or steering rate.
 
     - `speeds` (m/s and rad/s) and `accelerations` bound the rates and their changes.
-    - `rates(v)` are those of a velocity v (nw).
-    - `aim(parameters, q, command)` are the rates wanted at configuration q (nq) for a command,
-      forward speed (m/s) and yaw rate (rad/s).
+    - `rates(v)` are the rates of a velocity v (nw).
+    - `aim(parameters, q, command)` are the rates for a command (forward speed in m/s, yaw rate in
+      rad/s) at configuration q (nq).
     - `velocity(parameters, q, rates)` is the velocity (nw) with these rates.
-    - `maneuvers(drive, parameters, q, goal)` are the maneuvers from rest at q to rest with
-      the body at `goal` (theta, x, y); it raises InfeasibleTrajectory where it finds none.
+    - `maneuvers(drive, parameters, q, goal)` are the maneuvers from rest at q to rest with the
+      body at `goal` (theta, x, y); it raises InfeasibleTrajectory if it finds none.
     """
 
     speeds: tuple[float, float]
@@ -97,23 +97,23 @@ def step_to_velocity(
 
 
 class VehicleGuidance:
-    """Plans references of a vehicle that moves as `drive` says, from any of its states to rest."""
+    """Plans references of a vehicle with a `drive`, from any of its states to rest."""
 
     def __init__(self, dsys: DiscreteSystem, drive: Drive):
         self.dsys, self.drive = dsys, drive
 
     def limited(self, accelerations: Sequence[float]) -> VehicleGuidance:
-        """The same guidance with other accelerations of the rates; 0 leaves one as it is."""
+        """The same guidance with other accelerations of the rates; 0 keeps the present value."""
         own = self.drive.accelerations
         given = tuple(new or old for new, old in zip(accelerations, own))
         return VehicleGuidance(self.dsys, replace(self.drive, accelerations=(given[0], given[1])))
 
     def with_command(self, x: ArrayLike, command: ArrayLike, hold_s: float) -> Trajectory:
         """The reference that leaves the state x (nx) for a command (2), forward speed (m/s) and
-        yaw rate (rad/s), keeps to it until `hold_s` from there and then comes to rest.
+        yaw rate (rad/s), keeps it for `hold_s`, and then comes to rest.
 
         Rates change by no more than the drive's accelerations, `|r1 - r| <= a h`. Raises
-        InfeasibleTrajectory where the inputs would not suffice.
+        InfeasibleTrajectory if the inputs do not suffice.
         """
         wanted = np.asarray(command, dtype=float)
         if wanted.shape != (2,) or not np.isfinite(wanted).all():

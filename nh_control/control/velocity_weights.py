@@ -13,7 +13,7 @@ def velocity_weights(dsys: DiscreteSystem, q: ArrayLike, Q: ArrayLike) -> np.nda
     (dq, v), or of its diagonal (nv + nw), about rest at the configuration q (nq):
     `T^T Q T,  T = diag(1, X (X^T M X)^{-1})`, as `v = X (X^T M X)^{-1} rho`.
 
-    At rest v does not depend on dq, so this is exact. What a method keeps beside (q, rho) has no
+    At rest v does not depend on dq, so this is exact. Further numbers in a method's state have no
     weight. Raises ValueError for another shape of Q or q.
     """
     space, n = dsys.system.space, dsys.system.space.nv

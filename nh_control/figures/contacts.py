@@ -58,7 +58,7 @@ def _friction(table: ContactTable) -> np.ndarray:
 
 
 def _panels(table: ContactTable) -> Iterator[_Panel]:
-    """What there is to show: grips have no normal forces and no gaps."""
+    """The panels to draw: grips have no normal forces and no gaps."""
     if np.isfinite(table.gap).any():
         yield _Panel("normal force (N)", table.normal)
         yield _Panel("gap (m)", np.maximum(table.gap, 1e-12), logarithmic=True)

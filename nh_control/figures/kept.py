@@ -14,11 +14,11 @@ FORBIDDEN = "#f3d6d2"
 MOST = 2
 """Largest number of rows with a lower bound alone that are drawn apart."""
 ROOM = 0.12
-"""Least part of a panel that shows what is forbidden."""
+"""Least fraction of a panel that shows forbidden values."""
 
 
 def constraints(result: Result) -> Figure:
-    """Draw the values of every constraint, what is forbidden shaded, and its least margin."""
+    """Draw the values of every constraint with forbidden values shaded, and its least margin."""
     kept = kept_constraints(result)
     size = (style.WIDTH, 1.7 * max(1, len(kept)) + 0.8)
     figure = Figure(figsize=size, layout="constrained")

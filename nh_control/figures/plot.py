@@ -17,7 +17,7 @@ from nh_control.figures.trajectories import plot_trajectory as trajectory
 __all__ = ["compare", "convergence", "phase", "trajectory"]
 Trajectories: TypeAlias = Trajectory | Sequence[Trajectory] | Mapping[str, Trajectory]
 MOST_SHOWN = 6
-"""Most coordinates of a comparison, those that differ most."""
+"""Largest number of coordinates of a comparison, the ones with the largest differences."""
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)))
 
 
@@ -86,7 +86,7 @@ def phase(
 
 
 def _by_name(given: Trajectories) -> dict[str, Trajectory]:
-    """Trajectories by their names, which numbers tell apart."""
+    """Trajectories by their names; equal names get numbers."""
     if isinstance(given, Mapping):
         return dict(given)
     by_name: dict[str, Trajectory] = {}
@@ -103,8 +103,8 @@ def _index(name: str, known: Sequence[str]) -> int:
 
 
 def _most_apart(by_name: Mapping[str, Trajectory]) -> list[int]:
-    """Coordinates that differ most at the times of the first trajectory, as parts of their
-    ranges; where none does, those that move most.
+    """The coordinates with the largest differences, as fractions of their ranges, at the times of
+    the first trajectory; without differences, the coordinates with the largest ranges.
     """
     first, *others = by_name.values()
     nq = first.state_map_for("compared").system.space.nq

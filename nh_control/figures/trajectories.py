@@ -21,7 +21,7 @@ MOST = len(style.SERIES)
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves of the times (N) in one panel; `held` ones stay from one time to the next."""
+    """Curves of the times (N) in one panel; `held` ones are constant from one time to the next."""
 
     label: str
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Panel:
 
 
 def panels(trajectory: Trajectory) -> list[Panel]:
-    """What is drawn of a trajectory; raises ValueError without its discrete system."""
+    """The panels of a trajectory; raises ValueError without its discrete system."""
     dsys = trajectory.state_map_for("plotted")
     system, states, times = dsys.system, trajectory.states, trajectory.times
     space = system.space

@@ -1,5 +1,5 @@
-"""Scenarios as environments of Gymnasium: a policy tracks the scenario's reference, and is paid
-with the negative stage cost of its LQR tracker.
+"""Scenarios as environments of Gymnasium: a policy tracks the scenario's reference, and its reward
+is the negative stage cost of the LQR tracker.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ImportError as missing:
     ) from missing
 
 FAILURE_REWARD = -1e4
-"""Reward of a step that the model cannot make, unless another one is given."""
+"""Default reward of a step that fails."""
 
 
 class _Tracking:
@@ -45,8 +45,8 @@ class _Tracking:
         self.action_space = gymnasium.spaces.Box(*self._bounds, dtype=np.float64)
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """The reference's first state with the scenario's initial error, of random directions, its
-        sizes shrunk by random factors from 0 to 1.
+        """The reference's first state with the scenario's initial error, in random directions,
+        with sizes multiplied by random factors from 0 to 1.
         """
         error = self.scenario.perturbation
         changes = {
@@ -60,7 +60,7 @@ class _Tracking:
         return self.scenario.perturb(self.dsys, self.reference.states[0], drawn)
 
     def checked(self, state: ArrayLike) -> np.ndarray:
-        """A state (nx) to begin with; raises ValueError for another shape."""
+        """A start state (nx); raises ValueError for another shape."""
         x = np.array(state, dtype=float)
         if x.shape != (self.dsys.nx,) or not np.isfinite(x).all():
             raise ValueError(
@@ -93,16 +93,16 @@ class _Tracking:
 
 
 class TrackingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """A scenario's tracking task, a step of its model at a time.
+    """A scenario's tracking task; each step is one of its model.
 
-    The action is the input u (nu) within its limits; the observation is the state and its
-    tracking error, `[x, local(x_d, x)]` (nx + ndx), in the scenario's units; the reward is
+    The action is the input u (nu) within its limits; the observation is the state and its tracking
+    error, `[x, local(x_d, x)]` (nx + ndx), in the scenario's units; the reward is
     `-(dx1' Q dx1 + du' R du)` with the diagonal weights of the scenario's LQR tracker. Episodes
-    are truncated at the reference's end, and terminated by a step that the model cannot make,
-    with `failure_reward`, its reason in `info["failure"]`.
+    are truncated at the reference's end, and terminated by a failed step, with `failure_reward`
+    and the reason in `info["failure"]`.
 
-    `reset` draws an initial error up to that of the scenario, or starts from
-    `options={"state": x}`, and raises ValueError if that has another shape.
+    `reset` draws an initial error up to the scenario's, or starts from `options={"state": x}`, and
+    raises ValueError for another shape.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (of gymnasium)

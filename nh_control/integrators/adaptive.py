@@ -40,7 +40,7 @@ def solve_ivp(
     """Integrate `x' = generator(x) f(t, x)` from x0 (nx) at t_span[0] to t_span[1] with steps of
     variable size that stay on the manifold; arguments and result as `scipy.integrate.solve_ivp`.
 
-    See `AdaptiveIntegrator`, which this makes and runs once: for many runs, make one and keep it.
+    It makes an `AdaptiveIntegrator` and runs it once; for many runs, make one and keep it.
     """
     integrator = AdaptiveIntegrator(equations, method, u if callable(u) else None, events)
     inputs = () if callable(u) else u
@@ -53,24 +53,25 @@ class AdaptiveIntegrator:
     """An embedded pair of Lie group methods on a problem, compiled once for many runs: `solve`.
 
     `equations` are a `System`, its `LieEquations` (states (q, rho)), or a pair of an action and a
-    field: a function f(t, x) of CasADi expressions that gives an algebra element, or a
-    `ca.Function` f(x, u, p) of state, inputs and parameters. `u` may be a function u(t, x) of
-    expressions. Where the time is used it is one more number of the state, on which R^1 acts.
+    field. The field is a function f(t, x) of CasADi expressions that gives an algebra element, or
+    a `ca.Function` f(x, u, p) of state, inputs and parameters. `u` may be a function u(t, x) of
+    expressions. If the time is used, it is one more number of the state, on which R^1 acts.
 
     `method` is a key of `METHODS`: "rkmk54" and "rkmk853" of Dormand and Prince, the
     commutator-free "cf32", "cf32_third_stage" and "cf43"; or a table with an embedded method, such
     as `munthe_kaas` makes of any Butcher tableau.
 
-    `events` are functions g(t, x) whose zeros are wanted, with SciPy's attributes `terminal` and
-    `direction`: of CasADi expressions, looked at in the native loop, or of numbers where they have
-    the attribute `numeric = True`, called at every step's end after some steps. A zero at the
-    start of the run is none. Two zeros of one event within a step are not seen; `max_step` helps.
+    `events` are functions g(t, x) whose zeros are located, with SciPy's attributes `terminal` and
+    `direction`. They take CasADi expressions and are evaluated in the native loop, or, with the
+    attribute `numeric = True`, numbers; numeric ones are called for the ends of steps after some
+    steps. A zero at the start of the run does not count. Two zeros of one event within a step are
+    missed; `max_step` helps.
 
-    The error of a step is the difference of x1 and the embedded solution in the stored numbers,
-    to first order a tangent vector: on unit vectors the angle, on quaternions half of it. It is
-    relative to vectors as a whole, `s_i = atol_i + rtol |block of i|`, as `blocks` of the action
-    says, so it does not depend on the frame: a direction or a quaternion counts as 1, numbers of
-    R^n each by itself as with SciPy. See `numerics.adaptive` for the control of steps.
+    The error of a step is the difference of x1 and the embedded solution in the stored numbers, to
+    first order a tangent vector: on unit vectors the angle, on quaternions half of it. It is
+    relative to vectors as a whole, `s_i = atol_i + rtol |block of i|`, with the `blocks` of the
+    action, so it does not depend on the frame: a direction or a quaternion counts as 1, each
+    number of R^n alone, as in SciPy. See `numerics.adaptive` for the control of steps.
 
     Between steps the solution is `tau(v(theta)) . x` with a polynomial v of the algebra: of degree
     4 and 7 for the methods of Dormand and Prince (their own curves), Hermite's cubic for others.
@@ -105,11 +106,11 @@ class AdaptiveIntegrator:
         max_step: float = math.inf,
         p: ArrayLike | None = None,
     ) -> Solution:
-        """One run from x0 (nx) under inputs u (nu) that are held and with the values p of the
-        parameters, those of the system by default; atol is one number or (nx).
+        """One run from x0 (nx) under constant inputs u (nu), with the values p of the parameters,
+        by default the system's; atol is one number or (nx).
 
-        A failure is no exception but `status` -1 with the solution so far. Raises ValueError for
-        values that do not fit.
+        A failure is not raised: `status` is -1, and the solution up to there is kept. Raises
+        ValueError for values that do not fit.
         """
         problem = self.problem
         request = Request.checked(

@@ -1,4 +1,4 @@
-"""What an adaptive run gives back."""
+"""The results of an adaptive run."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Solution:
     each event the times t_events (m) and states y_events (m, nx); None without events.
 
     `status` is 0 at the end of the time span, 1 at a terminal event, -1 after a failure, which
-    `message` explains; the states up to there are kept. `sol` is there where it was asked
-    for. `nfev` counts evaluations of the field, `naccepted` and `nrejected` steps.
+    `message` explains; the states before it are kept. `sol` is None unless it was requested.
+    `nfev` counts evaluations of the field, `naccepted` and `nrejected` steps.
     """
 
     t: np.ndarray

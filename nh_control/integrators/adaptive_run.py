@@ -17,17 +17,15 @@ from nh_control.numerics.adaptive import AdaptiveSteps, Arrays, weighted_error
 from nh_control.numerics.compiled import Functions
 
 ROOM = 1000
-"""Steps of one native call, between which Python sees interrupts and events that are numeric."""
+"""Number of steps of one native call; interrupts and numeric events are handled between calls."""
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
 OFF = 1e-6
-"""How far x0 may be from the manifold."""
+"""Largest distance of x0 from the manifold."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a run; x0, atol with the time as last number where it is one of the
-    state's.
-    """
+    """The request of a run. With the time in the state, it is the last number of x0 and atol."""
 
     t0: float
     t1: float
@@ -56,7 +54,7 @@ class Request:
         max_step: float,
         p: ArrayLike | None,
     ) -> Request:
-        """The request, with the problem named where a value does not fit (ValueError)."""
+        """The request; raises ValueError, with the problem's name, for values that do not fit."""
         where = problem.name
         span = _numbers(where, "t_span", t_span, 2)
         x, inputs = _numbers(where, "x0", x0, problem.nx), _numbers(where, "u", u, problem.nu)

@@ -30,14 +30,16 @@ def _mean_value(group: LieGroup, gradient: Gradient, mu: ca.SX, z: ca.SX) -> ca.
 
 
 POINTS = 6
-"""Of the Gauss quadrature of the mean value."""
+"""Number of Gauss points of the mean value."""
 RULES = {
     "euler_poincare": _euler_poincare,
     "midpoint": _midpoint,
     "mean_value": _mean_value,
 }
 TOLERANCE = 1e-13
-"""Of Newton's iteration for z, absolute; one more correction follows, as in `numerics.newton`."""
+"""Absolute tolerance of Newton's iteration for z; one more correction follows, as in
+`numerics.newton`.
+"""
 
 
 def lie_poisson_step(
@@ -46,13 +48,16 @@ def lie_poisson_step(
     """One step `mu1(mu, h)` of `mu' = ad*_{dH/dmu} mu` on g*, body momenta of a left-invariant
     Hamiltonian: `mu1 = Ad*_{exp(z)} mu` lies on the coadjoint orbit of mu (dim) to round-off.
 
-    "euler_poincare": `z = h dH(dexp*_z mu)`, symplectic on the orbits, what `slgi` is for
-    left-invariant systems (discrete Euler-Poincare equations; Marsden, Pekarsky, Shkoller 1999).
-    "midpoint": `z = h dH(Ad*_{exp(z/2)} mu)`. "mean_value": `z = h int_0^1 dH((1 - s) mu + s mu1)
-    ds`, keeps H [both Engo and Faltinsen 2001]. All are symmetric and of second order. Heavy top
-    and rigid bodies in a fluid are on se(3)*, `SE3Group`. The CasADi function solves for z by
-    Newton's method and can be differentiated and mapped. Raises ValueError for an unknown rule and
-    for coordinates of the group other than "exp".
+    - "euler_poincare": `z = h dH(dexp*_z mu)`, symplectic on the orbits, equal to `slgi` for
+      left-invariant systems (discrete Euler-Poincare equations; Marsden, Pekarsky, Shkoller 1999).
+    - "midpoint": `z = h dH(Ad*_{exp(z/2)} mu)` [Engo and Faltinsen 2001].
+    - "mean_value": `z = h int_0^1 dH((1 - s) mu + s mu1) ds`, which keeps H [Engo and Faltinsen
+      2001].
+
+    All are symmetric and of second order. Heavy top and rigid bodies in a fluid are on se(3)*,
+    `SE3Group`. The CasADi function solves for z by Newton's method and can be differentiated and
+    mapped. Raises ValueError for an unknown rule and for coordinates of the group other than
+    "exp".
     """
     if rule not in RULES:
         raise ValueError(f"lie_poisson_step: unknown rule {rule!r}, choose one of {[*RULES]}")

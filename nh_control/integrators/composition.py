@@ -1,5 +1,5 @@
-"""High order of any symmetric method: steps by fractions of h, forward and back, whose errors
-cancel.
+"""Compositions of a symmetric method of higher order: steps by fractions of h, some backwards,
+with errors that cancel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from nh_control.integrators.variational import INTEGRATORS as VARIATIONAL
 from nh_control.mechanics.system import System
 
 LOST = ("velocity constraints at the middle",)
-"""What holds for the substeps only."""
+"""Properties that only the substeps have."""
 
 _HALVES = {
     (6, 7): (
@@ -55,7 +55,7 @@ _HALVES = {
 collected in [Hairer, Lubich, Wanner, Geometric Numerical Integration, V.3.2].
 """
 SUBSTEPS = {4: 5, 6: 9, 8: 17}
-"""The numbers of substeps with the smaller error, 30, 10 and 10 times, at the same step."""
+"""Numbers of substeps with the smaller error: 30, 10 and 10 times smaller at the same step."""
 
 
 def fractions(order: int, substeps: int, of_order: int = 2) -> tuple[float, ...]:
@@ -80,13 +80,13 @@ def fractions(order: int, substeps: int, of_order: int = 2) -> tuple[float, ...]
 
 def composition(base: Integrator, order: int, substeps: int | None = None) -> Integrator:
     """The integrator of a higher even order that is composed of a symmetric one, see `fractions`;
-    the number of `substeps` is that of the smaller error unless it is given.
+    by default with the number of `substeps` of the smaller error.
 
     It keeps the invariants that the base keeps at every step size, but not the constraints at a
     step's middle. Inputs are constant over the whole step. Negative substeps run damping
-    backwards: for very stiff damping take another method. Raises ValueError for a base that is
-    not symmetric or declares no order, and for an unknown order; the integrator refuses systems
-    that cannot be composed, see `DiscreteSystem.composed`.
+    backwards: use another method for very stiff damping. Raises ValueError for a base that is not
+    symmetric or declares no order, and for an unknown order; the integrator refuses systems that
+    cannot be composed, see `DiscreteSystem.composed`.
     """
     if not base.symmetric:
         raise ValueError(

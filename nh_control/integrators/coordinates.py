@@ -17,7 +17,7 @@ from nh_control.mechanics.coordinates import coordinate_frame
 from nh_control.mechanics.system import System
 
 SINGULAR = 1e-12
-"""Eigenvalue of the scaled mass matrix below which it cannot be solved with."""
+"""Eigenvalue of the scaled mass matrix below which it counts as singular."""
 
 
 class Coordinates:
@@ -89,8 +89,8 @@ class Coordinates:
     def node(
         self, position: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
     ) -> tuple[ca.SX, ca.SX]:
-        """Rates that keep the constraints and momentum `lift + A^T sigma` at the configuration
-        `position`, whose coordinates q are.
+        """Rates that keep the constraints, and the momentum `lift + A^T sigma`, at the
+        configuration `position` with the coordinates q.
         """
         a, b, s = self._reaction(position)
         p = self._some_momentum(position, rho)
@@ -143,8 +143,8 @@ class Coordinates:
 
     @cached_property
     def constant_mass(self) -> bool:
-        """Whether the mass matrix is the same at all configurations, for all parameters; where the
-        expression leaves it open it is compared at random ones.
+        """Whether the mass matrix is the same at all configurations, for all parameters. If the
+        expression does not show it, random configurations are compared.
         """
         if not ca.depends_on(self._mass, self._q):
             return True
@@ -159,8 +159,8 @@ class Coordinates:
 
     @cached_property
     def separable(self) -> bool:
-        """Whether a step needs no velocity to know its forces: a constant mass matrix, no terms
-        linear in the velocities, and forces of q and u alone.
+        """Whether the forces of a step do not depend on its velocities: a constant mass matrix, no
+        terms linear in the velocities, and forces of q and u alone.
         """
         v, u = ca.SX.sym("v", self.n), ca.SX.sym("u", self.system.nu)
         force = self.system.generalized_force(self._q, v, u)
@@ -181,8 +181,8 @@ class Coordinates:
         return ca.sparsify(self._velocity_derivatives(position)[1])
 
     def _some_momentum(self, position: ca.SX, rho: ca.SX) -> ca.SX:
-        """A momentum p with `X^T p = rho`: in rows of X that are unit vectors where it has them,
-        else `X (X^T X)^{-1} rho`.
+        """A momentum p with `X^T p = rho`: in the unit rows of X if there are nrho of them, else
+        `X (X^T X)^{-1} rho`.
         """
         x = ca.sparsify(self.system.mechanics.admissible_basis(position))
         places = _unit_rows(x)
@@ -222,12 +222,12 @@ class Coordinates:
 
 
 class Charts(Coordinates):
-    """The coordinates d of a chart about a configuration c, `q = retract(c, d)`, of every step
-    another one: c is the step's middle, `q0 = retract(c, -displacement / 2)`.
+    """The coordinates d of a chart about the middle c of every step, `q = retract(c, d)`,
+    `q0 = retract(c, -displacement / 2)`.
 
-    A method of R^n in these coordinates has its order on any Lie group, and is reversible where
-    it is so on R^n, for the tangent maps are exact; it is not symplectic, because the chart moves
-    with the state.
+    A method of R^n in these coordinates has its order on any Lie group, and is reversible if it is
+    reversible on R^n, because the tangent maps are exact; it is not symplectic, because the chart
+    moves with the state.
     """
 
     def __init__(self, system: System, center: ca.SX | None = None):
@@ -250,13 +250,13 @@ class Charts(Coordinates):
 
     @property
     def constant_mass(self) -> bool:
-        """No: the tangent map is part of it."""
+        """False: the tangent map is part of the mass matrix."""
         return False
 
 
 def _with_masses(system: System, mass: ca.SX) -> ca.SX:
     """The mass matrix with 1 for the velocities of first-order coordinates, whose momentum is 0:
-    it can be solved with.
+    it is regular.
     """
     diagonal = ca.SX(system.space.nw, 1)
     diagonal[system.space.nw - len(system.first_order) :] = 1
@@ -288,7 +288,7 @@ def _curved(system: System) -> str:
 
 
 def _without_charts(system: System) -> str:
-    """SE(2) needs none, whatever its retraction."""
+    """SE(2) needs no charts, for all retractions."""
     fits = _flat(system) or has_symmetric_retraction(system.space)
     return "" if fits else "has a retraction with retract(retract(q, d), -d) != q"
 
@@ -305,10 +305,11 @@ def _singular(system: System) -> str:
 
 if_unfit = first_of(if_combined, _without_charts, _singular)
 """Refuses systems without coordinates here: holonomic constraints, prescribed coordinates, drift,
-spheres, and mass matrices that are regular on the constraints alone."""
+spheres, and mass matrices that are regular only on the constraints.
+"""
 
 if_curved = first_of(if_unfit, _curved)
-"""Refuses rotations in space, too, for explicit methods, which do not know a step's middle."""
+"""Refuses also rotations in space, for explicit methods, which do not know a step's middle."""
 
 
 def coordinates(system: System, name: str, refuses: Refusal = if_unfit) -> Coordinates:

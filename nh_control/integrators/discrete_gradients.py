@@ -21,13 +21,14 @@ from nh_control.numerics.newton import LEAST
 from nh_control.numerics.quadrature import gauss
 
 POINTS = 6
-"""Gauss points of dH by which a quotient of differences of H, which loses digits for a small
-change and is 0/0 for none at all, is replaced where they are exact to round-off, see `_is_near`.
-They always are along momenta, in which H is quadratic."""
+"""Number of Gauss points of dH. A difference quotient of H loses digits for a small change, and is
+0/0 for no change. The integral of dH at the points replaces it if it is exact to round-off, see
+`_is_near`; along momenta, in which H is quadratic, it always is.
+"""
 NODES, WEIGHTS = gauss(POINTS)
 LAST = [(2 * n + 1) * WEIGHTS * Legendre.basis(n)(2 * NODES - 1) for n in (4, 5)]
-"""Weights by which derivatives at the points give their last two coefficients along the change, in
-Legendre's polynomials.
+"""Weights of the derivatives at the points that give their last two coefficients along the change,
+in Legendre's polynomials.
 """
 EPS = float(np.finfo(float).eps)
 
@@ -43,7 +44,7 @@ def mean_value_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX, points: i
 
 
 NORMS = ("euclidean", "kinetic")
-"""Of changes of (q, rho), in Gonzalez' discrete gradient."""
+"""Norms of changes of (q, rho), in Gonzalez' discrete gradient."""
 
 
 def midpoint_gradient(
@@ -53,11 +54,11 @@ def midpoint_gradient(
     middle: LocalStructure | None = None,
     covector: ca.SX | None = None,
 ) -> ca.SX:
-    """`g + (H(zeta1) - H(zeta0) - g . D) / (D . W D) W D`, g = grad H at the middle,
-    D = zeta1 - zeta0 (Gonzalez); g is that of another structure `middle`, if one is given.
+    """`g + (H(zeta1) - H(zeta0) - g . D) / (D . W D) W D`, g = grad H at the middle, D = zeta1 -
+    zeta0 (Gonzalez); g is the gradient of another structure `middle`, if one is given.
 
     Without a `covector` W D it is D, as in [celledoni2016 (12)]: `|D|^2` adds lengths, angles and
-    momenta, so that the method is another one in other units where H is not quadratic.
+    momenta, so that the method depends on the units where H is not quadratic.
     """
     change = zeta1 - zeta0
     g = (middle or h).gradient((zeta0 + zeta1) / 2)
@@ -72,12 +73,12 @@ def midpoint_gradient(
 
 
 def _is_near(derivatives: list[ca.SX], energies: ca.SX) -> ca.SX:
-    """Whether the sum of the `derivatives` of H along a change, at its points, is as good as a
+    """Whether the sum of the `derivatives` of H along a change, at its points, is as accurate as a
     difference of `energies`: `|s| (a / |s|)^3 <= eps |H|`.
 
-    The last coefficients a of s fall like powers of the change's length by the distance to H's
-    next singularity in the complex plane; the twelfth, the error of six points, is about a's
-    cube. The test knows no units.
+    The coefficients of s fall like powers of the ratio of the change's length and the distance to
+    the next singularity of H in the complex plane. a are the last ones; the twelfth coefficient,
+    the error of six points, is about the cube of a. The test does not depend on units.
     """
     size = sum(float(b) * ca.fabs(derivative) for derivative, b in zip(derivatives, WEIGHTS))
     last = sum(ca.fabs(ca.dot(ca.DM(weights), ca.vertcat(*derivatives))) for weights in LAST)
@@ -107,17 +108,17 @@ def coordinate_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
 
 
 def symmetrized_gradient(h: LocalStructure, zeta0: ca.SX, zeta1: ca.SX) -> ca.SX:
-    """The mean of Itoh and Abe's forwards and backwards, which is symmetric."""
+    """The mean of Itoh and Abe's discrete gradients forwards and backwards, which is symmetric."""
     return (coordinate_gradient(h, zeta0, zeta1) + coordinate_gradient(h, zeta1, zeta0)) / 2
 
 
 def mean_value(system: System, h: float, points: int = 5, basis: str = "own") -> DiscreteSystem:
-    """Mean value (average vector field) discrete gradient method, see `_step`
-    [celledoni2016 (11), (14)].
+    """Mean value (average vector field) discrete gradient method, see `_step` [celledoni2016 (11),
+    (14)].
 
-    `points` Gauss points per step: exact for H of degree d with 2 points >= d, else the energy
-    error falls by some thousand times for each (at h = 0.1 s, gearbox: 4e-14 with 5, 6e-15 with
-    6). Raises ValueError for an unknown basis or a system that it cannot take.
+    With `points` Gauss points per step it is exact for H of degree d if 2 points >= d; otherwise
+    each point reduces the energy error about a thousand times (at h = 0.1 s, gearbox: 4e-14 with
+    5, 6e-15 with 6). Raises ValueError for an unknown basis or a system that it cannot take.
     """
     if points < 1:
         raise ValueError(f"mean_value: points must be at least 1, got {points}")
@@ -134,13 +135,13 @@ def gonzalez(
 ) -> DiscreteSystem:
     """Gonzalez' midpoint discrete gradient method, see `_step` [celledoni2016 (12), (14)].
 
-    The `norm` of a change (d, r) of (q, rho) is the paper's own, "euclidean", `|d|^2 + |r|^2`: it
-    adds numbers of different units, so where H is not quadratic other units give another method of
-    the same order and energy. "kinetic" gives the same steps in all units,
+    The `norm` of a change (d, r) of (q, rho) is "euclidean" in the paper, `|d|^2 + |r|^2`. It adds
+    numbers of different units: if H is not quadratic, other units give another method of the same
+    order and energy. "kinetic" gives the same steps in all units,
     `d . M d / h^2 + r . (X^T M X)^{-1} r` at the middle.
 
-    With the basis "householder" it is Gonzalez-R; with `differences` the basis' derivatives at the
-    middle are central differences over a step's length, the energy stays exact (Remark 3.5). Close
+    With the basis "householder" it is Gonzalez-R. With `differences` the basis' derivatives at the
+    middle are central differences over a step's length; the energy stays exact (Remark 3.5). Close
     to rest its derivatives lose digits like 1/|zeta1 - zeta0|: prefer `mean_value` for second
     derivatives at equilibria, where the correction has none.
     """
@@ -175,9 +176,9 @@ def _step(
     gradient of H between zeta0 and zeta1 [celledoni2016 (14)].
 
     The coordinates zeta = (d, rho) are those of the chart at the step's middle, q0 at -d/2 and q1
-    at d/2, with Pi at d = 0 where it needs no tangent map; on R^n that is (q, rho) itself. The
+    at d/2, with Pi at d = 0, where it needs no tangent map; on R^n that is (q, rho) itself. The
     velocity constraints hold at the middle, and `H1 - H0 = h f . v` to round-off. Other bases than
-    the system's own serve within the step alone: states keep its rho.
+    the system's own are used within the step only: states keep its rho.
     """
     if basis not in BASES:
         raise ValueError(f"{label}: unknown basis {basis!r}, choose one of {sorted(BASES)}")

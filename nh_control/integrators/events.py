@@ -1,4 +1,4 @@
-"""Events of adaptive runs: functions of time and state whose zeros are wanted."""
+"""Events of adaptive runs: functions of time and state whose zeros are located."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEDY = (
     "function that needs numbers"
 )
 ACCURACY = 4 * float(np.finfo(float).eps)
-"""Of the times of events, relative and in s."""
+"""Relative accuracy, and accuracy in s, of the times of events."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Event:
 
 
 def declared_events(events: UserEvent | Sequence[UserEvent] | None) -> list[Event]:
-    """Events with what their attributes `terminal`, `direction` and `numeric` say.
+    """Events with the values of their attributes `terminal`, `direction` and `numeric`.
 
     Raises ValueError for anything but a function and for another terminal than a bool or a count.
     """
@@ -61,7 +61,7 @@ def _declared(k: int, g: Any) -> Event:
 def event_expression(events: Sequence[Event], t: ca.SX, x: ca.SX) -> ca.SX:
     """Values (n) of the events that are not numeric, at symbols t and x.
 
-    Raises ValueError for one that cannot be written as an expression, or is not one number.
+    Raises ValueError for an event that fails for expressions, or is not one number.
     """
     values = [_expression(k, e, t, x) for k, e in enumerate(events) if not e.numeric]
     return ca.vertcat(*values) if values else ca.SX(0, 1)
@@ -117,7 +117,9 @@ def locate_events(
 def until_terminal(
     located: Sequence[LocatedEvent], events: Sequence[Event], counts: np.ndarray
 ) -> tuple[list[LocatedEvent], bool]:
-    """The events up to the first that stops the run, and whether one does; `counts` (n) go on."""
+    """The events up to the first that stops the run, and whether one does; the `counts` (n) of
+    events continue.
+    """
     for i, one in enumerate(located):
         counts[one.k] += 1
         if counts[one.k] >= events[one.k].limit:

@@ -91,8 +91,8 @@ def shake(system: System, h: float) -> DiscreteSystem:
     """Nonholonomic SHAKE (9): the configurations of RATTLE (10) without its momenta, started by
     the half kick of (16) [kobilarov2010 (9), (16)].
 
-    (9) keeps two configurations; they are kept here as (q, rho, sigma) at the later one, so that
-    it is `gni`.
+    (9) keeps two configurations. Here the state is (q, rho, sigma) at the later one, so that it is
+    `gni`.
     """
     return gni(system, h, start="paper")
 

@@ -29,12 +29,12 @@ def index_one(
     baumgarte: tuple[float, float] = (0.0, 0.0),
     name: str = "rkmk4_index_one",
 ) -> DiscreteSystem:
-    """A Lie group method on `[M, -C^T; C, 0] (v', lam) = (F, -C' v - 2 alpha C v - beta^2 h)`,
-    C = Dh, with the velocity of the state's own momentum [mueller2013 (3), (36), (37)].
+    """A Lie group method on `[M, -C^T; C, 0] (v', lam) = (F, -C' v - 2 alpha C v - beta^2 h)`, C =
+    Dh, with the velocity of the state's own momentum [mueller2013 (3), (36), (37)].
 
-    Without `baumgarte` (alpha, beta), in 1/s, nothing holds h = 0 but its second derivative, and
-    errors of h and of h' add up. Nothing is solved, nz = 0. Raises ValueError for systems that
-    `if_unfit` names a reason for.
+    Without `baumgarte` (alpha, beta), in 1/s, only the second derivative of h is zero, and errors
+    of h and of h' add up. Nothing is solved, nz = 0. Raises ValueError for systems that `if_unfit`
+    refuses.
     """
     equations = _equations(system, name, baumgarte)
 
@@ -48,14 +48,14 @@ def index_one(
 def projected_index_one(
     system: System, h: float, table: Table = TABLES["rkmk4"], name: str = "rkmk4_projected"
 ) -> DiscreteSystem:
-    """The same, followed by a projection, orthogonal in the mass metric, of the configuration and
-    then of the momentum: two of Newton's steps
-    `q <- retract(q, d),  [M, Dh^T; Dh, 0] (d, mu) = (0, -h)`, and the momentum of the velocity
-    next to its own that keeps the constraints, `[M, Dh^T; Dh, 0] (v, nu) = (p, 0)`.
+    """`index_one`, followed by a projection, orthogonal in the mass metric, of the configuration
+    and then of the momentum: two of Newton's steps `q <- retract(q, d),  [M, Dh^T; Dh, 0] (d, mu)
+    = (0, -h)`, and the momentum of the closest velocity that keeps the constraints,
+    `[M, Dh^T; Dh, 0] (v, nu) = (p, 0)`.
 
-    A step violates h by O(h^5), the first of the two leaves the square of it, the second its
-    fourth power: round-off. Nothing is iterated, nz = 0, and derivatives are those of the whole.
-    Raises ValueError as `index_one` does.
+    A step violates h by O(h^5); the first Newton step leaves the square of this, the second its
+    fourth power, which is round-off. Nothing is iterated, nz = 0, and derivatives include the
+    projection. Raises ValueError as `index_one` does.
     """
     equations = _equations(system, name, (0.0, 0.0))
     n = system.nrho
@@ -98,7 +98,7 @@ def _on_spheres(system: System) -> str:
 
 
 if_unfit = first_of(refuses, if_constrained, _without_constraints, _on_spheres)
-"""Refuses all but systems with holonomic constraints on Lie groups."""
+"""Refuses all systems without holonomic constraints, and spaces that are no Lie groups."""
 
 INTEGRATORS = tuple(
     Integrator(

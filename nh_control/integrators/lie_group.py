@@ -23,8 +23,8 @@ from nh_control.mechanics.system import System
 def lie_step(
     table: Table, action: HomogeneousSpace, field: Field, x: ca.SX, h: ca.SX
 ) -> tuple[ca.SX, ca.SX | None]:
-    """One step h of `x' = generator(x) field(x)` from x (nx): its end and that of the embedded
-    method, None where the table has none.
+    """One step h of `x' = generator(x) field(x)` from x (nx): its end, and the end of the embedded
+    method, None if the table has none.
     """
     if isinstance(table, MuntheKaas):
         return _munthe_kaas(table, action, field, x, h)
@@ -52,9 +52,10 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
     """A Lie group method on the continuous equations in (q, rho), see `LieEquations`: poses and
     unit vectors move by their groups, so they keep their length; energy and momenta drift.
 
-    Nothing is solved, nz = 0. Inputs are held over a step. `coordinates` are those of the groups,
-    "exp", or for Munthe-Kaas methods with dtau^{-1} "cay" or "second", too. Raises ValueError for
-    systems that `refuses` names a reason for, and for coordinates that cost the method its order.
+    Nothing is solved, nz = 0. Inputs are constant over a step. `coordinates` are those of the
+    groups, "exp", or for Munthe-Kaas methods with dtau^{-1} also "cay" or "second". Raises
+    ValueError for systems that `refuses` rejects, and for coordinates with which the method loses
+    its order.
     """
     if coordinates != "exp" and table.needs_exp:
         raise ValueError(

@@ -192,7 +192,8 @@ def _dormand_prince_853() -> Pair:
 
 def _curve(b: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Coefficients (s, degree) for weights b and rows `more` (degree - 3, s): Hermite's cubic with
-    the derivatives k_0 and that of the last stage of b, which is the end, and what is added to it.
+    the derivatives k_0 and the last stage of b, which is the end, and the terms that are added to
+    it.
     """
     total, start, end = np.zeros((3, more.shape[1]))
     total[: len(b)], start[0], end[len(b) - 1] = b, 1, 1

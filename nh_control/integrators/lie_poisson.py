@@ -1,5 +1,6 @@
 """Integrators on T*G that move momenta by the coadjoint action: free motions stay on their
-coadjoint orbits, to round-off, however well a step is solved."""
+coadjoint orbits to round-off, for any error of the solution of a step.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
 SAME = 1e-10
-"""Relative difference of momenta that counts as none."""
+"""Relative difference of momenta that counts as zero."""
 Mean: TypeAlias = Callable[[ca.SX, ca.SX, ca.SX], ca.SX]
 
 
@@ -108,7 +109,9 @@ def _transporting(
 
 
 def _if_mass_turns(system: System) -> str:
-    """Compares dL/dv at random configurations with that at the origin."""
+    """Refuses mass matrices that depend on the configuration: dL/dv is compared at random
+    configurations and at the origin.
+    """
     (q, v, _), space = system.symbols, system.space
     arguments = [q, v, system.parameter_symbols]
     momentum = ca.Function("momentum", arguments, [system.mechanics.gradients(q, v)[1]])

@@ -1,4 +1,4 @@
-"""What an adaptive run integrates: an action and a field, of a system or of the user."""
+"""The problem of an adaptive run: an action and a field, of a system or of the user."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ UserField: TypeAlias = Callable[[Any, Any], Any]
 """f(t, x) of CasADi expressions: an algebra element, as one expression or a list of them."""
 Equations: TypeAlias = System | LieEquations | tuple[HomogeneousSpace, UserField | ca.Function]
 Input: TypeAlias = ArrayLike | Callable[[Any, Any], Any]
-"""Numbers that are held over the run, or a function u(t, x) of CasADi expressions."""
+"""Numbers that are constant over the run, or a function u(t, x) of CasADi expressions."""
 
 
 @dataclass(frozen=True)
 class LieProblem:
-    """`x' = generator(x) field(x, u, p)`, without inputs where they are functions; the last number
-    of x is the time where the field depends on it (`timed`). Parameters have values where a system
-    gives them.
+    """`x' = generator(x) field(x, u, p)`, without inputs if they are functions. If the field
+    depends on the time (`timed`), it is the last number of x. Parameters have values if there is a
+    system.
     """
 
     name: str
@@ -38,12 +38,12 @@ class LieProblem:
 
     @property
     def nx(self) -> int:
-        """Numbers of a state, time not counted."""
+        """Number of a state's numbers, without the time."""
         return self.action.nx - self.timed
 
     @property
     def nu(self) -> int:
-        """Number of inputs that are held."""
+        """Number of constant inputs."""
         return int(self.field.size1_in(1))
 
     @property
@@ -60,7 +60,7 @@ class LieProblem:
 def lie_problem(equations: Equations, u: Input) -> LieProblem:
     """The problem of a system, of its `LieEquations`, or of an action and a field.
 
-    A field or input that depends on the time gets it as one more number of the state, with the
+    If a field or input depends on the time, the time is one more number of the state, with the
     rate 1. Raises ValueError for a field or an input of a wrong size, and for systems that
     `LieEquations` refuses.
     """

@@ -15,8 +15,8 @@ Field = Callable[[Graph], Graph]
 
 @dataclass(frozen=True)
 class MuntheKaasStages:
-    """`k_i = dtau^{-1}_{u_i}(h f_i),  f_i = f(tau(u_i) . x),  u_i = sum_j a_ij k_j`
-    [celledoni2021 (6)]; with brackets in the place of dtau^{-1}.
+    """`k_i = dtau^{-1}_{u_i}(h f_i),  f_i = f(tau(u_i) . x),  u_i = sum_j a_ij k_j` [celledoni2021
+    (6)], or with brackets instead of dtau^{-1}.
     """
 
     table: MuntheKaas

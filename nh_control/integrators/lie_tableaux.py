@@ -33,13 +33,13 @@ class MuntheKaas:
 
     @property
     def main(self) -> MuntheKaas:
-        """The method without its second solution and the stages that only this one uses."""
+        """The method without its second solution and the stages that are only for it."""
         s = max(i for i, weight in enumerate(self.b) if weight) + 1
         return replace(self, a=self.a[:s], b=self.b[:s], b_hat=None, embedded_order=0)
 
     @property
     def embedded_method(self) -> MuntheKaas:
-        """The second solution as a method of its own; raises ValueError where there is none."""
+        """The second solution as a method; raises ValueError if there is none."""
         if self.b_hat is None:
             raise ValueError(f"{self.name} has no embedded method")
         order = self.embedded_order
@@ -47,7 +47,7 @@ class MuntheKaas:
 
     @property
     def needs_exp(self) -> bool:
-        """Whether its order is that of the exponential alone, not of other coordinates tau."""
+        """Whether it has its order with the exponential only, not with other coordinates tau."""
         return self.brackets is not None
 
 
@@ -77,13 +77,13 @@ class CommutatorFree:
 
     @property
     def main(self) -> CommutatorFree:
-        """The method without its second solution and the stages that only this one uses."""
+        """The method without its second solution and the stages that are only for it."""
         used = max(len(row) for row in self.end.rows)
         return replace(self, stages=self.stages[: used - 1], embedded=None, embedded_order=0)
 
     @property
     def embedded_method(self) -> CommutatorFree:
-        """The second solution as a method of its own; raises ValueError where there is none."""
+        """The second solution as a method; raises ValueError if there is none."""
         if self.embedded is None:
             raise ValueError(f"{self.name} has no embedded method")
         order, end = self.embedded_order, self.embedded
@@ -91,7 +91,7 @@ class CommutatorFree:
 
     @property
     def needs_exp(self) -> bool:
-        """Whether its order is that of the exponential alone, not of other coordinates tau."""
+        """Whether it has its order with the exponential only, not with other coordinates tau."""
         return True
 
 
@@ -146,8 +146,8 @@ DORMAND_PRINCE = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0),
     _DP_WEIGHTS,
 )
-"""With its seventh stage, at the end. SciPy has the numbers, too, in a package that takes longer
-to import than a node may need to start.
+"""With its seventh stage at the end. SciPy has these numbers as well, but its import takes longer
+than the start of a node may take.
 """
 
 HEUN_3 = ((0, 0, 0), (1 / 3, 0, 0), (0, 2 / 3, 0))
@@ -183,7 +183,7 @@ def _free(
     embedded: tuple[int, Sequence[Weights]] | None,
     source: str,
 ) -> CommutatorFree:
-    """With an embedded method of one order less, if any."""
+    """A commutator-free method with an embedded method of one order less, if there is one."""
     rows = [Exponentials(base, tuple(rows)) for base, rows in stages]
     hat = None if embedded is None else Exponentials(embedded[0], tuple(embedded[1]))
     after = Exponentials(end[0], tuple(end[1]))

@@ -23,7 +23,9 @@ def _exact_tangents(group: SE2, d: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def _truncated_tangents(group: SE2, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """The same to first order, `I - ad_d / 2` and `I + ad_d / 2`, for any retraction."""
+    """The first-order approximation `I - ad_d / 2` and `I + ad_d / 2` of them, for any
+    retraction.
+    """
     return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
 
 
@@ -36,19 +38,21 @@ def rdp(
     """Reduced d'Alembert-Pontryagin integrator on Q = R^s x SE(2) with constraints and Lagrangian
     invariant under SE(2) [kobilarov2010 (27), (28)].
 
-    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur`
-    with `r_a = (1 - alpha) r + alpha r1`, and
-    `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^* dL/dxi] = rho + h/2 X(r)^T f`,
-    rho1 the same with the left-trivialized tangent at r1. The unknown is z = (ur, w). `retraction`
-    is a key of `se2.RETRACTIONS`, `tangent` "exact" or "truncated" (`I - ad/2`). Second order for
-    alpha = 1/2 and a symmetric tau (exp, cay, sccsk); first order with ccsk or another alpha, and
-    then the energy of motions that change shape drifts at a rate of order h.
+    `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur` with `r_a = (1 -
+    alpha) r + alpha r1`, and `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^*
+    dL/dxi] = rho + h/2 X(r)^T f`; rho1 is the same with the left-trivialized tangent at r1. The
+    unknown is z = (ur, w). `retraction` is a key of `se2.RETRACTIONS`, `tangent` "exact" or
+    "truncated" (`I - ad/2`). Second order for alpha = 1/2 and a symmetric tau (exp, cay, sccsk).
+    With ccsk or another alpha it is of first order, and the energy of motions that change shape
+    drifts at a rate of order h.
 
-    Differences from the printed (27): velocities are staggered, so rho is the node momentum
-    between two half kicks; its rows are X^T, which spans what [I, A^T; 0, e^T] spans when the
-    connection's image lies in the basis, as on the snakeboard, and is the right condition when it
-    does not; `dtau^{-1}_{-h xi}` stands for the left-trivialized tangent, which for ccsk it is not
-    (corrected); dL/dr is kept.
+    Differences from the printed (27), corrected here:
+
+    - Velocities are staggered, so rho is the node momentum between two half kicks.
+    - Its rows are X^T. They span the same space as [I, A^T; 0, e^T] if the connection's image lies
+      in the basis, as on the snakeboard; otherwise only X^T is right.
+    - (27) has `dtau^{-1}_{-h xi}` as the left-trivialized tangent, which is not true for ccsk.
+    - dL/dr is kept.
     """
     if reason := _refuses(system):
         raise ValueError(f"rdp: {system.name} {reason}; use nonholonomic_midpoint")

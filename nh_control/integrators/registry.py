@@ -1,5 +1,5 @@
-"""All integrators of the package with their properties: the command, scenarios, documents and
-tests read this list.
+"""All integrators of the package with their properties, for the command, scenarios, documents and
+tests.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Refusal = Callable[[System], str]
 class Integrator:
     """One integrator: `make(system, h)` is the discrete system; `order` in q and rho.
 
-    `preserves` names the invariants that it keeps exactly, `symmetric` says whether a step back
-    undoes a step, `explicit` whether it solves for nothing; None stands for a property that is not
-    declared. `first_order` says whether it moves first-order coordinates, `contacts` whether it
-    takes contacts and grips. `refuses(system)` says why it cannot take a system otherwise, "" if
-    it can; `reason` has all. `source` is the paper's key and number. Called with a system and h it
-    makes the discrete system.
+    `preserves` names the invariants that it keeps exactly; `symmetric`: a step by -h undoes a step
+    by h; `explicit`: it solves no equations; None for properties that are not declared.
+    `first_order`: it moves first-order coordinates; `contacts`: it takes contacts and grips.
+    `refuses(system)` is another reason why it cannot take a system, "" if there is none; `reason`
+    includes all. `source` is the paper's key and number. A call with a system and h makes the
+    discrete system.
     """
 
     name: str
@@ -48,7 +48,9 @@ class Integrator:
         return not self.reason(system)
 
     def reason(self, system: System) -> str:
-        """Why it cannot take a system, "" if it can or, of a user's function, may."""
+        """The reason why it cannot take a system, "" if it can, or if a user's function declares
+        nothing.
+        """
         if system.first_order and self.first_order is False:
             return f"has first-order coordinates {system.first_order}"
         if system.has_contacts and self.contacts is False:
@@ -70,12 +72,12 @@ class Registry(Mapping[str, Integrator]):
             self._entries[one.name] = one
 
     def fitting(self, system: System) -> dict[str, Integrator]:
-        """Those that can take a system."""
+        """The integrators that can take a system."""
         return {name: one for name, one in self._entries.items() if one.takes(system)}
 
     def with_own(self, own: Mapping[str, Make]) -> dict[str, Integrator]:
-        """All of them, and a user's `own` under names that are not registered: with the properties
-        of an Integrator, without any for a function `make(system, h)`.
+        """All integrators, and a user's `own` under names that are not registered; a function
+        `make(system, h)` has no declared properties.
         """
         added = {name: make for name, make in own.items() if name not in self._entries}
         return self._entries | {
@@ -108,7 +110,7 @@ def if_constrained(system: System) -> str:
 
 
 def if_combined(system: System) -> str:
-    """Refuses all but A(q) v = 0 on spaces without spheres."""
+    """Refuses all systems but those with A(q) v = 0 on spaces without spheres."""
     kinds = {
         "holonomic constraints": system.n_holonomic_constraints > 0,
         "prescribed coordinates": bool(system.prescribed),

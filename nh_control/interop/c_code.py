@@ -1,4 +1,4 @@
-"""A discrete system as C code that depends on nothing: step, derivatives, tracker and filter for
+"""A discrete system as C code without dependencies: step, derivatives, tracker and filter for
 microcontrollers and C++ controllers.
 """
 
@@ -27,13 +27,13 @@ from nh_control.numerics.compiled import static_source
 FOLDER = Path(__file__).parent / "native"
 OWN = ("model.c", "tracker.c", "filter.c")
 UNUSED = ("lam", "lam_z", "mu", "full", "g", "half", "hessian", "slopes")
-"""Arrays of a workspace that neither a step nor its first derivatives need."""
+"""Arrays of a workspace that steps and first derivatives do not need."""
 UNCALLED = ("derivatives_by_h",)
-"""Functions of joints that only derivatives by parameters call."""
+"""Functions of joints for derivatives by parameters only."""
 PRIVATE = re.compile(r"^(?:int|double) ((?:nh|tree)_\w+)\(", re.MULTILINE)
 """Functions of the package's C files."""
 SAME = 1e-12
-"""Difference of states and inputs that are one."""
+"""Difference below which states and inputs are equal."""
 QUIET = """#if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* of generated functions */
 #endif
@@ -79,18 +79,18 @@ def export_c(
 ) -> CCode:
     """C code (C99) of a discrete system at its parameters: NAME_step, NAME_linearize with exact A
     and B, NAME_local and NAME_retract, the extended Kalman filter NAME_predict and NAME_update,
-    which measures configurations unless a filter says otherwise, and NAME_track of a tracker with
-    its table of gains, one gain where it holds one state.
+    which measures configurations by default, and NAME_track of a tracker with its table of gains
+    (one gain if it holds one state).
 
-    Newton's iteration and the kernel of trees are those of the package, and give its bits where
-    they are compiled without contraction (`-ffp-contract=off`, part of `-std=c99`) with the same
-    mathematical functions. There is no memory but the caller's stack, nothing is shared between
-    calls. A step that fails has no further attempts by continuation, as `DiscreteSystem.step` has
-    them. `name` is that of the system, unless it is given.
+    Newton's iteration and the kernel of trees are the package's, and give the same bits if they
+    are compiled without contraction (`-ffp-contract=off`, part of `-std=c99`) with the same
+    mathematical functions. All memory is on the caller's stack; calls share nothing. A failed step
+    has no further attempts by continuation, unlike `DiscreteSystem.step`. `name` is by default the
+    system's.
 
-    Raises ValueError for a name that C cannot have, for a tracker or filter of another system,
-    for filters of outputs that depend on inputs, and for trackers with a disturbance estimate or
-    of systems with holonomic constraints.
+    Raises ValueError for a name that C cannot have, for a tracker or filter of another system, for
+    filters of outputs that depend on inputs, and for trackers with a disturbance estimate or of
+    systems with holonomic constraints.
     """
     name = name or re.sub(r"\W", "_", dsys.system.name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
@@ -127,8 +127,8 @@ def export_c(
 
 @dataclass(frozen=True)
 class _Model:
-    """What differs between engines: generated functions, files with texts that they include, and
-    `struct room` with its list.
+    """The differences between engines: generated functions, files and the texts that they include,
+    and `struct room` with its list.
     """
 
     functions: str
@@ -245,7 +245,7 @@ def table(name: str, values: object) -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest digits that give the same bits."""
+    """The shortest decimal number with the same bits."""
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
     return repr(float(value))
@@ -253,8 +253,8 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True)
 class GainTable:
-    """States (N + 1, nx), inputs (N, nu) and gains (N, nu, ndx) of a tracker; `hold`: whether it
-    goes on past the end, with the last of them.
+    """States (N + 1, nx), inputs (N, nu) and gains (N, nu, ndx) of a tracker; `hold`: whether the
+    last ones are held past the end.
     """
 
     states: np.ndarray
@@ -265,7 +265,7 @@ class GainTable:
 
     @classmethod
     def of(cls, tracker: LqrTracker) -> GainTable:
-        """The table of a tracker, of one row where it holds one state all the time."""
+        """The table of a tracker; one row if it holds one state."""
         states, inputs, K = tracker.reference.states, tracker.reference.inputs, tracker.gains.K
         at_rest = (np.abs(part - part[-1]).max() <= SAME for part in (states, inputs))
         if tracker.hold and all(at_rest):

@@ -1,4 +1,4 @@
-"""The header of a discrete system in C, which explains it, and a program that shows its use."""
+"""The header of a discrete system in C, with its documentation, and an example program."""
 
 from __future__ import annotations
 

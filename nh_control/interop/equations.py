@@ -15,7 +15,9 @@ from nh_control.mechanics.system import System
 from nh_control.multibody.model import Multibody
 
 SIMPLIFIED = 60
-"""Operations up to which an expression is simplified: for longer ones SymPy takes minutes."""
+"""Number of operations up to which an expression is simplified: SymPy takes minutes for longer
+ones.
+"""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,12 @@ def latex(
     """The equations of a system as LaTeX: Lagrangian, equations of motion
     `M(q) y' = F(q, v, u) + C^T lam` (see `ContinuousSystem`), constraints; or of a discrete system
     the residual `r(x, u, z) = 0` and the read-out of the next state, marked by +. Parameters are
-    symbols. With `simplify` SymPy simplifies expressions that are not long; with `series` the
-    Taylor series are written, too, that the package takes for functions of small rotations. Long
-    parts get names w_1, w_2, ... in a group of their own, before the others.
+    symbols. With `simplify` SymPy simplifies expressions that are not long. With `series` the
+    Taylor series for functions of small rotations are written as well. Long parts get names w_1,
+    w_2, ... in a group of their own, before the others.
 
     Raises ImportError without the package sympy (extra `latex`). Equations of motion are left out
-    where coordinates are prescribed.
+    if coordinates are prescribed.
     """
     if isinstance(of, DiscreteSystem):
         return _of_step(of, simplify, series)
@@ -105,7 +107,7 @@ class _Writer:
         self.names = [self.symbol(text) for group in names for text in group]
 
     def expressions(self, expression: ca.SX) -> list[Any]:
-        """Its numbers in SymPy."""
+        """The entries of an expression in SymPy."""
         import sympy as sp
 
         from nh_control.interop.symbolic import to_sympy
@@ -123,7 +125,7 @@ class _Writer:
         return self._abbreviations[value]
 
     def with_abbreviations(self, title: str, groups: dict[str, tuple[Equation, ...]]) -> Equations:
-        """The groups, after the long parts that got names."""
+        """The groups, preceded by the named long parts."""
         named = self._abbreviations
         if named:
             long = self.equations(list(named.values()), list(named))

@@ -21,13 +21,13 @@ except ImportError as missing:
 
 class JaxModel:
     """A discrete system for JAX: `step(x, u, p) -> x1`, `local(x0, x1) -> dx` and
-    `retract(x, dx) -> x1` on arrays of float64, under `jit`, `vmap`, `grad`, `jacfwd` and `jvp`;
-    p (k) are values of the `parameters` that were named.
+    `retract(x, dx) -> x1` on arrays of float64, under `jit`, `vmap`, `grad`, `jacfwd` and `jvp`; p
+    (k) are the values of the named `parameters`.
 
     The step runs on the host (`jax.pure_callback`); derivatives are the exact ones of the step,
     `dx1/dx` along the manifold of states (see `StoredNumbers`). Second derivatives raise
-    NotImplementedError. Raises ValueError for other shapes, and where JAX is not set to 64 bits;
-    a step that fails raises an error of JAX with its message.
+    NotImplementedError. Raises ValueError for other shapes, and if JAX is not set to 64 bits; a
+    failed step raises an error of JAX with its message.
     """
 
     def __init__(self, dsys: DiscreteSystem, parameters: Sequence[str] = ()):
@@ -88,8 +88,8 @@ def _step_rows(
 def _differentiable(
     rows: Callable[..., tuple[np.ndarray, ...]], sizes: Sequence[int], n: int
 ) -> Callable[..., jax.Array]:
-    """The function (n) of vectors of these sizes of which `rows` gives values and Jacobians of
-    tables.
+    """The differentiable function (n) of vectors of these sizes; `rows` gives its values and
+    Jacobians for tables.
     """
     shapes = [(n,), *((n, size) for size in sizes)]
 

@@ -14,10 +14,10 @@ except ImportError as missing:
     raise ImportError("LaTeX needs SymPy: pip install sympy, or the extra 'latex'") from missing
 
 LARGEST_DENOMINATOR = 1000
-"""Constants that are fractions with a denominator up to this one are written as such."""
+"""Largest denominator of constants that are written as fractions."""
 
 LONG = 60
-"""Operations of a part that gets a name of its own."""
+"""Number of operations of a part above which it gets a name."""
 
 
 def to_sympy(
@@ -65,8 +65,8 @@ def to_sympy(
 
 
 def _series_conditions(f: ca.Function) -> set[int]:
-    """Instructions `a < constant` that choose a series: by them the closed form gets
-    `if_else(a < constant, 1, a)` in the place of a.
+    """Instructions `a < constant` that choose between a series and a closed form; the closed form
+    gets `if_else(a < constant, 1, a)` instead of a.
     """
     last: dict[int, int] = {}  # the instruction that wrote a number last
     conditions: dict[int, int] = {}
@@ -95,7 +95,7 @@ def _series_conditions(f: ca.Function) -> set[int]:
 
 
 def _constant(value: float) -> Any:
-    """A whole number or a simple fraction, where it is one to the bit."""
+    """A whole number or a simple fraction, if it is equal to the bit."""
     if value != value or abs(value) == float("inf"):
         return sp.Float(value)
     near = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
@@ -105,7 +105,7 @@ def _constant(value: float) -> Any:
 
 
 def _number(condition: Any) -> Any:
-    """1 where a condition holds, else 0, as CasADi has it."""
+    """1 if a condition holds, else 0, as in CasADi."""
     return sp.Piecewise((1, condition), (0, True))
 
 

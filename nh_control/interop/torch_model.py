@@ -20,12 +20,12 @@ except ImportError as missing:
 
 class TorchModel:
     """A discrete system for PyTorch: `step(x, u, p) -> x1`, `local(x0, x1) -> dx` and
-    `retract(x, dx) -> x1` on tensors of float64 whose leading dimensions are a batch, or are
-    broadcast; p (k) are values of the `parameters` that were named, one for the whole batch.
+    `retract(x, dx) -> x1` on tensors of float64. Their leading dimensions are a batch, or are
+    broadcast; p (k) are the values of the named `parameters`, one for the whole batch.
 
-    Backward is by the exact derivatives of the step, `dx1/dx` along the manifold of states (see
-    `StoredNumbers`), and by no unrolled iteration; second derivatives raise
-    NotImplementedError. Raises StepFailed, and ValueError for tensors of other shapes or types.
+    Backward uses the exact derivatives of the step, `dx1/dx` along the manifold of states (see
+    `StoredNumbers`), not an unrolled iteration; second derivatives raise NotImplementedError.
+    Raises StepFailed, and ValueError for tensors of other shapes or types.
     """
 
     def __init__(self, dsys: DiscreteSystem, parameters: Sequence[str] = ()):
@@ -60,7 +60,7 @@ class TorchModel:
     def _rows(
         self, given: dict[str, tuple[torch.Tensor, int]]
     ) -> tuple[list[torch.Tensor], torch.Size]:
-        """Tensors as tables of as many rows, and the shape of the batch."""
+        """Tensors as tables with equal numbers of rows, and the shape of the batch."""
         for name, (tensor, n) in given.items():
             if tensor.dtype != torch.float64 or tensor.ndim < 1 or tensor.shape[-1] != n:
                 raise ValueError(
@@ -109,7 +109,7 @@ class _Pair(torch.autograd.Function):
 
 
 def _products(gradient: torch.Tensor, saved: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """J^T g of every row, from the arguments of a function and as many Jacobians J."""
+    """J^T g of every row; the arguments are those of a function, then its Jacobians J."""
     n = len(saved) // 2
     return [
         _Once.apply(torch.einsum("ni,nij->nj", gradient, jacobian), *saved[:n])
@@ -118,7 +118,7 @@ def _products(gradient: torch.Tensor, saved: Sequence[torch.Tensor]) -> list[tor
 
 
 class _Once(torch.autograd.Function):
-    """A gradient as it is, whose own derivative by the arguments it is taken at is refused."""
+    """The identity for a gradient; it refuses second derivatives."""
 
     @staticmethod
     def forward(ctx: Any, gradient: torch.Tensor, *arguments: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""When the messages of hardware make a state: they come one by one, with stamps of their own."""
+"""Assembles states of hardware from messages that come one by one, with stamps of their own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterable
 from nh_control.control.input_history import NANOSECONDS
 
 JUMP_S = 1.0
-"""How far stamps of hardware may come out of order before they count as a new beginning."""
+"""Largest backward jump of stamps of hardware (s) that does not start a new sequence."""
 
 
 class Assembly:
-    """Puts `n_parts` parts together, whose stamps are up to `spread_s` apart: a state is there
-    once all its parts are newer than the last one; its stamp is that of the newest.
+    """Assembles `n_parts` parts of a state, whose stamps are up to `spread_s` apart. A state is
+    complete when all its parts are newer than the last state; its stamp is the newest of theirs.
     """
 
     def __init__(self, n_parts: int, spread_s: float):
@@ -21,8 +21,8 @@ class Assembly:
         self._last = -1
 
     def add(self, parts: Iterable[Hashable], stamp: int) -> float:
-        """Parts of a stamp (ns) have come; returns the seconds by which the stamps have jumped
-        back, after which they count anew, or 0.
+        """Note the arrival of parts of a stamp (ns). Returns the seconds by which the stamps have
+        jumped back, or 0; after a jump the sequence starts again.
         """
         self._stamps |= dict.fromkeys(parts, stamp)
         newest = max(self._stamps.values(), default=self._last)
@@ -32,7 +32,7 @@ class Assembly:
         return back_s
 
     def take(self) -> int | None:
-        """The stamp (ns) of the state that is there, once; None without one."""
+        """The stamp (ns) of a complete state, once; None without one."""
         if len(self._stamps) < self._n or not self._stamps:
             return None
         oldest, newest = min(self._stamps.values()), max(self._stamps.values())

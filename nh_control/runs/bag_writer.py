@@ -1,5 +1,5 @@
-"""Recordings in MCAP that stay whole when the disk is full, and bounded when more comes than it
-takes.
+"""Recordings in MCAP. A full disk does not damage them, and messages that come too fast do not
+fill the memory.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from rosbags.rosbag2.storage_mcap import McapWriter
 from rosbags.typesys import Stores, get_typestore
 
 WAITING_BYTES = 256 * 2**20
-"""Messages that wait for the disk, at most."""
+"""Largest size of the messages that wait for the disk."""
 ROOM = 2**20
-"""Bytes that are kept free for the end of the file, and PER_CHUNK for every chunk."""
+"""Bytes that are reserved for the end of the file, and PER_CHUNK for every chunk."""
 PER_CHUNK = 1024
 NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class WholeMcap(McapWriter):
-    """MCAP that can be ended at any time: before a chunk is written, its room and that of the
-    index are taken on the disk. Where there is none, OSError is raised and nothing is written.
+    """An MCAP file that can be ended at any time. Before a chunk is written, its room and the room
+    of the index are reserved on the disk; if that fails, OSError is raised and nothing is written.
     """
 
     def __init__(self, path: Path, compression: CompressionMode):
@@ -87,11 +87,11 @@ class _Writer(Writer):
 
 
 class BagWriter:
-    """Writes messages to a new rosbag2 folder, in a thread of its own. Those that come while
-    WAITING_BYTES wait are lost, and so are all after an error, of which `failed(error)` is told in
-    that thread; `taken` and `lost` count messages by topic.
+    """Writes messages to a new rosbag2 folder, in a thread of its own. While WAITING_BYTES wait,
+    and after an error, further messages are lost. `failed(error)` is called for an error, in that
+    thread; `taken` and `lost` count messages by topic.
 
-    Raises OSError, or rosbags' WriterError, where the folder cannot be made.
+    Raises OSError, or rosbags' WriterError, if the folder cannot be made.
     """
 
     def __init__(self, path: Path, compressed: bool, failed: Callable[[Exception], None]):
@@ -134,7 +134,7 @@ class BagWriter:
         return take
 
     def close(self) -> None:
-        """Write the waiting messages and end the recording, as far as it can be written."""
+        """Write the waiting messages, as far as possible, and end the recording."""
         self._waiting.put(None)
         self._thread.join()
         storage = self._writer.storage

@@ -23,17 +23,17 @@ SCIPY = ("DOP853", "RK45", "LSODA")
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))
 TIGHTEST = 1e-13
 COARSEST, FINER, HOPELESS = 8, 2**0.25, 3000
-"""Steps of the first try, or one for every input, how many times as many the next one takes, and
-how many for an input are enough to give a method up that fails so far.
+"""Number of steps of the first attempt (at least one for every input), the factor to the next
+number, and the number of steps per input after which a failing method is given up.
 """
 REPEATS = 5
 
 
 @dataclass(frozen=True)
 class WorkPoint:
-    """One run: `setting` is the number of steps, or the tolerance of a solver that chooses its own
-    steps; the thread's processor time in s, the least of several runs; the distance of the last
-    configuration from the reference's, in the local coordinates of the space (rad, m).
+    """One run: `setting` is the number of steps, or the tolerance of a solver with variable steps.
+    The others are the thread's processor time in s, the least of several runs, and the distance of
+    the last configuration from the reference's, in the local coordinates of the space (rad, m).
     """
 
     setting: float
@@ -43,8 +43,8 @@ class WorkPoint:
 
 @dataclass(frozen=True)
 class Drift:
-    """Along a motion: times (N), energy less the reference's over the largest kinetic energy (N),
-    and the largest of `|A(q) v - b(q)|` and `|h(q)|` (N).
+    """Along a motion: times (N), the difference of the energy and the reference's, divided by the
+    largest kinetic energy (N), and the largest of `|A(q) v - b(q)|` and `|h(q)|` (N).
     """
 
     times: np.ndarray
@@ -54,7 +54,7 @@ class Drift:
 
 class Reference:
     """The accurate motion: DOP853 at the tightest tolerance on the reduced equations; its
-    `uncertainty` is the distance of its end from that at ten times the tolerance.
+    `uncertainty` is the distance of its end from the end at ten times the tolerance.
     """
 
     def __init__(self, motion: Motion):
@@ -67,7 +67,7 @@ class Reference:
         self, solver: str, tolerance: float, times: Sequence[float] | np.ndarray = ()
     ) -> tuple[np.ndarray, np.ndarray]:
         """Last configuration, and w at the times (N, n), by one of SciPy's solvers; raises
-        RuntimeError where it gives up.
+        RuntimeError if it fails.
         """
         end, path = self._flow.solve(solver, times, rtol=max(tolerance, 2.3e-14), atol=tolerance)
         return end[: self.motion.system.space.nq], path
@@ -80,8 +80,8 @@ class Reference:
 def work_precision(
     reference: Reference, integrator: Integrator, longest_s: float = 0.1
 ) -> tuple[WorkPoint, ...]:
-    """Points of an integrator from coarse to fine steps, until the reference's uncertainty or
-    `longest_s` is reached; step sizes at which a step fails are left out.
+    """Points of an integrator from coarse to fine steps, down to the reference's uncertainty or up
+    to `longest_s`; step sizes at which a step fails are left out.
     """
     motion, dsys = reference.motion, None
     each = max(1.0, COARSEST / motion.intervals)
@@ -193,8 +193,8 @@ def _energy_and_constraint(system: System) -> Callable[..., tuple[float, float]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Result of a comparison: work points and drifts by name, in the order of the names; why
-    others could not be had.
+    """Result of a comparison: work points and drifts by name, in the order of the names; and the
+    reasons why methods are left out.
     """
 
     motion: Motion
@@ -213,9 +213,9 @@ def compare(
     longest_s: float = 0.1,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Comparison:
-    """Compare integrators of a registry and SciPy's solvers on a motion; energies and constraints
-    at the step `step_s`, and of the solvers at the tolerance 1e-6. No curve takes points that cost
-    more than `longest_s` but one.
+    """Compare integrators of a registry and SciPy's solvers on a motion. Energies and constraints
+    are those at the step `step_s`, and of the solvers at the tolerance 1e-6. A curve ends with the
+    first point that costs more than `longest_s`.
     """
     reference = Reference(motion)
     drifts, work = Drifts(reference, step_s), {}
@@ -239,9 +239,9 @@ def compare(
 
 @dataclass(frozen=True)
 class MethodRow:
-    """Properties of an integrator and, on a system that it takes, numbers of a state and of
-    unknowns, and the least processor time of a step in us, in a native trajectory; None for what
-    was not measured.
+    """Properties of an integrator and, on a system that it takes, the sizes of a state and of the
+    unknowns, and the least processor time of a step in us, in a native trajectory; None for values
+    that were not measured.
     """
 
     integrator: Integrator

@@ -1,4 +1,4 @@
-"""Conventions of the nodes' topics: what the numbers mean, for help and documentation."""
+"""Conventions of the nodes' topics: the meaning of the numbers, for help and documentation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Convention:
-    """Of some `topics`: angles and axes, units, and the meaning of stamps."""
+    """The convention of some `topics`: angles and axes, units, and the meaning of stamps."""
 
     topics: tuple[str, ...]
     axes: str
@@ -90,7 +90,7 @@ def table() -> list[str]:
 
 
 def text() -> str:
-    """The same for terminals."""
+    """The conventions for terminals."""
     return "\n".join(
         f"  {', '.join(one.topics)}\n    axes   {one.axes}\n    units  {one.units}\n"
         f"    stamp  {one.stamp}"

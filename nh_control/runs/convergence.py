@@ -20,8 +20,8 @@ from nh_control.runs.motion import Flow, Motion
 OneMethod: TypeAlias = str | Integrator | Make
 Methods: TypeAlias = OneMethod | Iterable[OneMethod] | Mapping[str, OneMethod]
 ABOVE, ROUND_OFF = 10, 1e-12
-"""A fit takes errors that are ABOVE times the reference's uncertainty, and over ROUND_OFF times
-the size of the reference.
+"""A fit takes errors above ABOVE times the reference's uncertainty, and above ROUND_OFF times the
+size of the reference.
 """
 PARTS = ("configuration", "velocity")
 
@@ -29,9 +29,9 @@ PARTS = ("configuration", "velocity")
 @dataclass(frozen=True)
 class Errors:
     """Errors (N) of one method at the end of the motion for each number of steps, of the
-    configuration in the local coordinates of the space, and of the velocity; NaN for a step that
-    failed. The orders are slopes of log(error) over log(h), fitted to the errors that stand above
-    the reference's accuracy, NaN where less than two do.
+    configuration in the local coordinates of the space, and of the velocity; NaN if a step failed.
+    The orders are slopes of log(error) over log(h), fitted to the errors above the reference's
+    accuracy, NaN for less than two such errors.
     """
 
     configuration: np.ndarray
@@ -42,12 +42,12 @@ class Errors:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Errors and fitted orders of methods on a motion, by name, for numbers of `steps` (N) of
-    `h` (N) s.
+    """Errors and fitted orders of methods on a motion, by name, for numbers of `steps` (N) of `h`
+    (N) s.
 
-    `uncertainty` and `floor` belong to configuration and velocity: how well the reference is
-    known, and the least error that a fit takes. `failures` says by name and number of steps why a
-    step failed. `str()` is the table.
+    `uncertainty` of the reference, and `floor`, the least error that a fit takes, are pairs of
+    numbers for configuration and velocity. `failures` has the reasons of failed steps by name and
+    number of steps. `str()` is the table.
     """
 
     motion: Motion
@@ -123,14 +123,13 @@ def convergence(
 ) -> Convergence:
     """Errors at the end of a motion for several numbers of `steps`, and fitted orders, of methods:
     names of `nh.integrators.INTEGRATORS`, functions `make(system, h)` that return a
-    DiscreteSystem, or both by names of your own.
+    DiscreteSystem, or both in a dictionary by other names.
 
     The motion starts from q (nq) and the admissible part of the velocity v (nw), lasts `duration`
-    s, and is under one input u (nu), zero unless it is given, or several (N, nu), each held for
-    duration / N. The reference is DOP853 at the tightest tolerance on the equations of motion.
-    Raises ValueError for steps that are not increasing multiples of the number of inputs, for
-    unknown methods, those that cannot take the system, and shapes that do not fit; RuntimeError
-    where the reference cannot be had.
+    s, and has one input u (nu), zero by default, or several (N, nu), each held for duration / N.
+    The reference is DOP853 at the tightest tolerance on the equations of motion. Raises ValueError
+    for steps that are not increasing multiples of the number of inputs, for unknown methods and
+    methods that cannot take the system, and for wrong shapes; RuntimeError if the reference fails.
     """
     numbers = _numbers_of_steps(steps)
     given = np.zeros(system.nu) if u is None else np.array(u, dtype=float)
@@ -221,7 +220,9 @@ def _made(name: str, method: OneMethod, system: System, h: float) -> DiscreteSys
 
 
 def _reference(motion: Motion) -> tuple[tuple[np.ndarray, np.ndarray], tuple[float, float]]:
-    """Last configuration and velocity, and how far those at ten times the tolerance are off."""
+    """Last configuration and velocity, and their distances from the results at ten times the
+    tolerance.
+    """
     flow = Flow(motion)
     fine, coarse = (
         flow.equations.phase(flow.solve("DOP853", rtol=max(t, 2.3e-14), atol=t)[0])

@@ -1,5 +1,5 @@
-"""The messages that hold a state as numbers, read and made without ROS: as `nh_control.ros` writes
-them.
+"""Messages of states as numbers, read and made without ROS, in the form that `nh_control.ros`
+writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nh_control.runs import topics
 from nh_control.scenarios import BodyState, Scenario
 
 UNKNOWN = -1.0
-"""First entry of the covariance of a twist that is not known."""
+"""First entry of the covariance of an unknown twist."""
 
 
 class RecordingError(RuntimeError):
@@ -27,8 +27,9 @@ class RecordingError(RuntimeError):
 
 
 def chosen(connections: Iterable[Any], wanted: Collection[str]) -> dict[str, str]:
-    """The wanted topics by their full names in a recording: in the namespace nearest to the root,
-    as `reference/joint_states` is no state; raises RecordingError where two robots have one.
+    """The wanted topics by their full names in a recording. A topic is taken in the namespace
+    nearest to the root, because `reference/joint_states` is no state; raises RecordingError if two
+    robots have one.
     """
     topics: dict[str, list[str]] = {}
     for connection in connections:
@@ -51,7 +52,7 @@ def nanoseconds(stamp: Any) -> int:
 
 
 class StateDecoder:
-    """Reads the messages on `topics`, which together hold a state of the scenario."""
+    """Reads the messages on `topics`, which together contain a state of the scenario."""
 
     def __init__(self, scenario: Scenario, space: Space):
         self._scenario, self._space = scenario, space
@@ -72,7 +73,7 @@ class StateDecoder:
         self.topics = tuple(self._readers)
         self._frames = [body.frame for body in scenario.resting_bodies(space)]
         self.heading: int | None = None
-        """Where the planar body's heading stands in configurations, if there is one."""
+        """Index of the planar body's heading in configurations, if there is a planar body."""
         if scenario.body is not None:
             self.heading = space.names.index(scenario.body.coordinates[0])
 
@@ -137,8 +138,8 @@ class StateDecoder:
     # As messages carry it ------------------------------------------------------------------------
 
     def carried(self, parameters: Any, q: Vector, v: Vector) -> tuple[np.ndarray, np.ndarray]:
-        """Configuration and velocity that are read from the messages of a plant with these
-        physical parameters at q (nq) and v (nw): the same to the bit.
+        """Configuration and velocity as they are read from the messages of a plant with these
+        physical parameters at q (nq) and v (nw), with the same bits.
         """
         q1, v1 = np.zeros(self._space.nq), np.zeros(self._space.nw)
         writers = {

@@ -1,5 +1,5 @@
-"""Meaning of the numbers of a scenario: names and units of coordinates, and the tracking error in
-parts that mean something.
+"""Names and units of a scenario's coordinates, and the tracking error in parts with a physical
+meaning.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Part:
 
 
 def coordinate_units(scenario: Scenario, space: Space) -> dict[str, str]:
-    """Units of the coordinates that are stored as such: joints, coordinates of a planar body
-    (rad, m, m), else m.
+    """Units of the coordinates: of joints, of the coordinates of a planar body (rad, m, m), and m
+    for others.
     """
     declared = (
         {} if scenario.body is None else dict(zip(scenario.body.coordinates, ("rad", "m", "m")))
@@ -53,8 +53,8 @@ def state_label(name: str, units: dict[str, str]) -> str:
 
 
 def input_units(scenario: Scenario, system: System) -> tuple[str, ...]:
-    """Units of the inputs, "" where none is known: units of the forces, then of the
-    prescribed coordinates.
+    """Units of the inputs, "" for unknown ones: units of the forces, then of the prescribed
+    coordinates.
     """
     units = coordinate_units(scenario, system.space)
     forces = system.input_units or ("",) * system.nu
@@ -62,7 +62,7 @@ def input_units(scenario: Scenario, system: System) -> tuple[str, ...]:
 
 
 def error_unit(scenario: Scenario, space: Space) -> str:
-    """Unit of the norm of the configuration's error, "m, rad" where it is one over both."""
+    """Unit of the norm of the configuration's error, "m, rad" for a norm over both."""
     still = np.array([space.origin])
     units = {part.unit for part in error_parts(scenario, space, still, still)}
     return ", ".join(sorted(units))
@@ -116,8 +116,8 @@ def _vector_parts(
 
 
 def _vector_name(names: list[str], unit: str) -> str:
-    """The common name of coordinates: `payload position` for payload_x, payload_y,
-    payload_z, else their names while they are few.
+    """The common name of coordinates: `payload position` for payload_x, payload_y, payload_z;
+    without one, their names if they are few.
     """
     common = os.path.commonprefix(names).rpartition("_")[0]
     if common and len(names) > 1:

@@ -1,5 +1,5 @@
-"""One closed-loop run of a scenario: its settings, built and validated, and its result
-it, in this process or over ROS.
+"""One closed-loop run of a scenario: its settings, built and checked, and its result, in this
+process or over ROS.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class Experiment:
         mpc: MpcOptions | None = None,
         estimate: str = STATE,
     ) -> Experiment:
-        """Build the run of these names and numbers ("", 0 and None: the scenario's defaults; 0 s:
-        the reference's length), with a predictive tracker for options `mpc`, else LQR. The tracker
-        gets the state or, by the `estimate` "sensors", what a filter makes of the scenario's
-        sensors, see `SensedTracker`.
+        """Build the run of these names and numbers, with a predictive tracker for options `mpc`,
+        else with LQR. "", 0 and None stand for the scenario's defaults, 0 s for the reference's
+        length. The tracker gets the state, or, with the `estimate` "sensors", a filter's estimate
+        from the scenario's sensors, see `SensedTracker`.
 
-        Raises UnknownName listing the valid names, ValueError, and StepFailed if the reference
-        cannot be simulated.
+        Raises UnknownName with the valid names, ValueError, and StepFailed if the reference cannot
+        be simulated.
         """
         model = scenario.model(integrator, step_s)
         require_sizes(scenario, options.parameters)
@@ -103,7 +103,7 @@ class Experiment:
 
     @property
     def labels(self) -> tuple[str, str]:
-        """Scenario, or its robot, and reference as titles and folders name them."""
+        """Names of the scenario, or its robot, and of the reference in titles and folders."""
         reference = reference_label(self.tracker.reference.name)
         return self.scenario.label or self.scenario.name, reference
 
@@ -138,8 +138,8 @@ class Experiment:
         progress: Callable[[int], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> ClosedLoop:
-        """Simulate in this process; `progress(k)` is called and `stop()` asked before step k, in
-        native loops before some hundred of them, and the run ends early as soon as it says so.
+        """Simulate in this process. Before step k (in native loops every some hundred steps) it
+        calls `progress(k)` and `stop()`; if `stop` returns True the run ends early.
         """
 
         def watch(k: int) -> bool:
@@ -169,16 +169,16 @@ class Experiment:
         return SensedTracker(self.tracker, self.plant, sensors, options, self.disturbance)
 
     def without_faults(self) -> Experiment:
-        """The same with sensors and actuators in order."""
+        """The same experiment without faults of sensors and actuators."""
         return replace(self, options=replace(self.options, faults=()))
 
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a run: the closed `loop`, the `open_loop` from the same start for
-    comparison (or None), wall time `wall_s`,
-    `stopped` saying why it ended early ("" if it did not), and `ros` with what only a run over ROS
-    knows (None in this process)."""
+    """Result of a run: the closed `loop`, the `open_loop` from the same start for comparison (or
+    None), the wall time `wall_s`, the reason `stopped` of an early end ("" without one), and
+    `ros`, numbers of a run over ROS (None in this process).
+    """
 
     experiment: Experiment
     loop: ClosedLoop
@@ -198,8 +198,8 @@ class Result:
 
     @cached_property
     def feedforward(self) -> np.ndarray:
-        """Reference inputs (N, nu); past the reference's end they hold its last state, or
-        no forces, with prescribed coordinates where they are: damping is feedback.
+        """Reference inputs (N, nu). Past the reference's end they hold its last state, or are zero
+        forces that keep prescribed coordinates: damping is feedback.
         """
         tracker, steps = self.experiment.tracker, len(self.loop.trajectory)
         inputs, end = tracker.reference.inputs, tracker.reference.states[-1]
@@ -221,7 +221,7 @@ class Result:
 
     @cached_property
     def monitored(self) -> np.ndarray:
-        """What the scenario's monitor says of the plant before every step, (N, values); raises
+        """Values of the scenario's monitor before every step of the plant, (N, values); raises
         ValueError for a scenario without one.
         """
         e, inputs = self.experiment, self.loop.trajectory.inputs
@@ -257,7 +257,7 @@ class Result:
 
     @cached_property
     def without_faults(self) -> ClosedLoop | None:
-        """The same run in this process without faults, None where there are none."""
+        """The same run in this process without faults, None if there are none."""
         e = self.experiment
         return e.without_faults().run(self.feedback) if e.options.faults else None
 
@@ -271,7 +271,8 @@ class Result:
 
     def configuration_error(self, loop: ClosedLoop | None = None) -> np.ndarray:
         """Norm (N + 1) of the configuration's part of the tracking error; lengths in m, angles in
-        rad. Coordinates without weight, like the turns of a wheel, are not tracked and left out.
+        rad. Coordinates without weight, like the turns of a wheel, are not tracked and do not
+        count.
         """
         space = self.experiment.model.system.space
         tracked = self.experiment.scenario.tracked(space)
@@ -285,8 +286,8 @@ class Result:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What `save` writes: times, states, inputs, errors, saturated, energy, constraint, what
-        is monitored, contacts, reference and open loop, with their names.
+        """The arrays of `save` by name: times, states, inputs, errors, saturated, energy,
+        constraint, monitored values, contacts, reference and open loop.
         """
         model, loop = self.experiment.model, self.loop
         arrays = {
@@ -318,8 +319,8 @@ class Result:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What makes the arrays a run again, in plain values: the scenario's origin, and what
-        `Experiment.make` was asked for.
+        """Plain values from which the run can be made again: the origin of the scenario, and the
+        arguments of `Experiment.make`.
         """
         e, o = self.experiment, self.experiment.options
         return {

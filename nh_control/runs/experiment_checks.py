@@ -13,11 +13,13 @@ from nh_control.scenarios import Scenario, UnknownName
 from nh_control.scenarios.sensor import ESTIMATES, SENSORS
 
 FINEST = 1e-4
-"""Shortest step of a run, as a part of the scenario's."""
+"""Shortest step of a run, as a fraction of the scenario's."""
 
 
 def require_step(scenario: Scenario, h: float) -> None:
-    """Raise ValueError for a step so short that nothing of the scenario's length fits a memory."""
+    """Raise ValueError for a step so short that a run of the scenario's length does not fit into
+    memory.
+    """
     if h < 0.999 * FINEST * scenario.step_s:
         raise ValueError(
             f"{scenario.name}: the step {h:g} s is less than {FINEST:g} of the scenario's step, "
@@ -26,8 +28,8 @@ def require_step(scenario: Scenario, h: float) -> None:
 
 
 def require_sizes(scenario: Scenario, given: Mapping[str, Any]) -> None:
-    """Raise ValueError unless every given parameter is a number or a tuple as the scenario's is;
-    unknown names are the scenario's to refuse.
+    """Raise ValueError unless every given parameter has as many numbers as the scenario's; the
+    scenario refuses unknown names.
     """
     for name, value in given.items():
         nominal = getattr(scenario.parameters, name, value)
@@ -59,7 +61,9 @@ def require_estimate(scenario: Scenario, estimate: str, lines: FaultLines) -> No
 
 
 def checked_perturbation(scenario: Scenario, perturbation: Any) -> Any:
-    """The perturbation, None the scenario's own; raises ValueError for one of another scenario."""
+    """The perturbation, by default the scenario's own; raises ValueError for one of another
+    scenario.
+    """
     expected = type(scenario.perturbation)
     if perturbation is None:
         return scenario.perturbation

@@ -13,9 +13,9 @@ from nh_control.runs.faults import FaultLines, FaultOutput, Line, line_outputs
 
 @dataclass(frozen=True)
 class FaultEffect:
-    """Effect of a `fault` in so many `steps`: in how many it was `active`, `changed` something, or
-    a message was `lost`; mean `delay_s`; and, over the steps in which it was active, `rms` and
-    `largest` of the changes in its target's coordinates.
+    """Effect of a `fault` in `steps` steps: the numbers of steps in which it was `active`,
+    `changed` a value, or a message was `lost`; the mean `delay_s`; and, over the steps in which it
+    was active, `rms` and `largest` of the changes in its target's coordinates.
     """
 
     fault: str
@@ -85,7 +85,7 @@ class Tally:
                 counts.largest = max(counts.largest, float(np.abs(change).max()))
 
     def effects(self) -> tuple[FaultEffect, ...]:
-        """Of every fault."""
+        """The effects of all faults."""
         return tuple(
             c.effect(str(fault), self._steps) for fault, c in zip(self._line.faults, self._counts)
         )

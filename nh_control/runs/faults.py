@@ -1,4 +1,4 @@
-"""Faults in a closed loop: the lines that measurements and commands go through, and the tracker
+"""Faults in a closed loop: the lines of measurements and of commands, and a tracker
 behind them.
 """
 

@@ -1,4 +1,6 @@
-"""When something acts on a run: gusts, and faults of sensors and actuators that come or go."""
+"""Intervals in which something acts on a run: gusts, and faults of sensors and actuators that come
+or go.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 from nh_control.scenarios import Gust, PlantOptions
 
 DISTURBANCE, FAULT = "#cfe3f3", "#fbe0c4"
-"""Colors of their shades: of cold and of warm light, which the color-blind tell apart."""
+"""Colors of the intervals: of cold and of warm light, which color-blind people can distinguish."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a run kept the scenario's constraints."""
+"""Values and margins of the scenario's constraints in a run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Starts a scenario's nodes as processes, watches them, and ends them in order; imports nothing of
-ROS itself.
+"""Starts a scenario's nodes as processes, watches them, and ends them in order; it does not import
+ROS.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PACKAGES = (
 )
 POLL_S = 0.05
 END_S = 10.0
-"""How long a node may take to end after a signal, before the next stronger one."""
+"""Time (s) that a node has to end after a signal, before the next stronger one."""
 TAIL = 15
 _START = """
 import sys
@@ -60,7 +60,7 @@ class RosMissing(RuntimeError):
 
 
 class NodeFailed(RuntimeError):
-    """A node could not go on: `reason`; the message has the end of its log, too."""
+    """A node could not continue: `reason`; the message also has the end of its log."""
 
     def __init__(self, reason: str, log: Path, tail: str):
         super().__init__(f"{reason}; the end of {log}:\n{tail}")
@@ -69,8 +69,8 @@ class NodeFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to run: simulated over wall time (0: as fast as possible), in lock-step or not, with
-    which further nodes.
+    """Options of a run: the ratio of simulated and wall time (0: as fast as possible), lock-step
+    or not, and further nodes.
     """
 
     speed_factor: float = 1.0
@@ -150,7 +150,7 @@ def _controller(mpc: MpcOptions | None) -> dict:
 
 
 def _with_truth(scenario: Scenario) -> list[str]:
-    """Topics that a recording of a run with faults has, too: the true states."""
+    """Topics of the true states, which a recording of a run with faults has as well."""
     kept = {**topics.truth(scenario), **topics.recorded(scenario)}
     return [f"{topic}:{message}" for topic, message in kept.items()]
 
@@ -164,10 +164,9 @@ def run(
     """Run the nodes until the plant has finished; returns False if SIGINT or SIGTERM ended the run
     early.
 
-    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` again and again once all
-    nodes are up. Raises NodeFailed if a node ends before the plant has finished, or the plant
-    cannot go on. All nodes have ended when this returns or raises; the recorder is the last to
-    end.
+    Writes `parameters.yaml` and `logs/` into `folder`. Calls `running` repeatedly once all nodes
+    are up. Raises NodeFailed if a node ends before the plant has finished, or if the plant cannot
+    continue. All nodes have ended when this returns or raises; the recorder ends last.
     """
     file = folder / PARAMETERS
     given = {"/**": {"ros__parameters": parameters(experiment, options, folder)}}
@@ -188,8 +187,8 @@ def run(
 def telling(
     address: Callable[[str], None], folder: Path, running: Callable[[], None]
 ) -> Callable[[], None]:
-    """A function for `run` in place of `running`, which calls that, and `address` once, with the
-    line that the view in this folder has printed.
+    """A function for `run` that calls `running`, and calls `address` once with the line that the
+    view in this folder has printed.
     """
     unread_logs = [folder / LOGS / "view.log"]
 
@@ -207,7 +206,9 @@ def telling(
 def _monitor(
     nodes: dict[str, _Node], running: Callable[[], None], interrupted: threading.Event
 ) -> bool:
-    """Until the plant has ended well, True, or it is interrupted, False; raises NodeFailed."""
+    """Watch the nodes: True when the plant has ended well, False after an interruption; raises
+    NodeFailed.
+    """
     up = False
     while not interrupted.is_set():
         codes = {name: node.process.poll() for name, node in nodes.items()}
@@ -240,8 +241,8 @@ def _end(nodes: dict[str, _Node]) -> None:
 
 
 class _Node:
-    """A node's process in a session of its own, so that a Ctrl-C reaches it through us only, with
-    stdout and stderr in `<folder>/<name>.log`.
+    """A node's process in a session of its own, so that only this program passes a Ctrl-C on to
+    it, with stdout and stderr in `<folder>/<name>.log`.
     """
 
     def __init__(self, name: str, parameters: Path, folder: Path):
@@ -288,8 +289,8 @@ class _Node:
 
 @contextmanager
 def _signals_noticed() -> Iterator[threading.Event]:
-    """SIGINT and SIGTERM set the event, and interrupt nothing: neither a start, after which nobody
-    would know of the process, nor the end of the nodes.
+    """In this context SIGINT and SIGTERM only set the event. They interrupt neither a start, after
+    which the process would be unknown, nor the end of the nodes.
     """
     noticed = threading.Event()
     previous = {

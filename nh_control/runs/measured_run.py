@@ -12,8 +12,8 @@ from nh_control.runs.faults import line_outputs
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """The configurations q (n, nq) that were measured, faults of sensors included, at the steps
-    (n) of a run, and its commands (N, nu).
+    """The measured configurations q (n, nq), with faults of sensors, at the steps (n) of a run,
+    and its commands (N, nu).
     """
 
     steps: np.ndarray

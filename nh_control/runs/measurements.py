@@ -22,10 +22,12 @@ START = "reference_start"
 
 @dataclass(frozen=True)
 class Measurements:
-    """Configurations q (n, nq) and velocities v (n, nw), of which those in `moving` (n) were
-    measured, of the stamps `times_ns` (n), complete at `received_ns` (n); inputs u (k, nu) that
-    were sent at `sent_ns` (k), in answer to the states of the stamps `answered_ns` (k); the stamps
-    `started_ns` (m) at which references started, as far as the tracker said so.
+    """Measurements and commands of hardware.
+
+    Configurations q (n, nq) and velocities v (n, nw) (measured only for rows with `moving` (n))
+    have the stamps `times_ns` (n) and were complete at `received_ns` (n). Inputs u (k, nu) were
+    sent at `sent_ns` (k), in answer to the states with the stamps `answered_ns` (k). References
+    started at the stamps `started_ns` (m), if the tracker reported them.
 
     The recorder's clock gives the times received and sent; the stamps must be of the same clock.
     """
@@ -85,9 +87,9 @@ def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Measurement
 
 
 def _spread_s(decoder: StateDecoder, messages: list[tuple[str, Any, int]], h: float) -> float:
-    """How far apart the stamps of a state's parts may be: a step of h s, and less than half of the
-    longest time between two messages of a part, so that after a loss no part is put together with
-    the next one of another.
+    """Largest distance of the stamps of a state's parts: a step of h s, and less than half of the
+    longest time between two messages of a part, so that after a loss a part is not combined with
+    the next message of another part.
     """
     stamps: dict[str, list[int]] = {}
     for topic, message, _ in messages:

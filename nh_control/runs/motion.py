@@ -1,5 +1,5 @@
-"""One motion of a system that all integrators and solvers can follow: a start and inputs that are
-held in turn.
+"""One motion of a system for all integrators and solvers: a start and a sequence of constant
+inputs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from nh_control.scenarios.scenario import Scenario
 
 LONGEST_S = 10.0
 INTERVALS = 16
-"""Inputs of a motion, if so few do: no step is longer than one is held, and SciPy's solvers start
-again with each.
+"""Number of inputs of a motion if possible: no step is longer than an input is held, and SciPy's
+solvers start again with each.
 """
 SAMPLES, RESTS = 200, 1e-6
-"""Times at which a motion is looked at, and how far (rad, m) a reference gets that moves."""
+"""Number of times of a motion that are checked, and distance (rad, m) from which a reference
+counts as moving.
+"""
 SLOWER, SPARE = 8, 0.1
-"""How often a motion's velocity is halved at most, and what must stay of the distance to the end
-of the model's domain.
+"""Largest number of halvings of a motion's velocity, and fraction of the distance to the end of
+the model's domain that must remain.
 """
 
 
@@ -35,8 +37,7 @@ of the model's domain.
 class Motion:
     """The motion on which integrators are compared: from configuration q (nq) and velocity v (nw),
     which keeps the constraints, for `duration` s under the inputs u (N, nu), each held for
-    duration / N; one input (nu) is held throughout. Raises ValueError where shapes or values do
-    not fit.
+    duration / N; one input (nu) is held throughout. Raises ValueError for wrong shapes or values.
     """
 
     system: System
@@ -69,8 +70,8 @@ class Motion:
 
 
 class Flow:
-    """A motion by SciPy's solvers on the reduced equations, which start again with every input:
-    across a jump their error estimates do not hold.
+    """A motion by SciPy's solvers on the reduced equations. They start again with every input,
+    because their error estimates do not hold across a jump.
     """
 
     def __init__(self, motion: Motion):
@@ -81,8 +82,8 @@ class Flow:
     def solve(
         self, solver: str, times: Sequence[float] | np.ndarray = (), **options: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The last w (n) and those at increasing times (N, n); further options are
-        `solve_ivp`'s. Raises RuntimeError where the solver gives up or an event ends it.
+        """The last w (n) and the values at increasing times (N, n); further options are for
+        `solve_ivp`. Raises RuntimeError if the solver fails or an event ends it.
         """
         m, times = self.motion, np.asarray(times, dtype=float)
         w, path = self.equations.start(m.q, m.v), []
@@ -101,14 +102,14 @@ class Flow:
 
 
 def motion_of(scenario: Scenario, duration: float = 0.0, reference: str = "") -> Motion:
-    """The motion of a scenario's model from the start of a reference ("": the first) under means
-    of its inputs over INTERVALS equal times, or over halves, quarters, ... of them until it stays
-    where the model holds; inputs that do not change are one. 0 s are as long as the reference,
-    and not over LONGEST_S.
+    """The motion of a scenario's model from the start of a reference ("": the first). Its inputs
+    are the means of the reference's over INTERVALS equal times, or over a half, a quarter, ... of
+    them until the motion stays in the domain of the model; constant inputs are one input. The
+    duration 0 stands for the reference's, up to LONGEST_S.
 
-    From a reference that rests it starts with unit velocities, halved until it stays. Raises
-    ValueError where coordinates are prescribed, where the inputs of a reference end before the
-    motion does, and where no motion stays.
+    If the reference is at rest, the motion starts with unit velocities, which are halved until it
+    stays in the domain. Raises ValueError for prescribed coordinates, for a moving reference that
+    is shorter than the motion, and if no motion stays in the domain.
     """
     model = scenario.model()
     if model.system.prescribed:
@@ -155,7 +156,7 @@ def _means(path: Trajectory, duration: float, intervals: int) -> np.ndarray:
 
 
 def _stays(motion: Motion) -> bool:
-    """Whether the domain of the model is kept, with something to spare."""
+    """Whether the motion stays in the model's domain, with a margin."""
     system, flow = motion.system, Flow(motion)
     configuration = ca.SX.sym("q", system.space.nq)
     domain = ca.Function("domain", [configuration], [system.domain_at(configuration)])

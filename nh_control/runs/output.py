@@ -1,5 +1,5 @@
-"""The folder of the results of a run or a study: always a new or empty one, unless overwriting was
-asked for, which removes what another one has left there.
+"""The folder of the results of a run or a study: a new or empty one, unless overwriting was
+requested, which removes earlier results there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ RESULTS, SUMMARY, PARAMETERS = "results.npz", "summary.json", "parameters.yaml"
 STUDY, RUNS, PARQUET = "study.yaml", "runs.sqlite", "runs.parquet"
 STATISTICS = "statistics.json"
 SOFTWARE = "nh_control"
-"""The software that our figures name: they are recognized by it."""
+"""The name of the software in our figures, by which they are recognized."""
 
 
 HEAD = 1000
-"""Bytes of a figure in which it names its software."""
+"""Number of bytes of a figure that contain the name of the software."""
 
 
 def folder(name: str, chosen: str | None = None, overwrite: bool = False) -> Path:

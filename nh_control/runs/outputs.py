@@ -21,7 +21,7 @@ class OutputValues:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Their entries in results; none without outputs."""
+        """The arrays of the outputs by their names in results; empty without outputs."""
         if not self.names:
             return {}
         return {
@@ -35,8 +35,8 @@ def outputs_of(
     plant: DiscreteSystem, model: DiscreteSystem, path: Trajectory, external: np.ndarray
 ) -> OutputValues:
     """Outputs of the plant, with its parameters and its `external` forces (N, k), at every node of
-    the model's path, under the inputs of the step that led there, at the first node under those
-    of the step from there.
+    the model's path, under the inputs of the step that led there; at the first node under the
+    inputs of the step from there.
     """
     if not plant.system.outputs:
         return OutputValues((), (), np.empty((len(path.states), 0)))

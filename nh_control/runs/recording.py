@@ -59,7 +59,7 @@ class Recording:
 
 
 def read(folder: Path, scenario: Scenario, model: DiscreteSystem) -> Recording:
-    """Read the last run in a rosbag2 folder, its true states where they were recorded beside the
+    """Read the last run in a rosbag2 folder, with its true states if they were recorded beside the
     measured ones; raises RecordingError.
     """
     return _collected(folder, scenario, model, measured=False).recording(folder)
@@ -104,8 +104,8 @@ def _true_where_recorded(connections: Iterable[Any], states: Collection[str]) ->
 
 @dataclass
 class _Node:
-    """Configuration and velocity at a step, as far as the messages on `topics` have given them,
-    the first one received at `received_ns`.
+    """Configuration and velocity at a step, as far as messages on `topics` contain them; the first
+    message was received at `received_ns`.
     """
 
     q: np.ndarray
@@ -214,7 +214,7 @@ class _Reader:
         return nodes, known, q, v
 
     def _inputs(self, steps: int) -> np.ndarray:
-        """Commands of so many steps (steps, nu), the last one held where one is missing."""
+        """Commands (steps, nu); the last one is repeated for a missing one."""
         inputs, latest = np.zeros((steps, self._model.nu)), [0.0] * self._model.nu
         for k in range(steps):
             inputs[k] = latest = self._commands.get(k, latest)
@@ -282,8 +282,8 @@ def _constraint(
 
 
 def _carried(model: DiscreteSystem, states: np.ndarray) -> np.ndarray:
-    """The states as messages carry them, by configurations and velocities, which do not know the
-    impulses of holonomic constraints in the momenta.
+    """States from the configurations and velocities in messages, which do not contain the impulses
+    of holonomic constraints in the momenta.
     """
     return np.array(
         [model.measured_state(model.configuration(x), model.velocity(x)) for x in states]

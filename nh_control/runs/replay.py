@@ -1,4 +1,6 @@
-"""A recorded run again: its commands to the plant, and the differences."""
+"""Repetition of a recorded run: its commands are applied to the plant, and the differences
+computed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from nh_control.runs.recording import Recording
 @dataclass(frozen=True)
 class Replay:
     """Absolute differences of the numbers of configurations (n, nq) and velocities (n, nw) at the
-    recorded `steps` (n), and why the replay ended early, "" if it did not.
+    recorded `steps` (n), and the reason of an early end, "" without one.
     """
 
     steps: np.ndarray
@@ -37,8 +39,8 @@ class Replay:
 
 
 def replay(experiment: Experiment, recording: Recording) -> Replay:
-    """The plant under the recorded commands, each held from the step of its stamp to the next,
-    beside the recorded states: 0 for a run in lock-step.
+    """Apply the recorded commands to the plant, each from the step of its stamp to the next, and
+    compare it with the recorded states: the differences of a run in lock-step are 0.
     """
     q, v, stopped = _states(experiment, recording.inputs)
     kept = np.array([k for k in recording.known if k < len(q)])

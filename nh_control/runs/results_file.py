@@ -26,8 +26,8 @@ recording (MCAP)"
 
 @dataclass(frozen=True)
 class Stored:
-    """A run of a scenario by the arrays and the description that `Result.save` writes; without a
-    description only what the arrays say is known.
+    """A run of a scenario with the arrays and the description that `Result.save` writes; without a
+    description only the arrays are known.
     """
 
     scenario: Scenario
@@ -109,10 +109,10 @@ class Stored:
 
 
 def stored(path: Path, scenario: str = "") -> Stored:
-    """The run in a folder, a results.npz, or a recording, the latter of the run's folder, or of
-    `scenario` and its first reference.
+    """The run in a folder, a results.npz, or a recording. A recording belongs to the run of its
+    folder, or to `scenario` and its first reference.
 
-    Raises FileNotFoundError, ValueError for files that hold no run, RecordingError, UnknownName.
+    Raises FileNotFoundError, ValueError for files without a run, RecordingError, UnknownName.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {REMEDY}")

@@ -1,4 +1,4 @@
-"""Whether the memory of this machine has room for a run."""
+"""Checks whether a run fits into the memory of this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from nh_control.discrete.system import DiscreteSystem
 
 LINEARIZED, SIMULATED = True, False
-"""Whether the steps of a run are linearized, as for gains, or only simulated."""
+"""Whether the steps of a run are linearized, for gains, or only simulated."""
 NUMBER_BYTES = 8
 
 
@@ -26,7 +26,7 @@ def memory_bytes() -> int:
 
 
 def require_room(model: DiscreteSystem, steps: int, linearized: bool) -> None:
-    """Raise ValueError for more steps than the memory of this machine has room for."""
+    """Raise ValueError for more steps than fit into the memory of this machine."""
     needed, there = bytes_needed(model, steps, linearized), memory_bytes()
     if needed > there:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Sensors of a plant in a run, and the state that a filter estimates from them."""
+"""Sensors of a plant in a run, and the state that a filter estimates from their measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.scenarios.sensor import SensingOptions, Sensor
 
 LEAST = 1e-9
-"""Smallest standard deviation that a filter takes for a sensor without noise."""
+"""Smallest standard deviation that a filter assumes for a sensor."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Measurement:
 
 
 class Sensors:
-    """The sensors of a plant in steps of h s. Noises depend on seed, sensor and step alone: two
-    runs measure the same. Raises ValueError for a sensor faster than the steps.
+    """The sensors of a plant in steps of h s. Noises depend only on seed, sensor and step: two
+    runs have the same measurements. Raises ValueError for a sensor faster than the steps.
     """
 
     def __init__(self, sensors: Sequence[Sensor], plant: DiscreteSystem, h: float, seed: int = 0):
@@ -48,8 +48,8 @@ class Sensors:
         self._late.clear()
 
     def measure(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> list[Measurement]:
-        """The measurements that arrive at step k, at which the plant has the configuration q (nq)
-        and velocity v (nw) under the inputs u (plant.nu) that led there.
+        """The measurements that arrive at step k. The plant is at configuration q (nq) with
+        velocity v (nw), after the inputs u (plant.nu).
         """
         for sensor in self.sensors:
             if k % sensor.every(self._h) == 0:
@@ -71,8 +71,8 @@ class Sensors:
 
 @dataclass
 class Watch:
-    """Innovations of a sensor in standard deviations: how many came, and were refused, the last
-    one, and the mean square of those taken.
+    """Innovations of a sensor in standard deviations: the numbers of measurements that were taken
+    and refused, the last innovation, and the mean square of those taken.
     """
 
     taken: int = 0
@@ -97,8 +97,8 @@ class Watch:
 
 @dataclass
 class _Past:
-    """A step that may still be corrected: the belief before its measurements, these, the input
-    that led to it, and the one that is held from there.
+    """A step that may still be corrected: the belief before its measurements, the measurements,
+    the input before it, and the input after it.
     """
 
     belief: Belief
@@ -108,12 +108,13 @@ class _Past:
 
 
 class SensorFilter:
-    """An extended Kalman filter on a model with a measurement function for each sensor. What comes
-    late corrects the step at which it was measured, and all steps since then are filtered anew.
+    """An extended Kalman filter on a model with a measurement function for each sensor. A late
+    measurement corrects the step at which it was made, and all steps since then are filtered
+    again.
 
-    Forces that the model does not know change velocities by `acceleration` (m/s^2, rad/s^2) in any
-    direction. Measurements whose innovation is more than `outlier` standard deviations are left
-    out and counted; 0 takes all. Raises ValueError without sensors and for acceleration <= 0.
+    Unknown forces change velocities by `acceleration` (m/s^2, rad/s^2) in any direction.
+    Measurements with an innovation of more than `outlier` standard deviations are left out and
+    counted; 0 takes all. Raises ValueError without sensors and for acceleration <= 0.
     """
 
     def __init__(
@@ -151,8 +152,8 @@ class SensorFilter:
         self.belief = start
 
     def update(self, measured: Iterable[Measurement]) -> Belief:
-        """The belief at the present step after these measurements; those from before the steps
-        that are kept are counted as refused.
+        """The belief at the present step after these measurements. Measurements that are older
+        than the kept steps are counted as refused.
         """
         first = self.step + 1
         for one in measured:
@@ -227,9 +228,9 @@ def first_belief(
 
 
 class SensedTracker:
-    """A controller of the true state in a run in one process: a tracker that gets the state that a
-    filter makes of the plant's sensors, as the tracker node does. Its errors are those of the true
-    state. `external` are the external forces (N, k) of the plant. For one run at a time.
+    """A controller of the true state in a run in one process: a filter estimates the state from
+    the plant's sensors, and a tracker uses it, as in the tracker node. Its errors are those of the
+    true state. `external` are the external forces (N, k) of the plant. For one run at a time.
     """
 
     def __init__(

@@ -17,8 +17,10 @@ from nh_control.discrete.trajectory import Trajectory
 @dataclass(frozen=True)
 class ClosedLoop:
     """Result of a closed-loop run at the model's step: the trajectory (in the model's states),
-    errors (N + 1, ndx), saturated (N, nu) and, if the plant failed, the failure after which the
-    run ends; `commands` (N, nu) where faults of actuators made the trajectory's inputs of them."""
+    errors (N + 1, ndx), saturated (N, nu) and, if the plant failed, the failure that ended the
+    run. `commands` (N, nu) are the commands before faults of actuators changed them to the
+    trajectory's inputs.
+    """
 
     trajectory: Trajectory
     errors: np.ndarray
@@ -47,9 +49,9 @@ def closed_loop(
     loop.
 
     A plant with more inputs than the model gets them from `disturbance` (steps, plant.nu -
-    model.nu), zero if it is not given. It ends early, with what there is, where a step fails and
-    as soon as `watch(k)`, which is asked before step k, in native loops before some of them, a
-    tenth of a second apart at most.
+    model.nu), by default zero. The run ends early, with the steps so far, if a step fails or
+    `watch(k)` returns True. `watch` is called before step k, in native loops at least every tenth
+    of a second.
     """
     model, reference, n = tracker.dsys, tracker.reference, plant.nu - tracker.dsys.nu
     external = np.zeros((steps, n)) if disturbance is None else np.asarray(disturbance, float)

@@ -1,4 +1,4 @@
-"""The experiment of a run that `nh_control run` has left in a folder."""
+"""The experiment of a run in a folder of `nh_control run`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from nh_control.scenarios.sensor import STATE
 
 @dataclass(frozen=True)
 class Run:
-    """A run of plant and tracker: its experiment, without the `faults` on purpose that it had, and
-    whether it was in lock-step.
+    """A run of plant and tracker: its experiment, without its injected `faults`, and whether it
+    was in lock-step.
     """
 
     experiment: Experiment
@@ -40,8 +40,8 @@ def recording(folder: Path) -> Path:
 
 
 def load(folder: Path) -> Run:
-    """The run in a folder, by the parameters that its nodes were given; raises RecordingError
-    where these are not what `nh_control run` writes, and as `Experiment.make` does.
+    """The run in a folder, from the parameters of its nodes; raises RecordingError if
+    `nh_control run` did not write them, and as `Experiment.make` does.
     """
     file = folder / PARAMETERS
     try:

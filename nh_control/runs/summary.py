@@ -1,4 +1,4 @@
-"""Numbers that a run comes down to: as plain values for machines, as a table for people."""
+"""The summary of a run: as plain values for machines, as a table for people."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 STOPPED, TURNED = "stopped early", "half a turn"
 TOLERATED = 1e-6
-"""Violations up to this size do not count."""
+"""Violations up to this size are ignored."""
 ROUND_OFF = 1e13
-"""Ratio of errors of which the smaller one is nothing but round-off."""
+"""Ratio of errors below which the smaller one is round-off."""
 
 
 @np.errstate(over="ignore")  # of numbers that are far away sizes are infinite
 def summarize(result: Result) -> dict:
-    """Summary of a run in plain values, SI units; None where a number does not exist."""
+    """Summary of a run in plain values, SI units; None for numbers that do not exist."""
     e, loop = result.experiment, result.loop
     trajectory = loop.trajectory
     return {
@@ -86,8 +86,8 @@ def _values(parameters: Any) -> dict[str, Any]:
 
 
 def _error(result: Result) -> dict:
-    """Tracking error at the start, at the end and at its largest: of the whole configuration (norm
-    over m and rad), by its parts, and open loop's.
+    """Tracking error at the start, at the end and the largest one: of the whole configuration
+    (norm over m and rad), by its parts, and in open loop.
     """
     e, total = result.experiment, result.configuration_error()
     opened = None if result.open_loop is None else result.configuration_error(result.open_loop)
@@ -111,7 +111,7 @@ def _error(result: Result) -> dict:
 
 
 def _stopped(loop: ClosedLoop) -> str | None:
-    """Why a loop ended early, None if it did not."""
+    """The reason why a loop ended early, None if it did not."""
     return None if loop.failure is None else str(loop.failure)
 
 
@@ -125,8 +125,8 @@ def _extent(values: np.ndarray) -> dict[str, float]:
 
 
 def _monitored(result: Result) -> dict:
-    """Smallest value of everything that the scenario monitors, and the number of steps with a
-    value that it must not have.
+    """Smallest value of every monitored output, and the number of steps with values below the
+    minimum.
     """
     monitor = result.experiment.scenario.monitor
     if monitor is None or not len(result.loop.trajectory):
@@ -258,7 +258,7 @@ def _tracker(mpc: dict | None) -> str:
 
 
 def _steps(s: dict) -> str:
-    """How many steps were taken, of how many, and whether the reference is over."""
+    """The numbers of steps taken and planned, and whether the reference has ended."""
     steps, h = s["steps"], s["step_s"]
     short = "" if steps == s["steps_planned"] else f" of {s['steps_planned']}"
     end_s = s["reference_steps"] * h
@@ -267,7 +267,7 @@ def _steps(s: dict) -> str:
 
 
 def _error_rows(error: dict) -> Iterator[tuple[str, str]]:
-    """The tracking error, its parts, and what it is without faults and in open loop."""
+    """The tracking error, its parts, and the errors without faults and in open loop."""
     change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
     unit = f"({error['unit']})" if "," in error["unit"] else error["unit"]
     yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} {unit}{change}"

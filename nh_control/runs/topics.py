@@ -15,7 +15,7 @@ from nh_control.scenarios.joint_motion import follows_joints
 
 
 def states(scenario: Scenario) -> dict[str, str]:
-    """Topics that together hold the state."""
+    """Topics that together contain the state."""
     declared = (
         (scenario.joints, "joint_states", "sensor_msgs/msg/JointState"),
         (scenario.body, "odom", "nav_msgs/msg/Odometry"),
@@ -25,7 +25,7 @@ def states(scenario: Scenario) -> dict[str, str]:
 
 
 TRUTH = "ground_truth/"
-"""Where the plant's topics of the state show it as it is, without faults of sensors."""
+"""Namespace of the topics of the plant's true state, without faults of sensors."""
 
 
 def truth(scenario: Scenario) -> dict[str, str]:
@@ -57,18 +57,20 @@ def goals(scenario: Scenario) -> dict[str, str]:
 
 
 PULLED = 3
-"""Most targets of wrenches of a plant with a live page: every one makes its steps larger."""
+"""Largest number of wrench targets of a plant with a live page: every target makes its steps more
+expensive.
+"""
 
 
 def pulled(scenario: Scenario) -> list[str]:
-    """The targets that a live page pulls by the topic `wrench`."""
+    """The targets of the topic `wrench`, which a live page uses."""
     targets = in_space(scenario.targets(scenario.make_system(scenario.parameters)))
     return [name for name, one in targets.items() if FORCE[0] in one.components][:PULLED]
 
 
 def recorded(scenario: Scenario) -> dict[str, str]:
-    """Topics that tell a run: states, commands, reference and its start, markers, what the model
-    did not expect, wrenches, goals, time and diagnostics.
+    """Topics of a recording: states, commands, reference and its start, markers, residuals of the
+    model, wrenches, goals, time and diagnostics.
     """
     return {
         **states(scenario),
@@ -93,8 +95,8 @@ def odometry(scenario: Scenario) -> list[str]:
 
 
 def contents(scenario: Scenario) -> dict[str, list[str]]:
-    """Contents of the messages of states and of commands: joints with the coordinates
-    that they show, frames in their parents, inputs with the joints that they drive.
+    """Contents of the messages of states and of commands: joints with their coordinates, frames in
+    their parents, inputs with the joints that they drive.
     """
     system = scenario.make_system(scenario.parameters)
     planar, bodies = scenario.body, scenario.resting_bodies(system.space)

@@ -1,4 +1,4 @@
-"""One plant, tracked by LQR on models of several integrators: do they steer it alike?"""
+"""One plant, tracked by LQR on models of several integrators, to compare their closed loops."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from nh_control.scenarios import PlantOptions, Scenario
 
 @dataclass(frozen=True)
 class TrackerModel:
-    """Result of a tracker on one integrator's model: largest errors of the configuration, in the
-    local coordinates that have a weight, at the start, over the run and at its end, their `rms`
-    over the second half of the run, how many steps were `saturated`, and the `eigenvalues` of the
-    model's closed loop over the middle third of the reference.
+    """Result of a tracker on one integrator's model. The errors of the configuration are the
+    largest ones in the local coordinates that have a weight: at the start, over the run, at its
+    end, and their `rms` over the second half of the run. `saturated` is the number of saturated
+    steps, and `eigenvalues` are those of the model's closed loop over the middle third of the
+    reference.
     """
 
     integrator: str
@@ -32,8 +33,8 @@ class TrackerModel:
     eigenvalues: np.ndarray
 
     def difference(self, other: TrackerModel) -> float:
-        """Largest distance of this one's eigenvalues from the other's, matched one to one; a model
-        with more memory keeps some for itself.
+        """Largest distance between the eigenvalues of both, matched one to one; a model with more
+        memory has further ones.
         """
         few, many = sorted((self.eigenvalues, other.eigenvalues), key=len)
         distances = np.abs(few[:, None] - many[None, :])
@@ -47,10 +48,10 @@ def track(
     options: PlantOptions = PlantOptions(),
     step_s: float = 0.0,
 ) -> list[TrackerModel]:
-    """Closed loops of one plant, by default the scenario's own integrator, with trackers whose
-    models are by `integrators`, from the scenario's initial error.
+    """Closed loops of one plant, by default the scenario's own integrator, with trackers on models
+    by `integrators`, from the scenario's initial error.
 
-    Raises UnknownName, ValueError, and StepFailed where a closed loop leaves the model.
+    Raises UnknownName, ValueError, and StepFailed if a closed loop leaves the model's domain.
     """
     own = scenario.model(step_s=step_s)
     plant = scenario.plant(own, options)

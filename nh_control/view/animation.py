@@ -13,7 +13,7 @@ from nh_control.runs.intervals import Interval
 from nh_control.scenarios.visual_model import VisualModel
 
 RATE_HZ = 50.0
-"""Frames per second of a page: more than a screen shows only costs."""
+"""Frames per second of a page; screens do not show more."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Poses:
 
     @staticmethod
     def of(visual: VisualModel, parameters: Any, configurations: np.ndarray) -> Poses:
-        """The frames that the visual model draws, at configurations (N, nq)."""
+        """The poses of the frames that the visual model draws, at configurations (N, nq)."""
         names = _drawn_frames(visual)
         rows = [visual.poses(parameters, q) for q in configurations]
         shape = len(rows), len(names)
@@ -65,9 +65,9 @@ class Curves:
 
 @dataclass(frozen=True)
 class Animation:
-    """Everything that is seen of a motion at the times (N) in s: the run's poses, those of the
-    `reference` or None, curves, `loads` (N, cables) of the cables, NaN where unknown, and the
-    lengths `arrows` (N, arrows) in m of the visual model's arrows.
+    """A motion prepared for drawing at the times (N) in s: the run's poses, the poses of the
+    `reference` or None, curves, `loads` (N, cables) of the cables, NaN if unknown, and the lengths
+    `arrows` (N, arrows) in m of the visual model's arrows.
     """
 
     title: str
@@ -100,7 +100,7 @@ class Animation:
 
 
 def chosen_rows(times: np.ndarray, rate_hz: float) -> np.ndarray:
-    """Indices of times (N) at about a rate, the first and the last one among them."""
+    """Indices of times (N) at about a given rate, with the first and the last one."""
     if len(times) < 2:
         return np.arange(len(times))
     stride = max(1, round((len(times) - 1) / max(rate_hz * (times[-1] - times[0]), 1.0)))

@@ -1,6 +1,4 @@
-"""The camera from which an animation is first seen, the ground below it, and the light: the same
-for pages and films.
-"""
+"""The first view of an animation: camera, ground and light, the same for pages and films."""
 
 from __future__ import annotations
 
@@ -14,26 +12,27 @@ from nh_control.scenarios.visual_model import Shape, VisualModel
 from nh_control.view.animation import Animation, Poses
 
 FIELD, MARGIN = 0.7, 0.88
-"""Angle of the view from bottom to top (rad), and the part of it that the motion fills."""
+"""Vertical angle of view (rad), and the fraction of it that the motion fills."""
 ASPECTS = (0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 16 / 9, 2.2, 3.0)
-"""Widths of pictures over their heights."""
+"""Ratios of width to height of pictures."""
 SUN = np.array([0.35, -0.45, 1.0]) / np.linalg.norm([0.35, -0.45, 1.0])
 """Direction towards the light."""
 FROM_THE_SIDE, FROM_ABOVE = (-np.pi / 2 - 0.25, 0.16), (-2.2, 0.42)
 """Yaw and pitch (rad) of the eye as seen from the center."""
 FLAT = 1e-6
 LOOKED_AT = 60
-"""Number of times at which the extent is measured."""
+"""Number of times at which the extent of the motion is measured."""
 SMALL = 0.1
-"""A body whose size is a smaller part of the motion's is followed."""
+"""The camera follows a body that is smaller than this fraction of the motion."""
 CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
 
 
 @dataclass(frozen=True)
 class View:
-    """The eye looks at `center` (3) at `yaw` and `pitch` (rad), for pictures with the ratios
-    `aspects` of width to height from `distances` (m); the motion fills a sphere of radius `size`
-    (m); `ground` is the height of the floor (m); `follow` says whether the camera goes along.
+    """The eye looks at `center` (3) from `yaw` and `pitch` (rad), for pictures with the ratios
+    `aspects` of width to height from `distances` (m). The motion fills a sphere of radius `size`
+    (m); `ground` is the height of the floor (m); `follow` says whether the camera follows the
+    motion.
     """
 
     center: tuple[float, float, float]
@@ -46,7 +45,7 @@ class View:
     follow: bool
 
     def eye(self, aspect: float) -> np.ndarray:
-        """Where the eye is, (3), for a picture of this ratio of width to height."""
+        """Position of the eye (3) for a picture of this ratio of width to height."""
         distance = np.interp(aspect, self.aspects, self.distances)
         return np.array(self.center) + distance * _toward(self.yaw, self.pitch)
 
@@ -100,7 +99,9 @@ def _corners(visual: VisualModel, poses: Poses, rows: np.ndarray) -> np.ndarray:
 
 
 def _ground(low: float, size: float) -> float:
-    """The plane z = 0 where the motion is on it or not far above it, else one below the motion."""
+    """Height of the ground: 0 if the motion is on or not far above z = 0, otherwise below the
+    motion.
+    """
     return 0.0 if -0.02 * size < low < size else low - 0.05 * size
 
 

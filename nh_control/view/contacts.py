@@ -11,13 +11,13 @@ from nh_control.scenarios.visual_model import Arrow, VisualModel
 from nh_control.view.animation import Curves, Poses, largest_first
 
 LONGEST = 0.5
-"""Length of the arrow of the largest force, as a part of the largest shape."""
+"""Length of the arrow of the largest force, as a fraction of the largest shape."""
 
 
 @dataclass(frozen=True)
 class ContactArrows:
-    """Arrows of contact forces (N, n, 3) at positions (N, n, 3), as arrows along the z axes of
-    frames of their own.
+    """Arrows of contact forces (N, n, 3) at positions (N, n, 3): arrows along the z axes of
+    additional frames.
     """
 
     names: tuple[str, ...]
@@ -26,7 +26,7 @@ class ContactArrows:
 
     @staticmethod
     def of(arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> ContactArrows:
-        """The contacts in a run's arrays that have a place, at some of its N + 1 nodes."""
+        """The contacts with a position in a run's arrays, at some of its N + 1 nodes."""
         if "contact_names" not in arrays or not len(arrays["contact_force"]):
             return ContactArrows((), np.zeros((len(rows), 0, 3)), np.zeros((len(rows), 0, 3)))
         steps = np.minimum(rows, len(arrays["contact_force"]) - 1)

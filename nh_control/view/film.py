@@ -35,13 +35,13 @@ def write(
     speed: float = 1.0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Path:
-    """Write a film of the whole animation at `rate_hz` pictures per second of `size` pixels, whose
-    time runs `speed` times as fast as the motion; `progress(done, total)` is called after every
+    """Write a film of the whole animation at `rate_hz` pictures per second of `size` pixels,
+    played at `speed` times the speed of the motion; `progress(done, total)` is called after every
     picture.
 
     The suffix of the file is mp4, webp, gif or png. Returns the file. Raises ValueError for
-    another suffix, an odd or too small size or a rate or speed that is not positive, and
-    RuntimeError where there is no ffmpeg for mp4 or it fails.
+    another suffix, an odd or too small size, or a rate or speed that is not positive, and
+    RuntimeError if ffmpeg is missing or fails.
     """
     file = Path(file)
     if file.suffix not in (MP4, *KINDS):

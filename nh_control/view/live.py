@@ -1,4 +1,4 @@
-"""What a page shows of a plant that is running: its view, and the numbers of every state."""
+"""The data of a live page: its first view, and the numbers of every state of a running plant."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nh_control.view.animation import Animation, Curves, Poses, by_unit, chosen_
 from nh_control.view.sources import arrow_lengths, cable_loads, coordinate_curves, error_curves
 
 VIEWED_HZ = 10.0
-"""Frames per second of the reference from which the view follows."""
+"""Frames per second of the reference from which the view is computed."""
 
 
 class LiveMotion:
-    """A scenario's states one by one, as a page's module live.js takes them. Quaternions do not
-    jump from one frame to the next.
+    """The states of a scenario, one by one, for the module live.js of a page. Quaternions have no
+    jumps of sign from one frame to the next.
     """
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory):
@@ -31,7 +31,7 @@ class LiveMotion:
 
     @property
     def animation(self) -> Animation:
-        """The reference, whose view the page has, with the curves that the page plots."""
+        """The reference as an animation with the curves of the page; it determines the view."""
         nq, dsys = self._dsys.system.space.nq, self._dsys
         rows = chosen_rows(self._reference.times, VIEWED_HZ)
         states, steps = self._reference.states[rows], self._reference.inputs
@@ -55,7 +55,9 @@ class LiveMotion:
         )
 
     def expected(self, time_s: float) -> np.ndarray:
-        """Configuration (nq) of the reference at a time, which stays at its ends."""
+        """Configuration (nq) of the reference at a time; the first or last one outside
+        its time.
+        """
         step = min(max(0, round(time_s / self._dsys.h)), len(self._reference))
         return self._reference.states[step][: self._dsys.system.space.nq]
 
@@ -68,9 +70,9 @@ class LiveMotion:
         inputs: Mapping[str, float],
         of_one_time: bool = True,
     ) -> dict[str, Any]:
-        """Numbers of a configuration q (nq), of the velocity v (nw) if it is known, of the target
-        (nq), and of inputs by name, for JSON: null stands for what is not known, as the error is
-        where configuration and target are not of one time.
+        """Numbers for JSON of a configuration q (nq), the velocity v (nw) if it is known, the
+        target (nq), and inputs by name. Unknown numbers are null, such as the error if
+        configuration and target are of different times.
         """
         visual = self._visual
         given = {name: np.array([value]) for name, value in inputs.items()}
@@ -102,7 +104,7 @@ class LiveMotion:
         inputs: Mapping[str, float],
         watched: np.ndarray,
     ) -> list[Curves]:
-        """All curves with their values of one state (1, n), always in the same order."""
+        """All curves with their values for one state (1, n), always in the same order."""
         scenario, dsys = self._scenario, self._dsys
         space, monitor = dsys.system.space, scenario.monitor
         given = np.array([[inputs.get(name, np.nan) for name in dsys.inputs]])
@@ -117,7 +119,7 @@ class LiveMotion:
     def _watched(
         self, q: np.ndarray, v: np.ndarray | None, inputs: Mapping[str, float]
     ) -> np.ndarray:
-        """Values of the monitor, NaN without the velocity and all inputs."""
+        """Values of the monitor, NaN without the velocity or an input."""
         monitor, names = self._scenario.monitor, self._dsys.inputs
         if monitor is None:
             return np.zeros(0)

@@ -1,5 +1,5 @@
-"""The page of a plant that is running: it follows what a server sends, and asks for what the nodes
-offer.
+"""The live page of a running plant: it shows the states that a server sends, and sends
+requests.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from nh_control.view.animation import Animation, Poses
 from nh_control.view.page import MODULES, filled, payload
 
 LIVE = "live"
-"""The module that a page has besides if it follows a plant that is running."""
+"""Additional module of a live page."""
 HINTS = {
     "fault": "fault: delay=0.005 ...",
     "disturb": "disturb: target:gust:2,0,start=5 ...",
 }
-"""Parameters that have a field in the page, with an example."""
+"""Parameters with a field in the page, and an example of a value."""
 
 
 @dataclass(frozen=True)
 class Offers:
-    """What a live page can ask for: buttons of requests by their names, `changes` of the plant's
-    parameters, `targets` that can be pulled, and whether there are `goals`.
+    """The requests that a live page offers: buttons of requests by their names, `changes` of the
+    plant's parameters, `targets` that can be pulled, and whether there are `goals`.
     """
 
     buttons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -35,8 +35,8 @@ class Offers:
 
 
 def live_page(animation: Animation, offers: Offers = Offers()) -> str:
-    """The page for a server of the states of a plant that is running: it has the animation's view,
-    begins with its first frame, and shows what comes from where the page comes from.
+    """The live page for a server. It has the animation's view, begins with its first frame, and
+    shows the states that its own server sends.
     """
     whole, first = payload(animation), payload(_first_frame(animation))
     kept = {name: whole[name] for name in ("view", "loadRange")}
@@ -52,7 +52,7 @@ def live_page(animation: Animation, offers: Offers = Offers()) -> str:
 
 
 def controls(offers: Offers, pulled: Mapping[str, str]) -> str:
-    """The part of the page that asks, as HTML."""
+    """The part of the page for requests, as HTML."""
     parts = [
         f'<button type="button" data-ask="{html.escape(json.dumps(request), quote=True)}">'
         f"{html.escape(name)}</button>"
@@ -82,8 +82,8 @@ def controls(offers: Offers, pulled: Mapping[str, str]) -> str:
 
 
 def _frame(target: str, frames: Sequence[str], trail: str) -> str:
-    """The frame at which a target is pulled: that of its name, one whose name its name ends with,
-    or the one that leaves a trail; "" without any.
+    """The frame at which a target is pulled: the frame of its name, a frame whose name is the end
+    of the target's name, or the frame of the trail; "" without any.
     """
     ends = [name for name in frames if target == name or target.endswith(f"_{name}")]
     return max(ends, key=len, default=trail)

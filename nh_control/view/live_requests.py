@@ -1,4 +1,4 @@
-"""What a live page may ask for, read from bytes that anybody may have written."""
+"""Requests of a live page, parsed from bytes that anybody may have sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LARGEST = 4096
-"""Bytes of the longest request."""
+"""Largest number of bytes of a request."""
 Vector = tuple[float, float, float]
 FIELDS: dict[str, tuple[str, ...]] = {
     "pause": ("on",),
@@ -19,7 +19,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "pull": ("target", "force"),
     "change": ("parameter", "value"),
 }
-"""Requests by name, each with what it says besides."""
+"""Requests by name, each with its fields."""
 
 
 class RequestError(ValueError):
@@ -28,8 +28,8 @@ class RequestError(ValueError):
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: its name, whether a pause or the armed time begins or ends, a goal's position (3)
-    in m, the target that is pulled with a force (3) in N, a parameter and its value as text.
+    """A request: its name; whether a pause or the armed time begins or ends; the position (3) in m
+    of a goal; a target that is pulled, with the force (3) in N; a parameter and its value as text.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Asked:
 
 
 def parsed(body: bytes) -> Asked:
-    """The request of a body in JSON, `{"name": "goal", "position": [1, 0, 1.5]}`.
+    """Parse a request in JSON, `{"name": "goal", "position": [1, 0, 1.5]}`.
 
-    Raises RequestError for everything else: unknown, missing and repeated fields, numbers that are
+    Raises RequestError for anything else: unknown, missing and repeated fields, numbers that are
     not finite, true and false as numbers.
     """
     try:
@@ -93,7 +93,7 @@ def _no_number(text: str) -> float:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are all different."""
+    """A dictionary of the pairs; raises ValueError for a repeated name."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         raise RequestError("expected every name once")

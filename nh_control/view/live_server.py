@@ -1,9 +1,8 @@
 """The server of a live page, in a thread of its own: the page, a stream of states, and requests of
-those who have opened the address with its token. It listens on this machine alone unless it is
-told otherwise.
+users that have opened the address with its token. By default it listens on this machine only.
 
-Browsers hold no one up: every one of them has a short queue, in which the newest message replaces
-the oldest one, and who takes nothing for a while is left.
+Browsers do not delay anyone: each has a short queue, in which the newest message replaces the
+oldest one, and the connection of a browser that does not read for a while is closed.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ Handler = Callable[[Any], Awaitable[Any]]
 HERE = "127.0.0.1"
 COOKIE = "nh_control_view"
 QUEUE = 2
-"""Messages that wait for a browser; further ones replace them."""
+"""Number of messages that wait for a browser; further ones replace them."""
 SEND_S, ALIVE_S, END_S = 5.0, 10.0, 2.0
-"""How long a browser may take for a message, to answer that it is there, and to end."""
+"""Time (s) that a browser has to take a message, to answer a ping, and to close."""
 BUFFER = 65536
-"""Bytes on their way to a browser: what is behind must not be far behind."""
+"""Largest number of sent bytes that a browser has not read: its page must not lag far behind."""
 BROWSERS = 16
 WAITING = 8
-"""Requests that may wait at a time."""
+"""Largest number of waiting requests."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -61,27 +60,25 @@ def require_aiohttp() -> None:
 
 
 class Answer(NamedTuple):
-    """What became of a request: whether it is done, and what there is to say, such as the reason
-    of a refusal.
-    """
+    """The answer to a request: whether it is done, and a text such as the reason of a refusal."""
 
     done: bool
     message: str
 
 
 def only_shows(_: Asked) -> Answer:
-    """The answer where nothing can be asked for."""
+    """The answer of a page without requests."""
     return Answer(False, "this page only shows what is going on")
 
 
 class LiveServer:
-    """Serves `page` on a port (0: a free one) of `host`, until `close`; requests of the page are
-    answered by `answer`, one after another, in a thread that nothing else waits for.
+    """Serves `page` on a port (0: a free one) of `host`, until `close`. `answer` answers requests
+    of the page, one after another, in a thread of its own.
 
-    `address` is what its user opens; everybody who knows it can look on, and ask. Its `token` is
-    that of an earlier server, whose browsers come back, or a new one.
+    The user opens `address`; everybody who knows it can watch and send requests. `token` is the
+    token of an earlier server, so that its browsers can reconnect, or a new one.
 
-    Raises ViewMissing without aiohttp, and OSError where it cannot listen.
+    Raises ViewMissing without aiohttp, and OSError if it cannot listen.
     """
 
     def __init__(
@@ -110,14 +107,14 @@ class LiveServer:
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token."""
+        """The address of the page, with the token."""
         host = "localhost" if self._host in ("", "0.0.0.0", "::") else self._host
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}/?token={self.token}"
 
     @property
     def browsers(self) -> int:
-        """How many look on."""
+        """Number of connected browsers."""
         return len(self._browsers)
 
     def send(self, text: str) -> None:
@@ -169,8 +166,8 @@ class LiveServer:
     # who may ask --------------------------------------------------------------------------------
 
     def _check(self, request: web.Request) -> None:
-        """Refuse with 403 whoever is not a page of this server that was opened with the token;
-        whoever opens the address gets the token as a cookie.
+        """Refuse requests with 403 unless they come from a page of this server that was opened
+        with the token. Opening the address sets the token as a cookie.
         """
         from aiohttp import web
 
@@ -192,8 +189,8 @@ class LiveServer:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def _names(self, request: web.Request) -> set[str]:
-        """Names of this server as a browser may give them: no name that somebody else has made
-        point here.
+        """Names by which browsers may address this server. Other names, which somebody may have
+        directed here, are refused.
         """
         local = request.transport.get_extra_info("sockname") if request.transport else None
         names = {self._host, socket.gethostname()} - {"", "0.0.0.0", "::"}
@@ -272,7 +269,7 @@ class _Browser:
         self._there = asyncio.Event()
 
     def put(self, text: str) -> None:
-        """Have the newest message sent."""
+        """Queue the newest message."""
         self._messages.append(text)
         self._there.set()
 
@@ -289,7 +286,7 @@ class _Browser:
             self.leave()
 
     def leave(self) -> None:
-        """End the connection without a word."""
+        """Close the connection without a message."""
         if isinstance(self._transport, asyncio.WriteTransport):
             self._transport.abort()
 

@@ -13,11 +13,11 @@ from nh_control.scenarios.visual_model import Mesh
 
 SOLIDS = ("box", "cylinder", "cone", "sphere")
 FILM, PAGE = (24, 12), (36, 18)
-"""Corners around round solids and rows of spheres, of films and of pages."""
+"""Numbers of corners around round solids and of rows of spheres, in films and in pages."""
 CREASE = np.cos(np.radians(40))
-"""Faces that meet at a larger angle meet at an edge."""
+"""Angle between faces above which their common edge is sharp."""
 SAME = 1e-6
-"""Corners this close, as a part of the size, are one."""
+"""Distance, as a fraction of the size, below which corners are one."""
 
 
 @cache
@@ -62,9 +62,9 @@ def quadrilaterals(mesh: Mesh) -> np.ndarray:
 
 
 def shaded(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (m, 6) as places and unit normals, and triangles (k, 3) of them, of faces
-    (n, 4, 3): a corner's normal is the mean over the faces around it that are less than CREASE
-    from its own.
+    """Corners (m, 6), as positions and unit normals, and triangles (k, 3) of them, of faces (n, 4,
+    3). The normal of a corner is the mean over the adjacent faces whose normals are within CREASE
+    of the normal of its own face.
     """
     corners, flat = faces.reshape(-1, 3), normals(faces)
     size = np.ptp(corners, axis=0).max(initial=0.0) or 1.0

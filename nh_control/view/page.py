@@ -37,8 +37,8 @@ def page(animation: Animation) -> str:
 def filled(
     data: dict[str, Any], modules: tuple[str, ...] = MODULES, sources: str = "", controls: str = ""
 ) -> str:
-    """The page of these data and modules, with `controls` below its title, which may ask `sources`
-    besides.
+    """The page of these data and modules, with `controls` below its title, which may send requests
+    to `sources`.
     """
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     inside = {
@@ -55,7 +55,7 @@ def filled(
 
 
 def _legend(animation: Animation) -> str:
-    """The plots' shades with what they stand for, as HTML."""
+    """The meanings of the shades in the plots, as HTML."""
     return "".join(
         f'<p class="shade" style="border-color:{one.color}">'
         f"{html.escape(one.label)}, {one.start:g} to {one.stop:g} s</p>"
@@ -82,7 +82,7 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def in_a_notebook(animation: Animation) -> str:
-    """The page as a part of a notebook: an inline frame that loads nothing from elsewhere."""
+    """The page as a part of a notebook: an inline frame that loads nothing from other hosts."""
     source = html.escape(page(animation), quote=True)
     style = f"width: 100%; height: {HEIGHT_PX}px; border: 1px solid #dde1e6"
     return f'<iframe srcdoc="{source}" style="{style}" title="nh_control"></iframe>'
@@ -156,8 +156,8 @@ def _surface(faces: np.ndarray, extents: Sequence[float] = (1.0, 1.0, 1.0)) -> d
 
 
 def packed(values: np.ndarray) -> str:
-    """Numbers as little-endian 32-bit floats, the bytes of equal significance together, deflated,
-    in base64: what changes little packs well.
+    """Numbers as little-endian 32-bit floats, in base64. Bytes of equal significance are stored
+    together and deflated, because they change little from one number to the next.
     """
     flat = np.ascontiguousarray(values, dtype="<f4").ravel()
     planes = flat.view("u1").reshape(-1, 4).T.tobytes()
@@ -172,7 +172,7 @@ def unpacked(text: str) -> np.ndarray:
 
 @cache
 def script(modules: tuple[str, ...] = MODULES) -> str:
-    """The modules as one, so that the page opens from disk."""
+    """The modules in one script, so that the page works as a local file."""
     parts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in modules]
     plain = [re.sub(r"^import .*\n", "", part, flags=re.M) for part in parts]
     return re.sub(r"^export ", "", "\n".join(plain), flags=re.M)

@@ -20,10 +20,10 @@ SKY, FLOOR, LINE = (249, 250, 252), (238, 240, 244), (205, 210, 218)
 SHADOW, PATH, TRAIL = (196, 200, 207), (115, 128, 153, 180), (242, 115, 13)
 SLACK, ARROW, OUTLINE = (0.45, 0.47, 0.5), (0.1, 0.6, 0.25), (0.55, 0.57, 0.6)
 OVER = 2
-"""Size of the painted image over the size of the picture."""
+"""Ratio of the sizes of the painted image and of the picture."""
 GHOST, TRAIL_S, NEAR = 0.28, 5.0, 0.003
-"""Opacity of the reference, length of the trail (s), and the distance, as a part of the motion's
-size, from which on the reference is drawn: as in the page.
+"""Opacity of the reference, length of the trail (s), and the distance, as a fraction of the
+motion's size, above which the reference is drawn; the same as in the page.
 """
 
 
@@ -107,7 +107,7 @@ class Painter:
                 draw.line([tuple(pixels[i - 1]), tuple(pixels[i])], colors[i], width=2 * OVER)
 
     def _ghosts(self, run: list[Face], reference: list[Face]) -> list[Face]:
-        """Those of the reference that are elsewhere, transparent."""
+        """The faces of the reference that are not at the place of the run's, transparent."""
         ghosts = []
         for here, there in zip(run, reference):
             both = here.corners.mean(axis=(0, 1)), there.corners.mean(axis=(0, 1))

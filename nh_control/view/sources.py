@@ -32,7 +32,7 @@ from nh_control.view.contacts import ContactArrows, contact_curves
 
 def load(path: str | Path, scenario: str = "", rate_hz: float = RATE_HZ) -> Animation:
     """The animation of a run: a folder of `nh_control simulate` or `run`, its results.npz, or a
-    recording; `scenario` says of what, where the files do not.
+    recording; `scenario` is needed if the files do not name it.
 
     Raises FileNotFoundError, RecordingError, UnknownName, ValueError for a file without a run.
     """
@@ -120,8 +120,8 @@ def of_trajectory(
 def error_curves(
     scenario: Scenario, space: Space, q: np.ndarray, target: np.ndarray, whole: bool = False
 ) -> list[Curves]:
-    """Parts of the tracking error of configurations (N, nq) in a plot for every unit; those that
-    are always 0 are left out unless all of them are, or all are asked for.
+    """Parts of the tracking error of configurations (N, nq) in a plot for every unit. Parts that
+    are always 0 are left out, unless all parts are 0, or `whole` is true.
     """
     parts: dict[str, list[error_metrics.Part]] = {}
     tracked = _tracked_only(scenario, space, q, target)
@@ -150,7 +150,7 @@ def _tracked_only(
 
 
 def _at_nodes(inputs: np.ndarray) -> np.ndarray:
-    """Values over steps (N, n) at the nodes (N + 1, n): the last one stays."""
+    """Values over steps (N, n) at the nodes (N + 1, n); the last one is repeated."""
     return np.vstack([inputs, inputs[-1:] if len(inputs) else np.zeros((1, inputs.shape[1]))])
 
 

@@ -1,4 +1,6 @@
-"""Runs of a study as animations: they are made again, as a study keeps their numbers alone."""
+"""Runs of a study as animations. They are made again, because a study stores only
+their numbers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from nh_control.view.animation import Animation
 from nh_control.view.sources import of_result
 
 MOST = 12
-"""Runs of a page unless others are asked for, those with the largest errors first."""
+"""Default number of runs of a page, the ones with the largest errors."""
 RATE_HZ = 25.0
 
 
@@ -29,10 +31,10 @@ def load(
     chosen: Sequence[int] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Animation]:
-    """Animations of the `chosen` runs of the study in a folder, by names with what varied; without
-    a choice those that failed and the MOST with the largest final errors, worst first.
+    """Animations of the `chosen` runs of the study in a folder, by names with the varied settings;
+    by default of the failed runs and of the MOST runs with the largest final errors, worst first.
 
-    Raises ValueError for numbers that are no runs, and for a study without runs.
+    Raises ValueError for unknown numbers of runs, and for a study without runs.
     """
     study = make_study(read(folder / STUDY))
     indices = list(chosen) or _worst(Store(folder, study))
@@ -60,7 +62,7 @@ def _worst(store: Store) -> list[int]:
 
 
 def _name(study: Study, index: int) -> str:
-    """The run's number and what varied."""
+    """The run's number and its varied settings."""
     point = zip((one.name for one in study.vary), study.point(index))
     parts = [f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
              for name, value in point]  # fmt: skip

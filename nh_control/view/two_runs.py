@@ -1,4 +1,6 @@
-"""Two runs of a scenario in one page: the other one in the reference's place, and differences."""
+"""Two runs of a scenario in one page: the other run is drawn instead of the reference, with plots
+of the differences.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from nh_control.view.animation import Animation, Curves, Poses
 
 
 def together(one: Animation, other: Animation) -> Animation:
-    """The animation of `one` with the other run as its ghost: in every plot the other's curves
-    too, then plots of the differences; between its frames the other run is interpolated, and
-    after its end it is not drawn in plots.
+    """The animation of `one` with the other run as its ghost. Every plot also has the other's
+    curves, and plots of the differences follow. Between its frames the other run is interpolated;
+    its curves end with it.
 
-    Raises ValueError for runs that show other frames.
+    Raises ValueError for runs with different frames.
     """
     if one.run.names != other.run.names:
         raise ValueError(
@@ -56,7 +58,7 @@ def _at(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _poses_at(times: np.ndarray, other: Animation) -> Poses:
-    """The other run's poses at times (N); at its end it stays."""
+    """The other run's poses at times (N), after its end the last ones."""
     after = np.searchsorted(other.times, times).clip(1, max(1, len(other.times) - 1))
     before = after - 1
     after = after.clip(max=len(other.times) - 1)
