@@ -503,6 +503,8 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
             "on_finish": "continue",
             "fallback": "hold",
         }  # goals may come at any time; what flies falls without thrust
+    elif name == "quadrotor":
+        declared |= {"fallback": "hold"}
     elif scenarios.get(name).body is not None:
         declared |= {"fallback": "damp"}  # what rolls goes on without forces
     useless = set() if name == "urdf" else {"urdf", "base"}
@@ -616,6 +618,12 @@ SHOWN = {
         "Path": "/reference",
         "Odometry": "/payload/odom",
     },
+    "quadrotor": {
+        "MarkerArray": "/markers",
+        "Path": "/reference",
+        "Odometry": "/quadrotor/odom",
+    },
+    "acrobot": {"MarkerArray": "/markers"},
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},
     "satellite": {"MarkerArray": "/markers"},

@@ -32,7 +32,10 @@ CONVENTIONS = (
         STATE,
     ),
     Convention(
-        ("multi_dof_joint_states", "payload/odom", "quad1/odom", "quad2/odom", "satellite/odom"),
+        (
+            *("multi_dof_joint_states", "payload/odom", "quad1/odom", "quad2/odom"),
+            *("quadrotor/odom", "satellite/odom"),
+        ),
         "poses in odom, z up; quaternions xyzw; twists in each body's axes",
         "m; m/s, rad/s",
         STATE,

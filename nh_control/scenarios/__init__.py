@@ -11,6 +11,7 @@ from nh_control.mechanics.external_forces import (
 )
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.scenarios import discovery
+from nh_control.scenarios.acrobot import ACROBOT
 from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
 from nh_control.scenarios.chaplygin_sleigh import CHAPLYGIN_SLEIGH
@@ -31,6 +32,7 @@ from nh_control.scenarios.perturbation import (
     momentum_error,
 )
 from nh_control.scenarios.predictive import constraints_along, mpc_tracker
+from nh_control.scenarios.quadrotor import QUADROTOR
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
 from nh_control.scenarios.rolling_disk import ROLLING_DISK
 from nh_control.scenarios.satellite import SATELLITE
@@ -53,9 +55,11 @@ _SCENARIOS = {
     for s in (
         SNAKEBOARD,
         QUADROTOR_PAYLOAD,
+        QUADROTOR,
         MARIONETTE,
         PENDULUM_SWING_UP,
         CART_POLE,
+        ACROBOT,
         DIFFERENTIAL_DRIVE,
         CAR,
         CHAPLYGIN_SLEIGH,

@@ -58,11 +58,13 @@ def through_windows(
     depth: float,
     weight: float,
     references: tuple[str, ...] = (),
+    size: float = 0.0,
 ) -> ScenarioConstraint:
     """A point (3) of the configuration passes windows in walls across x, each with its center (3)
     in m and the radius in m of its opening: it stays inside the hyperboloid of one sheet that
     touches the opening and widens over `depth` m, `(1 - (y^2 + z^2) / r^2 + x^2 / depth^2) r / 2
-    >= 0`. Windows are drawn open above.
+    >= 0`. Windows are drawn open above, or closed for a body of this `size` (m) about the
+    point, by which the drawn openings are larger.
     """
 
     def make(model: DiscreteSystem) -> Constraint:
@@ -75,18 +77,21 @@ def through_windows(
 
         return Constraint("windows", inside, lower=0.0, weight=weight)
 
-    bars = tuple(bar for center, radius in windows for bar in _window(center, radius))
+    bars = tuple(
+        bar for center, radius in windows for bar in _window(center, radius + size, size > 0)
+    )
     return ScenarioConstraint(make, "m", references, bars)
 
 
-def _window(center: Vector, radius: float) -> tuple[Shape, ...]:
-    """Bars to both sides of a window and below."""
+def _window(center: Vector, radius: float, closed: bool) -> tuple[Shape, ...]:
+    """Bars to both sides of a window and below, and above if it is closed."""
     (x, y, z), out = center, radius + BAR_M / 2
     height, width = 2 * radius, 2 * radius + 2 * BAR_M
+    level = (z - out, z + out) if closed else (z - out,)
     return (
         Shape("box", (BAR_M, BAR_M, height), RED, OBSTACLES, (x, y - out, z)),
         Shape("box", (BAR_M, BAR_M, height), RED, OBSTACLES, (x, y + out, z)),
-        Shape("box", (BAR_M, width, BAR_M), RED, OBSTACLES, (x, y, z - out)),
+        *(Shape("box", (BAR_M, width, BAR_M), RED, OBSTACLES, (x, y, at)) for at in level),
     )
 
 

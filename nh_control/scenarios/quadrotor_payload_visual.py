@@ -5,17 +5,8 @@ from __future__ import annotations
 import numpy as np
 from transforms3d.quaternions import quat2mat
 
-from nh_control.scenarios.visual_model import (
-    BLUE,
-    ORANGE,
-    RUBBER,
-    STEEL,
-    Arrow,
-    Cable,
-    Pose,
-    Shape,
-    VisualModel,
-)
+from nh_control.scenarios.quadrotor_visual import quadrotor_shapes, with_arms
+from nh_control.scenarios.visual_model import ORANGE, Arrow, Cable, Pose, Shape, VisualModel
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, split_configuration
 from nh_control.systems.rotor_mixing import RotorMixing
 
@@ -28,8 +19,7 @@ def poses(parameters: QuadrotorPayloadParameters, q: np.ndarray) -> dict[str, Po
     y, attitudes, links = split_configuration(q, parameters.n)
     frames = {"payload": Pose(y, np.eye(3))}
     for i, (l, link, attitude) in enumerate(zip(parameters.lengths, links, attitudes)):
-        quad = frames[f"quad{i + 1}"] = Pose(y + l * link, quat2mat(attitude))
-        frames[f"quad{i + 1}_arms"] = quad.rotated(np.pi / 4, (0.0, 0.0, 0.0))
+        frames |= with_arms(f"quad{i + 1}", Pose(y + l * link, quat2mat(attitude)))
     return frames
 
 
@@ -42,25 +32,7 @@ def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:
     share = (parameters.payload_mass / parameters.n + parameters.quadrotor_mass) * parameters.g
     parts = [Shape("sphere", (0.18, 0.18, 0.18), ORANGE, "payload")]
     for quad in quads:
-        parts.append(Shape("sphere", (0.12, 0.12, 0.07), RUBBER, quad))
-        for extents in ((2 * arm, 0.02, 0.015), (0.02, 2 * arm, 0.015)):
-            parts.append(Shape("box", extents, STEEL, f"{quad}_arms"))
-        for x, y, color in (
-            (arm, 0.0, ORANGE),
-            (0.0, -arm, ORANGE),
-            (-arm, 0.0, BLUE),
-            (0.0, arm, BLUE),
-        ):
-            parts.append(
-                Shape(
-                    "cylinder",
-                    (PROPELLER_M, PROPELLER_M, 0.01),
-                    color,
-                    f"{quad}_arms",
-                    (x, y, 0.04),
-                    opacity=0.6,
-                )
-            )
+        parts += quadrotor_shapes(quad, arm, PROPELLER_M)
     return VisualModel(
         parent=WORLD,
         poses=poses,

@@ -1,5 +1,6 @@
 """Mechanical systems, one a file, each a function of a frozen dataclass of parameters."""
 
+from nh_control.systems.acrobot import AcrobotParameters, acrobot
 from nh_control.systems.car import CarParameters, car
 from nh_control.systems.cart_pole import CartPoleParameters, cart_pole
 from nh_control.systems.chaotic_quartic import ChaoticQuarticParameters, chaotic_quartic
@@ -11,6 +12,7 @@ from nh_control.systems.chaplygin_sleigh import (
 from nh_control.systems.differential_drive import DifferentialDriveParameters, differential_drive
 from nh_control.systems.gearbox import GearboxParameters, gearbox
 from nh_control.systems.pendulum import PendulumParameters, pendulum
+from nh_control.systems.quadrotor import QuadrotorParameters, quadrotor
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
@@ -32,6 +34,7 @@ from nh_control.systems.wet_ground import (
 )
 
 __all__ = [
+    "AcrobotParameters",
     "CarParameters",
     "CartPoleParameters",
     "ChaoticQuarticParameters",
@@ -40,6 +43,7 @@ __all__ = [
     "Formation",
     "GearboxParameters",
     "PendulumParameters",
+    "QuadrotorParameters",
     "QuadrotorPayloadParameters",
     "RollerRacerParameters",
     "RollingBallParameters",
@@ -50,6 +54,7 @@ __all__ = [
     "SuslovParameters",
     "WetCarParameters",
     "WetSnakeboardParameters",
+    "acrobot",
     "car",
     "cart_pole",
     "chaotic_quartic",
@@ -59,6 +64,7 @@ __all__ = [
     "gearbox",
     "link_tensions",
     "pendulum",
+    "quadrotor",
     "quadrotor_payload",
     "roller_racer",
     "rolling_ball",

