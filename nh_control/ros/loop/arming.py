@@ -26,9 +26,9 @@ AWAITS_START = "the reference's start is held until ~/start"
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a run: seconds without a state that can be used, size of the tracking
-    error of the configuration (m, rad; any of its numbers), seconds of saturation without a pause.
-    0 is no limit.
+    """Limits of a run: the time (s) without a usable state, the size of the tracking error of the
+    configuration (m, rad; of each number), and the time (s) of saturation without interruption. 0
+    is no limit.
     """
 
     silence_s: float = 0.0
@@ -43,13 +43,13 @@ class Limits:
 
 
 class ArmingRefused(Exception):
-    """Commands may not go out: the reason and the remedy."""
+    """Commands must not be sent; the message has the reason and the remedy."""
 
 
 class Arming:
-    """Armed on request only; disarmed on request, or by the first limit that is exceeded, which
-    `reason` then names. Times are in s, of any one clock, 0 as long as it is not known; where it
-    goes back, they count anew.
+    """Arming on request only; disarming on request, or by the first limit that is exceeded:
+    `reason` names it. Times are in s of one clock, 0 if they are not known; if the clock goes
+    back, they start again.
     """
 
     def __init__(self, limits: Limits, armed: bool = False):
@@ -59,9 +59,8 @@ class Arming:
         self._heard_at, self._free_at, self._exceeded = 0.0, 0.0, ""
 
     def arm(self, now_s: float) -> None:
-        """Commands may go out from now on. Raises ArmingRefused where tracking would disarm at
-        once: no state could be used within the limit of silence, or the last one is beyond a
-        limit.
+        """Allow commands from now on. Raises ArmingRefused if tracking would disarm at once: there
+        was no usable state within the limit of silence, or the last state is beyond a limit.
         """
         if self.armed:
             return
@@ -84,7 +83,7 @@ class Arming:
         return now_s - self._heard_at
 
     def disarm(self, reason: str) -> None:
-        """Commands may not go out any more."""
+        """Forbid commands from now on."""
         if self.armed:
             self.armed, self.reason = False, reason
             self.disarmed += 1
@@ -96,7 +95,7 @@ class Arming:
         return AWAITS_START if awaits_start else ""
 
     def check_silence(self, now_s: float) -> None:
-        """Time has passed without a state that can be used."""
+        """Disarm after too long a time without a usable state."""
         if not 0.0 < self._heard_at <= now_s:
             self._heard_at = now_s
         silence_s = self._silence_s(now_s)
@@ -106,8 +105,8 @@ class Arming:
     def observe(
         self, now_s: float, error: np.ndarray, saturated: bool, violation: str = ""
     ) -> None:
-        """A command was computed at a tracking error (n) of the tracked configuration, which has
-        left its range if `violation` says so.
+        """Take the tracking error (n) of the tracked configuration of a command; `violation` names
+        a range that the configuration has left, "" without one.
         """
         self._heard_at = now_s
         largest = float(np.abs(error).max(initial=0.0))
@@ -124,8 +123,8 @@ class Arming:
 
 
 class DisarmCommand(str, Enum):
-    """Nothing; no force (what is moved at will stays); the last command; or forces that bring the
-    motion to rest as far as they can.
+    """The command after a disarming: none; zero forces, which keep prescribed coordinates; the
+    last command; or forces that damp the motion.
     """
 
     NONE = "none"
@@ -135,7 +134,7 @@ class DisarmCommand(str, Enum):
 
 
 class DisarmedInputs:
-    """Commands of a kind after a disarming; before any state or command there is none."""
+    """The inputs of a kind after a disarming; None before the first state or command."""
 
     def __init__(self, dsys: DiscreteSystem, kind: DisarmCommand):
         self._dsys, self.kind = dsys, DisarmCommand(kind)
@@ -143,13 +142,15 @@ class DisarmedInputs:
         self._input: np.ndarray | None = None
 
     def update(self, x: np.ndarray, sent: np.ndarray | None = None) -> None:
-        """The last state was x (nx), and the input (nu) was sent for it, if it was armed."""
+        """Take the last state x (nx), and the input (nu) that was sent for it if the tracker was
+        armed.
+        """
         self._state = x
         if sent is not None:
             self._input = sent
 
     def command(self, fresh: bool) -> np.ndarray | None:
-        """Input (nu) for the last state; one that is not `fresh` cannot be damped."""
+        """Input (nu) for the last state; damping needs a `fresh` state."""
         if self.kind is DisarmCommand.NONE or self._state is None:
             return None
         if self.kind is DisarmCommand.HOLD:
@@ -160,7 +161,7 @@ class DisarmedInputs:
 
 
 SYNTAX = "NAME:LOW:HIGH"
-"""How a range is written, in m and rad."""
+"""The syntax of a range, in m and rad."""
 FARTHER, LEAST_ERROR = 10.0, 0.5
 """How much larger than its scenario's initial error a tracking error may become, and what it may
 become in any case (m, rad).
@@ -196,8 +197,8 @@ def parse(text: str) -> Range:
 
 
 def quantities(scenario: Scenario, space: Space) -> dict[str, Quantity]:
-    """What may have a range, by name: every joint; `<frame>.x`, `<frame>.y` and `<frame>.heading`
-    of a planar body; `<frame>.x`, `.y`, `.z` and `.tilt` of bodies in space.
+    """The quantities that may have a range, by name: every joint; `<frame>.x`, `<frame>.y` and
+    `<frame>.heading` of a planar body; `<frame>.x`, `.y`, `.z` and `.tilt` of bodies in space.
     """
     readers: dict[str, Quantity] = {}
     for joint in scenario.joints:
@@ -243,8 +244,8 @@ _OF_BODY: dict[str, Callable[[BodyState], float]] = {
 
 
 def error_limit(scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory) -> float:
-    """Tracking error (m, rad) beyond which a robot is not under control: that of the scenario's
-    limits, or else FARTHER times the largest tracked number of its initial error, and at least
+    """Tracking error (m, rad) above which a robot counts as out of control: the limit of the
+    scenario, or FARTHER times the largest tracked number of its initial error, at least
     LEAST_ERROR.
     """
     if scenario.limits.error:
@@ -267,7 +268,7 @@ class SafeRange:
         self._quantities = {one.name: known[one.name] for one in self._ranges}
 
     def violation(self, q: np.ndarray) -> str:
-        """Which range a configuration (nq) is not in, "" if it is in all."""
+        """The range that a configuration (nq) has left, "" if it is in all."""
         for one in self._ranges:
             value = self._quantities[one.name](q)
             if not one.low <= value <= one.high:
@@ -277,9 +278,9 @@ class SafeRange:
 
 @dataclass(frozen=True)
 class Safety:
-    """The rules by which hardware is commanded: `arming`; the inputs after a disarming; the
-    `ranges` of the configuration; the mask `tracked` (nv) of the errors that are limited; and
-    whether the reference starts by service, or with the first state.
+    """The safety rules of hardware: `arming`; the inputs after a disarming; the `ranges` of the
+    configuration; the mask `tracked` (nv) of the limited errors; and whether the reference starts
+    by service, or with the first state.
     """
 
     arming: Arming

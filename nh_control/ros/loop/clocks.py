@@ -12,12 +12,12 @@ import numpy as np
 from nh_control.control.input_history import NANOSECONDS as NANOSECONDS
 
 TOLERANCE_NS = 1_000
-"""How far a stamp may be from that of a step: floating-point seconds, split into `sec` and
-`nanosec`, are off by some nanoseconds.
+"""Largest difference of a stamp from the stamp of its step: floating-point seconds, split into
+`sec` and `nanosec`, differ by some nanoseconds.
 """
 OTHER_CLOCK_NS = 10**6 * NANOSECONDS
-"""A stamp further from the present than that is of another clock, such as wall time where states
-carry simulation time, and says nothing about the state.
+"""A stamp that differs more from the present is of another clock (for example wall time, while
+states carry simulation time), and does not identify a state.
 """
 
 
@@ -67,9 +67,9 @@ class PacingStatistics:
 class Pacer:
     """Deadlines `period_s / speed_factor` apart; speed_factor 0 means as fast as possible.
 
-    Deadlines are absolute, so lateness never accumulates. A step that starts more than one period
-    late counts the whole periods it missed and starts a new grid: the simulation falls behind wall
-    time rather than rush through steps that no controller could answer.
+    Deadlines are absolute, so lateness does not accumulate. A step that starts more than one
+    period late counts the missed whole periods and starts a new grid: the simulation falls behind
+    wall time instead of hurrying through steps that no controller could answer.
     """
 
     def __init__(

@@ -16,9 +16,9 @@ from nh_control.scenarios.driven_joints import DrivenJoint
 
 
 class Fallback(str, Enum):
-    """What is applied when no command is fresh: the last one, zero forces (what is moved at will
-    stays), forces that bring the motion to rest as far as they can, those of the plant's own copy
-    of the tracker, or nothing (the plant pauses).
+    """The input without a fresh command: the last command, zero forces (prescribed coordinates
+    stay), forces that damp the motion, commands of the plant's own copy of the tracker, or none
+    (the plant pauses).
     """
 
     HOLD = "hold"
@@ -29,7 +29,7 @@ class Fallback(str, Enum):
 
 
 class Rejection(str, Enum):
-    """Why a command did not reach the plant."""
+    """The reasons for which a command is rejected."""
 
     UNREADABLE = "no message of the type"
     WRONG_NAMES = "wrong names"
@@ -46,13 +46,13 @@ ABOUT_VALUES = (Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH, Rejection.NOT_FIN
 
 
 class CommandValidator:
-    """Accepts commands for the inputs that `names` knows, stamped with the state they answer.
+    """Accepts commands for the inputs of `names`, stamped with the state that they answer.
 
-    A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; one that
-    arrives after that is late. Unless `strict`, a command without a stamp, or with a stamp of
-    another clock (wall time), answers the present state, as long as no stamped command is fresh.
-    Values beyond `limits` (nu, 2) are clipped, as an actuator does. Not thread-safe: one thread
-    owns a validator.
+    A command that answers state j is fresh for the steps j ... j + timeout_steps - 1; a later one
+    is rejected as late. Unless `strict`, a command without a stamp, or with a stamp of another
+    clock (wall time), answers the present state, as long as no stamped command is fresh. Values
+    beyond `limits` (nu, 2) are clipped, as by an actuator. Not thread-safe: one thread owns a
+    validator.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class CommandValidator:
         return reason
 
     def refuse(self, reason: Rejection, example: str) -> None:
-        """Count a command that cannot be offered; `example` tells of the first one."""
+        """Count a command that cannot be offered; `example` describes the first one."""
         self.examples.setdefault(reason, example)
         self.rejected[reason] += 1
 
@@ -196,9 +196,7 @@ class CommandValidator:
         return self._answered == step
 
     def age(self, step: int) -> int:
-        """Steps since the state that the last accepted command answers (from the start, if there
-        is none).
-        """
+        """Steps since the state that the last accepted command answers, or since the start."""
         return step - self._answered
 
     def _fresh(self, step: int) -> bool:
@@ -222,12 +220,12 @@ class CommandValidator:
 
 
 class CommandNames:
-    """The names that a command may have: every one of the `inputs` once, as itself or as the joint
-    that it drives alone, in any order, and any other of the `joints`, which get no value, or
-    `driving`.
+    """The names of commands. Every one of the `inputs` occurs once, by its name or by the joint
+    that it alone drives, in any order. Other `joints` may occur without a value, or with the value
+    of `driving`.
 
-    What has no value is what topic_based_ros2_control sends: all joints' names, and the efforts of
-    those that have an effort to command.
+    topic_based_ros2_control sends such messages: the names of all joints, with the efforts of
+    joints that have an effort interface.
     """
 
     def __init__(
@@ -243,8 +241,8 @@ class CommandNames:
         self._others = frozenset(joints) - self._targets.keys()
 
     def order(self, names: Sequence[str]) -> tuple[tuple[int, float], ...] | None:
-        """For every input the place of its value in the command and the factor on it, or None if
-        names are missing, unknown, or there twice.
+        """For every input the index of its value in the command, and the factor on it; None if
+        names are missing, unknown, or repeated.
         """
         names = tuple(names)
         if names == self.inputs:
@@ -261,8 +259,8 @@ class CommandNames:
         return tuple(sources[i] for i in range(len(self.inputs)))
 
     def driving(self, names: Sequence[str], values: Sequence[float]) -> tuple[float, ...] | None:
-        """The values of the names that drive, where every name has one; None where they have not,
-        or where one that drives nothing has another value than 0 or NaN.
+        """The values of the names that drive an input. None if one of them has no value, or if
+        another name has a value other than 0 or NaN.
         """
         if len(values) != len(names):
             return None

@@ -15,12 +15,12 @@ from nh_control.ros.loop.reports import Refusal, Unusable
 
 
 class Implausible(Unusable):
-    """A measurement cannot belong to the motion of the earlier ones; the message says why."""
+    """A measurement does not fit the earlier ones; the message has the reason."""
 
 
 class MeasuredState:
-    """The state of the last measurement alone; without velocities, that of the mean velocity since
-    the one before, and of the `expected` state's velocity at the first.
+    """The state of the last measurement alone. Without a measured velocity it has the mean
+    velocity since the measurement before, and at first the velocity of the `expected` state.
     """
 
     def __init__(self, dsys: DiscreteSystem):
@@ -54,13 +54,13 @@ class MeasuredState:
 
 class FilteredState:
     """The estimate of an extended Kalman filter on the model, with the inputs that acted between
-    two measurements, whenever these were made.
+    two measurements at any times.
 
-    Configurations are measured with noise of the standard deviation `noise` (m, rad); forces that
-    the model does not know change velocities by `acceleration` (m/s^2, rad/s^2) in any direction,
-    `W = (acceleration h)^2 G G^T` a step, G the momenta of unit velocities. Measured velocities
-    are used at the first state only; without them it has those of the `expected` one.
-    Measurements that are more than `outlier` standard deviations from what is expected are
+    Configurations have measurement noise of the standard deviation `noise` (m, rad). Unknown
+    forces change velocities by `acceleration` (m/s^2, rad/s^2) in any direction,
+    `W = (acceleration h)^2 G G^T` a step, with G the momenta of unit velocities. Measured
+    velocities are used only in the first state; without them it has the velocity of the `expected`
+    state. Measurements more than `outlier` standard deviations from the expected value are
     Implausible; 0 takes all. Raises ValueError for noise or acceleration <= 0, or outlier < 0.
     """
 
@@ -80,7 +80,7 @@ class FilteredState:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all."""
+        """Forget the estimate."""
         self._known: tuple[KalmanFilter, Belief] | None = None
 
     def state(

@@ -18,26 +18,28 @@ from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, Me
 from nh_control.ros.loop.reports import Refusal, Unusable
 
 LONGEST_S = 10.0
-"""Longest time over which states are predicted with the model."""
+"""Longest time over which states are predicted by the model."""
 Estimate: TypeAlias = FilteredState | MeasuredState
-"""Makes states of measurements."""
+"""An estimator of states from measurements."""
 IN_TURN = 10
-"""Number of implausible states in sequence after which the estimate is taken to be wrong."""
+"""Number of successive implausible states after which the estimate counts as wrong."""
 
 
 class StateRefused(Unusable):
-    """A state that cannot be used; the message says why."""
+    """A state cannot be used; the message has the reason."""
 
 
 class Diverged(Exception):
-    """The estimate does not fit the states; the message says by how much."""
+    """The estimate does not fit the measured states; the message has the size of the
+    difference.
+    """
 
 
 @dataclass(frozen=True)
 class Timing:
     """`actuation_s`: time from the sending of a command to its effect; `max_age_s`: largest age of
-    a state that is used, by the tracker's clock, 0 for any; `compensate`: whether commands are for
-    the state that is predicted for the time when they act.
+    a used state, by the tracker's clock, 0 for any; `compensate`: whether commands are for the
+    state that is predicted for the time of their effect.
     """
 
     actuation_s: float = 0.0
@@ -47,8 +49,8 @@ class Timing:
 
 @dataclass(frozen=True)
 class Answer:
-    """A command with the state x (nx) and the target (nx) it is for, at step k and `age_s` after
-    the state was measured.
+    """A command with its state x (nx) and target (nx), at step k, `age_s` after the measurement of
+    the state.
     """
 
     command: Command
@@ -61,14 +63,14 @@ class Answer:
 class HardwareTracker:
     """Commands along a sequence of references, which starts at a time of the states' clock.
 
-    At the time t after the start the gains and inputs are those of the closest step k, and the
-    reference is between it and its neighbour k', `a = (t - k h) / (k' h - k h)`,
-    `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`: the state that is given to the sequence
-    has the same error at step k, `retract(x_d[k], local(x_d(t), x))`. With
-    compensation x is the state that the model expects when the command acts, under the inputs
-    that act until then; without it, and where a state seems to come from the future, the clocks of
-    states and tracker need not be the same, and a state is as old as its answer takes. Before the
-    start the reference's first state is the target.
+    At the time t after the start, gains and inputs are those of the closest step k. The reference
+    is interpolated between k and its neighbour k', `a = (t - k h) / (k' h - k h)`,
+    `x_d(t) = retract(x_d[k], a local(x_d[k], x_d[k']))`: the sequence gets the state with the same
+    error at step k, `retract(x_d[k], local(x_d(t), x))`. With compensation, x is the state that
+    the model predicts for the time when the command acts, under the inputs that act until then.
+    Without it, and for a state with a stamp in the future, the clocks of states and tracker may
+    differ, and the age of a state is the duration of its answer. Before the start, the target is
+    the reference's first state.
     """
 
     def __init__(self, sequence: ReferenceSequence, estimate: Estimate, timing: Timing):
@@ -81,9 +83,9 @@ class HardwareTracker:
         self.reset()
 
     def warm_up(self) -> None:
-        """Compile and load everything before the first state comes, by two answers that are taken
-        back. Otherwise states would be lost meanwhile, and over this gap the model of a robot that
-        is held until it is armed would fall for seconds.
+        """Compile and load everything before the first state, by two answers that are taken back.
+        Otherwise states would be lost in this time, and the model of a robot that is held until it
+        is armed would fall for seconds.
         """
         q = self._dsys.configuration(self.sequence.target(self.sequence.first)).tolist()
         try:
@@ -103,26 +105,24 @@ class HardwareTracker:
         self._memory: Any = None
 
     def gap_s(self, time_ns: int) -> float:
-        """Seconds by which a state is newer than the last one where that is more than LONGEST_S,
-        else 0.
-        """
+        """Time (s) from the last state to this one if it is longer than LONGEST_S, else 0."""
         gap_s = (time_ns - self.last_ns) / NANOSECONDS
         return gap_s if self.last_ns >= 0 and gap_s > LONGEST_S else 0.0
 
     def start(self, time_ns: int) -> None:
-        """The reference starts at this time."""
+        """Start the reference at this time."""
         self.start_ns = time_ns
 
     def answer(
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None, now_ns: int
     ) -> Answer:
-        """Command for configuration q (nq) and velocity v (nw) or None that were measured at a
-        time, while the tracker's clock shows `now_ns`.
+        """Command for a configuration q (nq) and velocity v (nw) or None that were measured at a
+        time, at the time `now_ns` of the tracker's clock.
 
-        Raises StateRefused for one that is not newer than the last, too old, or of numbers that
-        are too large to calculate with, or implausible, which leaves no trace; and StepFailed
-        where the model cannot follow, or Diverged where IN_TURN states were implausible, after
-        which states are estimated anew.
+        Raises StateRefused, and changes nothing, for a state that is not newer than the last one,
+        too old, too large for calculations, or implausible. Raises StepFailed if the model cannot
+        follow, and Diverged after IN_TURN successive implausible states; then the estimate starts
+        again.
         """
         self._check(time_ns, now_ns)
         estimate = copy(self._estimate)
@@ -165,12 +165,12 @@ class HardwareTracker:
         return Answer(*self._command(x, acts), age_s)
 
     def add_input(self, u: np.ndarray, now_ns: int) -> None:
-        """The input u (nu) was sent, at a time of the tracker's clock."""
+        """Note that the input u (nu) was sent, at a time of the tracker's clock."""
         actuation_ns = round(self.timing.actuation_s * NANOSECONDS)
         self._inputs.add(now_ns - self._ahead_ns + actuation_ns, u)
 
     def stop(self, now_ns: int) -> None:
-        """No command is sent any more; the reference can start again."""
+        """Note that no more commands are sent; the reference can start again."""
         self.add_input(self._idle, now_ns)
         self.start_ns = None
         self.sequence.reset()

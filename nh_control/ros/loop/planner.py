@@ -1,4 +1,4 @@
-"""Plans of predictive trackers, made in a thread beside the one that answers states."""
+"""Plans of predictive trackers, computed in a second thread beside the answers to states."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PLANNED, FOLLOWED, LINEAR = "commands_by_plan", "commands_by_earlier_plan", "com
 
 @dataclass(frozen=True)
 class _Work:
-    """What the thread does for step k of a tracker after a memory: prepare it, or make its plan,
-    too.
+    """The work of the thread for step k of a tracker after a memory: preparation, or preparation
+    and plan.
     """
 
     tracker: MpcTracker
@@ -37,8 +37,8 @@ class _Work:
     outcome: Future[Any]
 
     def is_for(self, tracker: MpcTracker, k: int, memory: Plan | None) -> bool:
-        """Whether it is what is asked for: memories are the same if their plans and predictions
-        are.
+        """Whether the work is for this request; memories are the same if their plans and
+        predictions are.
         """
         if self.tracker is not tracker or self.k != k or memory is None or self.memory is None:
             return False
@@ -47,14 +47,14 @@ class _Work:
 
 
 class Planner:
-    """Answers of trackers. Once a command is sent, `prepare` has the next step prepared in a
-    thread, and its state is answered with the feedback. A plan that is not there within
-    `deadline_s` after the state is late: the state is answered without it, and it becomes the last
-    plan once it is there. With None, in lock-step, every plan is waited for; where the planner is
-    `patient`, that of a run's first state, too. The `margins` belong to commands. Other
-    trackers answer by themselves.
+    """Answers of trackers. After a command is sent, `prepare` prepares the next step in a thread,
+    whose state is then answered by the feedback phase.
 
-    Of one thread, but for the work.
+    A plan that is not ready within `deadline_s` after the state is late: the state is answered
+    without it, and the plan is used for later states. With a deadline None, in lock-step, every
+    plan is awaited; if the planner is `patient`, the plan of a run's first state is awaited as
+    well. `margins` of constraints are computed for commands. Trackers without plans answer
+    directly. One thread owns a planner.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Planner:
         self._before = Counter(self._counts)
 
     def close(self) -> None:
-        """End planning."""
+        """Stop planning."""
         self._thread.shutdown(cancel_futures=True)
 
     def answer(self, tracker: Tracker, k: int, x: ArrayLike, memory: Any) -> Command:
@@ -98,7 +98,7 @@ class Planner:
         return command
 
     def prepare(self) -> None:
-        """Prepare the step after the last command, which is sent."""
+        """Prepare the step after the last command, which has been sent."""
         if self._last is None:
             return
         (tracker, memory), self._last = self._last, None
@@ -146,7 +146,7 @@ class Planner:
             self._least = margins if self._least is None else np.minimum(self._least, margins)
 
     def values(self) -> dict[str, object]:
-        """Counts of the run; times and least margins since `trouble` was asked for."""
+        """Counts of the run, and times and least margins since the last call of `trouble`."""
         plan = self.plan
         sources = (PLANNED, FOLLOWED, LINEAR)
         report: dict[str, object] = {name: self._counts[name] for name in sources}
@@ -163,7 +163,7 @@ class Planner:
         return report
 
     def trouble(self) -> str:
-        """What there is to warn of since this was asked for, "" without."""
+        """The warning since the last call, "" without one."""
         counts = self._counts - self._before
         self._clear()
         if not (counts[FOLLOWED] or counts[LINEAR]):
@@ -175,20 +175,20 @@ class Planner:
 
 
 def _wait(outcome: Future[Any], until: float) -> bool:
-    """Whether there is an outcome by a time."""
+    """Whether there is an outcome before a time."""
     remaining_s = until - time.perf_counter()
     wait([outcome], None if remaining_s == np.inf else max(0.0, remaining_s))
     return outcome.done()
 
 
 def _finish(begun: _Work, x: np.ndarray) -> Command:
-    """The command, and its plan, of work that was begun before in the same thread."""
+    """The command and its plan, from work that began earlier in the same thread."""
     done = begun.outcome.result()
     return begun.tracker.feedback(done, x) if isinstance(done, Prepared) else done
 
 
 def _newer(memory: Plan | None, late: _Work, tracker: MpcTracker) -> Plan | None:
-    """The memory with the plan that was late, if that is newer and of this tracker."""
+    """The memory with the late plan, if this plan is newer and of this tracker."""
     try:
         made = late.outcome.result().memory
     except (StepFailed, ValueError) as failure:

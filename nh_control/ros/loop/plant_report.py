@@ -1,4 +1,4 @@
-"""The plant's report on itself, and the outputs and rotations that are monitored for it."""
+"""The plant's report on itself, with monitored outputs and rotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AWAIT_WARNING_S = 1.0
 
 
 class Monitor(Protocol):
-    """Something that is watched: values, and a warning, "" without one."""
+    """A monitored quantity: its values, and a warning, "" without one."""
 
     def report(self) -> tuple[Mapping[str, object], str]: ...
 
@@ -33,9 +33,7 @@ class PlantReport:
         self._energy = loop.plant.dsys.energy(loop.plant.initial)
 
     def make(self) -> Report:
-        """The report on the present moment; to be called in the loop's thread, or after its
-        end.
-        """
+        """The report on the present state; call it in the loop's thread, or after its end."""
         loop, plant, validator = self._loop, self._loop.plant, self._loop.validator
         pacing = loop.pacer.statistics()
         watched = [monitor.report() for monitor in self._monitors]
@@ -102,8 +100,8 @@ class PlantReport:
 
 
 class OutputMonitor:
-    """Values of a scenario's monitor, if it has one, after every step, with the lowest of them
-    since the last report.
+    """Values of a scenario's monitor, if it has one, after every step, with their minima since the
+    last report.
     """
 
     def __init__(self, monitor: MonitoredOutput | None, parameters: object):
@@ -124,8 +122,8 @@ class OutputMonitor:
         u: np.ndarray,
         external: Mapping[str, np.ndarray],
     ) -> None:
-        """Take the state (q, v) at a step, under the inputs u and the external forces that were
-        held until then; step 0 and a step seen before do not count.
+        """Take the state (q, v) at a step, under the inputs u and the external forces of the step
+        before it; step 0 and repeated steps are ignored.
         """
         if self._monitor is None or step in (0, self._step):
             self._step = step
@@ -156,8 +154,8 @@ class OutputMonitor:
 
 
 class RotationMonitor:
-    """The largest rotation in one step of `period_s` since the last report, of spaces with
-    rotations, poses or directions: less than half a turn can be told apart.
+    """The largest rotation in one step of `period_s` since the last report, in spaces with
+    rotations, poses or directions: a step distinguishes less than half a turn.
     """
 
     def __init__(self, space: Space, period_s: float):

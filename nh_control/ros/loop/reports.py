@@ -11,7 +11,7 @@ from enum import Enum
 @dataclass(frozen=True)
 class Report:
     """`level` is "ok", "warn" or "error"; `values` are readable pairs; `news` are to be logged,
-    of every kind the first one.
+    the first of every kind.
     """
 
     level: str
@@ -21,7 +21,7 @@ class Report:
 
 
 class Refusal(str, Enum):
-    """The faults in words."""
+    """Kinds of refusals, in words."""
 
     NAMES = "wrong names"
     LENGTH = "wrong length"
@@ -34,14 +34,14 @@ class Refusal(str, Enum):
 
 
 def shortened(values: Sequence[object]) -> str:
-    """The received value, shortened: nobody reads a million names."""
+    """The received value in a short form: it may have a million entries."""
     short = reprlib.Repr()
     short.maxlist, short.maxstring = 12, 60
     return short.repr(list(values))
 
 
 class Unusable(ValueError):
-    """Something was refused: of a kind, for a reason that people read."""
+    """A refused input: its kind, and the reason for people."""
 
     def __init__(self, kind: Refusal, reason: str):
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""A plant's state at a step, kept or written to a file for another time."""
+"""A plant's state at a step, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class SavedState:
 
     @staticmethod
     def of(loop: SimulationLoop) -> SavedState:
-        """The present one."""
+        """The present state."""
         return SavedState(loop.plant.state, loop.plant.step, loop.start_step)
 
     def restore(self, loop: SimulationLoop) -> None:
-        """Go on from it, at its step; raises ValueError."""
+        """Continue from this state, at its step; raises ValueError."""
         loop.place(self.state, self.step, self.start_step)
 
     def write(self, path: Path, dsys: DiscreteSystem) -> None:
-        """Write a JSON file, with configuration and velocity by name, to read and to change;
-        raises OSError.
+        """Write a JSON file, with configuration and velocity by name, which can be edited; raises
+        OSError.
         """
         space = dsys.system.space
         q, v = dsys.configuration(self.state), dsys.velocity(self.state)
@@ -48,9 +48,9 @@ class SavedState:
 
     @staticmethod
     def read(path: Path, dsys: DiscreteSystem) -> SavedState:
-        """What `write` wrote; where it has no `state`, that of configuration and velocity; steps
-        that are not there are 0. Raises OSError, and ValueError that names the file for anything
-        else.
+        """Read the file of `write`. Without `state` in it, the state follows from configuration
+        and velocity; missing steps are 0. Raises OSError, and ValueError with the file's name for
+        anything else.
         """
         text = path.read_text(encoding="utf-8")
         try:

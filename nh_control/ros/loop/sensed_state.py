@@ -14,8 +14,8 @@ from nh_control.scenarios import Scenario
 
 
 class SensedState:
-    """States of the model `dsys` by the filter of a scenario's sensors, in the place of a
-    `StateEstimate`: it begins where the plant should be, and uses no measured state.
+    """States of the model `dsys` from the filter of a scenario's sensors, instead of a
+    `StateEstimate`. It starts from the expected state, and uses no measured state.
     """
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
@@ -26,11 +26,11 @@ class SensedState:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew with the next state."""
+        """Start again with the next state."""
         self._began = -1
 
     def add(self, measured: Iterable[Measurement], start_step: int) -> None:
-        """Measurements have come, where the reference began at `start_step`."""
+        """Take measurements of a run whose reference began at `start_step`."""
         self._came += [replace(one, step=one.step - start_step) for one in measured]
 
     def state(
@@ -41,8 +41,8 @@ class SensedState:
         u: np.ndarray,
         target: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at step k of what has come, where the input u (nu) was held since the last
-        step, and the plant should be at `target` (nx). Raises StepFailed.
+        """State (nx) at step k from the measurements so far. The input u (nu) was held since the
+        last step, and the expected state is `target` (nx). Raises StepFailed.
         """
         if self._began < 0 or k <= self._filter.step:
             self._began = k
@@ -54,7 +54,7 @@ class SensedState:
         return self._filter.update(known).x
 
     def values(self) -> dict[str, object]:
-        """What diagnostics say of every sensor."""
+        """Values of every sensor for the diagnostics."""
         report: dict[str, object] = {}
         for name, watch in self._filter.watches.items():
             report[f"sensor {name}: measurements"] = watch.taken
@@ -64,7 +64,7 @@ class SensedState:
 
     @property
     def warning(self) -> str:
-        """Measurements that were left out, "" without any."""
+        """A warning of measurements that were left out, "" without any."""
         return self._filter.warning
 
     def _start(self, target: np.ndarray) -> Belief:

@@ -1,5 +1,5 @@
 """A model beside a robot: it predicts every measurement from the one before, under the inputs that
-acted, and keeps the innovations.
+acted, and computes the innovations.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from nh_control.ros.loop.hardware_tracker import LONGEST_S, Estimate
 from nh_control.ros.loop.reports import Refusal, Report
 
 NEVER_NS = 2**63
-"""Later than all stamps."""
+"""A stamp after all others."""
 
 
 class Statistics:
-    """Mean, standard deviation and largest size of rows (n) of numbers, as they come."""
+    """Running mean, standard deviation and largest absolute value of rows (n) of numbers."""
 
     def __init__(self) -> None:
         self._start(0)
@@ -33,7 +33,7 @@ class Statistics:
         self.mean, self._squares, self.largest = np.zeros(n), np.zeros(n), np.zeros(n)
 
     def add(self, row: np.ndarray) -> None:
-        """One row more; rows of another length count anew."""
+        """Add a row; a row of another length starts new statistics."""
         if not self.count or len(row) != len(self.mean):
             self._start(len(row))
         self.count += 1
@@ -50,8 +50,8 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Residual:
-    """What was not expected of the measurement at a time: `local(predicted, measured)`, of the
-    configuration (nv), and where velocities are measured of the state (ndx).
+    """The difference of a measurement and its prediction at a time, `local(predicted, measured)`:
+    of the configuration (nv), or with measured velocities of the state (ndx).
     """
 
     time_ns: int
@@ -59,13 +59,13 @@ class Residual:
 
 
 class Shadow:
-    """Predicts over the time between two measurements with the model `dsys`, from the state that
-    `estimate` makes of what was measured before.
+    """Predictions of the model `dsys` between two measurements, from the state that `estimate`
+    makes of the earlier measurements.
 
-    A measurement is looked at once the commands that acted before it are known: in answer to
-    states (`answering`) when the one that answers the state before is there, and in any case when
-    `patience` later measurements are. Where commands answer states, nothing is expected after a
-    state that is older than the first answer: what acted then is not known.
+    A measurement is compared when the commands before it are known. If commands answer states
+    (`answering`), this is when the answer to the state before has arrived, at the latest after
+    `patience` further measurements. After a state that is older than the first answer nothing is
+    predicted, because its input is not known.
     """
 
     def __init__(
@@ -87,18 +87,18 @@ class Shadow:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin with the next measurement."""
+        """Start again with the next measurement."""
         self._estimate.reset()
         self._known: tuple[int, np.ndarray] | None = None
 
     def refuse(self, kind: Refusal, reason: str) -> None:
-        """A measurement could not be used."""
+        """Note a measurement that could not be used."""
         self.refused[kind.value] += 1
         self.trouble = reason
 
     def command(self, u: Sequence[float], time_ns: int, answered_ns: int) -> None:
-        """The input u (nu), clipped as an actuator does, acts from a time on, in answer to the
-        state of the stamp `answered_ns`.
+        """Note that the input u (nu), clipped as by an actuator, acts from a time on, in answer to
+        the state with the stamp `answered_ns`.
         """
         self._inputs.add(time_ns, np.clip(u, *self._limits))
         self._answered_ns = max(self._answered_ns, answered_ns)
@@ -108,7 +108,7 @@ class Shadow:
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None
     ) -> list[Residual]:
         """Take configuration q (nq) and velocity v (nw) or None; returns the residuals that are
-        now known. After one that is LONGEST_S newer than the last, all is forgotten.
+        known now. If it is LONGEST_S newer than the last measurement, the shadow starts again.
         """
         if time_ns <= self._newest_ns:
             return []

@@ -1,5 +1,5 @@
-"""The simulated plant: a discrete system, advanced some substeps at a time, that is always at a
-finite state; the faults of its sensors and actuators; and its own copy of the tracker.
+"""The simulated plant: a discrete system that is advanced by some substeps and always has a finite
+state; the faults of its sensors and actuators; and its own copy of the tracker.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ from nh_control.scenarios.fault import Fault
 
 
 class SimulatedPlant:
-    """A plant whose period `h` (s) has `substeps` steps of `dsys`, under inputs that are held over
-    the period.
+    """A plant with a period `h` (s) of `substeps` steps of `dsys`, under inputs that are constant
+    over the period.
 
-    With a `servo`, commands are positions or velocities of joints, and the inputs those of its
-    loop in every substep.
-    Commands and measurements pass through `faults`; external forces come from the `disturbance`,
-    which has all targets of the `wrenches`, and from these.
-    `advance` succeeds as a whole or leaves the state as it was. `configuration` (nq) and
-    `velocity` (nw), trivialized, belong to the present `state` (nx). Raises ValueError for an
-    initial state that is not finite.
+    With a `servo`, commands are positions or velocities of joints; its inner loop computes the
+    inputs in every substep. Commands and measurements pass through `faults`. External forces come
+    from the `wrenches` and from the `disturbance`, which has all their targets. `advance` either
+    succeeds or leaves the state unchanged. `configuration` (nq) and `velocity` (nw), trivialized,
+    belong to the present `state` (nx). Raises ValueError for an initial state that is not finite.
     """
 
     def __init__(
@@ -71,8 +69,8 @@ class SimulatedPlant:
         self.place(self.initial, 0)
 
     def place(self, state: np.ndarray, step: int) -> None:
-        """Go on from another state (nx) at a step; raises ValueError for one that is not finite or
-        has another length.
+        """Continue from another state (nx) at a step; raises ValueError for a wrong length and for
+        numbers that are not finite.
         """
         state = np.array(state, dtype=float)
         if state.shape != self.initial.shape or not np.isfinite(state).all():
@@ -149,8 +147,8 @@ class SimulatedPlant:
     def change_disturbance(
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
     ) -> None:
-        """Set another disturbance from now on, of the system `dsys` with its forces, at the same
-        configuration and velocity.
+        """Replace the disturbance. `dsys` is the system with its forces; configuration and
+        velocity stay.
         """
         before, self.dsys, self._disturbance = self.dsys, dsys, disturbance
         if dsys is not before:
@@ -186,7 +184,7 @@ class SimulatedPlant:
         return self.commanded(damping)
 
     def commanded(self, values: np.ndarray) -> np.ndarray:
-        """Rows of values (dsys.nu, ...) that belong to commands, not to external forces."""
+        """The rows of values (dsys.nu, ...) for commands, without external forces."""
         return without_external(self.dsys, values, self._external)
 
     @property
@@ -263,10 +261,10 @@ class BackupTracker:
 
 
 class PlantFaults:
-    """Faults of the sensors and actuators of a `model`'s plant, the same as those of a run in one
-    process. They may change between two steps; then their counts start anew.
+    """Faults of the sensors and actuators of a `model`'s plant, the same as in a run in one
+    process. A change between two steps starts them again.
 
-    `measured` is the last measurement (configuration, velocity) that was not lost, of step
+    `measured` is the last measurement (configuration, velocity) that was not lost, at step
     `measured_step`.
     """
 
@@ -275,8 +273,8 @@ class PlantFaults:
         self.measured_step = 0
 
     def start(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """A run starts, or goes on, at step k with configuration q (nq) and velocity v (nw), as if
-        it had been there for long under the inputs u (nu). This state is never lost.
+        """Start or continue a run at step k with configuration q (nq) and velocity v (nw), as if
+        it had been there for a long time under the inputs u (nu). This state is never lost.
         """
         self.change(self.lines, k, q, v, u)
         self.measure(k, q, v)

@@ -1,5 +1,5 @@
-"""The plant's loop: one thread that owns plant, validator and pacer, and gets commands and
-requests through an inbox.
+"""The plant's loop: one thread owns plant, validator and pacer, and takes commands and requests
+from an inbox.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nh_control.ros.loop.simulated_plant import SimulatedPlant
 
 REPUBLISH_S = 0.1
 MOST_SERVED = 20
-"""How often messages that have arrived may delay a step that is due."""
+"""Number of arrived messages that may delay a due step."""
 
 
 class Mode(str, Enum):
@@ -32,7 +32,7 @@ class Mode(str, Enum):
 
 
 class Refused(Exception):
-    """A request that is impossible in the present mode; the message names the remedy."""
+    """A request is impossible in the present mode; the message has the remedy."""
 
 
 STOPPED = "stopped by request"
@@ -40,8 +40,8 @@ STOPPED = "stopped by request"
 
 
 Progress: TypeAlias = Callable[[int, bool], None]
-"""Called in the loop's thread after each requested step, as `progress(made, over)`: the number of
-steps made, and whether no more will be.
+"""A callback in the loop's thread after each requested step, `progress(made, over)`: the number of
+steps made, and whether it was the last.
 """
 
 
@@ -57,8 +57,8 @@ class _Steps:
 @dataclass(frozen=True)
 class Options:
     """`lockstep`: every step waits for the command that answers its state; `wait_for_tracker`:
-    only the first does, also from where the plant is put; `last_step`: where to finish, counted
-    from where the reference starts.
+    only the first step does, also after `place`; `last_step`: the number of steps of the run from
+    the start of the reference.
     """
 
     lockstep: bool
@@ -78,26 +78,26 @@ class Output(Protocol):
     """Publisher of the loop's results, called in the loop's thread."""
 
     def publish(self) -> None:
-        """Publish the present state: a new one, or, while its command is awaited, again every
-        REPUBLISH_S, so that a controller that starts late gets it.
+        """Publish the present state: a new state, or, while its command is awaited, the same one
+        every REPUBLISH_S for controllers that start late.
         """
 
     def changed(self) -> None:
-        """The mode or its reason has changed, or nothing is `missing` any more."""
+        """Note that the mode or its reason has changed, or that `missing` has become ""."""
 
     def missing(self) -> str:
         """The condition that the first step waits for, "" for none."""
 
     def late_subscribers(self) -> bool:
-        """Whether new subscribers need the state of a plant that does not run."""
+        """Whether new subscribers need the state of a plant that stands still."""
 
     def placed(self) -> None:
-        """The next state to be published does not follow from the last one."""
+        """Note that the next published state does not follow from the last one."""
 
 
 class SimulationLoop:
-    """Steps a plant by commands and deadlines in `run`, and publishes to `output`; all other
-    methods are to be called through the inbox, in the same thread.
+    """Steps a plant by commands and deadlines in `run`, and publishes to `output`. Call all other
+    methods through the inbox, so that they run in the same thread.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class SimulationLoop:
             self._set(Mode.PAUSED, "by request")
 
     def resume(self) -> None:
-        """Go on after a pause; raises Refused after the end or a failure."""
+        """Continue after a pause; raises Refused after the end or a failure."""
         if self._steps is not None:
             self._end_steps()
             self._set(Mode.RUNNING)
@@ -143,8 +143,9 @@ class SimulationLoop:
             self._set(Mode.RUNNING)
 
     def step(self, n: int = 1, progress: Progress = lambda made, over: None) -> None:
-        """Take one step while paused, and then n - 1 more as a run does, with its pace and rules;
-        raises Refused otherwise, and in lock-step until the command for the first one is there.
+        """Take n steps while paused: the first one at once, the others at the pace and by the
+        rules of a run. Raises Refused otherwise, and in lock-step if the command for the first
+        step is missing.
         """
         self._require(Mode.PAUSED, "take a single step" if n == 1 else f"take {n} steps")
         if self.options.lockstep and not self.validator.answers(self.plant.measured_step):
@@ -162,42 +163,46 @@ class SimulationLoop:
             self._set(Mode.RUNNING, f"{n} steps by request")
 
     def end_steps(self) -> None:
-        """Pause, if steps are being made by request."""
+        """Pause if requested steps are in progress."""
         if self._steps is not None:
             self._set(Mode.PAUSED, "by request")
 
     def plan(self, initial: np.ndarray, last_step: int) -> None:
-        """Another initial state (nx) and last step, for when the reference starts again."""
+        """Set another initial state (nx) and last step for the next start of the reference."""
         self.plant.initial, self._next = initial, replace(self.options, last_step=last_step)
 
     def reset(self) -> None:
-        """Back to the initial state at step 0; a paused plant stays paused, any other runs."""
+        """Return to the initial state at step 0; a paused plant stays paused, any
+        other one runs.
+        """
         self.place(self.plant.initial, 0, 0)
 
     def stop(self) -> None:
-        """Back to the initial state at step 0, and paused."""
+        """Return to the initial state at step 0, and pause."""
         self.mode, self.reason = Mode.PAUSED, ""
         self.reset()
         self._set(Mode.PAUSED, STOPPED)
 
     def reset_state(self) -> None:
-        """Back to the initial state, from which the reference starts again, at the next step: time
-        goes on.
+        """Return to the initial state, at which the reference starts again, at the next step; the
+        time continues.
         """
         self.place(self.plant.initial, self.plant.step + 1, self.plant.step + 1)
 
     def reset_time(self) -> None:
-        """Step 0 and the reference's start, with the present state."""
+        """Return to step 0 and the start of the reference, in the present state."""
         self.place(self.plant.state, 0, 0)
 
     def set_state(self, state: np.ndarray) -> None:
-        """Another state (nx) at the next step of time and reference; raises ValueError."""
+        """Put the plant into another state (nx) at the next step of time and reference; raises
+        ValueError.
+        """
         self.place(state, self.plant.step + 1, self.start_step)
 
     def place(self, state: np.ndarray, step: int, start_step: int) -> None:
-        """Go on from a state (nx) at a step; the reference starts at `start_step`. A paused plant
-        stays paused; one that has ended or failed runs, unless `step` is the last one. Raises
-        ValueError.
+        """Continue from a state (nx) at a step; the reference starts at `start_step`. A paused
+        plant stays paused; one that has ended or failed runs, unless `step` is the last one.
+        Raises ValueError.
         """
         self.plant.place(state, step)
         paused = self.mode is Mode.PAUSED or self._steps is not None
@@ -238,7 +243,7 @@ class SimulationLoop:
 
     @property
     def awaited_s(self) -> float:
-        """Seconds for which it has been awaited."""
+        """Time (s) since this wait began."""
         return time.monotonic() - self._awaited_since if self.awaiting else 0.0
 
     def run(self) -> None:
@@ -312,7 +317,7 @@ class SimulationLoop:
         return True
 
     def _pause_after_steps(self) -> None:
-        """Pause after the last of the steps that were asked for."""
+        """Pause after the last requested step."""
         steps = self._steps
         if steps is not None and steps.made == steps.requested:
             self._set(Mode.PAUSED, "by request")
@@ -320,7 +325,7 @@ class SimulationLoop:
             steps.progress(steps.made, False)
 
     def _end_steps(self) -> None:
-        """No more steps are to be made by request."""
+        """Report the end of the requested steps."""
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.progress(steps.made, True)

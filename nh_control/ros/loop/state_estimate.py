@@ -1,5 +1,5 @@
-"""A tracker of a simulated plant: the model's state from measured configurations, and whether a
-tracker that starts late can join the run.
+"""States of a simulated plant for its tracker: the model's state from measured configurations, and
+a check whether a tracker that starts late can join the run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from nh_control.discrete.system import DiscreteSystem
 class StateEstimate:
     """States of the model `dsys` from measured configurations and velocities.
 
-    Without velocities the momentum is the one with which the model's step under the last input
-    joins the last two configurations. Where steps are missing between the two, or none joins them,
-    it is that of their mean velocity, counted in `approximated`; at the very first configuration
-    it is the reference's.
+    Without velocities, the momentum is the one with which a step of the model under the last input
+    joins the last two configurations. If steps are missing between them, or no step joins them, it
+    is the momentum of their mean velocity; `approximated` counts these cases. The first
+    configuration has the momentum of the reference.
     """
 
     def __init__(self, dsys: DiscreteSystem):
@@ -41,8 +41,9 @@ class StateEstimate:
         u: np.ndarray,
         target: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at step k of configuration q (nq), velocity v (nw) or None, and the input u
-        (nu) that was held since step k - 1; `target` (nx) is where the plant should be."""
+        """State (nx) at step k from configuration q (nq), velocity v (nw) or None, and the input u
+        (nu) of the step before; `target` (nx) is the expected state.
+        """
         x = (
             self._dsys.measured_state(q, v)
             if v is not None
@@ -69,12 +70,12 @@ class StateEstimate:
 
 
 REPEAT_S = 1.0
-"""How long a tracker that cannot join waits until it asks again."""
+"""Time after which a tracker that cannot join checks again."""
 
 
 class JoinCheck:
-    """Lets a tracker follow a run from its start; one that comes later, from the first state from
-    which the model, tracked, reaches the reference's end. The check repeats every REPEAT_S.
+    """Lets a tracker follow a run from its start. A tracker that comes later starts with the first
+    state from which the tracked model reaches the reference's end; this is checked every REPEAT_S.
     """
 
     def __init__(self, sequence: ReferenceSequence):
@@ -99,8 +100,8 @@ class JoinCheck:
 
 
 def obstacle(sequence: ReferenceSequence, k: int, x: np.ndarray) -> str:
-    """The reason why the model does not reach the present leg's end when it is tracked from the
-    state x (nx) at step k on, "" if nothing does.
+    """The reason why the tracked model does not reach the present leg's end from the state x (nx)
+    at step k, "" if it does.
     """
     leg, i = sequence.leg(k), k
     tracker = linear(leg.tracker)

@@ -1,4 +1,4 @@
-"""A tracker of hardware on a recording, beside the recorded commands."""
+"""A tracker of hardware on a recording, compared with the recorded commands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nh_control.runs.measurements import Measurements
 
 @dataclass(frozen=True)
 class TrackerReplay:
-    """The answers, the `recorded` inputs (n, nu) to the same states, NaN where there were none,
-    why states were refused, and why the replay ended early, "" if it did not.
+    """The answers; the `recorded` inputs (n, nu) to the same states, NaN if there are none; the
+    reasons for refused states; and the reason of an early end, "" without one.
     """
 
     answers: list[Answer]
@@ -34,16 +34,16 @@ class TrackerReplay:
 
     @property
     def difference(self) -> np.ndarray:
-        """Replayed less recorded inputs (k, nu), where there are both."""
+        """Difference of replayed and recorded inputs (k, nu), for states with both."""
         both = np.isfinite(self.recorded).all(axis=1)
         return (self.replayed - self.recorded)[both]
 
 
 def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
     """Give the recorded states to a tracker at the times at which they were received, with the
-    recorded inputs as those that act; its reference starts when the recorded one did, of which
-    old recordings know nothing: at the time of the first state that was answered, recorded or
-    not, or else with the first.
+    recorded inputs as the inputs that act. Its reference starts at the recorded start. Old
+    recordings do not have it: then it starts with the first answered state, recorded or not, or
+    with the first state.
     """
     sent = dict(zip(measured.answered_ns.tolist(), measured.u))
     starts = measured.started_ns.tolist() or [min(sent, default=int(measured.times_ns[0]))]

@@ -41,40 +41,42 @@ class TrackerReport:
         self._ages_s: list[float] = []
 
     def accept_goal(self) -> None:
-        """A goal or trajectory is followed."""
+        """Note that a goal or trajectory is followed."""
         self._accepted_goals += 1
 
     def refuse_goal(self, kind: Refusal, reason: str) -> None:
-        """A goal or trajectory is not followed."""
+        """Note that a goal or trajectory is refused."""
         self._refusals["goals"][kind] += 1
         self._goal = reason
 
     def set_status(self, values: Mapping[str, object], state: str) -> None:
-        """Further values, and what there is to warn of, from now on."""
+        """Set further values and a warning, from now on."""
         self._more.update(values)
         self._state = state
 
     def set_planning(self, values: Mapping[str, object], trouble: str) -> None:
-        """Further values of a predictive tracker, and what there is to warn of until now."""
+        """Set further values of a predictive tracker, and a warning of the time since the last
+        report.
+        """
         self._more.update(values)
         self._planning = trouble
 
     def refuse_state(self, kind: Refusal, reason: str) -> None:
-        """A state could not be used."""
+        """Note that a state could not be used."""
         self._refusals["states"][kind] += 1
         self._refused += 1
         self._trouble = reason
         self._news.setdefault(f"state refused, {kind.value}", reason)
 
     def set_leg(self, leg: ReferenceLeg) -> None:
-        """The leg of the last command, which was followed, or held, or was over."""
+        """Set the leg of the last command, and whether it was followed, held, or over."""
         self._leg = leg
 
     def add_command(
         self, step: int, x: np.ndarray, target: np.ndarray, command: Command, approximated: int
     ) -> None:
-        """A command was computed for a step, at state x (nx) with the reference at `target` (nx);
-        `approximated` momenta so far were not exact.
+        """Note a command for a step, at state x (nx) with the target (nx); `approximated` is the
+        number of momenta so far that were not exact.
         """
         self._step, self._error, self._approximated = step, command.error, approximated
         self._parts = x, target
@@ -90,13 +92,13 @@ class TrackerReport:
         return None if self._parts is None else self._parts[0]
 
     def add_response_time(self, seconds: float) -> None:
-        """A command was published so long after its state arrived."""
+        """Note the time (s) from the arrival of a state to the publication of its command."""
         self._answers += 1
         self._busy_s += seconds
         self._slowest_s = max(self._slowest_s, seconds)
 
     def add_state_age(self, seconds: float) -> None:
-        """A state was so old when it was answered."""
+        """Note the age (s) of an answered state."""
         self._ages_s.append(seconds)
 
     def make(self) -> Report:
@@ -137,7 +139,7 @@ class TrackerReport:
         return Report(level, message, values, dict(self._news))
 
     def _age(self) -> dict[str, float]:
-        """How old states were since the last report; none came, no age."""
+        """Ages of states since the last report; empty without states."""
         if not self._ages_s:
             return {}
         ages_ms = np.array(self._ages_s) * 1e3
@@ -161,7 +163,7 @@ class TrackerReport:
         return 0.0 if self._leg is None else (self._step - self._leg.end) * self._dsys.h
 
     def _error_parts(self) -> dict[str, float]:
-        """Sizes of the parts of the last configuration error that mean something."""
+        """Sizes of the parts of the last configuration error that have a physical meaning."""
         if self._parts is None:
             return {}
         q, target = (self._dsys.configuration(x)[None] for x in self._parts)

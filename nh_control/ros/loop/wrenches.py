@@ -1,4 +1,6 @@
-"""Wrenches that others apply to a simulated plant: checked, bounded, and soon forgotten."""
+"""External wrenches on a simulated plant, from other nodes: checked, bounded, and
+limited in time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from nh_control.scenarios import Constant, Disturbance
 
 COMPONENTS = (*FORCE, *TORQUE)
 DURATION_S = 0.25
-"""Simulated time for which a wrench acts, unless another one follows."""
+"""Simulated time for which a wrench acts, unless another one replaces it."""
 PROBE, LEAST = 1e-2, 1e-4
 """Force (N) and torque (N m) by whose effect the bounds are found, and the effect that counts as
 none, as a part of the target's largest.
@@ -22,7 +24,7 @@ none, as a part of the target's largest.
 
 
 def none_yet(targets: Sequence[ForceTarget]) -> tuple[Disturbance, ...]:
-    """Disturbances without force: they give a plant the inputs through which wrenches act."""
+    """Disturbances without force: they give a plant the inputs for wrenches."""
     return tuple(Disturbance(one.name, Constant((0.0,) * one.n)) for one in targets)
 
 
@@ -38,8 +40,8 @@ class Wrenches:
         self.accepted, self.refused, self._reason = 0, 0, ""
 
     def offer(self, name: str, values: Sequence[float], step: int) -> None:
-        """Have the values (6) act on a target from a step on, in place of its last wrench; raises
-        Unusable with the reason why not.
+        """Apply the values (6) to a target from a step on, instead of its last wrench; raises
+        Unusable with the reason of a refusal.
         """
         try:
             self._acting[name] = step, self._checked(name, np.array(values, dtype=float))
@@ -92,8 +94,8 @@ def bounds(
     acceleration: float,
 ) -> dict[str, np.ndarray]:
     """Bounds (2) of forces and of torques on the targets, whose components are the plant's inputs
-    from the number `first` on: the smallest ones that give a target at rest in state x (nx) an
-    `acceleration` (m/s^2 and rad/s^2) along one axis, as the first step says.
+    from index `first` on. A bound is the smallest one that accelerates a target at rest in state x
+    (nx) by `acceleration` (m/s^2 and rad/s^2) along one axis in the first step.
 
     `bound = acceleration / max_i (J dv_i / (h w))_i`, with `J^T w_i` the generalized force of the
     component i, and dv_i the velocity that the step gains by it. Raises StepFailed.

@@ -1,5 +1,5 @@
-"""Plant and tracker in one process, with no middleware between them: states and commands are
-handed over, other nodes hear and see them as ever.
+"""Plant and tracker in one process: they exchange states and commands without the middleware;
+other nodes receive them through it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from nh_control.ros.nodes.tracker import Tracker
 from nh_control.ros.runtime import process
 
 TOPICS = ("joint_states", "odom", "multi_dof_joint_states", "joint_commands")
-"""Relative names of the topics that are handed over."""
+"""Relative names of the topics that stay in the process."""
 
 main = partial(process.run_all, {"tracker": Tracker, "plant": Plant}, TOPICS)
 """Run both nodes, `main(args)`; returns the exit code."""

@@ -38,14 +38,14 @@ from nh_control.scenarios.visual_model import VisualModel
 
 GHOST, LONGEST, GRAVITY = 0.25, 0.5, 9.81
 HARDWARE_QUEUE = 10
-"""Messages kept of hardware, whose states come in several on one topic."""
+"""Queue of a subscription to hardware, whose states come in several messages on one topic."""
 LATECOMERS_S = 0.5
-"""How often to look for new subscribers while nothing moves."""
+"""Period of looking for new subscribers while nothing moves."""
 
 
 class Display:
-    """Draws the newest state at most `rate_hz` times per second of wall time; states of a
-    simulation in between are not even read.
+    """Draws the newest state at most `rate_hz` times per second of wall time; it does not read
+    states of a simulation in between.
 
     The last state of a plant that pauses or has finished is drawn again for late subscribers.
     """
@@ -90,7 +90,7 @@ class Display:
         self._diagnostics = Diagnostics(node, inbox, "drawing", scenario.name, self._make_report)
 
     def work(self) -> None:
-        """Draw, sleep a frame, and so on."""
+        """Draw, and sleep until the next frame."""
         while not self._inbox.closed:
             self._inbox.serve(LATECOMERS_S)
             for _ in range(self._queue - 1):  # messages of the last frame
@@ -103,7 +103,7 @@ class Display:
                 time.sleep(self._period_s)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing needs closing."""
 
     def _make_report(self) -> Report:
         level, text = ("ok", "drawing") if self._drawn else ("warn", "waiting for states")
@@ -160,8 +160,9 @@ class Display:
         self._drawn += 1
 
     def _expected(self) -> list[float]:
-        """Configuration of the reference: the tracker's target, or, before a tracker has sent one,
-        the scenario's at this time; of hardware, which has a clock of its own, the first one.
+        """Configuration of the reference: the tracker's target, or before the first one the
+        scenario's reference at this time; of hardware, which has a clock of its own, the first
+        configuration.
         """
         if self._target is not None:
             return self._target
@@ -172,8 +173,8 @@ class Display:
         return reference.states[step][: len(self._q)].tolist()
 
     def _slack(self) -> list[str]:
-        """Names of those monitored values that are too low, under the last command, which may be
-        missing.
+        """Names of the monitored values that are too low, under the last command, if
+        there is one.
         """
         monitor, inputs = self._model.scenario.monitor, self._model.dsys.inputs
         if monitor is None or not all(name in self._inputs for name in inputs):

@@ -69,8 +69,8 @@ QUEUE = 10
 
 
 class Plant:
-    """Publishes states and clock and takes commands; `SimulationLoop`, whose output it is, decides
-    about time, order and validity of the steps.
+    """Publishes states and clock, and takes commands. It is the output of a `SimulationLoop`,
+    which decides about time, order and validity of the steps.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
@@ -120,11 +120,11 @@ class Plant:
         self._log_start()
 
     def work(self) -> None:
-        """Step."""
+        """Run the loop."""
         self._loop.run()
 
     def close(self) -> None:
-        """End the actions, and see that the last messages arrive."""
+        """End the actions, and wait until the last messages have arrived."""
         self._end_standard_control()
         self._live.close()
         self._diagnostics.publish()
@@ -173,8 +173,8 @@ class Plant:
         return CommandNames(dsys.inputs, driven, [joint.name for joint in joints])
 
     def _begin_standard_control(self) -> Callable[[], None]:
-        """Offer the standard services for simulators, where their package is installed; returns
-        what ends them.
+        """Offer the standard services for simulators if their package is installed; returns the
+        function that ends them.
         """
         node, scenario, loop = self._node, self._model.scenario, self._loop
         try:
@@ -266,7 +266,7 @@ class Plant:
     # In the working thread -----------------------------------------------------------------------
 
     def publish(self) -> None:
-        """Publish the measured and the true state; without a measurement the time only."""
+        """Publish the measured and the true state; if the measurement is lost, only the time."""
         plant, measured_step = self._loop.plant, self._loop.plant.measured_step
         q, v, now = plant.configuration, plant.velocity, self._clock.stamp(plant.step)
         if plant.step in (measured_step, self._shown):  # a lost one only for a late subscriber
@@ -300,7 +300,9 @@ class Plant:
         self._reference_start.deliver(self._clock.stamp(self._loop.start_step))
 
     def missing(self) -> str:
-        """Why the nodes of the parameter `wait_for` do not receive the states, "" if they do."""
+        """The reason why nodes of the parameter `wait_for` do not receive the states yet, "" if
+        they do.
+        """
         others = [
             self._diagnostics.publisher,
             *self._truth.publishers,

@@ -1,5 +1,5 @@
-"""The recorder node: topics to a rosbag2 recording in MCAP, which `ros2 bag play` and Foxglove
-open; no ROS installation needed.
+"""The recorder node: it writes topics to a rosbag2 recording in MCAP, for `ros2 bag play` and
+Foxglove, without a ROS installation.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from nh_control.runs.node_process import NOT_RECORDED
 from nh_control.runs.topics import recorded, states
 
 QUEUE = 1000
-"""Messages of a topic that wait in the middleware, whatever their size: they are taken at once."""
+"""Queue of a topic in the middleware; it is emptied at once."""
 LATCHED = ("reference", "reference_start")
 TOLD_BY_ALL = ("diagnostics", "clock")
-"""Topics that say nothing of a run, in any namespace."""
+"""Topics that do not belong to a run, in any namespace."""
 TRANSFORMS = "/tf:tf2_msgs/msg/TFMessage"
 
 
 class Recorder:
-    """Writes messages as they come, unread, at the node's time (simulation time with
-    use_sim_time). The states of hardware may come from publishers that are best-effort.
+    """Writes messages as bytes, at the node's time (simulation time with use_sim_time). It
+    subscribes to states of hardware as best-effort.
 
-    Where it cannot write any more, as on a full disk, it ends, and the written part stays.
+    If it cannot write any more, for example on a full disk, it ends, and the written part stays.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit):
@@ -91,7 +91,9 @@ class Recorder:
             log.info(text)
 
     def _on_failure(self, error: Exception) -> None:
-        """In the writing thread: an error of the disk ends the node, any other one is its own."""
+        """In the writing thread: an error of the disk ends the node; any other error is raised in
+        the node.
+        """
         if isinstance(error, OSError):
             self._exit.request(code=NOT_RECORDED)
         else:

@@ -1,5 +1,5 @@
 """The shadow node: the model predicts every state of a robot, or of a plant, from the one before,
-and publishes the differences.
+and the node publishes the differences.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ from nh_control.scenarios.user_code import located
 QUEUE = 1000
 HARDWARE_QUEUE = 10
 PATIENCE = 5
-"""Later states of a simulation after which the command that answers one is awaited no more."""
+"""Number of later states of a simulation after which the answer to a state is not awaited any
+more.
+"""
 SILENCE_S = 0.5
-"""Time without a message after which nothing more is awaited."""
+"""Time without messages after which nothing is awaited any more."""
 
 
 class ShadowNode:
-    """Hears states and commands, commands nothing, and publishes residuals on `shadow/residual`:
-    `name` and `position` are the local coordinates, the stamp is that of the state.
+    """Receives states and commands, sends no commands, and publishes residuals on
+    `shadow/residual`: `name` and `position` are the local coordinates, the stamp is the state's.
     """
 
     def __init__(self, node: Node, inbox: Inbox, _: process.Exit):

@@ -1,5 +1,5 @@
-"""The nodes' executables. Imports take longer than a hurried Ctrl-C, which must end a node as
-quietly as a later one does.
+"""The nodes' executables. A Ctrl-C during the imports, which take a while, ends a node as quietly
+as a later one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _run(name: str) -> int:
 
 
 def _help(name: str) -> str:
-    """The parameters of a node, and what the numbers of its topics mean."""
+    """The parameters of a node, and the meaning of the numbers on its topics."""
     from nh_control.ros.runtime import declared
     from nh_control.runs import conventions
 
@@ -45,8 +45,8 @@ def _help(name: str) -> str:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel send SIGTERM when the parent ends, however it ends, if PARENT asks for it;
-    Linux only.
+    """If PARENT is set, let the kernel send SIGTERM when the parent ends for any reason; Linux
+    only.
     """
     parent = os.environ.get(PARENT)
     if not parent or sys.platform != "linux":
@@ -57,7 +57,7 @@ def _end_with_parent() -> None:
 
 
 def _runs(number: int) -> bool:
-    """Whether a process runs; one that was killed is there until its parent has looked at it."""
+    """Whether a process runs; a killed process exists until its parent has waited for it."""
     try:
         stat = Path(f"/proc/{number}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -58,9 +58,11 @@ from nh_control.scenarios.joint_motion import follows_joints
 from nh_control.scenarios.sensor import SENSORS
 
 TICK_S = 0.05
-"""How often, while no state comes, to look for new subscribers and for too long a silence."""
+"""Period, without states, of looking for new subscribers and for too long a silence."""
 SWITCH_S = 2e-4
-"""How long a thread that plans may keep the interpreter from the one that answers."""
+"""Longest time for which the planning thread may keep the interpreter from the
+answering thread.
+"""
 
 
 class Tracker:
@@ -135,7 +137,7 @@ class Tracker:
         self._states.stop()
 
     def close(self) -> None:
-        """End planning, and see that the last commands arrive."""
+        """End planning, and wait until the last commands have arrived."""
         self._live.close()
         self._planner.close()
         if self._actions is not None:
@@ -145,7 +147,7 @@ class Tracker:
         wait_delivered(self._node.publishers)
 
     def _sensed(self, parameters: Parameters) -> SensedState | None:
-        """States made of sensors, if the parameters ask for them."""
+        """The states from sensors, if the parameters ask for them."""
         if parameters["estimate"] != SENSORS:
             return None
         try:
@@ -191,7 +193,7 @@ class Tracker:
         return HardwareInterface(self._node, self._inbox, shown, tracker, safety, self._output)
 
     def _limits(self, p: Parameters) -> tuple[Limits, SafeRange]:
-        """The limits and ranges that disarm, of the parameters or else of the scenario."""
+        """The limits and ranges that disarm, from the parameters or the scenario."""
         model, own = self._model, self._model.scenario.limits
         error, saturation_s = p["disarm.error"], p["disarm.saturation_s"]
         if error < 0:
@@ -215,7 +217,7 @@ class Tracker:
 
     def _make_goals(self, node: Node, paths: PathPublisher | None) -> MotionRequests | None:
         """Follow velocity commands and goals of a vehicle, goals of a scenario with bodies and a
-        guidance, or trajectories of joints, if all of them have actuators.
+        guidance, or trajectories of joints if all of them have actuators.
         """
         now = lambda: self._states.now_ns  # noqa: E731
         scenario, dsys = self._model.scenario, self._model.dsys

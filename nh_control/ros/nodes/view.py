@@ -1,4 +1,4 @@
-"""The view node: a page with scene and plots of what the plant does, for browsers."""
+"""The view node: it serves a page with scene and plots of a running plant to browsers."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_server import LiveServer, ViewMissing
 
 HARDWARE_QUEUE = 10
-"""Messages kept of hardware, whose states come in several on one topic."""
+"""Queue of a subscription to hardware, whose states come in several messages on one topic."""
 STALE_S = 1.0
-"""Time without a state after which the plant is said to stand still."""
+"""Time without states after which the plant is reported as standing still."""
 STATUS_S = 0.5
-"""How often the page is told how the plant is while no states come."""
+"""Period of the plant's status in the page while no states come."""
 TARGET_S = 0.005
-"""How long a state waits for its target, which the tracker sends after it."""
+"""Time for which a state waits for its target, which the tracker sends later."""
 LATE_S = 0.1
-"""Lateness that frames make up for by coming sooner after one another; the rest is lost."""
+"""Lateness that shorter intervals between frames make up for; a larger one is lost."""
 FACTOR_S = 2.0
 """Time over which the real-time factor is measured."""
 
 
 @dataclass
 class Address:
-    """The address that browsers know, and the scenario with which the node is to begin again."""
+    """The address that browsers know, and the scenario with which the node starts again."""
 
     token: str = ""
     port: int = 0
@@ -58,8 +58,8 @@ class Address:
 
 class View:
     """Sends the newest state at most `view.rate_hz` times per second of wall time to the browsers
-    that have opened the page; states of a simulation in between are not even read. It subscribes
-    best-effort: no plant waits for its acknowledgements.
+    that have opened the page; it does not read states of a simulation in between. It subscribes
+    best-effort, so that no plant waits for its acknowledgements.
     """
 
     def __init__(self, node: Node, inbox: Inbox, exit_: process.Exit, address: Address):
@@ -108,7 +108,7 @@ class View:
         print(f"{scenario.name} is shown at {self._server.address}", flush=True)
 
     def work(self) -> None:
-        """Send a state, sleep a frame, and so on."""
+        """Send a state, and sleep until the next frame."""
         due = sent_s = time.monotonic()
         while not self._inbox.closed:
             self._inbox.serve(STATUS_S)
@@ -163,7 +163,7 @@ class View:
 
     @property
     def _of_one_time(self) -> bool:
-        """Whether the target, if there is one, is that of the state."""
+        """Whether the target, if there is one, belongs to the state."""
         return self._target is None or self._target_ns == self._time_ns
 
     def _on_target(self, time_ns: int) -> None:
@@ -204,8 +204,8 @@ class View:
         self._server.send(json.dumps(message, separators=(",", ":"), allow_nan=False))
 
     def _follow(self, name: str) -> str:
-        """Begin again with the scenario of another plant, if it has a name that others know;
-        returns the state that the page shows.
+        """Start again with the scenario of another plant if its name is known; returns the state
+        for the page.
         """
         if self._simulated and name in scenarios.names():
             self._address.scenario = name
@@ -229,7 +229,7 @@ class View:
 
 
 class Pace:
-    """How the plant is by its states, of wall time and time in s."""
+    """The pace of the plant's states: wall time and simulated time in s."""
 
     def __init__(self) -> None:
         self._states: deque[tuple[float, float]] = deque()
@@ -243,8 +243,8 @@ class Pace:
             self._states.popleft()
 
     def status(self, wall_s: float) -> dict[str, Any]:
-        """What the page says: the state in words, for how long no state has come, in s, and the
-        real-time factor, None where it is not known.
+        """The status for the page: the state in words, the time since the last state in s, and the
+        real-time factor, None if it is unknown.
         """
         if not self._states:
             return {"state": "waiting for states", "silent": 0.0, "factor": None}
@@ -257,7 +257,7 @@ class Pace:
 
 
 DEFAULTS = {"urdf": "''", "reference": "''", "integrator": "''", "step_s": "0.0"}
-"""Parameters that mean another scenario's defaults where that one is followed."""
+"""Parameters that take the default of another scenario if the node follows it."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
