@@ -1,8 +1,8 @@
-"""Messages of a control loop as the bytes in which they travel, CDR.
+"""Messages of a control loop as bytes of CDR, the form in which they travel.
 
-rclpy takes 10 to 110 us for the way from such a message's fields to bytes, or back. From one step
-to the next, however, only times and numbers change; names, frames and lengths stay. A `Template`
-has the message serialized by rclpy once, and then writes and reads the numbers in their places.
+rclpy takes 10 to 110 us to convert such a message to bytes or back. From one step to the next only
+times and numbers change; names, frames and lengths stay. A `Template` has the message serialized
+by rclpy once, and then writes and reads the numbers in their places.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages.conversions import ConversionError
 
 HEADER = 4
-"""Bytes before the first value: two for version and byte order, two for options without meaning
-here.
+"""Bytes before the first value: two for version and byte order, two for options, which are not
+used here.
 """
 CDR = (b"\0\0", b"\0\1")
-"""The version in which values lie as `_Layout` has them, of both byte orders."""
+"""The version with the layout of `_Layout`, for both byte orders."""
 LETTERS = {"double": "d", "int32": "i", "uint32": "I"}
 """Numbers that may change, with their letters in `struct`; they are aligned to their sizes."""
 _STAMP = struct.Struct("=iI")
 
 
 class Template:
-    """The bytes of a `message` with its numbers as they are at the time.
+    """The bytes of a `message` with the present values of its numbers.
 
-    Doubles, integers and sequences of doubles may change, also those of messages in it, as long as
-    these remain the same objects. All else is as it was at first: strings, lengths, and arrays of
+    Doubles, integers and sequences of doubles may change, also in contained messages, as long as
+    these remain the same objects. Everything else is constant: strings, lengths, and arrays of
     fixed length, such as covariances. Raises TypeError for a message with a field of another kind,
-    and ValueError where ROS serializes in another way.
+    and ValueError if ROS serializes differently.
     """
 
     def __init__(self, message: Any):
@@ -63,14 +63,16 @@ class Template:
         return bytes(self._bytes)
 
     def fits(self, data: bytes) -> bool:
-        """Whether they are the message's bytes, but for its numbers and for more at the end."""
+        """Whether bytes are this message's, except for its numbers and further bytes
+        at the end.
+        """
         own = data[: len(self._bytes)]
         complete = len(own) == len(self._bytes)
         return complete and int.from_bytes(own, "little") & self._mask == self._fixed
 
     def decode(self, data: bytes) -> Any:
-        """The message of any bytes: `message` itself with their numbers where they fit, else one
-        that rclpy makes; raises ConversionError if they are none.
+        """The message of bytes: `message` itself with their numbers if they fit, otherwise a new
+        one by rclpy; raises ConversionError for bytes that are no such message.
         """
         if not self.fits(data):
             return deserialized(data, type(self.message))
@@ -88,7 +90,7 @@ def header_stamp(data: bytes) -> int:
 
 
 def deserialized(data: bytes, message_type: type) -> Any:
-    """The message of a type that any bytes are; raises ConversionError if they are none."""
+    """The message of this type in bytes; raises ConversionError for other bytes."""
     try:
         return deserialize_message(data, message_type)
     except rclpy_implementation.RMWError as reason:
@@ -97,7 +99,7 @@ def deserialized(data: bytes, message_type: type) -> Any:
 
 
 class _Scalars:
-    """Scalar fields that follow each other without a gap."""
+    """Consecutive scalar fields without a gap."""
 
     def __init__(self, start: int):
         self.start, self._letters = start, ""
@@ -105,27 +107,27 @@ class _Scalars:
         self._names: list[str] = []
 
     def add(self, letter: str, owner: Any, name: str) -> None:
-        """The next field is that of `owner` with a name."""
+        """Add the next field, with a name, of `owner`."""
         self._letters += letter
         self._owners.append(owner)
         self._names.append(name)
 
     @property
     def end(self) -> int:
-        """Where the next field would begin."""
+        """The position after the last field."""
         return self.start + struct.calcsize("=" + self._letters)
 
     @cached_property
     def format(self) -> struct.Struct:
-        """Of all fields."""
+        """The format of all fields."""
         return struct.Struct("=" + self._letters)
 
     def get(self) -> Sequence[float]:
-        """Their values."""
+        """The values of the fields."""
         return list(map(getattr, self._owners, self._names))
 
     def set(self, values: Sequence[float]) -> None:
-        """Other values."""
+        """Set the values of the fields."""
         for owner, name, value in zip(self._owners, self._names, values):
             setattr(owner, name, value)
 
@@ -138,12 +140,12 @@ class _Doubles:
         self.format = struct.Struct(f"={len(self.get())}d")
 
     def get(self) -> Sequence[float]:
-        """Its values."""
+        """The numbers of the sequence."""
         values: Sequence[float] = getattr(self._owner, self._name)
         return values
 
     def set(self, values: Sequence[float]) -> None:
-        """Other values, as many."""
+        """Set the numbers; there must be as many."""
         setattr(self._owner, self._name, array("d", values))
 
 
@@ -151,7 +153,7 @@ _Run: TypeAlias = _Scalars | _Doubles
 
 
 class _Layout:
-    """Where the values of a message lie: `runs` of numbers, and the slices of `fixed` bytes. Every
+    """The positions of a message's values: `runs` of numbers, and slices of `fixed` bytes. Every
     value is aligned to its size, counted from the header's end; strings and sequences begin with
     their lengths.
     """
@@ -212,7 +214,7 @@ class _Layout:
         self.fixed.append(slice(start, start + size * count))
 
     def _place(self, size: int, count: int = 1) -> int:
-        """Where so many values of a size begin."""
+        """The position of a number of values of a size."""
         start = self.end + -self.end % size
         self.end = start + size * count
         return HEADER + start

@@ -13,8 +13,8 @@ from nh_control.ros.messages.state_codecs import Codec
 
 
 class CodecPublisher:
-    """Publishes states on `prefix + <topic of the codec>`, for those who subscribe; `unsent`
-    messages are kept for subscribers that are slow to acknowledge them.
+    """Publishes states on `prefix + <topic of the codec>` if there are subscribers; `unsent`
+    messages are kept for subscribers that acknowledge slowly.
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec], prefix: str, unsent: int):

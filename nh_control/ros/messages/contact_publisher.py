@@ -1,4 +1,4 @@
-"""The forces of a plant's contacts on topics of their own, and in its report."""
+"""Publishes the forces of a plant's contacts on their topics, and reports them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ QUEUE = 10
 
 
 class ContactPublisher(ContactMonitor):
-    """Publishes the force (N) of every contact that has a place, in the last substep before a
-    state, with the state's stamp, in the axes of the scenario's parent frame, and monitors all;
-    `stamp(k)` is that of step k in ns, frames begin with `prefix`.
+    """Publishes the force (N) of every contact with a position in the last substep before a state,
+    with the state's stamp, in the axes of the scenario's parent frame, and monitors all contacts.
+    `stamp(k)` is the stamp of step k in ns; frames begin with `prefix`.
     """
 
     def __init__(

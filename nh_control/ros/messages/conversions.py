@@ -1,7 +1,7 @@
-"""Messages from and to plain numbers: commands, vectors, quaternions, time.
+"""Conversion of messages from and to plain numbers: commands, vectors, quaternions, time.
 
-The core and transforms3d order quaternions wxyz, ROS orders them xyzw; nothing outside this file
-knows.
+The package and transforms3d order quaternions (w, x, y, z), ROS orders them (x, y, z, w); only
+this file converts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.reports import Refusal, Unusable
 
 UNIT = 1e-2
-"""How far from 1 the norm of a quaternion may be that is taken for a unit quaternion and
-normalized.
-"""
+"""Largest deviation from 1 of the norm of a quaternion that is accepted and normalized."""
 
 
 class ConversionError(Unusable):
-    """A message lacks entries that its reader needs."""
+    """A message lacks entries that are needed, or has unusable ones."""
 
 
 def nanoseconds(stamp: Time) -> int:
@@ -106,7 +104,7 @@ def write_command(message: JointState, values: Vector, stamp_ns: int) -> None:
 def read_command(
     message: JointState, interface: str = "effort"
 ) -> tuple[list[str], tuple[float, ...], int]:
-    """Names, efforts (or what else the interface is) and stamp (ns) of a command, unchecked: the
-    command validator judges them.
+    """Names, efforts (or positions or velocities) and stamp (ns) of a command; the command
+    validator checks them.
     """
     return message.name, tuple(getattr(message, interface)), nanoseconds(message.header.stamp)

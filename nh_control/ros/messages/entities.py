@@ -1,6 +1,4 @@
-"""The bodies that a scenario shows, one by one: where they are, and the state in which one of them
-is elsewhere.
-"""
+"""The bodies of a scenario, one by one: their poses, and a state in which one of them is moved."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ from nh_control.ros.messages.state_codecs import BodyCodec, PlanarCodec, codecs
 from nh_control.scenarios import Scenario
 
 FLAT = 1e-6
-"""How far, in m and rad, a planar body's pose may be from its plane."""
+"""Largest distance (m, rad) of a planar body's pose from its plane."""
 
 
 class Entities:
-    """Bodies of the plant `dsys` with its physical `parameters`, in frames that begin with
-    `prefix`; their names do not.
+    """Bodies of the plant `dsys` with its physical `parameters`. Their frames begin with `prefix`,
+    their names do not.
     """
 
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, parameters: Any, prefix: str):
@@ -43,7 +41,7 @@ class Entities:
 
     @property
     def names(self) -> list[str]:
-        """Their names."""
+        """The names of the bodies."""
         return list(self._bodies)
 
     def show(self, name: str, x: np.ndarray, pose: Pose, twist: Twist) -> str:
@@ -63,9 +61,9 @@ class Entities:
     def moved(
         self, name: str, x: np.ndarray, frame: str, pose: Pose | None, twist: Twist | None
     ) -> np.ndarray:
-        """The state x (nx) with the pose and twist of a body, as `show` gives them, those that are
-        not None, and all others as they are, as far as links and wheels let them; `frame` is the
-        parent frame or empty. Raises ValueError for what cannot be.
+        """The state x (nx) with another pose and twist of a body, in the form of `show`, if they
+        are not None. Other bodies stay as far as links and wheels allow; `frame` is the parent
+        frame or empty. Raises ValueError for an impossible state.
         """
         message, (codec, _, i) = self._written(name, x), self._bodies[name]
         if frame not in ("", message.header.frame_id):

@@ -43,8 +43,8 @@ class Progress:
 
 
 class BodyGoals(MotionRequests):
-    """Requests of motions of the body of `paths`, of which the accepted ones have their path
-    published. `now()` is the present time of the states in ns, `lead_s` that of `MotionRequests`.
+    """Requests of motions of the body of `paths`; the path of an accepted one is published.
+    `now()` is the present time of the states in ns, `lead_s` is as in `MotionRequests`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class BodyGoals(MotionRequests):
         )
 
     def with_path(self, leg: ReferenceLeg) -> ReferenceLeg:
-        """A leg that has just been planned, whose path is published when it is accepted."""
+        """A newly planned leg; its path is published when it is accepted."""
         self._path = self._paths.message(leg.tracker.reference, leg.start)
         return leg
 

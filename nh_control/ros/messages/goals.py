@@ -20,23 +20,23 @@ from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 
 GOAL_AGE_S = 1.0
-"""How far a goal's stamp may be from the present time of the states."""
+"""Largest difference of a goal's stamp from the present time of the states."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """The body that goals and trajectories are for, `name` in the frame `parent`."""
+    """The body of goals and trajectories, `name` in the frame `parent`."""
 
     name: str
     parent: str
 
 
 def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.ndarray:
-    """Position (3) in m of a goal; with z = 0, as rviz's 2D goals have, at `height`. Orientations
-    do not matter.
+    """Position (3) in m of a goal; z = 0, which rviz's 2D goals have, stands for `height`.
+    Orientations are ignored.
 
-    Raises ConversionError for another frame, a position that is not finite, and a stamp, unless 0
-    or of another clock, that is not of the present time.
+    Raises ConversionError for another frame, a position that is not finite, and a stamp of another
+    time than the present; stamps of 0 or of another clock are accepted.
     """
     _require_frame(message, body)
     stamp = _stamp(message, now_ns)
@@ -55,7 +55,7 @@ def goal(message: PoseStamped, body: Body, now_ns: int, height: float) -> np.nda
 
 
 def planar_goal(message: PoseStamped, body: Body, now_ns: int) -> np.ndarray:
-    """Pose (theta, x, y) of a goal in the plane; z and what tilts do not matter.
+    """Pose (theta, x, y) of a goal in the plane; z and tilt are ignored.
 
     Raises ConversionError as `goal` does, and for an orientation that is no unit quaternion.
     """
@@ -67,10 +67,10 @@ def planar_goal(message: PoseStamped, body: Body, now_ns: int) -> np.ndarray:
 def velocity_command(
     message: Twist | TwistStamped, body: Body, now_ns: int, timeout_s: float
 ) -> tuple[float, float]:
-    """Forward speed (m/s) and yaw rate (rad/s) of a command; other components do not matter.
+    """Forward speed (m/s) and yaw rate (rad/s) of a command; other components are ignored.
 
-    Raises ConversionError for another frame than the body's or none, for numbers that are not
-    finite, and for stamps, unless 0 or of another clock, older than `timeout_s`.
+    Raises ConversionError for a frame other than the body's or none, for numbers that are not
+    finite, and for stamps older than `timeout_s`; stamps of 0 or of another clock are accepted.
     """
     twist = message
     if isinstance(message, TwistStamped):
@@ -90,13 +90,14 @@ def velocity_command(
 def trajectory(
     message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float
 ) -> Callable[[Guidance, int, int], Trajectory]:
-    """The plan, from a guidance, its step and the step of the run at which it starts, of a
-    trajectory of the body; with stamp 0, or one of another clock, times count from that start.
+    """The plan of a trajectory of the body: a function of a guidance, its step, and the step of
+    the run at which the motion starts. With stamp 0, or a stamp of another clock, times count from
+    that start.
 
-    Positions and, if there are any, velocities count, in the parent frame's axes; orientations and
-    accelerations do not. Raises ConversionError for another frame or body, a stamp in the past,
-    numbers that are missing or not finite, and times that do not increase from 0 or later; the
-    plan raises it where its first point is due before it can start.
+    Positions and, if there are any, velocities are used, in the parent frame's axes; orientations
+    and accelerations are ignored. Raises ConversionError for another frame or body, a stamp in the
+    past, numbers that are missing or not finite, and times that do not increase from 0 or later;
+    the plan raises it if its first point is due before the motion can start.
     """
     _require_frame(message, body)
     names = shortened(message.joint_names)
@@ -140,8 +141,8 @@ def trajectory(
 def joint_trajectory(
     message: JointTrajectoryMessage, joints: Sequence[str], now_ns: int
 ) -> tuple[JointTrajectory, int]:
-    """A trajectory of the joints and the stamp (ns) from which its times count, 0 for one of
-    another clock or none. Efforts and the frame do not matter.
+    """A trajectory of the joints, and the stamp (ns) from which its times count, 0 for none or one
+    of another clock. Efforts and the frame are ignored.
 
     Raises ConversionError for other joints, a stamp in the past, numbers that are missing or not
     finite, times that do not increase, an end in motion, and more than LONGEST_S.
@@ -191,7 +192,7 @@ def _stamp(
     message: PoseStamped | TwistStamped | MultiDOFJointTrajectory | JointTrajectoryMessage,
     now_ns: int,
 ) -> int:
-    """Stamp in ns, 0 for now, which one of another clock is taken for."""
+    """Stamp in ns; 0, which means now, for a stamp of another clock."""
     stamp = conversions.nanoseconds(message.header.stamp)
     return stamp if abs(stamp - now_ns) <= OTHER_CLOCK_NS else 0
 

@@ -1,4 +1,4 @@
-"""States of hardware on topics, arming and starting by services, commands out."""
+"""States of hardware from topics, arming and starting by services, and commands."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class HardwareInterface:
         return self._tracker.last_ns
 
     def tick(self) -> None:
-        """Disarm after too long a silence, and command what is sent after a disarming."""
+        """Disarm after too long a silence, and send the command after a disarming."""
         if self._arming.armed:
             self._arming.check_silence(self._time_s())
             self._notice_disarming()
@@ -72,14 +72,14 @@ class HardwareInterface:
             self._command(self._safety.disarmed_inputs.command(fresh=False), 0, self.now_ns)
 
     def stop(self) -> None:
-        """Disarm, because states are not answered any more."""
+        """Disarm, because no more states are answered."""
         self._arming.disarm("the tracker stopped")
         self._notice_disarming()
         self.tick()
 
     def _time_s(self) -> float:
-        """Time in which limits count: simulation time where the node has it, because a simulator
-        may be slow or pause; otherwise the time of a clock that is never set.
+        """Time for the limits: simulation time if the node has it, because a simulator may be slow
+        or pause; otherwise monotonic time.
         """
         clock = self._node.get_clock()
         if isinstance(clock, ROSClock) and clock.ros_time_is_active:
@@ -118,7 +118,7 @@ class HardwareInterface:
         self._tell(answer)
 
     def _followed(self, answer: Answer) -> np.ndarray:
-        """The tracked errors of the configuration, none after an end that is not held."""
+        """The tracked errors of the configuration; none past an end that is not held."""
         following, tracked = self._tracker.sequence.is_following(answer.step), self._safety.tracked
         return answer.command.error[: len(tracked)][tracked & following]
 

@@ -24,8 +24,8 @@ NODES = 16
 
 @dataclass(frozen=True)
 class Said:
-    """The last status of a node: "ok", "warn" or "error", in words and values, of the hardware
-    that it names, and when, in s.
+    """The last status of a node: "ok", "warn" or "error", with text and values, its hardware, and
+    the time in s.
     """
 
     level: str = ""
@@ -36,9 +36,7 @@ class Said:
 
 
 class HeardNodes:
-    """The nodes in the namespace of `node` that are heard by their names in it; from any
-    thread.
-    """
+    """The nodes in the namespace of `node`, by their names in it; for any thread."""
 
     def __init__(self, node: Node, inbox: Inbox):
         self._namespace = node.get_namespace().strip("/")

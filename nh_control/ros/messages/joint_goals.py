@@ -41,7 +41,7 @@ class JointProgress:
 
 
 class JointGoals(MotionRequests):
-    """Plans motions along joint trajectories, each from the present reference on, without a jump;
+    """Plans motions along joint trajectories, each from the present reference without a jump;
     `now()` is the present time of the states in ns.
     """
 
@@ -83,8 +83,8 @@ class JointGoals(MotionRequests):
         return JointProgress(self.sequence.step, max(0, self._now()), names, present[1], desired)
 
     def _due(self, trajectory: JointTrajectory, stamp: int, k: int) -> JointTrajectory:
-        """The trajectory with times from step k, where those of the message count from a stamp;
-        without one they count from k.
+        """The trajectory with times from step k. Times of the message count from its stamp, or
+        without one from k.
         """
         if not stamp:
             return trajectory

@@ -26,7 +26,7 @@ TAUT, SLACK, TRAIL, OUTLINE, ARROW = (
     (0.1, 0.65, 0.25),
 )
 THIN = 0.3
-"""Diameter of a slack cable over that of a taut one."""
+"""Ratio of the diameters of a slack and a taut cable."""
 _KINDS = {"box": Marker.CUBE, "cylinder": Marker.CYLINDER, "sphere": Marker.SPHERE}
 
 
@@ -118,7 +118,7 @@ class Arrows:
 
 
 class ContactArrows:
-    """Markers of contact forces, in the namespace `contacts`, `scale` m for one N; a force shows
+    """Markers of contact forces, in the namespace `contacts`, `scale` m for 1 N; a force is drawn
     from its first message on.
     """
 
@@ -132,7 +132,7 @@ class ContactArrows:
 
     @property
     def markers(self) -> list[Marker]:
-        """The arrows of the forces that are known."""
+        """The arrows of the known forces."""
         return [self._drawn[name] for name in self._forces]
 
     def take(self, name: str, message: WrenchStamped) -> None:
@@ -169,11 +169,11 @@ class Trail:
         return [self._marker] if len(self._marker.points) > 1 else []
 
     def clear(self) -> None:
-        """Start anew."""
+        """Remove the trail."""
         self._marker.points.clear()
 
     def place(self, poses: Mapping[str, Pose]) -> None:
-        """Lengthen the line to the frame's place, if that is far enough from its end."""
+        """Add the frame's position to the line if it is far enough from its end."""
         if not self._frame:
             return
         points, place = self._marker.points, poses[self._frame].position

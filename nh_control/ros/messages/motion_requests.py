@@ -1,4 +1,4 @@
-"""Requests of motions that a replanner plans while the tracker answers states."""
+"""Requests of motions; a replanner plans them while the tracker answers states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nh_control.ros.runtime.inbox import Inbox
 
 
 class GoalObserver(Protocol):
-    """Callbacks of the client of a goal."""
+    """Callbacks for the client of a goal."""
 
     def accepted(self, leg: ReferenceLeg) -> None:
         """The tracker follows the goal with this leg."""
@@ -31,8 +31,8 @@ class GoalObserver(Protocol):
 
 class MotionRequests:
     """Plans legs of a sequence for requests. A new request, or a new start of the run, replaces a
-    request; its observer is called. The first plan begins `lead_s` ahead, later ones as far as
-    the last one took.
+    request; its observer is called. The first plan begins `lead_s` ahead, later ones as far ahead
+    as the last one took.
     """
 
     def __init__(
@@ -63,9 +63,7 @@ class MotionRequests:
         self._replanner.close()
 
     def refuse(self, what: str, reason: str, kind: Refusal, observer: GoalObserver | None) -> None:
-        """Count and tell that a request is not followed, to who pursues it, too; the log hears of
-        it now and then.
-        """
+        """Count a refused request, report it to its observer, and log it at a limited rate."""
         if observer is not None:
             observer.ended(kind, reason)
         self.report.refuse_goal(kind, f"{what} refused: {reason}")
@@ -81,7 +79,7 @@ class MotionRequests:
         self._replanner.request(what, leg)
 
     def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
-        """A leg is followed from its start on: count and tell it."""
+        """Count and report a leg that is followed from its start on."""
         self.report.accept_goal()
         h = self.sequence.dsys.h
         self._log.info(
@@ -89,7 +87,7 @@ class MotionRequests:
         )
 
     def on_refused(self, what: str, reason: str) -> None:
-        """A request could not be planned: count and tell it."""
+        """Count and report a request that could not be planned."""
         observer, self._planned = self._planned, None
         self.refuse(what, reason, Refusal.MODEL, observer)
 

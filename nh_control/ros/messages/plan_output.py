@@ -1,4 +1,4 @@
-"""The plan of a predictive tracker as messages: its path, and numbers that plot."""
+"""The plan of a predictive tracker as messages: its path, and numbers to plot."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from nh_control.ros.runtime.parameters import Parameters
 
 class PlantControl:
     """`~/pause`, `~/step`, `~/reset`, `~/reset_state`, `~/save_state` and `~/load_state` of the
-    loop, which answer when they are done. States go to and come from the file of the parameter
-    `state_file`, or memory if that is empty.
+    loop, which answer when they are done. States are stored in the file of the parameter
+    `state_file`, or in memory if it is empty.
     """
 
     def __init__(self, node: Node, inbox: Inbox, loop: SimulationLoop, parameters: Parameters):
@@ -88,8 +88,8 @@ class PlantControl:
 
 
 class Steps:
-    """Steps that the working thread makes, for a coroutine that waits in the executor of `node`:
-    `made` so far.
+    """Steps that the working thread takes for a coroutine in the executor of `node`; `made` so
+    far.
     """
 
     def __init__(self, node: Node):
@@ -97,7 +97,7 @@ class Steps:
         self._next: Future[bool] = self._future()
 
     def progress(self, made: int, over: bool) -> None:
-        """From the working thread: how many are made, and whether there will be no more."""
+        """From the working thread: the number of steps made, and whether it was the last."""
         self.made, done = made, self._next
         if not over:
             self._next = self._future()

@@ -1,6 +1,6 @@
-"""When the reference starts: the plant says so, before the first state of a run and wherever its
-state is put elsewhere, so that a tracker starts with it; of hardware the tracker says so, and
-recordings know it even if they began later.
+"""The start time of the reference. The plant publishes it before the first state of a run and
+whenever its state is changed, so that a tracker starts with it. For hardware the tracker publishes
+it; recordings that begin later contain it as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nh_control.ros.runtime.inbox import Inbox
 TOPIC = "reference_start"
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DELIVERY_S = 0.2
-"""How long the state that follows waits until all that listen have it."""
+"""Longest time for which the next state waits until all subscribers have the start time."""
 
 
 class ReferenceStartPublisher:
@@ -28,23 +28,23 @@ class ReferenceStartPublisher:
         self._publisher = node.create_publisher(Time, TOPIC, LATCHED)
 
     def publish(self, stamp: int) -> None:
-        """The reference starts at this time in ns."""
+        """Publish the start of the reference, in ns."""
         seconds, nanoseconds = divmod(stamp, NANOSECONDS)
         self._publisher.publish(Time(sec=seconds, nanosec=nanoseconds))
 
     def deliver(self, stamp: int) -> None:
-        """Publish it; returns when all subscribers have it."""
+        """Publish the start; returns when all subscribers have it."""
         self.publish(stamp)
         self._publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
 
 
 def has_start_publisher(node: Node) -> bool:
-    """Whether somebody says when the reference starts."""
+    """Whether there is a publisher of the reference's start."""
     return node.count_publishers(TOPIC) > 0
 
 
 def subscribe_start(inbox: Inbox, received: Callable[[int], None]) -> None:
-    """Have `received(stamp)` (ns) called with the starts that the plant publishes."""
+    """Call `received(stamp)` (ns) with the starts that the plant publishes."""
     inbox.subscribe(
         Time, TOPIC, lambda time: received(time.sec * NANOSECONDS + time.nanosec), LATCHED
     )

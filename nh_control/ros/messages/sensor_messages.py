@@ -28,9 +28,9 @@ from nh_control.ros.messages.conversions import ConversionError
 from nh_control.scenarios import Sensor
 
 PREFIX = "sensors/"
-"""Where the topics of sensors are."""
+"""Prefix of the topics of sensors."""
 UNKNOWN = -1.0
-"""First entry of a covariance of what is not measured, see sensor_msgs/Imu."""
+"""First entry of the covariance of a quantity that is not measured, see sensor_msgs/Imu."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SensorCodec:
 
     @property
     def topic(self) -> str:
-        """Its topic."""
+        """The topic of the sensor."""
         return PREFIX + self.sensor.name
 
 
@@ -72,7 +72,9 @@ def is_pose(space: Space) -> bool:
 
 
 def _imu(sensor: Sensor, output: Output) -> SensorCodec:
-    """Angular velocity and acceleration with their variances; the orientation is not measured."""
+    """Write angular velocity and acceleration with their variances; the orientation is not
+    measured.
+    """
     message = ImuMessage()
     variances = sensor.deviations(6) ** 2
     message.orientation_covariance[0] = UNKNOWN
@@ -91,8 +93,8 @@ def _imu(sensor: Sensor, output: Output) -> SensorCodec:
 
 
 def _pose(sensor: Sensor, output: Output) -> SensorCodec:
-    """The covariance is about fixed axes, as the message asks for: `R V R^T` of a rotation whose
-    noise is in the axes of the body.
+    """Write a pose. The message has the covariance about fixed axes: `R V R^T` for a rotation with
+    noise in the axes of the body.
     """
     message = PoseWithCovarianceStamped()
     variances = sensor.deviations(6) ** 2

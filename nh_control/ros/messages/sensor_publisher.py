@@ -17,8 +17,8 @@ from nh_control.scenarios import Scenario
 
 
 class SensorPublisher:
-    """Publishes what the sensors of a scenario measure of its plant, each at its rate, with the
-    stamp of the measured state; `stamp(k)` is that of step k in ns, h the time of a step in s.
+    """Publishes the measurements of a scenario's sensors on its plant, each at its rate, with the
+    stamp of the measured state; `stamp(k)` is the stamp of step k in ns, h the step in s.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class SensorPublisher:
         return list(self._publishers.values())
 
     def late_subscribers(self) -> bool:
-        """Whether a sensor has subscribers that it had not when it was last published."""
+        """Whether a sensor has new subscribers since its last publication."""
         return self._late_subscribers.new()
 
     def publish(self) -> None:
-        """Publish what comes at the plant's step, or what came, where the plant shows the step
-        again for late subscribers.
+        """Publish the measurements that arrive at the plant's step; if the plant repeats the step
+        for late subscribers, publish them again.
         """
         plant = self._plant
         again = plant.step == self._step and plant.state is self._state

@@ -22,7 +22,9 @@ QUEUE = 100
 
 @dataclass
 class _Channel:
-    """A sensor's codec, the last step that it measured, and what has not been taken yet."""
+    """A sensor's codec, the step of its last measurement, and the measurements that have not been
+    taken.
+    """
 
     codec: SensorCodec
     last: int = -1
@@ -50,11 +52,11 @@ class SensorReader:
             inbox.subscribe(type(codec.message), codec.topic, on, QUEUE)
 
     def complete(self, k: int) -> bool:
-        """Whether all that the sensors measured until step k, and that is not late, has come."""
+        """Whether all measurements until step k that are not late have arrived."""
         return all(c.last >= self._due(c.codec.sensor, k) for c in self._channels)
 
     def take(self, k: int) -> list[Measurement]:
-        """What has come of the steps up to k, once."""
+        """The measurements that have arrived at steps up to k, once."""
         taken = []
         for channel in self._channels:
             taken += [one for one in channel.come if one.step <= k]
@@ -62,13 +64,13 @@ class SensorReader:
         return taken
 
     def restart(self, k: int) -> None:
-        """The run has started again at step k: forget what came from later steps."""
+        """Start the run again at step k, without measurements of later steps."""
         for channel in self._channels:
             channel.come = [one for one in channel.come if one.step <= k]
             channel.last = min(channel.last, k) if channel.come else -1
 
     def _due(self, sensor: Sensor, k: int) -> int:
-        """The last step whose measurement has come at step k, less than 0 if none has."""
+        """The last step whose measurement has arrived at step k, negative if there is none."""
         latest, every = k - sensor.delay(self._h), sensor.every(self._h)
         return latest - latest % every if latest >= 0 else -1
 

@@ -31,16 +31,16 @@ MATCHED_S, EXPECTED_S = 1.0, 10.0
 
 
 class SimulationInterface:
-    """Waits for the messages of a state, all of one stamp, and sends a command of this stamp to
+    """Waits for the messages of a state, all of one stamp, and sends a command with this stamp to
     `output`.
 
-    The step of the reference is that of the stamp, so the tracker may start at any time. A plant
-    that starts again, or whose reference starts at another time, is followed from there. A state
-    that is published again gets the same answer; states of a run that cannot be joined, see
-    `JoinCheck`, get none. The first answer waits until the `expected` nodes have subscribed.
+    The stamp determines the step of the reference, so the tracker may start at any time. If a
+    plant starts again, or its reference starts at another time, it is followed from there. A
+    repeated state gets the same answer; states of a run that cannot be joined, see `JoinCheck`,
+    get none. The first answer waits until the `expected` nodes have subscribed.
 
-    With `sensed` the messages of a state say which step it is, and no more: the state is made of
-    the sensors' measurements, for which it waits.
+    With `sensed`, the messages of a state only give the step: the state is estimated from the
+    sensors' measurements, for which it waits.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class SimulationInterface:
         """Do nothing after the last state."""
 
     def _on_state(self, stamp: int) -> None:
-        """Answer the state of this stamp, once the reference's start is known; until then the
-        plant publishes this state again, or the next one.
+        """Answer the state of this stamp if the reference's start is known; until then the plant
+        repeats this state or publishes the next one.
         """
         if not self._start_known and has_start_publisher(self._node):
             return
@@ -130,13 +130,13 @@ class SimulationInterface:
         self._report.add_response_time(time.perf_counter() - arrived)
 
     def _on_sensor(self) -> None:
-        """Answer the state that waits for measurements, if these were the last ones."""
+        """Answer the state that waits for measurements if the last one has arrived."""
         if self._waiting >= 0:
             self._on_state(self._waiting)
 
     def _on_start(self, stamp: int) -> None:
-        """The reference starts at this time, and the next state does not follow from the last one;
-        the first message may be an old one.
+        """Note the time at which the reference starts; the next state does not follow from the
+        last one. The first message may be old.
         """
         step, known = self._clock.step(stamp), self._start_known
         self._start_known = True
@@ -149,8 +149,8 @@ class SimulationInterface:
             self._forget()
 
     def _await_subscribers(self) -> None:
-        """Wait until all known and expected subscribers receive the commands. If one does not in
-        time, it may be incompatible or absent, and is never waited for again.
+        """Wait until all known and expected subscribers receive the commands. A subscriber that
+        does not in time may be incompatible or absent, and is not awaited again.
         """
         deadline = time.monotonic() + (EXPECTED_S if self._expected else MATCHED_S)
         while self._patient and not self._inbox.closed and (trouble := self._missing()):
@@ -206,7 +206,7 @@ class SimulationInterface:
         self._estimate.reset()
 
     def _start_anew(self) -> None:
-        """The run has started again, and so does the sequence."""
+        """Start the sequence again with the run."""
         self._forget()
         self._latest = -1
         self._join_check.reset()

@@ -58,7 +58,7 @@ FEATURES = (
 
 class StandardControl:
     """The services, in the namespace of the node, and the action `simulate_steps`: states are
-    those of `loop`, entities the bodies of the scenario with this `title`; `quit_` ends the
+    those of `loop`, entities are the bodies of the scenario with this `title`; `quit_` ends the
     process.
     """
 
@@ -113,7 +113,7 @@ class StandardControl:
         return response
 
     def _state(self) -> int:
-        """State of the simulation; a run that has ended or failed is paused."""
+        """State of the simulation; a run that has ended or failed counts as paused."""
         mode, reason = self._loop.mode, self._loop.reason
         if mode is Mode.RUNNING:
             return int(SimulationState.STATE_PLAYING)

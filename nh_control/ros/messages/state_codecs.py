@@ -37,9 +37,9 @@ def codecs(
     parameters: Any = None,
     prefix: str = "",
 ) -> tuple[Codec, ...]:
-    """The codecs that together hold the state of the scenario's system with these `parameters`, by
-    default its own; the messages have velocities or, like those of encoders, none, and frames that
-    begin with `prefix`.
+    """The codecs that together contain the state of the scenario's system with these `parameters`,
+    by default its own. Messages have velocities or, like those of encoders, none; frames begin
+    with `prefix`.
     """
     parameters = scenario.parameters if parameters is None else parameters
     space = dsys.system.space
@@ -160,11 +160,11 @@ class PlanarCodec:
 
 
 class SpatialCodec:
-    """Bodies in space, which together hold the state, as MultiDOFJointState, and each of them as
-    Odometry on `<frame>/odom`.
+    """Bodies in space, which together contain the state, as MultiDOFJointState, and each of them
+    as Odometry on `<frame>/odom`.
 
-    Transforms give the bodies' frames in the parent frame; both parts of a twist are in
-    the axes of the body, as in nav_msgs/Odometry.
+    Transforms give the bodies' frames in the parent frame; both parts of a twist are in the axes
+    of the body, as in nav_msgs/Odometry.
     """
 
     topic, message_type = "multi_dof_joint_states", MultiDOFJointState
@@ -226,9 +226,9 @@ class SpatialCodec:
         """Read into q (nq) and v (nw), bodies in any order, others ignored; returns whether there
         are twists.
 
-        Orientations count up to sign and are normalized, bodies are put at their right distances
-        in the directions measured. Raises ConversionError for missing bodies, wrong lengths or
-        frames, values that are not finite and orientations that are no unit quaternions.
+        The sign of a quaternion is ignored, and it is normalized; bodies are put in the measured
+        directions at the right distances. Raises ConversionError for missing bodies, wrong lengths
+        or frames, values that are not finite and orientations that are no unit quaternions.
         """
         transforms, twists = message.transforms, message.twist
         if len(transforms) != len(message.joint_names) or len(twists) not in (0, len(transforms)):
@@ -276,8 +276,8 @@ class SpatialCodec:
 BodyCodec: TypeAlias = PlanarCodec | SpatialCodec
 """Codecs of bodies; `place` writes the pose of the first one."""
 Codec: TypeAlias = JointCodec | BodyCodec
-"""A part of the state, in messages of `message_type` on `topic`; `write` fills `message`. The
-pairs `outgoing` are all topics with the messages that `write` fills, `odometry` the poses of them.
+"""A part of the state, in messages of `message_type` on `topic`; `write` fills `message`.
+`outgoing` are pairs of all topics and messages that `write` fills; `odometry` are those of poses.
 """
 
 
@@ -293,9 +293,7 @@ def require_lengths(message: JointState) -> None:
 
 
 def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
-    """Indices in `names` of the wanted ones; raises ConversionError listing those that are
-    missing.
-    """
+    """Indices of the wanted names in `names`; raises ConversionError with the missing ones."""
     if names == wanted:
         return range(len(wanted))
     missing = [name for name in wanted if name not in names]

@@ -21,20 +21,20 @@ from nh_control.ros.messages.state_codecs import Codec
 from nh_control.ros.runtime.subscribers import LateSubscribers, matched_subscribers
 
 CLOCKS = {"namespace": "clock", "global": "/clock", "none": ""}
-"""Topic of the time by the parameter `clock`."""
+"""Topic of the time for each value of the parameter `clock`."""
 SETTLED_S = 0.1
-"""How long all must have been matched before a run: the other end of a connection may know of it a
-little later, and drops what comes before.
+"""Time for which all subscribers must have been matched before a run: the other end of a
+connection may notice it a little later, and loses earlier messages.
 """
 UNSENT = 1000
-"""Messages kept for subscribers that are slow to acknowledge them, as a recorder beside a fast
-lock-step run may be.
+"""Messages kept for subscribers that acknowledge slowly, such as a recorder beside a fast run in
+lock-step.
 """
 
 
 class StatePublisher:
     """Publishes the plant's state in all messages of the codecs, with equal stamps; before it the
-    time on the topic `clock`, unless that is empty, and after it TF.
+    time on the topic `clock`, unless it is empty, and after it TF.
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec], clock: str = "/clock"):
@@ -63,8 +63,8 @@ class StatePublisher:
             publisher.publish(template.encode())
 
     def publish(self, q: Sequence[float], v: Sequence[float], stamp: int, now: int) -> None:
-        """Publish configuration q (nq) and velocity v (nw) with a stamp, while the clock shows
-        `now`, both in ns, to those who have subscribed.
+        """Publish configuration q (nq) and velocity v (nw) with a stamp, at the time `now` of the
+        clock, both in ns, if there are subscribers.
         """
         conversions.set_time(self._clock.clock, now)
         for message_stamp in self._stamps:
@@ -79,9 +79,9 @@ class StatePublisher:
             self._broadcast()
 
     def missing(self, names: Iterable[str], others: Iterable[Publisher] = ()) -> str:
-        """What keeps each of these nodes from hearing all messages that hold the state, and known
-        listeners from hearing what they have subscribed to, here or of `others`; empty if nothing
-        has for SETTLED_S.
+        """The reasons why these nodes do not receive all messages of the state, or why known nodes
+        do not receive their subscriptions here or of `others`; empty if there was none for
+        SETTLED_S.
         """
         wanted = set(names)
         if not wanted:
@@ -104,15 +104,15 @@ class StatePublisher:
         return "new subscriptions to settle" if now < self._complete_at + SETTLED_S else ""
 
     def late_subscribers(self) -> bool:
-        """Whether a message has subscribers that it had not when it was last published, or when
-        this was last asked.
+        """Whether a message has new subscribers since it was last published, or since the last
+        call.
         """
         return self._late_subscribers.new()
 
 
 class CommandLatency:
-    """Wall time from the publication of a state to the acceptance of the command that answers it:
-    in s on `command_latency` for those who listen, and in the report.
+    """Wall time (s) from the publication of a state to the acceptance of its command, on
+    `command_latency` if there are subscribers, and in the report.
     """
 
     def __init__(self, node: Node):
@@ -121,12 +121,12 @@ class CommandLatency:
         self._recent: list[float] = []
 
     def published(self, step: int) -> None:
-        """The state of a step has been published for the first time, or again."""
+        """Note that the state of a step has been published, for the first time or again."""
         if step != self._step:
             self._step, self._since = step, time.perf_counter()
 
     def accepted(self, validator: CommandValidator) -> None:
-        """A command has been offered: it may be the first answer to the state."""
+        """Note that a command has been offered, which may be the first answer to the state."""
         if self._since and validator.answers(self._step):
             elapsed, self._since = time.perf_counter() - self._since, 0.0
             self._recent.append(elapsed)
@@ -146,8 +146,8 @@ class CommandLatency:
 def transform_broadcaster(
     node: Node, bodies: Sequence[Odometry]
 ) -> tuple[Callable[[], None], Sequence[Publisher]]:
-    """A function that broadcasts the present poses of bodies as transforms, and its publisher; it
-    does nothing, logged once, without tf2_ros; also without bodies.
+    """A function that broadcasts the present poses of bodies as transforms, and its publisher.
+    Without bodies, or (logged once) without tf2_ros, it does nothing.
     """
     if not bodies:
         return lambda: None, ()
@@ -169,7 +169,7 @@ def transform_broadcaster(
 
 
 def make_broadcaster(node: Node, kind: str) -> Any:
-    """The broadcaster of tf2_ros of this name; None, logged, where it is not installed."""
+    """The broadcaster of tf2_ros with this name; None, with a log line, if it is not installed."""
     try:
         return getattr(import_module("tf2_ros"), kind)(node)
     except ImportError as missing:
@@ -181,8 +181,8 @@ def make_broadcaster(node: Node, kind: str) -> Any:
 
 
 def second_clock(node: Node, topic: str) -> list[str]:
-    """A warning, if there are other publishers of the time on a topic to which this node publishes
-    its own; "" is no topic.
+    """A warning of other publishers of the time on a topic to which this node publishes its own,
+    "" without any; "" as topic stands for none.
     """
     if not topic:
         return []

@@ -20,15 +20,13 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.runs.assembly import Assembly
 
 STATES_BEGUN = 100
-"""How many states of which only a part has come are kept for the rest: topics are out of step with
-one another where a process is behind.
-"""
+"""Number of incomplete states that are kept: topics are out of step if a process is behind."""
 
 
 @dataclass(frozen=True)
 class StateListener:
     """Callbacks of a reader: `received(stamp)` (ns) for a complete state, `refused(kind, reason)`
-    for messages that cannot be used, `jumped(seconds)` where stamps go back by more than a second.
+    for unusable messages, `jumped(seconds)` if stamps go back by more than a second.
     """
 
     received: Callable[[int], None]
@@ -38,7 +36,7 @@ class StateListener:
 
 def quality(source: str, depth: int) -> QoSProfile:
     """Quality of service of subscriptions to states from the `source` of the nodes' parameter:
-    best-effort for sensors, which receives reliable publishers, too.
+    best-effort for sensors, which receives from reliable publishers as well.
     """
     best_effort = source == "hardware"
     reliability = ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE
@@ -54,8 +52,8 @@ def reader(
     spread_s: float,
     best_effort: bool = False,
 ) -> StateReader | MeasurementReader:
-    """The reader of states from the parameter `source`, `simulation` or `hardware`; of hardware
-    it is `best_effort` in any case.
+    """The reader of states from the parameter `source`, `simulation` or `hardware`; for hardware
+    it is always `best_effort`.
     """
     if source == "simulation":
         return StateReader(inbox, codecs, listener, queue, best_effort=best_effort)
@@ -64,11 +62,12 @@ def reader(
 
 class StateReader:
     """Subscribes to the messages of the state on `prefix + <topic of the codec>`; a state is
-    received once all messages of its stamp have come, in any order with those of other stamps.
+    received when all messages of its stamp have come. Messages of other stamps may come in
+    between.
 
-    Messages of a plant of this package stay bytes until they are read: a state that is never read
-    costs little. A `best_effort` reader may miss some, and its plant has no acknowledgements of it
-    to handle.
+    Messages of a plant of this package stay bytes until they are read, so that a state that is not
+    read costs little. A `best_effort` reader may miss some, and its plant handles no
+    acknowledgements.
     """
 
     def __init__(
@@ -96,8 +95,8 @@ class StateReader:
             )
 
     def _lacks(self) -> bool:
-        """Whether a part of a state has come without the rest: of those that come together the
-        last one, as a rule, wakes the thread, which then takes all.
+        """Whether a state is incomplete. Of messages that come together usually the last one wakes
+        the thread, which then takes all.
         """
         return bool(self._begun)
 
@@ -113,7 +112,7 @@ class StateReader:
         self._add(i, message, conversions.nanoseconds(message.header.stamp))
 
     def _add(self, i: int, part: Any, stamp: int) -> None:
-        """A message of the state of this stamp has come, or its bytes, which fit."""
+        """Note a message of the state of this stamp, or its bytes if they fit."""
         parts = self._begun.setdefault(stamp, [None] * len(self._codecs))
         parts[i] = part
         if all(part is not None for part in parts):
@@ -124,7 +123,7 @@ class StateReader:
             del self._begun[next(iter(self._begun))]
 
     def _forget(self, stamp: int) -> None:
-        """Forget a state and all earlier ones: their missing parts will not come."""
+        """Drop a state and all earlier ones, whose missing parts will not come."""
         for begun in list(self._begun):
             del self._begun[begun]
             if begun == stamp:
@@ -142,9 +141,9 @@ class StateReader:
 
 
 class MeasurementReader:
-    """As `StateReader`, of hardware: the messages of a state may have stamps up to `spread_s`
-    apart, and its joints may come in several messages (see `Assembly`); publishers may be
-    best-effort. After a jump of the stamps, states are assembled anew.
+    """A `StateReader` of hardware: the messages of a state may have stamps up to `spread_s` apart,
+    and its joints may come in several messages (see `Assembly`); publishers may be best-effort.
+    After a jump of the stamps, states are assembled from new messages only.
     """
 
     def __init__(
@@ -197,7 +196,7 @@ class MeasurementReader:
             self._listener.received(stamp)
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
-        """As `StateReader.read`."""
+        """Read the state as `StateReader.read` does."""
         moving = [
             codec.read(
                 self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i], q, v

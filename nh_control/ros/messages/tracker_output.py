@@ -1,4 +1,4 @@
-"""The tracker's messages: commands, the targets to which they steer, errors and gains."""
+"""The tracker's messages: commands, their targets, errors and gains."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from nh_control.ros.runtime.subscribers import LateSubscribers
 from nh_control.scenarios.driven_joints import DrivenJoint
 
 UNSENT = 1000
-"""Messages kept for subscribers that are slow to acknowledge them."""
+"""Messages kept for subscribers that acknowledge slowly."""
 LOOK_S = 0.05
-"""How often to look for subscribers."""
+"""Period of looking for subscribers."""
 
 
 class ControllerState:
@@ -65,7 +65,7 @@ class ControllerState:
         ]
 
     def publish(self, target: np.ndarray, command: Command, k: int, stamp: int) -> None:
-        """Publish a command for step k and its parts, with a stamp in ns."""
+        """Publish the parts of a command for step k, with a stamp in ns."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_S
@@ -106,8 +106,9 @@ TARGETS_UNSENT = 10
 
 
 class TargetPublisher:
-    """Publishes the reference's states on `reference/<topic of the state>`, for those who
-    subscribe, at least INTERVAL_S of wall time apart, and the last one again for late subscribers.
+    """Publishes the reference's states on `reference/<topic of the state>` if there are
+    subscribers, at least INTERVAL_S of wall time apart, and the last one again for late
+    subscribers.
     """
 
     def __init__(self, node: Node, codecs: Sequence[Codec]):
@@ -157,9 +158,8 @@ class JointEfforts:
 
 
 class TrackerOutput:
-    """Publishes commands on `joint_commands`, with each one its target and the controller's state,
-    also as `efforts`, and collects the `report`; `restarted()` is to be called when the run starts
-    again.
+    """Publishes commands on `joint_commands`, each with its target and the controller's state, and
+    as `efforts`, and collects the `report`. Call `restarted()` when the run starts again.
     """
 
     def __init__(
@@ -180,8 +180,8 @@ class TrackerOutput:
         """Whether a command was sent since this was last set to False."""
 
     def send(self, u: np.ndarray | None, k: int, stamp: int) -> None:
-        """Publish the input u (nu), or, for None, the last command again; it answers the state of
-        a stamp (ns), with the reference at step k.
+        """Publish the input u (nu), or, for None, the last command again, in answer to the state
+        of a stamp (ns), with the reference at step k.
         """
         self.has_sent = True
         if u is not None:

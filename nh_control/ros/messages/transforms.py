@@ -20,9 +20,9 @@ from nh_control.scenarios.visual_model import Pose
 
 
 class RobotModel:
-    """Publishes, as robot_state_publisher does, the URDF of a scenario, latched on
-    `robot_description`, fixed frames on `/tf_static`, and moving ones on `/tf`; those of bodies
-    are the plant's. All frames begin with `prefix`.
+    """Publishes the URDF of a scenario on the latched topic `robot_description`, fixed frames on
+    `/tf_static`, and moving ones on `/tf`, as robot_state_publisher does; the plant publishes the
+    frames of bodies. All frames begin with `prefix`.
     """
 
     def __init__(self, node: Node, scenario: Scenario, prefix: str):
@@ -40,7 +40,7 @@ class RobotModel:
 
     def publish(self, poses: Mapping[str, Pose], q: np.ndarray, time_ns: int) -> None:
         """Broadcast the moving frames; `poses` are those of the visual model at configuration q
-        (nq), the time of the state in ns.
+        (nq), at the time of the state in ns.
         """
         if self._broadcaster is None:
             return

@@ -38,7 +38,7 @@ class CommandOptions:
 
 class VehicleGoals(BodyGoals):
     """Plans motions of the body of `paths`, each of which ends at rest: along velocity commands,
-    of which the newest counts, and to goals.
+    of which the newest is used, and to goals.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class VehicleGoals(BodyGoals):
         super().plan(what, leg, observer)
 
     def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
-        """Publish the path to a goal; of commands, which come all the time, nothing is told."""
+        """Publish the path to a goal; frequent velocity commands are not reported."""
         if what == COMMAND:
             self._go_on()
         else:
             super().on_accepted(what, leg)
 
     def on_refused(self, what: str, reason: str) -> None:
-        """Tell it."""
+        """Report the refusal."""
         super().on_refused(what, reason)
         if what == COMMAND:
             self._go_on()
@@ -123,14 +123,14 @@ class VehicleGoals(BodyGoals):
         self.plan(COMMAND, leg, None)
 
     def _go_on(self) -> None:
-        """Plan the command that came while another one was planned."""
+        """Plan the command that arrived while another one was planned."""
         self._plans_command = False
         if self._newest is not self._planned_command:
             self._command(self._newest)
 
     def _start(self, k: int) -> np.ndarray:
-        """The state (nx) from which a leg leaves at step k: that of the reference, or the last
-        one known where no reference is followed any more.
+        """The state (nx) from which a leg starts at step k: the reference's, or, if no reference
+        is followed, the last known one.
         """
         known, now = self.report.state, self.sequence.step
         if known is None or any(self.sequence.is_following(step) for step in (now, k)):

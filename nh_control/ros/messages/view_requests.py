@@ -1,5 +1,5 @@
-"""What a live page asks for, through the services and topics that every other node uses: plant and
-tracker accept or refuse it, and the page shows the reason.
+"""Requests of a live page, made through the same services and topics as by other nodes: plant and
+tracker accept or refuse them, and the page shows the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nh_control.view.live_requests import Asked
 from nh_control.view.live_server import Answer
 
 ANSWER_S = 5.0
-"""How long a plant or a tracker may take to answer."""
+"""Time that a plant or a tracker has to answer."""
 OF_PLANT: dict[str, dict[str, Any]] = {
     "Pause plant": {"name": "pause", "on": True},
     "Resume": {"name": "pause", "on": False},
@@ -55,13 +55,13 @@ CHANGES: dict[str, Callable[[str], Any]] = {
 
 
 class Unanswered(Exception):
-    """A service that is not there, or says nothing."""
+    """A service does not exist or does not answer."""
 
 
 class ViewRequests:
-    """Answers a page's requests, in a thread that may wait; `offered` are the page's buttons with
-    what they ask for, `changes` the parameters that it changes, `targets` the names of what it
-    pulls, and `goals` says whether the tracker takes goals.
+    """Answers a page's requests, in a thread that may wait. `offered` are the page's buttons with
+    their requests, `changes` the parameters that it changes, `targets` the names of the bodies
+    that it pulls; `goals` says whether the tracker takes goals.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class ViewRequests:
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Largest forces (N) that the plant says it takes, by the targets' names."""
+        """Largest forces (N) that the plant accepts, by the targets' names."""
         values = self.heard.of("plant").values
         given = {name: values.get(f"wrench bound {name} (N)", "0") for name in self.targets}
         return {name: float(text) for name, text in given.items() if float(text) > 0}
 
     def answer(self, asked: Asked) -> Answer:
-        """What becomes of a request."""
+        """The answer to a request."""
         if asked.name == "goal" and self.goals:
             return self._pursue(asked)
         if asked.name == "pull" and self.targets:
@@ -119,7 +119,9 @@ class ViewRequests:
         return Answer(response.success, response.message)
 
     def _change(self, client: Client, asked: Asked) -> Answer:
-        """Set a parameter of the plant, which prepares it, or says why not."""
+        """Set a parameter of the plant, which prepares the change or gives the reason of a
+        refusal.
+        """
         if asked.parameter not in self.changes:
             return Answer(False, f"{asked.parameter!r} is none of {', '.join(self.changes)}")
         try:
@@ -133,7 +135,7 @@ class ViewRequests:
         return Answer(result.successful, changed if result.successful else result.reason)
 
     def _pull(self, asked: Asked) -> Answer:
-        """Send a wrench, no larger than the plant's bound; it ends by itself."""
+        """Send a wrench within the plant's bound; it ends by itself."""
         bounds = self.bounds
         if asked.target not in bounds:
             has = ", ".join(bounds) or "none: see its parameter wrench.targets"
@@ -149,7 +151,7 @@ class ViewRequests:
         return Answer(True, f"{asked.target}: {np.linalg.norm(force):.3g} N")
 
     def _pursue(self, asked: Asked) -> Answer:
-        """Send a goal; the tracker's diagnostics say what becomes of it."""
+        """Send a goal; the tracker's diagnostics show whether it is accepted."""
         message = PoseStamped()
         message.header.frame_id = self._frame
         conversions.set_xyz(message.pose.position, asked.position)
@@ -165,7 +167,9 @@ class ViewRequests:
         return Answer(False, self.heard.of("tracker").message)
 
     def _goals(self) -> tuple[str, str] | None:
-        """How many goals the tracker has accepted and refused, None without one."""
+        """The numbers of goals that the tracker has accepted and refused, None without
+        a tracker.
+        """
         values = self.heard.of("tracker").values
         counts = values.get("goals_accepted"), values.get("goals_refused")
         return None if counts[0] is None or counts[1] is None else (counts[0], counts[1])

@@ -1,4 +1,4 @@
-"""The topic `wrench`: forces and torques that others apply to a simulated plant."""
+"""The topic `wrench`: external forces and torques on a simulated plant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUEUE = 10
 
 class WrenchInterface:
     """Takes wrenches for the plant's `wrenches`, each on the target that its frame names, from the
-    present step on; the log hears now and then of those that are refused, the diagnostics always.
+    present step on. Refused ones are in the diagnostics, and, at a limited rate, in the log.
     """
 
     def __init__(self, node: Node, inbox: Inbox, loop: SimulationLoop, wrenches: Wrenches):

@@ -1,3 +1,3 @@
-"""The base of every node: its process, the inbox of its thread, parameters, the model they ask
-for.
+"""The base of every node: its process, the inbox of its thread, its parameters, and
+their model.
 """

@@ -1,4 +1,6 @@
-"""Errors of callbacks and malformed messages, which are counted and logged but end no node."""
+"""Errors of callbacks and malformed messages: they are counted and logged, and do not end the
+node.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,24 @@ from rclpy.impl.rcutils_logger import RcutilsLogger
 from nh_control.ros.loop.reports import Report
 
 MIDDLEWARE = (rclpy_implementation.RCLError, rclpy_implementation.RMWError)
-"""Errors of the middleware, such as a publication that finds its lock taken for 100 ms: a busy
-machine, not a mistake of the callback.
+"""Errors of the middleware, such as a publication whose lock is taken for 100 ms: they come from a
+busy machine, not from the callback.
 """
 LONGEST = 2000
-"""Characters, at most, of a reason: it may repeat a message of any size."""
+"""Largest number of characters of a reason, because it may repeat a message of any size."""
 
 
 def of_rclpy(callback: object) -> bool:
-    """Whether it is one of rclpy's own, which hears of a message or request before the node does:
-    where it raises, what it was given is malformed.
+    """Whether a callback is one of rclpy's own. It takes a message or request before the node
+    does: if it raises, its argument is malformed.
     """
     return str(getattr(callback, "__module__", "")).startswith("rclpy.")
 
 
 class CallbackErrors:
-    """Counts, logs sparsely and reports failures: malformed messages and
-    requests, which never reached the node, errors of the node's own callbacks, and errors of the
-    middleware that they use. From any thread.
+    """Counts, logs at a limited rate, and reports failures: malformed messages and requests, which
+    the node did not receive, errors of the node's own callbacks, and errors of the middleware in
+    them. For any thread.
     """
 
     def __init__(self, logger: RcutilsLogger):
@@ -44,12 +46,12 @@ class CallbackErrors:
         self._error = ThrottledLog(lambda text: logger.error(text))
 
     def malformed(self, what: str, reason: object) -> None:
-        """A message or request `what` cannot be read."""
+        """Note a message or request `what` that cannot be read."""
         self._count(self._malformed, "warn", what, f"{what} is malformed: {reason}", self._warn)
 
     def raised(self, what: str, error: Exception) -> None:
-        """A callback of `what` raised an error: one of the middleware, or one that it should have
-        handled.
+        """Note an error of a callback of `what`: an error of the middleware, or one that it should
+        have handled.
         """
         counts = self._middleware if isinstance(error, MIDDLEWARE) else self._raised
         lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -86,7 +88,7 @@ class CallbackErrors:
             }
 
     def with_counts(self, report: Report) -> Report:
-        """A node's report, with the counts, and with the worst since the last report."""
+        """A node's report with the counts, and the worst error since the last report."""
         with self._lock:
             trouble, self._trouble = self._trouble, None
         values = {**report.values, **self.counts}
@@ -98,13 +100,13 @@ class CallbackErrors:
 
 
 QUIET_S = 5.0
-"""At most one line in this time."""
+"""Smallest time between two lines of the log."""
 
 
 class ThrottledLog:
-    """Logs a text with `log` unless it has done so within QUIET_S; the next one tells how many
-    were left out. From any thread. For rclpy, `log` is a lambda around a logger's method: it wants
-    one severity per line of code.
+    """Logs a text with `log` unless it has done so within QUIET_S; the next line says how many
+    were left out. For any thread. With rclpy, `log` is a lambda around a logger's method, because
+    rclpy allows one severity per line of code.
     """
 
     def __init__(self, log: Callable[[str], object], now: Callable[[], float] = time.monotonic):
@@ -112,7 +114,7 @@ class ThrottledLog:
         self._last, self._left_out = -QUIET_S, 0
 
     def __call__(self, text: str) -> None:
-        """Log it, or leave it out."""
+        """Log the text, or leave it out."""
         with self._lock:
             now = self._now()
             if now < self._last + QUIET_S:

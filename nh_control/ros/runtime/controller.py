@@ -1,4 +1,4 @@
-"""The tracker that a node's parameters ask for, and the planner that answers by it."""
+"""The tracker that a node's parameters select, and its planner."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nh_control.scenarios import MpcOptions, constraints_along, mpc_tracker
 
 
 def controller(model: Model, parameters: Parameters) -> tuple[Tracker, Planner]:
-    """The tracker of the parameter `controller`, with its planner; raises UsageError for options
-    that the scenario does not have.
+    """The tracker that the parameter `controller` selects, with its planner; raises UsageError for
+    options that the scenario does not have.
     """
     p, scenario, dsys = parameters, model.scenario, model.dsys
     if p["controller"] == "lqr":

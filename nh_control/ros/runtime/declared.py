@@ -82,7 +82,7 @@ LOCKSTEP = Spec(
 )
 
 RUNNING = tuple(replace(spec, read_only=False) if spec is REFERENCE else spec for spec in SHARED)
-"""Of the nodes whose reference may change."""
+"""Parameters of nodes whose reference may change."""
 
 PLANT = RUNNING + (
     Spec("plant.integrator", "", "Integrator of the plant; empty is the model's."),
@@ -231,7 +231,7 @@ TRACKER = (
 )
 
 SOURCE = tuple(spec for spec in HARDWARE if spec.name == "source")
-"""Parameters of every node that hears states."""
+"""Parameters of every node that receives states."""
 
 DISPLAY = SHARED + (
     *SOURCE,

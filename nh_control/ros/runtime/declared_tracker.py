@@ -6,7 +6,7 @@ from nh_control.ros.loop.arming import DisarmCommand
 from nh_control.ros.runtime.spec import AUTO, OF_SCENARIO, Spec
 
 HALF_A_STEP = -1.0
-"""Value of the deadline of plans that stands for half a step."""
+"""Value of the deadline of plans that means half a step."""
 
 MPC = (
     Spec(

@@ -17,14 +17,14 @@ from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.parameters import Parameters
 
 SLOW_S = 0.1
-"""How long a change may be prepared without a word."""
+"""Time after which the preparation of a change is logged."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a change of the parameters `names` means: `prepare(values)`, with the values that all
-    of them are to have, makes what is then done in the working thread, or raises ValueError or
-    StepFailed with the reason why not.
+    """A change of the parameters `names`. `prepare(values)` gets the new values of all of them,
+    and returns a function for the working thread, or raises ValueError or StepFailed with the
+    reason of a refusal.
     """
 
     names: Sequence[str]
@@ -32,8 +32,9 @@ class Change:
 
 
 class DynamicParameters:
-    """Checks and prepares changes in the thread in which they are set, while the work goes on, and
-    has those that were set at once (`set_parameters_atomically`) done together, between two steps.
+    """Checks and prepares changes in the thread in which they are set, while the work continues.
+    Changes that are set together (`set_parameters_atomically`) take effect together, between two
+    steps.
     """
 
     def __init__(

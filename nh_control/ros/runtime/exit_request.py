@@ -1,4 +1,4 @@
-"""The request to end a node's process, by a signal or by the node."""
+"""The request to end a node's process, from a signal or from the node."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Exit:
         self.code = 0
 
     def install(self) -> None:
-        """Take over SIGINT and SIGTERM. During the start they raise SystemExit(0), again and again
-        if something swallows it; later they only wake `wait`.
+        """Handle SIGINT and SIGTERM. During the start they raise SystemExit(0), repeatedly if
+        something drops it; later they only wake `wait`.
         """
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -36,7 +36,7 @@ class Exit:
             raise SystemExit(0)
 
     def started(self) -> None:
-        """Have signals interrupt nothing from now on."""
+        """Let signals interrupt nothing from now on."""
         self._interrupts = False
         self._again.stop()
 
@@ -49,7 +49,7 @@ class Exit:
             signal.signal(number, signal.SIG_IGN)
 
     def request(self, error: BaseException | None = None, code: int = 0) -> None:
-        """Have the process end; any thread may call this."""
+        """End the process; for any thread."""
         self.error, self.code = self.error or error, self.code or code
         try:
             os.write(self._write, b"\0")

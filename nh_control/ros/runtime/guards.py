@@ -1,4 +1,6 @@
-"""An executor and services that no callback ends: each error is counted and reported."""
+"""An executor and services that survive errors of callbacks: each error is counted and
+reported.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,8 @@ def _name(entity: Any) -> str:
 
 
 def guard(node: Node, service: Service[Any, Any], errors: CallbackErrors) -> None:
-    """Have a service of the node answer also if its callback raises, and report to `errors`.
+    """Make a service of the node answer also if its callback raises, and report the error to
+    `errors`.
 
     Services of parameters are replaced, because rclpy's own raise at an unknown type.
     """

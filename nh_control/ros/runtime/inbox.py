@@ -36,14 +36,14 @@ T = TypeVar("T")
 Response = TypeVar("Response", SetBool.Response, Trigger.Response)
 
 LONGEST_S = 3600.0
-"""Longest single wait; a longer one (a very slow plant's) would not fit the wait set's numbers."""
+"""Longest single wait; the wait set cannot represent longer ones, as of a very slow plant."""
 ANSWER_S = 5.0
-"""How long `call` waits for the working thread."""
+"""Time for which `call` waits for the working thread."""
 
 
 class Inbox:
     """Messages and requests for one working thread, which calls `serve` or `run`; other threads
-    `post`, `call` and `close`. What handling one of them raises is told to `errors`.
+    call `post`, `call` and `close`. Errors of their handling are reported to `errors`.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Inbox:
         raw: bool = False,
         awaited: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Have `callback` called in the working thread with every message (bytes, if raw); to be
-        called before that thread starts. While it is not `awaited`, a message alone does not wake
-        the thread, and is handled with the next one that does, before those of topics subscribed
-        to later.
+        """Call `callback` in the working thread with every message (bytes, if raw); subscribe
+        before that thread starts. If the topic is not `awaited`, a message alone does not wake the
+        thread; it is handled with the next message that does, before those of topics subscribed to
+        later.
         """
         if self._local is not None and self._takes_locally(topic, callback, raw):
             return
@@ -100,7 +100,9 @@ class Inbox:
         self._wait_set = None
 
     def incompatible_publishers(self) -> dict[str, list[str]]:
-        """Publishers whose quality of service does not reach the subscriptions here, by topic."""
+        """Publishers with a quality of service that is incompatible with the subscriptions here,
+        by topic.
+        """
         publishers = {
             topic: incompatible_publishers(self._node, topic, quality)
             for topic, quality in self._qualities.items()
@@ -108,14 +110,14 @@ class Inbox:
         return {topic: nodes for topic, nodes in publishers.items() if nodes}
 
     def post(self, request: Callable[[], None]) -> None:
-        """Have `request` called in the working thread, if it is open; from any thread."""
+        """Call `request` in the working thread, if it is open; for any thread."""
         if not self.closed:
             self._requests.append(request)
             self._guard.trigger()
 
     def call(self, request: Callable[[], T]) -> T:
-        """Have `request` called in the working thread and return its result; raises what it
-        raises, and TimeoutError without an answer.
+        """Call `request` in the working thread and return its result; raises its error, and
+        TimeoutError without an answer.
         """
         if self.closed:
             raise CallTimeout(f"the {self.name} is not active")
@@ -131,12 +133,12 @@ class Inbox:
         return future.result(ANSWER_S)
 
     def close(self) -> None:
-        """End `run`; from any thread."""
+        """End `run`; for any thread."""
         self.closed = True
         self._guard.trigger()
 
     def open(self) -> None:
-        """Take requests again, none of before; to be called while nothing runs."""
+        """Take requests again, without earlier ones; call it while nothing runs."""
         self._requests.clear()
         self.closed = False
 
@@ -146,8 +148,8 @@ class Inbox:
             self.serve(None)
 
     def serve(self, timeout_s: float | None) -> bool:
-        """Wait up to timeout_s (None: forever) until something is there, and handle at most one
-        message per topic and all requests; returns whether something was there.
+        """Wait up to timeout_s (None: forever) for a message or request, and handle at most one
+        message per topic and all requests; returns whether there was one.
         """
         wait_set = self._wait_set
         if wait_set is None:
@@ -173,7 +175,7 @@ class Inbox:
         return bool(ready or requests)
 
     def _takes_locally(self, topic: str, callback: Callable[[Any], None], raw: bool) -> bool:
-        """Whether messages of a topic come from a node in this process: then they do from now
+        """Whether messages of a topic come from a node in this process; if so, they do from now
         on.
         """
         name = self._node.resolve_topic_name(topic)
@@ -204,8 +206,8 @@ def answer(
     outcome: Callable[[], str],
     refusals: tuple[type[Exception], ...] = (),
 ) -> Response:
-    """The response of a service whose request the working thread carries out: `outcome()`, or
-    the reason of a failure: one of the `refusals`, or no answer in time.
+    """The response of a service whose request the working thread handles: `outcome()`, or the
+    reason of a failure: one of the `refusals`, or no answer in time.
     """
     # Python 3.10 has two kinds of TimeoutError
     expected: tuple[type[Exception], ...] = (*refusals, TimeoutError, CallTimeout)
@@ -219,7 +221,7 @@ def answer(
 
 
 class _Subscription(NamedTuple):
-    """A subscription's handle, what it takes, whether it is waited for, and who is told."""
+    """A subscription's handle, its message type, whether it is awaited, and its callback."""
 
     handle: Any
     topic: str
@@ -229,7 +231,7 @@ class _Subscription(NamedTuple):
     callback: Callable[[Any], None]
 
     def handle_one(self, errors: CallbackErrors) -> None:
-        """Take a message, if there is one, and tell."""
+        """Take a message, if there is one, and call the callback."""
         try:
             taken = self.handle.take_message(self.message_type, self.raw)
         except Exception as reason:

@@ -1,4 +1,4 @@
-"""Topics between the nodes of one process, past the middleware."""
+"""Topics between the nodes of one process, without the middleware."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ Take = Callable[[Any], None]
 
 
 class LocalTopics:
-    """Hands messages of the topics with these resolved names from a publisher here to the nodes
-    here that have subscribed; others get them by the middleware as ever, and are not heard.
+    """Hands messages of the topics with these resolved names from a publisher in this process to
+    the subscribed nodes in this process. Nodes elsewhere receive them through the middleware;
+    messages of publishers elsewhere are ignored.
     """
 
     def __init__(self, names: Collection[str]):
@@ -21,8 +22,8 @@ class LocalTopics:
         self._takers: dict[str, dict[str, tuple[bool, Take]]] = {name: {} for name in names}
 
     def subscribe(self, node: str, topic: str, raw: bool, take: Take) -> None:
-        """Have `take` called, in the publisher's thread, with every message (bytes, if raw),
-        instead of any other of the node.
+        """Call `take`, in the publisher's thread, with every message (bytes, if raw), instead of
+        any other subscription of the node.
         """
         self._takers[topic] = {**self._takers[topic], node: (raw, take)}
 
@@ -32,15 +33,15 @@ class LocalTopics:
             self._takers[topic] = {name: take for name, take in takers.items() if name != node}
 
     def publisher(self, publisher: Publisher) -> LocalPublisher:
-        """A publisher that reaches those here, too."""
+        """A publisher that also reaches the subscribers in this process."""
         return LocalPublisher(publisher, self)
 
     def count(self, topic: str) -> int:
-        """Number of nodes here that have subscribed."""
+        """Number of subscribed nodes in this process."""
         return len(self._takers[topic])
 
     def hand_over(self, topic: str, message: Any, kind: type) -> None:
-        """Give a message, or its bytes, to all that have subscribed."""
+        """Give a message, or its bytes, to all subscribers."""
         for raw, take in self._takers[topic].values():
             is_raw = isinstance(message, bytes)
             if raw and not is_raw:
@@ -50,14 +51,16 @@ class LocalTopics:
 
 
 class LocalPublisher:
-    """A publisher with subscribers in its process; all else is that of the middleware."""
+    """A publisher with subscribers in its process; everything else is the middleware's."""
 
     def __init__(self, publisher: Publisher, topics: LocalTopics):
         self._publisher, self._topics = publisher, topics
         self._topic, self._kind = publisher.topic_name, publisher.msg_type
 
     def publish(self, message: Any) -> None:
-        """Publish a message or its bytes; by the middleware only if somebody listens there."""
+        """Publish a message or its bytes; through the middleware only if it has
+        subscribers there.
+        """
         self._topics.hand_over(self._topic, message, self._kind)
         if self._publisher.get_subscription_count():
             self._publisher.publish(message)

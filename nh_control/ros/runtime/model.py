@@ -1,4 +1,4 @@
-"""The scenario, model, reference and frames that a node's parameters name."""
+"""The scenario, model, reference and frames that a node's parameters select."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ class Model:
 
     @staticmethod
     def of(parameters: Parameters) -> Model:
-        """The model that the shared parameters name; raises UsageError for names that the scenario
-        does not have.
-        """
+        """The model that the shared parameters select; raises UsageError for unknown names."""
         scenario = find_scenario(parameters)
         try:
             with located(scenario.file):
@@ -48,8 +46,8 @@ class Model:
 
 
 def find_scenario(parameters: Parameters) -> Scenario:
-    """The scenario that the parameters name, made of its URDF file if it has one; raises
-    UsageError for what cannot be found or used, with file and line of an error in a user's code.
+    """The scenario that the parameters select, from its URDF file if it has one; raises UsageError
+    if it cannot be found or used, with file and line of an error in a user's code.
     """
     try:
         return scenarios.get(*(parameters[spec.name] for spec in SCENARIO))

@@ -1,8 +1,8 @@
-"""The parameters of a running node: declared from their specifications, checked and read; all
-others are refused.
+"""The parameters of a running node: declared from their specifications, checked and read; unknown
+ones are refused.
 
-A parameter file may give all nodes' parameters in one `/**` section: a node accepts what belongs
-to another node of this package, and refuses what belongs to none.
+A parameter file may give all nodes' parameters in one `/**` section: a node accepts the parameters
+of other nodes of this package, and refuses unknown ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIXED = "fixed at start: start the node anew to change it"
 _HUGE = 1e9
 
 _BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION, WEIGHTS)
-"""Prefixes of parameters that follow from the scenario; plant and tracker check them."""
+"""Prefixes of parameters that depend on the scenario; plant and tracker check them."""
 
 _ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 
@@ -87,7 +87,9 @@ class Parameters:
         return {field.name: self[prefix + field.name] for field in declared}
 
     def declare_changed(self, prefix: str, defaults: Any) -> dict[str, Any]:
-        """The same; returns those values alone that are not the default ones."""
+        """Declare the fields as `declare_fields` does; returns only the values that differ from
+        the defaults.
+        """
         given = self.declare_fields(prefix, defaults)
         return {name: value for name, value in given.items() if value != getattr(defaults, name)}
 
@@ -105,7 +107,7 @@ class Parameters:
         return self.read(name, self._node.get_parameter(name).value)
 
     def read(self, name: str, value: Any) -> Any:
-        """A value of a parameter as its default is."""
+        """A value of a parameter in the type of its default."""
         default = self._specs[name].default
         if isinstance(default, (tuple, float)):
             return type(default)(value)

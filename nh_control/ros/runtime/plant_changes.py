@@ -23,9 +23,9 @@ Prepared = Callable[[], None]
 
 class PlantChanges:
     """Changes of the plant of a `model` that was made with `options`: of speed, fallback, faults
-    and disturbances at the next step; of the initial error and of the reference, at whose start it
-    starts and which makes its run `last_step(reference)` steps long, at the next reset. The
-    disturbances `always` stay.
+    and disturbances at the next step; of the initial error and of the reference at the next reset.
+    The plant starts at the start of the reference, and its run has `last_step(reference)` steps.
+    The disturbances `always` stay.
     """
 
     def __init__(
@@ -66,7 +66,9 @@ class PlantChanges:
         return partial(self._loop.plant.change_faults, FaultLines.of(faults, self._model.dsys))
 
     def _disturbances(self, values: Mapping[str, Any]) -> Prepared:
-        """Targets that are new need another plant, which is compiled and tried here."""
+        """Prepare other disturbances. New targets need another plant, which is compiled and tried
+        here.
+        """
         scenario, model = self._model.scenario, self._model.dsys
         given = (*self._always, *map(disturbance.parse, values["disturb"]))
         options = replace(self._options, disturbances=given)

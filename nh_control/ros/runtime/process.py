@@ -37,13 +37,13 @@ from nh_control.ros.runtime.spec import UsageError as UsageError
 from nh_control.runs.node_process import WRONG_USE
 
 LEAVE_S = 20.0
-"""How long a node may take to leave the network. Fast DDS of the wheels on PyPI never returns if
-it discovers another node in that moment, and keeps the interpreter's lock (its issue 6513).
+"""Time that a node has to leave the network. Fast DDS of the wheels on PyPI never returns if it
+discovers another node in that moment, and keeps the interpreter's lock (its issue 6513).
 """
 
 
 class Component(Protocol):
-    """The work of a node; it is made with the node, its inbox and the process's Exit."""
+    """The work of a node; it is created with the node, its inbox and the process's Exit."""
 
     def work(self) -> None:
         """Run in the working thread until the inbox is closed; called again if it is reopened."""
@@ -82,7 +82,7 @@ class ManagedNode(LifecycleNode):
         self._guard_services()
 
     def share(self, local: LocalTopics) -> None:
-        """Hand messages of these topics over; to be called before the start."""
+        """Exchange messages of these topics within the process; call it before the start."""
         self._local = local
 
     def create_publisher(self, *args: Any, **options: Any) -> Any:

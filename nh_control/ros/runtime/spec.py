@@ -1,4 +1,4 @@
-"""Specification of one parameter; free of ROS, because launch arguments follow from it, too."""
+"""Specification of one parameter, without ROS, because launch arguments are made of it as well."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_SCENARIO, AUTO = -1.0, "auto"
 
 
 class UsageError(ValueError):
-    """A node cannot start with the values that it was given; the message names the remedy."""
+    """A node cannot start with its parameters; the message names the remedy."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Spec:
         return converted
 
     def _converted(self, value: Any) -> Any:
-        """The value in the type of the default if it can stand for one, else as it is."""
+        """The value in the type of the default if it can be converted, else unchanged."""
         kind: Any = type(self.default)
         if kind is float and type(value) is int:
             return float(value)
@@ -55,7 +55,7 @@ class Spec:
         return value
 
     def _is_valid(self, value: Any) -> bool:
-        """Whether a converted value is one of the parameter's."""
+        """Whether the parameter accepts a converted value."""
         kind: Any = type(self.default)
         if type(value) is not kind or (self.choices and value not in self.choices):
             return False
@@ -94,7 +94,7 @@ class Spec:
     @staticmethod
     def of_field(prefix: str, field: Declaration, owner: str, read_only: bool = True) -> Spec:
         """The parameter `prefix + field` of a field of the dataclass `owner`, which itself checks
-        bounds that are excluded.
+        excluded bounds.
         """
         exact = field.is_integer or isinstance(field.value, tuple)
         text = field.description or f"{field.name} of {owner}"

@@ -1,7 +1,7 @@
-"""Who hears a publisher.
+"""The subscribers of a publisher.
 
-The graph of nodes knows a subscription before its publisher is matched with it, and only from then
-on nothing is lost.
+The graph of nodes contains a subscription before the publisher is matched with it; earlier
+messages are lost.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 
 DELIVERY_S = 3.5
-"""How long a node that ends waits until all subscribers have its last messages: longer than the
-3 s after which the middleware sends lost messages again.
+"""Time for which a node that ends waits until all subscribers have its last messages. It is longer
+than the 3 s after which the middleware sends lost messages again.
 """
 
 
 def matched_subscribers(node: Node, publisher: Publisher) -> set[str] | None:
-    """Names of all nodes known to take volatile messages of the publisher, or None while it is not
-    matched with every one of them.
+    """Names of all nodes that are known to receive volatile messages of the publisher, or None
+    while it is not matched with all of them.
     """
     # before the graph is asked: who comes in between is known, and not counted
     matched = publisher.get_subscription_count()
@@ -35,8 +35,8 @@ def matched_subscribers(node: Node, publisher: Publisher) -> set[str] | None:
 
 
 def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list[str]:
-    """Nodes that publish a topic (resolved name) with a quality of service that does not reach a
-    subscription of `quality`, each with the reason.
+    """Nodes that publish a topic (resolved name) with a quality of service that is incompatible
+    with a subscription of `quality`, each with the reason.
     """
     publishers = []
     for publisher in node.get_publishers_info_by_topic(topic):
@@ -47,8 +47,8 @@ def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list
 
 
 def wait_delivered(publishers: Iterable[Publisher], seconds: float = DELIVERY_S) -> None:
-    """Wait until the subscribers have the last messages of all publishers, for so many seconds in
-    all: each publisher would wait again for a subscriber that was killed.
+    """Wait until the subscribers have the last messages of all publishers, for this time (s) in
+    total: each publisher would wait again for a killed subscriber.
     """
     deadline = time.monotonic() + seconds
     for publisher in publishers:

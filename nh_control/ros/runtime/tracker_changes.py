@@ -17,24 +17,24 @@ from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.simulation import closed_loop
 
 SMALLEST = 1e-12
-"""Least of what has a weight: inputs need one, and what a weight of 0 would erase of the others of
-its row could not come back.
+"""Smallest weight of a quantity with a weight. Inputs need a weight, and a weight of 0 would erase
+the other entries of its row, which could not be restored.
 """
 GROWTH = 1e-6
-"""By how much the cost that is still to come, `dx . P dx`, may be larger at the end of a reference
-than at its start, where both are small: along a linear model it never grows.
+"""Largest ratio of the remaining cost, `dx . P dx`, at the end of a reference and at its start,
+when both are small: along a linear model it never grows.
 """
 Prepared = Callable[[], None]
 
 
 class TrackerChanges:
     """Changes of the weights of a sequence's trackers, `weights.<coordinate or input>`, and of the
-    reference, at the next step. Gains are computed where the parameters are set, while states are
-    answered.
+    reference, at the next step. Gains are computed in the thread that sets the parameters, while
+    states are answered.
 
-    Another reference begins at the next step, or with the run, if that is still at its first
-    state, and again with every new run; `followed(leg)` is then called. Refused are those that the
-    model does not follow from `present()`, the last state (nx), if there is one.
+    Another reference begins at the next step, or with the run if it is still at its first state,
+    and again with every new run; `followed(leg)` is then called. A reference is refused if the
+    model does not follow it from `present()`, the last state (nx), if there is one.
     """
 
     def __init__(
@@ -85,15 +85,15 @@ class TrackerChanges:
         return change
 
     def _weighted(self, values: Mapping[str, float]) -> list[tuple[Tracker, Tracker]]:
-        """The present trackers, each with its new one."""
+        """Pairs of present and new trackers."""
         state = {i: values[WEIGHTS + name] for i, name in enumerate(self._coordinates)}
         inputs = {i: values[WEIGHTS + name] for i, name in enumerate(self._inputs)}
         old = {id(tracker): tracker for tracker in self._sequence.trackers}.values()
         return [(tracker, tracker.with_weights(state, inputs)) for tracker in old]
 
     def _along(self, name: str, tracker: Tracker) -> Tracker:
-        """The tracker along the reference of this name; raises ValueError or StepFailed for one
-        that is unknown, is no motion of the model, or is not reached from the present state.
+        """The tracker along the reference of this name; raises ValueError or StepFailed if it is
+        unknown, is no motion of the model, or cannot be reached from the present state.
         """
         tracker = tracker.with_reference(self._model.scenario.reference(self._sequence.dsys, name))
         x = self._present()
