@@ -1,18 +1,25 @@
-"""The error that says why a step could not be solved."""
+"""The error of a step without a solution, with the contact that most likely caused it."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import casadi as ca
 import numpy as np
 
-from nh_control.discrete import contact_failure
 from nh_control.discrete.composed import ComposedEngine
-from nh_control.discrete.contact_failure import contact_at_fault
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.state_map import StateMap
 from nh_control.discrete.workspace import Workspace
 from nh_control.mechanics import states
+from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.numerics import newton
+
+REMEDY = (
+    "reduce h, raise the smoothing (with_smoothing), or start with open gaps; a Disc or Cylinder "
+    "that lies flat has no lowest point, put an Ellipsoid or corners in its place"
+)
 
 
 def failure(
@@ -39,6 +46,49 @@ def failure(
     if contact is None:
         return StepFailed(str(dsys), dsys.h, reason, *about)
     reason = f"{reason}; {contact}"
-    return StepFailed(
-        str(dsys), dsys.h, reason, *about, contact=contact.name, remedy=contact_failure.REMEDY
-    )
+    return StepFailed(str(dsys), dsys.h, reason, *about, contact=contact.name, remedy=REMEDY)
+
+
+class ContactAtFault(NamedTuple):
+    """A contact's `name`, its gap (m) at the step's start, and the speed (m/s) at which it
+    opens there.
+    """
+
+    name: str
+    gap: float
+    opening: float
+
+    def __str__(self) -> str:
+        if not np.isfinite([self.gap, self.opening]).all():
+            return f"contact {self.name!r} has no gap or no normal at the start of the step"
+        return (
+            f"contact {self.name!r}, the closest to touching, has the gap {self.gap:.3g} m and "
+            f"opens at {self.opening:.3g} m/s at the start of the step"
+        )
+
+
+def contact_at_fault(dsys: StateMap, x: np.ndarray) -> ContactAtFault | None:
+    """A contact without a gap or a normal at the state x (nx); otherwise the contact with the
+    smallest gap at the end of a free step, `gap + h * opening`; None without contacts.
+    """
+    if not dsys.system.contacts:
+        return None
+    rows = ContactRows(dsys.system.mechanics)
+    gaps, openings = _gaps(dsys, rows, x, dsys.velocity(x))
+    wrong = ~np.isfinite(gaps + openings)
+    reached = np.where(wrong, -np.inf, gaps + dsys.h * openings)
+    i = int(np.argmin(reached))
+    return ContactAtFault(rows.names[i], float(gaps[i]), float(openings[i]))
+
+
+def _gaps(
+    dsys: StateMap, rows: ContactRows, x: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gaps (n) of the contacts at a state and their rates (n)."""
+    system, n = dsys.system, len(dsys.system.contacts)
+    q, w = ca.SX.sym("q", system.space.nq), ca.SX.sym("w", system.space.nw)
+    symbols = q, w, system.parameter_symbols
+    made = ca.Function("gaps", [*symbols], [rows.gaps(q)[:n], rows.openings(q, w)])
+    columns = made(x[: system.space.nq], v, system.parameter_values)
+    gaps, openings = (np.asarray(column).reshape(-1) for column in columns)
+    return gaps, openings

@@ -6,10 +6,9 @@ from functools import partial
 
 import casadi as ca
 
-from nh_control.discrete.method import ContactUnknowns, Method, StepSymbols
+from nh_control.discrete.method import ContactUnknowns, Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import StepGeometry
-from nh_control.integrators.discrete_lagrangian import discrete_momenta
 from nh_control.integrators.registry import Integrator, if_constrained
 from nh_control.mechanics.contact_rows import ContactRows, StepMotion
 from nh_control.mechanics.system import System
@@ -150,6 +149,18 @@ class _MidpointStep:
     def _motion(self, symbols: StepSymbols) -> StepMotion:
         q, rho, u, z, h, _ = symbols
         return StepMotion(q, rho, u[: self.system.nu], self._geometry(q, u, z, h), h)
+
+
+def discrete_momenta(gradients: Gradients, h: ca.SX, segment: StepGeometry) -> tuple[ca.SX, ca.SX]:
+    """Momenta `(-D1 Ld, D2 Ld)` at the two ends of a step, `Ld(q0, q1) = h L(middle, w / h)`, (nv)
+    each.
+
+    D1, D2 are derivatives along trivialized variations of q0 and q1. On Rn these are the slots of
+    (2) in [johnson2014].
+    """
+    gradient_q, gradient_v = gradients(segment.middle, segment.w / h)
+    gradient = ca.vertcat(h * gradient_q, gradient_v)
+    return -segment.j0.T @ gradient, segment.j1.T @ gradient
 
 
 INTEGRATORS = (

@@ -80,10 +80,6 @@ class Mechanics:
         sizes = rounding_sizes(h, arguments, own, angle=1.0)
         return ca.Function("consistency", arguments, [h(*arguments), sizes])
 
-    def holonomic_matrix(self, q: ca.SX) -> ca.SX:
-        """Dh(q) along the admissible tangent vectors, (n_holonomic_constraints, nrho)."""
-        return self.holonomic_jacobian(q) @ self.admissible_tangents(q)
-
     def holonomic_impulse(self, q: ca.SX, multipliers: ca.SX) -> ca.SX:
         """`(Dh(q) Y)^T multipliers`, Y the admissible tangents, (nrho), by one reverse
         derivative.

@@ -10,7 +10,7 @@ import numpy as np
 from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.multibody.constraints import Distance
 from nh_control.multibody.elements import JointInput
-from nh_control.multibody.kinematics import Kinematics
+from nh_control.multibody.kinematics import Kinematics, Tree
 from nh_control.multibody.parts import MultibodyParts
 
 
@@ -78,3 +78,36 @@ def _moved_by(model: MultibodyParts, velocities: Sequence[str]) -> str:
         if set(velocities) & set(f.joint.space(f.coordinate).velocity_names)
     ]
     return f"the frame{'s' * (len(moved) > 1)} {', '.join(map(repr, moved))}"
+
+
+def generic_configuration(model: MultibodyParts) -> np.ndarray:
+    """Random changes (nq) of the origin: angles below 1 rad, translations below the model's size,
+    the largest distance between frames, to a center of mass, or radius of gyration.
+    """
+    tree = model.tree
+    change = np.random.default_rng(0).uniform(-1, 1, tree.space.nv)
+    change[_translations(tree)] *= _size(model)
+    return tree.space.retract(tree.space.origin, change)
+
+
+def _translations(tree: Tree) -> list[int]:
+    """Places of the tangent coordinates that turn no frame."""
+    turns = set()
+    for frame in tree.frames.values():
+        if frame.mimic or frame.is_fixed:
+            continue
+        space, (_, places) = frame.joint.space(frame.coordinate), tree.slices(frame.coordinate)
+        for i, v in enumerate(np.eye(space.nv)):
+            omega = np.asarray(ca.DM(frame.joint.motion(ca.SX(space.origin), ca.SX(v)).omega))
+            if omega.any():
+                turns.add(places.start + i)
+    return [i for i in range(tree.space.nv) if i not in turns]
+
+
+def _size(model: MultibodyParts) -> float:
+    """1 for a model without lengths."""
+    lengths = [np.linalg.norm(frame.position) for frame in model.frames]
+    for body in model.bodies:
+        gyration = np.sqrt(np.trace(np.array(body.inertia)) / body.mass)
+        lengths += [np.linalg.norm(body.center), gyration]
+    return float(max(lengths, default=0.0)) or 1.0

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 
 from nh_control.mechanics.checks import check_declaration
 from nh_control.mechanics.system import System
-from nh_control.multibody.checks import check_masses, check_parts
+from nh_control.multibody.checks import check_masses, check_parts, generic_configuration
 from nh_control.multibody.contact_laws import unilateral_constraints
-from nh_control.multibody.generic_configuration import generic_configuration
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, three_numbers

@@ -43,7 +43,7 @@ def test_of_several_contacts_the_one_at_fault_is_named():
 
 
 def test_failures_of_steps_without_contacts_name_none():
-    from nh_control.discrete.contact_failure import contact_at_fault
+    from nh_control.discrete.failure import contact_at_fault
 
     free = nh.midpoint(nh.systems.pendulum(), 0.01)
     assert contact_at_fault(free.state_map, np.zeros(2)) is None

@@ -135,7 +135,8 @@ def test_directions_off_the_constraints_decay_in_a_step_and_get_no_gain(dsys, re
     constraints to first order.
     """
     q = ca.SX.sym("q", 40)
-    slope = ca.Function("slope", [q], [dsys.system.mechanics.holonomic_matrix(q)])
+    m = dsys.system.mechanics
+    slope = ca.Function("slope", [q], [m.holonomic_jacobian(q) @ m.admissible_tangents(q)])
     for k in (0, 300, 1000):
         lin = dsys.linearize(reference.states[k], reference.inputs[k])
         before, after = (np.asarray(slope(x[:40])) for x in reference.states[k : k + 2])

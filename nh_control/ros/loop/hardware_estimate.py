@@ -73,7 +73,7 @@ class FilteredState:
             )
         if not outlier >= 0:
             raise ValueError(f"a filter needs outlier >= 0, got {outlier}")
-        self._dsys, self._noise, self._acceleration = dsys, noise, acceleration
+        self._dsys, self._acceleration = dsys, acceleration
         self._outlier, n = outlier, dsys.system.space.nv
         self._quiet = KalmanFilter(dsys, np.zeros((dsys.ndx, dsys.ndx)), noise**2 * np.eye(n))
         self._quiet.expected(dsys.state_space.origin)  # compiled, for all that begin

@@ -1,6 +1,4 @@
-"""The plant's loop: one thread owns plant, validator and pacer, and takes commands and requests
-from an inbox.
-"""
+"""The plant's loop: one thread owns plant, validator and pacer, and serves an inbox."""
 
 from __future__ import annotations
 
@@ -194,9 +192,7 @@ class SimulationLoop:
         self.place(self.plant.state, 0, 0)
 
     def set_state(self, state: np.ndarray) -> None:
-        """Put the plant into another state (nx) at the next step of time and reference; raises
-        ValueError.
-        """
+        """Put the plant into another state (nx) at the next step; raises ValueError."""
         self.place(state, self.plant.step + 1, self.start_step)
 
     def place(self, state: np.ndarray, step: int, start_step: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 
-from nh_control.ros.loop.contact_monitor import ContactMonitor
+from nh_control.ros.loop.plant_report import ContactMonitor
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.messages import conversions
 from nh_control.runs import topics

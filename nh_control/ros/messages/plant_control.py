@@ -1,19 +1,26 @@
-"""Services that control a plant's time and state: pause, step, reset, save and load."""
+"""Control of a plant by other nodes: services for its time and state, and the topic `wrench`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from geometry_msgs.msg import WrenchStamped
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
+from nh_control.ros.loop.reports import Unusable
 from nh_control.ros.loop.saved_state import SavedState
 from nh_control.ros.loop.simulation_loop import Refused, SimulationLoop
+from nh_control.ros.loop.wrenches import Wrenches
+from nh_control.ros.messages import conversions
+from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.inbox import Inbox, Response, answer
 from nh_control.ros.runtime.parameters import Parameters
+
+WRENCH_QUEUE = 10
 
 
 class PlantControl:
@@ -117,3 +124,23 @@ class Steps:
         executor = self._node.executor
         if executor is not None:
             executor.wake()
+
+
+class WrenchInterface:
+    """Takes wrenches for the plant's `wrenches`, each on the target that its frame names, from the
+    present step on. Refused ones are in the diagnostics, and, at a limited rate, in the log.
+    """
+
+    def __init__(self, node: Node, inbox: Inbox, loop: SimulationLoop, wrenches: Wrenches):
+        log = node.get_logger()
+        self._loop, self._wrenches = loop, wrenches
+        self._warn = ThrottledLog(lambda text: log.warning(text))
+        inbox.subscribe(WrenchStamped, "wrench", self._on_wrench, WRENCH_QUEUE)
+
+    def _on_wrench(self, message: WrenchStamped) -> None:
+        parts = (message.wrench.force, message.wrench.torque)
+        values = [number for part in parts for number in conversions.xyz(part).tolist()]
+        try:
+            self._wrenches.offer(message.header.frame_id, values, self._loop.plant.step)
+        except Unusable as reason:
+            self._warn(f"wrench refused: {reason}")

@@ -38,7 +38,7 @@ from nh_control.ros.messages.codec_publisher import CodecPublisher
 from nh_control.ros.messages.contact_publisher import ContactPublisher
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.entities import Entities
-from nh_control.ros.messages.plant_control import PlantControl
+from nh_control.ros.messages.plant_control import PlantControl, WrenchInterface
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.sensor_publisher import SensorPublisher
 from nh_control.ros.messages.state_codecs import codecs
@@ -49,7 +49,6 @@ from nh_control.ros.messages.state_publisher import (
     StatePublisher,
     second_clock,
 )
-from nh_control.ros.messages.wrench_interface import WrenchInterface
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import EFFORT, PERTURBATION, PLANT, PLANT_PARAMETERS
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters

@@ -10,6 +10,8 @@ from functools import partial
 
 from rclpy.node import Node
 
+from nh_control.control import trackers
+from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.vehicle_guidance import VehicleGuidance
 from nh_control.ros.loop.arming import (
@@ -23,6 +25,7 @@ from nh_control.ros.loop.arming import (
 )
 from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
+from nh_control.ros.loop.planner import Planner
 from nh_control.ros.loop.reports import Report
 from nh_control.ros.loop.sensed_state import SensedState
 from nh_control.ros.loop.tracker_report import TrackerReport
@@ -45,14 +48,16 @@ from nh_control.ros.messages.state_codecs import BodyCodec, Codec, codecs
 from nh_control.ros.messages.tracker_output import JointEfforts, TrackerOutput
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
 from nh_control.ros.runtime import process
-from nh_control.ros.runtime.controller import controller
 from nh_control.ros.runtime.declared import AUTO, TRACKER
+from nh_control.ros.runtime.declared_tracker import HALF_A_STEP
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.spec import UsageError
 from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
+from nh_control.scenarios import MpcOptions, constraints_along, mpc_tracker
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
 from nh_control.scenarios.sensor import SENSORS
@@ -76,7 +81,7 @@ class Tracker:
         parameters = Parameters(node, TRACKER)
         self._model = model = Model.of(parameters)
         guidance = model.scenario.make_guidance(model.dsys, model.reference)
-        tracker, self._planner = controller(model, parameters)
+        tracker, self._planner = _controller(model, parameters)
         self._sequence = ReferenceSequence(tracker, guidance, self._planner.answer)
         prefix = frame_prefix(node, parameters)
         shown = codecs(model.scenario, model.dsys, prefix=prefix)
@@ -260,6 +265,36 @@ class Tracker:
         if self._is_predictive:
             self._report.set_planning(self._planner.values(), self._planner.trouble())
         return self._report.make()
+
+
+def _controller(model: Model, parameters: Parameters) -> tuple[trackers.Tracker, Planner]:
+    """The tracker that the parameter `controller` selects, with its planner; raises UsageError for
+    options that the scenario does not have.
+    """
+    p, scenario, dsys = parameters, model.scenario, model.dsys
+    if p["controller"] == "lqr":
+        return scenario.tracker(dsys, model.reference, p["integral"]), Planner(None)
+    try:
+        options = MpcOptions(
+            p["mpc.horizon_s"],
+            p["mpc.iterations"],
+            tuple(p["mpc.constraints"]),
+            p["mpc.late"],
+            p["mpc.seed"],
+        )
+        tracker = mpc_tracker(scenario, dsys, model.reference, options, p["integral"])
+        kept = constraints_along(scenario, dsys, model.reference.name, options.constraints)
+    except (ValueError, OSError) as error:
+        raise UsageError(f"controller mpc: {error}") from error
+    deadline_s = p["mpc.deadline_s"]
+    if deadline_s == HALF_A_STEP:
+        deadline_s = dsys.h / 2
+    waits = p["lockstep"] and p["source"] == "simulation"
+    return tracker, Planner(
+        None if waits else deadline_s,
+        p["source"] == "simulation",
+        ConstraintMargins(dsys, kept),
+    )
 
 
 main = partial(process.run, "tracker", Tracker)
