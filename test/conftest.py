@@ -2,6 +2,7 @@
 where they are named.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -72,6 +73,13 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None:
         config.option.basetemp = SCRATCH / "tests"
+    gc.disable()  # most of what collecting the tests makes stays until the end
+
+
+def pytest_collection_finish():
+    """The objects of the collection are not searched for garbage again and again by every test."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

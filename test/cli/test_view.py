@@ -14,11 +14,9 @@ from nh_control.runs.results_file import Stored, stored
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.view.sources import _tracked_only, arrow_lengths, cable_loads, load, of_result
 
-pytestmark = pytest.mark.native_twin_slow  # native loops are tested where they are made
-
 
 @pytest.fixture(scope="module")
-def result(module_interpreted):
+def result():
     """A short run with everything that a description has to say."""
     gust = disturbance.parse("shoulder:gust:0.1,start=0.1,duration=0.1")
     e = Experiment.make(

@@ -107,6 +107,7 @@ def test_redundant_constraints_fail_with_step_and_condition_number():
         )
 
 
+@pytest.mark.native_twin_slow
 def test_a_singular_configuration_is_warned_of_before_it_is_refused(caplog):
     """A plane that comes to touch a sphere: condition numbers grow like the inverse square of its
     tilt.

@@ -77,19 +77,11 @@ def results(case):
 @pytest.mark.parametrize(
     "case", [pytest.param(c, marks=pytest.mark.slow) if c == "snakeboard" else c for c in CASES]
 )
+@pytest.mark.native_twin_slow
 def test_called_and_written_derivatives_agree(case, monkeypatch, interpreted):
     written = results(case)
     monkeypatch.setattr(lagrangian, "LARGE", 0)
     for got, want in zip(results(case), written):
-        assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
-def test_called_derivatives_compile(monkeypatch):
-    written = results("chain")
-    monkeypatch.setattr(lagrangian, "LARGE", 0)
-    for got, want in zip(results("chain"), written):
         assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
 
 

@@ -223,6 +223,7 @@ def test_without_constraints_the_projected_gauss_method_is_variational():
 
 
 @pytest.mark.parametrize("reactions, symmetric", [("B", 1), ("D", 1), ("C", 0), ("C*", 0)])
+@pytest.mark.native_twin_slow
 def test_reactions_that_make_spark_reversible(reactions, symmetric):
     system = replace(anything(), inputs=(), force=None)
     dsys = spark(system, 0.1, 2, reactions)

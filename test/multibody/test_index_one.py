@@ -77,6 +77,7 @@ def ends(maximal, q):
     return np.array([maximal.point(q, point) for point in points])
 
 
+@pytest.mark.native_twin_slow
 @pytest.mark.parametrize(
     "method",
     ["rkmk4_projected", *(pytest.param(name, marks=pytest.mark.slow) for name in METHODS[:2])],

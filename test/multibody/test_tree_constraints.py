@@ -235,6 +235,7 @@ def test_maximal_coordinates_step_as_generated(space):
     assert_steps_as_generated(maximal, 0.002, q, rng)
 
 
+@pytest.mark.slow
 def test_the_marionette_steps_as_generated():
     rng = np.random.default_rng(0)
     assert_steps_as_generated(marionette_model(), 0.01, initial_configuration(), rng)

@@ -106,8 +106,14 @@ def test_every_type_of_joint_is_that_of_pinocchio(base, tmp_path):
     compare(path, base)
 
 
-@pytest.mark.parametrize("base", ["fixed", "floating"])
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize(
+    "name, base",
+    [
+        pytest.param(name, base, marks=pytest.mark.slow if name == "jvrc1" else ())
+        for name in ROBOTS
+        for base in ("fixed", "floating")
+    ],
+)
 def test_a_robot_s_kinematics_and_inverse_dynamics_are_those_of_pinocchio(name, base):
     path = robot_file(name)
     robot = Robot(model := load_urdf(path, base))

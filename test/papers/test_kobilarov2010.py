@@ -31,7 +31,7 @@ def test_the_start_of_figure_4_is_the_paper_s():
     assert (q[0], q[1], *v[:2]) == (np.pi / 2, np.pi / 3, 2.5, -0.02)
 
 
-@pytest.mark.parametrize("number", ["orders", "structure", "oscillation", "maps"])
+@pytest.mark.parametrize("number", ["structure", "orders", "oscillation", "maps"])
 def test_what_the_paper_says_holds(number, interpreted):
     result = outcome(number)
     assert result.statements and all(s.holds for s in result.statements)

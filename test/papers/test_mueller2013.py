@@ -28,6 +28,7 @@ def test_the_top_has_the_printed_energy():
     assert motion("top", "SE3", duration=0.01).energy[0] == pytest.approx(13972.39895, abs=1e-5)
 
 
+@pytest.mark.native_twin_slow
 @pytest.mark.parametrize(
     ("name", "grounded", "between"),
     [
@@ -66,6 +67,7 @@ def slow_but(*quick):
     ]
 
 
+@pytest.mark.native_twin_slow
 @pytest.mark.parametrize("kind", slow_but("revolute"))
 def test_motion_subgroups_are_kept(kind):
     for space, kept in beyond.SUBGROUPS.items():

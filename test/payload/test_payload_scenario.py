@@ -207,6 +207,7 @@ def windless(nominal, hover):
     return tracker, closed_loop(nominal, tracker, hover.states[0], 50)
 
 
+@pytest.mark.native_twin_slow
 def test_wind_is_further_inputs_of_the_plant(nominal, windless, hover, interpreted):
     tracker, run = windless
     plant = SCENARIO.plant(nominal, WIND)

@@ -104,6 +104,7 @@ def test_inputs_of_a_portrait_are_those_in_the_middle_of_its_steps():
     assert np.abs(configurations[-1] - still[-1]).max() > 1e-6
 
 
+@pytest.mark.native_twin_slow
 def test_all_portraits_stand_on_one_sheet(monkeypatch):
     """Here of short motions."""
     short = {name: replace(one, steps=10) for name, one in portraits.PORTRAITS.items()}
