@@ -91,6 +91,7 @@ def test_forces_of_wheels_act_where_their_rows_say(make):
     at, moving = np.array([0.3, 0.4, 0.7, 1.0, -2.0]), np.array([0.2, -0.3, 0.5, 2.0, 0.4])
     rows = ca.Function("rows", [q, v], [system.constraint_rows(q) @ v])
     slips = np.asarray(rows(at, moving))[:, 0]
+    assert system.grips
     for grip in system.grips:
         place = grip.place(q, system.parameters)
         velocity = ca.jacobian(place[:, 0], q) @ rate

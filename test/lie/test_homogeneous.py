@@ -154,6 +154,7 @@ def value(expression):
 
 
 def close(a, b, tolerance=1e-12):
+    assert np.isfinite(b).all()  # NaN would agree with NaN
     np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * (1 + np.abs(b).max(initial=0.0)))
 
 

@@ -23,7 +23,9 @@ def bodies(request):
     at_rest = scenario.reference(dsys, STARTS[request.param]).states[-1]
     v = 0.3 * np.cos(np.arange(dsys.system.space.nw))
     state = dsys.state(dsys.configuration(at_rest), v)
-    return Entities(scenario, dsys, scenario.parameters, "robot/"), dsys, state
+    entities = Entities(scenario, dsys, scenario.parameters, "robot/")
+    assert entities.names
+    return entities, dsys, state
 
 
 def shown(entities, x):

@@ -231,6 +231,7 @@ def test_wind_is_no_command(nodes, probe):
     windy = SCENARIO.plant(model, PlantOptions(disturbances=(gust,)))
     probe.command(first.header.stamp, [0.0] * windy.nu, windy.inputs)
     probe.wait_value("rejected: wrong names", "1")
+    assert probe.values()["step"] == "0"
     probe.command(first.header.stamp, [100.0] + [0.0] * 7, model.inputs)
     probe.wait_bodies(1, H)
     probe.wait_value("commands_clipped", "1")

@@ -154,7 +154,9 @@ def test_every_system_that_can_be_had_is_asked():
 def test_a_limit_is_that_of_the_inputs_of_its_name(name):
     """`thrust_limit` of every thrust, `torque_limit` of every torque."""
     system = getattr(systems, name)()
-    for limit in (p for p in vars(system.parameters) if p.endswith("_limit")):
+    limits = [p for p in vars(system.parameters) if p.endswith("_limit")]
+    assert bool(limits) == np.isfinite(system.input_bounds).any()
+    for limit in limits:
         larger = 1.5 * getattr(system.parameters, limit)
         changed = system.with_parameters(**{limit: larger}).input_bounds
         meant = [limit.removesuffix("_limit") in entry for entry in system.inputs]
