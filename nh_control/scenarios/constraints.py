@@ -22,9 +22,9 @@ OBSTACLES = "obstacles"
 
 @dataclass(frozen=True)
 class ScenarioConstraint:
-    """A constraint of a scenario: `make(model)` is the soft `nh.Constraint`, in `unit`; it holds
-    along these `references`, or all if there are none; its `shapes`, on the frame OBSTACLES, are
-    drawn with them.
+    """A constraint of a scenario: `make(model)` is the soft `nh.Constraint`, in `unit`. It holds
+    along these `references`, or along all if none is named; its `shapes`, on the frame OBSTACLES,
+    are drawn with them.
     """
 
     make: Callable[[DiscreteSystem], Constraint]
@@ -39,10 +39,9 @@ class ScenarioConstraint:
 
 @dataclass(frozen=True)
 class MpcOptions:
-    """Options of an `nh.MpcTracker` for a scenario: its horizon (s), 0 is the scenario's, its
-    `iterations`, the names of its `constraints`, of which ALL stands for those of the reference,
-    and the share of its plans that are `late`, drawn with a `seed`, to see what becomes of the
-    motion.
+    """Options of an `nh.MpcTracker` for a scenario: its horizon (s; 0 is the scenario's), its
+    `iterations`, the names of its `constraints` (ALL stands for those of the reference), and the
+    share of its plans that are `late`, drawn with a `seed`, for studies.
 
     Raises ValueError for a negative horizon, fewer than one iteration and another share.
     """
@@ -64,7 +63,7 @@ class MpcOptions:
 
     @staticmethod
     def of(values: Mapping[str, Any] | None) -> MpcOptions | None:
-        """The options of plain values by their names, None of None."""
+        """The options from plain values by name; None for None."""
         if values is None:
             return None
         return MpcOptions(**{**values, "constraints": tuple(values["constraints"])})
@@ -77,8 +76,8 @@ class MpcOptions:
 def chosen(
     declared: Mapping[str, ScenarioConstraint], reference: str, names: tuple[str, ...] = (ALL,)
 ) -> dict[str, ScenarioConstraint]:
-    """The declared constraints of these names, of which ALL stands for those of the reference;
-    raises UnknownName.
+    """The declared constraints of these names (ALL stands for those of the reference); raises
+    UnknownName.
     """
     for name in names:
         if name != ALL and name not in declared:

@@ -1,4 +1,4 @@
-"""Checks of what a scenario declares once its system is built."""
+"""Checks of a scenario's declarations after its system is built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from nh_control.scenarios.names import UnknownName
 
 
 def require_coordinates(named: Iterable[tuple[str, str]], space: Space) -> None:
-    """Raise UnknownName for the first (what, name) whose name is no coordinate of the space."""
+    """Raise UnknownName for the first pair (what, name) with a name that is no coordinate of the
+    space.
+    """
     for what, name in named:
         if name not in space.names:
             raise UnknownName(f"coordinate of {what},", name, space.names)
@@ -21,7 +23,7 @@ def require_first_order_shown(
     scenario: str, first_order: Iterable[str], shown: Collection[str] | None
 ) -> None:
     """Raise ValueError for first-order coordinates that are not among the coordinates `shown` by
-    joints: messages would not hold the state. None where no messages are wanted.
+    joints: messages would not contain the whole state. None if there are no messages.
     """
     hidden = [name for name in first_order if shown is not None and name not in shown]
     if hidden:
@@ -33,8 +35,8 @@ def require_first_order_shown(
 
 
 def checked_reference(where: str, made: object, model: DiscreteSystem) -> Trajectory:
-    """What a scenario's function has made as a reference of the model; raises ValueError if it is
-    no trajectory with the model's states and inputs.
+    """The reference that a scenario's function has returned; raises ValueError unless it is a
+    trajectory with the model's states and inputs.
     """
     if not isinstance(made, Trajectory):
         raise ValueError(f"{where}: the function must return a Trajectory, got {made!r}")

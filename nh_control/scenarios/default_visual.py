@@ -33,9 +33,9 @@ from nh_control.scenarios.visual_model import (
 STICK_M, BALL_M, AXIS_M = 1.0, 0.16, 0.3
 BODY_M = (0.5, 0.3, 0.1)
 APART_M = 1.2
-"""Distance of bodies whose position is not a coordinate."""
+"""Distance of bodies without a position among the coordinates."""
 ALONG = re.compile(r"(?:^|_)([xyz])_?\d*$")
-"""What the names of coordinates along an axis end with."""
+"""Endings of the names of coordinates along an axis."""
 WORLD = "odom"
 
 Place = Callable[[Pose, np.ndarray], Pose]
@@ -74,7 +74,7 @@ def axes(frame: str, length: float = AXIS_M) -> tuple[Shape, ...]:
 def with_axes(
     visual: VisualModel, parameters: Any, origin: Callable[[], np.ndarray]
 ) -> VisualModel:
-    """The visual model; one without shapes, cables and outline with axes for its frames."""
+    """The visual model; if it has no shapes, cables and outline, with axes for its frames."""
     if visual.shapes or visual.cables or visual.outline:
         return visual
     shapes = (shape for frame in visual.poses(parameters, origin()) for shape in axes(frame))
@@ -82,14 +82,14 @@ def with_axes(
 
 
 def system_visual(system: System, units: Mapping[str, str] | None = None) -> VisualModel:
-    """The visual model of a system: the skeleton of a `Multibody`; for others a box with axes for
-    every pose or rotation, a stick for every direction and every coordinate that turns, a ball for
-    coordinates along x, y and z.
+    """The visual model of a system: the skeleton of a `Multibody`; for other systems a box with
+    axes for every pose or rotation, a stick for every direction and every coordinate that turns,
+    and a ball for coordinates along x, y and z.
 
-    `units` are those of coordinates by name; without them, coordinates whose names end with x, y
-    or z are lengths and others are angles. Angles turn a stick 1 m long about y from the vertical
-    at which the potential energy is lower or, where it is higher at 0, upwards; where the energy
-    couples two angles, the second one turns the stick relative to the first.
+    `units` are units of coordinates by name; without them, coordinates whose names end with x, y
+    or z are lengths and others are angles. An angle turns a stick 1 m long about y, from the
+    downward vertical, or upwards if the potential energy is higher at 0. If the energy couples two
+    angles, the second one turns its stick relative to the first stick.
     """
     model = system.model if isinstance(system, MultibodySystem) else None
     if model is not None:
@@ -111,8 +111,8 @@ def _poses(parts: Sequence[Part], _: Any, q: np.ndarray) -> dict[str, Pose]:
 
 
 class _Skeleton:
-    """The parts and shapes of a system's configuration space: poses and points, then what turns on
-    the last of them.
+    """The parts and shapes of a system's configuration space: poses and points, then angles and
+    directions on the last of them.
     """
 
     def __init__(self, system: System, units: Mapping[str, str]):
@@ -142,7 +142,7 @@ class _Skeleton:
 
     @property
     def last(self) -> str:
-        """The last frame that carries others or ends a stick; "" without one."""
+        """The last frame that carries other frames or ends a stick; "" without one."""
         ends = [part.frame for part in self.parts if part.place is not _turned_flat]
         return self._on if self._on != WORLD else (ends or [""])[-1]
 
@@ -173,7 +173,7 @@ class _Skeleton:
         return self._units.get(name, "m" if ALONG.search(name) else "rad") != "m"
 
     def _groups(self, names: Sequence[str]) -> list[list[int]]:
-        """The numbers of the coordinates that together make a point."""
+        """The numbers of the coordinates that form a point."""
         groups: list[list[int]] = []
         last: tuple[str, set[str]] = ("", set("xyz"))
         for i, name in enumerate(names):
@@ -219,7 +219,7 @@ class _Skeleton:
         self._box(name)
 
     def _rotation(self, factor: SO3) -> None:
-        """A box at the place of the coordinates before, or beside the last body."""
+        """A box at the position of the preceding coordinates, or beside the last body."""
         name = self._free("body")
         on = "" if self._on in self._boxes else self._on
         aside = APART_M * len(self._boxes) if on in ("", WORLD) else 0.0
@@ -251,12 +251,12 @@ class _Skeleton:
         return next(one for one in names if one not in taken)
 
     def _higher_at_zero(self, i: int) -> bool:
-        """Whether the potential energy is higher at 0 than half a turn further."""
+        """Whether the potential energy is higher at angle 0 than at half a turn."""
         low, high = (self._energy({i: angle}) for angle in (np.pi, 0.0))
         return bool(high > low + 1e-9 * abs(high - low))
 
     def _coupled(self, i: int, j: int) -> bool:
-        """Whether the potential energy is no sum over these two angles."""
+        """Whether the potential energy is not a sum of functions of these two angles."""
         a, b = 0.7, 0.4
         both = self._energy({i: a, j: b}) + self._energy({})
         alone = self._energy({i: a}) + self._energy({j: b})

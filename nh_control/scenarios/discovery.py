@@ -27,7 +27,7 @@ class AmbiguousName(ValueError):
 
 
 def installed() -> dict[str, list[EntryPoint]]:
-    """Entry points of scenarios by name, several of one name where packages disagree."""
+    """Entry points of scenarios by name; a name has several if packages disagree."""
     by_name: dict[str, list[EntryPoint]] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         by_name.setdefault(entry.name, []).append(entry)
@@ -35,12 +35,12 @@ def installed() -> dict[str, list[EntryPoint]]:
 
 
 def find(name: str, built_in: Mapping[str, Scenario]) -> Scenario:
-    """The scenario that is built in or installed under that name, or that `path/to/file.py:NAME`
-    or `module:NAME` holds. NAME may be left out where there is only one, without those whose names
-    begin with "_", or where one is named as the file is: ARM in arm.py.
+    """The built-in or installed scenario of that name, or the scenario in `path/to/file.py:NAME`
+    or `module:NAME`. NAME is not needed if the file has one scenario (names that begin with "_" do
+    not count), or one with the name of the file: ARM in arm.py.
 
-    Raises UnknownName, AmbiguousName, FileNotFoundError, and UserCodeError that names file and
-    line of an error in a user's code.
+    Raises UnknownName, AmbiguousName, FileNotFoundError, and UserCodeError with file and line of
+    an error in a user's code.
     """
     place, colon, attribute = name.rpartition(":")
     if name.endswith(".py"):
@@ -74,8 +74,8 @@ def _package(entry: EntryPoint) -> str:
 def _declared(
     module: ModuleType, attribute: str, place: str, built_in: Mapping[str, Scenario]
 ) -> Scenario:
-    """The scenario of that name in a module, or its only one, with what the nodes need to find it
-    at the same place.
+    """The scenario of that name in a module, or its only one, with the data by which nodes find it
+    again.
     """
     file = getattr(module, "__file__", "") or place
     own = {
@@ -107,7 +107,7 @@ def _declared(
 
 
 def _assignment(file: str, name: str) -> str:
-    """Number and text of the line of a file that gives the name its value, if there is one."""
+    """Number and text of the line of a file that assigns the name, if there is one."""
     lines = Path(file).read_text(encoding="utf-8").splitlines() if Path(file).is_file() else []
     starts = tuple(
         f"{before}{name}{after}" for before in ("", "def ", "class ") for after in " =(:"

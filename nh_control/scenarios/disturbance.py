@@ -116,7 +116,7 @@ KINDS: Mapping[str, Callable[..., Signal]] = {
     "noise": Noise,
 }
 SYNTAX = "TARGET:KIND:NUMBER[,NUMBER...][,NAME=VALUE...]"
-"""How a disturbance is written, see `parse`."""
+"""The syntax of a disturbance, see `parse`."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def parse(text: str) -> Disturbance:
     `payload:gust:2,0,0,start=5,duration=1`.
 
     The numbers are its force; names and values are further fields of the kind. Raises ValueError
-    that says what is expected.
+    with the expected form.
     """
     target, _, rest = text.strip().partition(":")
     kind, _, body = rest.partition(":")

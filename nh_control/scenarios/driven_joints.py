@@ -13,8 +13,8 @@ from nh_control.scenarios.scenario import Joint
 
 @dataclass(frozen=True)
 class DrivenJoint:
-    """A joint's `name`, the place of its `input` among those of the system, and the input per
-    effort on the joint (`gain`, with the joint's sign).
+    """A joint's `name`, the index of its `input` in the system, and the input per effort on the
+    joint (`gain`, with the joint's sign).
     """
 
     name: str
@@ -23,9 +23,9 @@ class DrivenJoint:
 
 
 def driven_joints(joints: Sequence[Joint], system: System, inputs: int) -> tuple[DrivenJoint, ...]:
-    """Joints whose coordinate c is moved by exactly one of the system's first `inputs` inputs,
-    which moves nothing else: `df/du_i = a e_c` with a constant a, so an effort tau on the joint is
-    the input `sign tau / a`.
+    """Joints whose coordinate c is driven by exactly one of the system's first `inputs` inputs,
+    which drives nothing else: `df/du_i = a e_c` with a constant a, so an effort tau on the joint
+    is the input `sign tau / a`.
 
     If several joints show one coordinate, the first one is its driven joint.
     """

@@ -43,7 +43,7 @@ class SignalSpace(Protocol):
 @dataclass(frozen=True)
 class FaultContext:
     """The inputs of a fault at a step: the values of the `signal` so far, the present one first
-    (`past`), the output at the step `before`, and a seed that no other fault shares.
+    (`past`), the output at the step `before`, and a seed of its own.
     """
 
     step: int
@@ -64,21 +64,21 @@ class Effect(Parameters, ABC):
     """The effect of a fault, from `start` on for `duration`."""
 
     default: ClassVar[str] = POSITIONS
-    """The target if the user names none."""
+    """The target if the user does not name one."""
     of_inputs_only: ClassVar[bool] = False
     of_all_only: ClassVar[bool] = False
-    """Whether it applies to all measurements or all commands only, not to a single one."""
+    """Whether it applies only to all measurements or all commands, not to a single one."""
 
     start: float = parameter(0.0, "s", "simulated time at which it begins", at_least=0.0)
     duration: float = parameter(0.0, "s", "how long it lasts, 0 = for ever after", at_least=0.0)
 
     def active(self, k: int, h: float) -> bool:
-        """Whether it acts in step k of h s."""
+        """Whether the effect acts in step k of h s."""
         first = round(self.start / h)
         return first <= k and (not self.duration or k < first + round(self.duration / h))
 
     def memory(self, h: float) -> int:
-        """Number of earlier values that it needs."""
+        """Number of earlier values that the effect needs."""
         return 0
 
     def age(self, k: int, h: float, seed: tuple[int, ...]) -> float:
@@ -263,7 +263,7 @@ KINDS: Mapping[str, type[Effect]] = {
     "lost": Lost,
 }
 SYNTAX = "[TARGET:]KIND[=NUMBER][,NAME=VALUE...]"
-"""How a fault is written, see `parse`."""
+"""The syntax of a fault, see `parse`."""
 EXAMPLE = "delay=0.005 or positions:noise=0.001,seed=2"
 
 

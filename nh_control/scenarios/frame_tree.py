@@ -1,5 +1,5 @@
-"""The tree of a scenario's frames, found from the poses of its visual model: which frame moves on
-which other one, by which joint.
+"""The tree of a scenario's frames, derived from the poses of its visual model: parents
+and joints.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FIXED, CONTINUOUS, PRISMATIC, FLOATING = "fixed", "continuous", "prismatic", "fl
 
 @dataclass(frozen=True)
 class FramePart:
-    """A frame on its `parent`, of a `kind` of URDF's joints: at `origin`, and by its joint, if it
-    has one, turned about or moved along `axis` (3) by `multiplier` times the joint's position.
+    """A frame on its `parent`, with a `kind` of URDF's joints: at `origin`; its joint, if it has
+    one, rotates it about or moves it along `axis` (3) by `multiplier` times the joint's position.
     """
 
     frame: str
@@ -41,8 +41,8 @@ class FramePart:
 
 @dataclass(frozen=True)
 class FrameTree:
-    """All frames of a scenario: `root`, those of bodies in space or in the plane that are on
-    it, `bodies`, and every other one after its parent.
+    """All frames of a scenario: the `root`; `bodies` in space or in the plane on the root; and the
+    other frames, each after its parent.
     """
 
     root: str
@@ -50,7 +50,7 @@ class FrameTree:
     parts: tuple[FramePart, ...]
 
     def placed(self, poses: Mapping[str, Pose]) -> dict[str, Pose]:
-        """The pose of every moving frame, but for the bodies, in its parent's axes."""
+        """The poses of all moving frames except the bodies, in the axes of their parents."""
         return {
             part.frame: relative(poses[part.parent], poses[part.frame])
             for part in self.parts
@@ -65,8 +65,8 @@ def relative(parent: Pose, frame: Pose) -> Pose:
 
 
 class ScenarioFrames:
-    """The frames of a scenario with these or its own physical parameters: the root, the bodies
-    that messages have, and those of the visual model.
+    """The frames of a scenario with its own or other physical parameters: the root, the bodies in
+    messages, and the frames of the visual model.
     """
 
     def __init__(self, scenario: Scenario, parameters: Any = None):
@@ -87,7 +87,7 @@ class ScenarioFrames:
         return self.complete(self.visual.poses(self.parameters, q), q)
 
     def complete(self, drawn: Mapping[str, Pose], q: np.ndarray) -> dict[str, Pose]:
-        """The same, of the poses that the visual model has there."""
+        """The poses of all frames, from the poses `drawn` of the visual model."""
         poses = {self.root: Pose(np.zeros(3), np.eye(3))}
         if self.planar is not None:
             poses[self.planar.frame] = Pose.planar(*q[self._at : self._at + 3])
@@ -98,17 +98,17 @@ class ScenarioFrames:
 
 
 def frame_id(name: str) -> str:
-    """The name of a frame as others see it, without spaces."""
+    """The name of a frame in messages, without spaces."""
     return name.replace(" ", "_")
 
 
 def frame_tree(scenario: Scenario, parameters: Any = None) -> FrameTree:
-    """The tree of the frames of a scenario, with these or its own physical parameters.
+    """The tree of the frames of a scenario, with its own or other physical parameters.
 
-    From the root on, a frame is put on the first frame in the tree against which it does not move
-    or, where there is none, moves by one joint: the pose T_pf(q) depends on its coordinate c
-    alone, `T_pf = T_0 exp(k c axis)`. Frames for which this holds nowhere float on the planar
-    body, or else on the root.
+    From the root on, a frame is put on the first frame in the tree relative to which it does not
+    move, or else moves by one joint: then the pose T_pf(q) depends on its coordinate c alone,
+    `T_pf = T_0 exp(k c axis)`. Frames without such a parent float on the planar body, or else on
+    the root.
     """
     frames = ScenarioFrames(scenario, parameters)
     search, root, bodies = _Search(frames), frames.root, frames.bodies
@@ -126,7 +126,9 @@ def frame_tree(scenario: Scenario, parameters: Any = None) -> FrameTree:
 
 
 class _Search:
-    """Poses of all frames at the origin, with one joint's coordinate changed, and elsewhere."""
+    """Poses of all frames at the origin, with one joint's coordinate changed, and at other
+    configurations.
+    """
 
     def __init__(self, frames: ScenarioFrames):
         scenario, space = frames.scenario, frames.space
@@ -156,7 +158,7 @@ class _Search:
         return Pose(position[0], rotation[0])
 
     def next(self, tree: Sequence[str], remaining: Sequence[str]) -> FramePart | None:
-        """A frame that is fixed on, or else one that a joint moves on, one of the tree."""
+        """A frame that is fixed on a frame of the tree, or else one that a joint moves on one."""
         for frame in remaining:
             for parent in tree:
                 position, rotation = self._relative(parent, frame)
@@ -176,7 +178,7 @@ class _Search:
         return np.einsum("nij,nj->ni", inverse, displacement), inverse @ self._rotation[:, j]
 
     def _joined(self, parent: str, frame: str) -> FramePart | None:
-        """The frame on a parent against which one joint moves it, if it is such a pair."""
+        """The frame on a parent if one joint moves it relative to this parent, otherwise None."""
         position, rotation = self._relative(parent, frame)
         count = len(self._columns)
         moves = [
@@ -212,8 +214,8 @@ class _Search:
         return self._named(FramePart(frame, parent, kind, origin, axis), k, float(rate_of))
 
     def _named(self, part: FramePart, k: int, rate: float) -> FramePart:
-        """The part with its joint: one that nothing else has, turning the same way, or another
-        one that it mimics.
+        """The part with its joint: a joint that has no part yet and turns in the same direction,
+        or another joint that it mimics.
         """
         own = [j for j in self._every if j.coordinate == self._joints[k].coordinate]
         free = [j for j in own if j.name not in self._taken] or own

@@ -24,14 +24,14 @@ def is_file(reference: str) -> bool:
 
 
 def reference_label(reference: str) -> str:
-    """The name of a reference in titles and folders: of a file without folder and ending."""
+    """The name of a reference in titles and folders, for a file without folder and ending."""
     return Path(reference).stem if is_file(reference) else reference
 
 
 def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> Trajectory:
-    """The reference along the joint trajectory in a file (`JointTrajectory.load`), named by the
-    absolute path, at which nodes find it too. Raises OSError, InfeasibleTrajectory for limits
-    that it exceeds, and ValueError for other joints, or not one actuator for each of them.
+    """The reference along the joint trajectory in a file (`JointTrajectory.load`). Its name is the
+    absolute path, by which nodes find it as well. Raises OSError, InfeasibleTrajectory if it
+    exceeds limits, and ValueError for other joints, or joints without one actuator each.
     """
     path = Path(file).expanduser().absolute()
     along = on_coordinates(joints, model, JointTrajectory.load(path))
@@ -39,7 +39,7 @@ def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> T
 
 
 def follows_joints(joints: Sequence[Joint], system: System) -> bool:
-    """Whether all coordinates of a system are joints with an actuator each."""
+    """Whether all coordinates of a system are joints with one actuator each."""
     shown = {joint.coordinate for joint in joints}
     return is_actuated(system) and shown == {*system.space.names}
 
@@ -56,8 +56,9 @@ def shown_positions(
 def on_coordinates(
     joints: Sequence[Joint], model: DiscreteSystem, trajectory: JointTrajectory
 ) -> JointTrajectory:
-    """A trajectory of a scenario's joints as one of the model's coordinates, which joints follow
-    with a sign; raises ValueError for other joints, or a model that is not all actuated joints.
+    """A trajectory of a scenario's joints as a trajectory of the model's coordinates, which the
+    joints show with a sign; raises ValueError for other joints, or a model with coordinates that
+    are no actuated joints.
     """
     require_actuated(model)
     names = model.system.space.names

@@ -52,8 +52,8 @@ def perturbed(
 
 
 def ending_at_rest(trajectory: Trajectory, x: np.ndarray, u: np.ndarray) -> Trajectory:
-    """The trajectory with the equilibrium (x, u), which it reaches up to round-off, as its last
-    step.
+    """The trajectory with a last step at the equilibrium (x, u), which it reaches up
+    to round-off.
     """
     states = np.vstack([trajectory.states[:-1], x, x])
     return Trajectory(

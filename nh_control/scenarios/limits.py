@@ -10,10 +10,10 @@ from dataclasses import dataclass
 class SafetyLimits:
     """Limits at which trackers of hardware disarm, unless their parameters set others.
 
-    error         largest component of the configuration's tracking error, among those with a
-    weight (m, rad); 0 derives it from the perturbation, see `error_limit` saturation_s  how long
-    inputs may be saturated without interruption (s) ranges        of joints and bodies,
-    NAME:LOW:HIGH (m, rad)
+    - `error`: largest component of the configuration's tracking error, among those with a weight
+      (m, rad); 0 derives it from the perturbation, see `error_limit`.
+    - `saturation_s`: longest time (s) for which inputs may be saturated without interruption.
+    - `ranges`: of joints and bodies, NAME:LOW:HIGH (m, rad).
     """
 
     error: float = 0.0

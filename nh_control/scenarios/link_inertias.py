@@ -1,4 +1,4 @@
-"""Inertias of a scenario's links, found from its kinetic energy: every system has a mass matrix,
+"""Inertias of a scenario's links, derived from its kinetic energy: every system has a mass matrix,
 but only a `Multibody` declares bodies.
 """
 
@@ -17,16 +17,16 @@ from nh_control.scenarios.visual_model import Pose
 SAMPLES, SPREAD, SEED = 4, 0.5, 3
 """Configurations at which the mass matrix is compared, their distance, and how they are drawn."""
 STEP = 1e-5
-"""Of the difference quotients of poses."""
+"""Step of the difference quotients of poses."""
 TOWARDS_SHAPES, MOST_ITERATIONS = 1e-3, 200
 """Weight of the difference from solids of the shapes at first: it decides what no motion
 determines; and how long to search.
 """
 EXACT = 1e-5
-"""Relative error of the mass matrix above which there are no such inertias."""
+"""Relative error of the mass matrix above which no inertias are given."""
 THINNEST_M = 0.01
 LEAST = 1e-6
-"""Part of the total mass below which a link has none."""
+"""Fraction of the total mass below which a link gets no inertia."""
 ENTRIES = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3), (3, 3)]
 """Of the pseudo-inertia P, in the order of parameters: second moments, first moments, mass."""
 
@@ -41,12 +41,12 @@ class LinkInertia(NamedTuple):
 
 
 def link_inertias(frames: ScenarioFrames, tree: FrameTree) -> list[LinkInertia]:
-    """Inertias with which the links' kinetic energy is that of the system, `M(q) = sum J^T G J`,
-    closest to those of solids of their shapes; frames that are fixed on each other are one link.
-    Without any for systems whose energy is not that of such links.
+    """Inertias of the links with the kinetic energy of the system, `M(q) = sum J^T G J`. If
+    several fit, they are close to those of solids of the links' shapes. Frames that are fixed on
+    each other are one link. Empty if no such links have the energy of the system.
 
     The pseudo-inertias `P = [[S, m c], [m c^T, m]] = L L^T` are positive by construction, so every
-    link is one that a body can be; `M` is linear in P. Least squares in L.
+    link is physically possible; `M` is linear in P. Least squares in L.
     """
     from scipy.optimize import least_squares
 

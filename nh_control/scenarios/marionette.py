@@ -41,12 +41,12 @@ and legs to and fro, both from rest.
 """
 
 WEIGHTS = np.diag([100.0] * 40 + [1.0] * 40), np.eye(18), None
-"""Those of [johnson2014 VIII-B], on the whole state [q; p; v_k] (80).
+"""The weights of [johnson2014 VIII-B], on the whole state [q; p; v_k] (80).
 
-Of these directions 12 lead off the constraints, and need no reduction: the step annihilates a
-change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so its gains are zero, and returns a
+12 of these directions lead off the constraints. They need no reduction: the step annihilates a
+change of p by constraint impulses, `A (0, Dh^T mu) = 0`, so that its gains are zero, and returns a
 configuration off the constraints to them at once. Such directions decay by themselves: the problem
-is stabilizable, its gains are unique.
+is stabilizable, and its gains are unique.
 """
 
 
@@ -54,10 +54,11 @@ def perturbed(
     model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
 ) -> np.ndarray:
     """State x (nx) with the torso moved by `position` and turned by `heading` about the vertical,
-    the rest following as little as the taut strings allow, and every momentum scaled.
+    the smallest motion of the other coordinates that keeps the strings taut, and every momentum
+    scaled.
 
-    With seed < 0 the torso moves along y. Raises NotConsistent for an error that the strings do
-    not allow.
+    With seed < 0 the torso moves along y. Raises NotConsistent if the strings do not allow the
+    error.
     """
     p, system = perturbation, model.system
     direction, signs = p.draw_direction_and_signs(1 + system.nrho)
@@ -79,7 +80,7 @@ def perturbed(
 
 
 def on_limbs(_: System) -> tuple[ForceTarget, ...]:
-    """Disturbances act on all bodies with mass, whose places no parameter changes."""
+    """Disturbances act on all bodies with mass."""
     model = marionette_model()
     return on_frames(model, (body.frame for body in model.bodies))
 

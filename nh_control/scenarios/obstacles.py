@@ -22,7 +22,7 @@ Point: TypeAlias = "Callable[[ca.SX], ca.SX] | str"
 
 
 def together(name: str, parts: Sequence[Constraint], weight: float) -> Constraint:
-    """One soft constraint `f >= 0` of the rows of several."""
+    """One soft constraint `f >= 0` with the rows of several."""
     return Constraint(
         name,
         lambda x, u, w: ca.vertcat(*(part.f(x, u, w) for part in parts)),
@@ -38,8 +38,8 @@ def clear_of(
     references: tuple[str, ...] = (),
     shapes: Sequence[Shape] | None = None,
 ) -> ScenarioConstraint:
-    """The points stay out of balls (center in m, radius in m), or of pillars where
-    points are planar; drawn as that, or by other shapes.
+    """Points stay out of balls (center in m, radius in m), or, if they are planar, of pillars;
+    these are drawn, or other shapes.
     """
 
     def make(model: DiscreteSystem) -> Constraint:

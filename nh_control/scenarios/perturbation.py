@@ -1,4 +1,4 @@
-"""Perturbations: initial errors of runs that several scenarios share."""
+"""Perturbations: initial errors of runs, shared by scenarios."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def mpc_tracker(
 def constraints_along(
     scenario: Scenario, model: DiscreteSystem, reference: str, names: tuple[str, ...] = (ALL,)
 ) -> tuple[Constraint, ...]:
-    """The scenario's constraints of the model, soft, that hold along a reference, or those of
-    these names; raises UnknownName.
+    """The scenario's soft constraints of the model along a reference, or those of these names;
+    raises UnknownName.
     """
     made = chosen(scenario.constraints, reference, names)
     return tuple(constraint.make(model) for constraint in made.values())

@@ -57,7 +57,7 @@ degrees, with which 2 N of wind carry the payload away before the quadrotors can
 14.5 N of thrust, not 9.4 N."""
 
 TAUT = Formation(angle=np.radians(30))
-"""Links at 30 degrees, which a predictive tracker keeps taut under wind."""
+"""Formation with links at 30 degrees, which a predictive tracker keeps taut under wind."""
 
 PATHS: dict[str, Callable[[], paths.Path]] = {
     "figure_of_eight": partial(
@@ -104,7 +104,7 @@ def _reference(name: str, dsys: DiscreteSystem) -> Trajectory:
 
 
 def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
-    """Guidance along one of the scenario's references, known by its name; raises UnknownName."""
+    """Guidance along a reference of the scenario with this name; raises UnknownName."""
     if reference.name not in PATHS:
         raise UnknownName("quadrotor_payload reference", reference.name, PATHS)
     formation = FORMATIONS.get(reference.name, FORMATION)
@@ -164,7 +164,7 @@ def perturbed(
 
 
 def _local_of_turns(model: DiscreteSystem, x: np.ndarray, turns: np.ndarray) -> np.ndarray:
-    """Local coordinates (ndx) of a change of x by rotation vectors, whatever the retraction."""
+    """Local coordinates (ndx) of a change of x by rotation vectors, for any retraction."""
     space, q = model.system.space, model.configuration(x)
     by_angles = _by_angles(model.system.parameters.n)
     reached = by_angles.retract(q, turns[: space.nv])

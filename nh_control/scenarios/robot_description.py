@@ -25,18 +25,18 @@ from nh_control.scenarios.scenario import Scenario
 from nh_control.scenarios.visual_model import Pose, Shape
 
 LIMITS = {"lower": "-1000", "upper": "1000", "effort": "1000", "velocity": "100"}
-"""Of sliding joints, for which URDF demands limits; nothing here reads them."""
+"""Limits of sliding joints, which URDF requires; they are not used."""
 
 
 def robot_description(scenario: Scenario, parameters: Any = None, inertias: bool = False) -> str:
-    """The URDF of a scenario: the text of its file, if it is made of one, or else a tree of all
+    """The URDF of a scenario: the text of its file, if it comes from one, or else a tree of all
     frames of its visual model.
 
-    The root link is the planar body, or the frame in which poses are given. Joints are named as
-    in `joint_states`; a frame that turns with another one's joint mimics it; bodies in space and
-    frames that no single joint moves are on floating joints, whose transforms are published.
-    With `inertias` links of other systems than a `Multibody` get those of `link_inertias`, where
-    there are any.
+    The root link is the planar body, or the frame in which poses are given. Joints have the names
+    of `joint_states`; a frame that turns with another one's joint mimics it; bodies in space, and
+    frames that no single joint moves, are on floating joints, whose transforms are published. With
+    `inertias`, links of systems other than a `Multibody` get those of `link_inertias`, if there
+    are any.
     """
     file = scenario.source.get("urdf")
     if scenario.origin["scenario"] == "urdf":

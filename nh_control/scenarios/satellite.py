@@ -27,7 +27,7 @@ from nh_control.systems.satellite import SatelliteParameters, axles, satellite
 SHARE = 0.5
 """Share of the motors' torque that a slew uses; the rest is for feedback."""
 STILL_S = 4.0
-"""Rest after every slew."""
+"""Time (s) at rest after every slew."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ def momentum_split(p: SatelliteParameters) -> tuple[np.ndarray, np.ndarray]:
 
 
 def maneuver(dsys: DiscreteSystem, slews: Sequence[Slew], wheel_rate: float = 0.0) -> Trajectory:
-    """Slews one after the other with a rest after each, all wheels turning at `wheel_rate` (rad/s)
-    in the beginning: momentum that the satellite keeps, and that the wheels carry while it rests.
+    """Slews one after the other with a rest after each; all wheels turn at `wheel_rate` (rad/s) at
+    the start, a momentum that the satellite keeps, and that the wheels carry while it rests.
 
     Every slew is about its axis by the angle of least jerk, `s^3 (10 - 15 s + 6 s^2)`, as fast as
     `SHARE` of the torque allows without that momentum. Wheels' momenta change by `h u` in a step
-    of every method, so the inputs follow from those at the nodes, without derivatives, and what is
-    tracked is the model's own motion under them; it misses the angle by O(h^2), and it ends at
-    rest exactly where all momentum is zero.
+    of every method, so the inputs follow from the momenta at the nodes without derivatives. The
+    reference is the model's motion under them; it misses the angle by O(h^2), and ends exactly at
+    rest if the total momentum is zero.
     """
     p = dsys.system.parameters
     J, least = momentum_split(p)

@@ -51,9 +51,10 @@ from nh_control.scenarios.visual_model import Pose, VisualModel
 
 @dataclass(frozen=True)
 class PlantOptions:
-    """How the plant differs from the tracker's model: another `integrator`, `substeps` of h /
-    substeps, other physical `parameters`, and `disturbances`, whose targets' external forces are
-    further inputs after the model's forces; `faults` of sensors and actuators around it."""
+    """Differences between the plant and the tracker's model: another `integrator`, `substeps` of h
+    / substeps, other physical `parameters`, `disturbances`, whose external forces are further
+    inputs after the model's forces, and `faults` of sensors and actuators.
+    """
 
     integrator: str = ""
     substeps: int = 1
@@ -70,37 +71,32 @@ class PlantOptions:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A system with everything needed to run it; the first of `integrators` and `references` is
-    the default. Any registered integrator that takes the system can replace the default.
+    """A system with everything needed to run it. The first of `integrators` and `references` is
+    the default; any registered integrator that takes the system can replace the former.
 
     - `parameters`: a frozen dataclass of numbers; `parameter` gives them units and meanings.
     - `weights`: (Q, R, Qf) in local coordinates; Qf is None with `hold`.
-    - `perturbation`: the default initial error, an instance of a frozen dataclass whose fields
-      are the options of `nh_control`; its class has zero errors as defaults.
+    - `perturbation`: the default initial error, an instance of a frozen dataclass whose fields are
+      the options of `nh_control`; its class has zero errors as defaults.
     - `perturb`: `perturb(model, x, perturbation)` is the state x (nx) with that initial error; the
       default function takes a `Displacement`.
-    - `joints`, `body`: the joints with one coordinate and the planar body that messages have,
-      either or both; or else bodies in space, by
-    - `to_bodies`, `from_bodies`: `to_bodies(parameters, q, v)` and its inverse
-      `from_bodies(bodies) -> (q, v)`, without the joints that follow.
-    - `sensors`: what is measured of its system's declared outputs, see `Sensor`;
-      `sensing`: how a tracker makes states of it.
-    - `external`: `external(system)` are the targets of disturbances besides the planar body and
-      every coordinate, see `targets`.
-    - `monitor`: a further output to watch, with its unit.
-    - `visual`: `visual(parameters)` is the visual model; without it bodies are drawn as boxes and
-      coordinates as sticks.
-    - `guidance`: `guidance(model, reference)` replans one of the `references` in flight; or
-    - `drive`: how a vehicle follows velocity commands and gets to goals.
-    - `disturbance_gain`: the gain of the tracker's integral action where it is on.
+    - `joints`, `body`: joints with one coordinate, and the planar body, in messages; or bodies in
+      space, by `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`.
+    - `sensors`: measured outputs of the system; `sensing`: options of their filter.
+    - `external`: `external(system)` are further targets of disturbances, see `targets`.
+    - `monitor`: a further output to monitor, with its unit.
+    - `visual`: `visual(parameters)` is the visual model; by default boxes and sticks.
+    - `guidance`: `guidance(model, reference)` replans a reference in motion; or `drive`: the
+      motion of a vehicle along velocity commands and to goals.
+    - `disturbance_gain`: the gain of the tracker's integral action, if it is used.
     - `hold`: whether references end at rest and are held there.
     - `excluded`: tangent coordinates that are not held, see `lqr.infinite_horizon`.
-    - `constraints`: what motions keep to beside the limits of inputs, by name.
+    - `constraints`: constraints of motions by name, besides the limits of inputs.
     - `horizon_s`: the horizon of the predictive tracker.
     - `limits`: safety limits; beyond them a robot counts as out of control.
-    - `source`: the parameters by which nodes make the scenario again if its name is not enough.
+    - `source`: the parameters from which nodes make the scenario if its name is not enough.
     - `file`: the file that declares it, "" for the package's own scenarios.
-    - `label`: its name in titles and folders if that differs, as that of a robot.
+    - `label`: another name in titles and folders, such as a robot's.
     """
 
     name: str
@@ -156,7 +152,7 @@ class Scenario:
 
     @property
     def origin(self) -> dict[str, str]:
-        """The nodes' parameters that make this scenario again."""
+        """The nodes' parameters from which this scenario can be made again."""
         return {"scenario": self.name, **self.source}
 
     @property
@@ -213,8 +209,8 @@ class Scenario:
         return replace(self.parameters, **options.parameters) if known else self.parameters
 
     def targets(self, system: System) -> dict[str, ForceTarget]:
-        """What disturbances may push in this system, by name: those of `external`, the planar
-        body, and all coordinates that have inertia.
+        """Targets of disturbances in this system, by name: those of `external`, the planar body,
+        and all coordinates with inertia.
         """
         self._check_coordinates(system.space)
         declared = [] if self.external is None else list(self.external(system))
@@ -254,7 +250,9 @@ class Scenario:
     def make_guidance(
         self, model: DiscreteSystem, reference: Trajectory
     ) -> Guidance | VehicleGuidance | None:
-        """What plans further motions from a reference on the model, if the scenario has it."""
+        """The guidance that plans further motions from a reference on the model, None
+        without one.
+        """
         if self.drive is not None:
             return VehicleGuidance(model, self.drive)
         return None if self.guidance is None else self.guidance(model, reference)
@@ -263,7 +261,7 @@ class Scenario:
         self, model: DiscreteSystem, reference: Trajectory, integral: bool = False
     ) -> LqrTracker:
         """LQR tracker of the reference with the scenario's weights, with a disturbance estimate if
-        `integral`; what a method keeps beside (q, rho) has no weight.
+        `integral`; further numbers in a method's state have no weight.
         """
         Q, R, Qf = self.weights
         memory = (0, len(model.method.memory))
@@ -279,12 +277,14 @@ class Scenario:
         )
 
     def tracked(self, space: Space) -> np.ndarray:
-        """Which local coordinates (nv) of the configuration have a weight: not a wheel's turns."""
+        """The mask (nv) of local coordinates of the configuration with a weight, without a wheel's
+        turns.
+        """
         return np.diag(self.weights[0])[: space.nv] > 0
 
     def resting_bodies(self, space: Space) -> tuple[BodyState, ...]:
-        """The bodies in space, if there are any, at rest at the origin of the system's space: what
-        they are called, in the order of `to_bodies`.
+        """The bodies in space, if there are any, at rest at the origin of the system's space, in
+        the order of `to_bodies`.
         """
         if self.to_bodies is None:
             return ()

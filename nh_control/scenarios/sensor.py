@@ -1,4 +1,4 @@
-"""Sensors that a scenario declares: outputs of its system, as they are measured."""
+"""Sensors of a scenario: outputs of its system with noise, bias, rate and delay."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ESTIMATES = STATE, SENSORS
 
 @dataclass(frozen=True)
 class Sensor:
-    """A sensor of the system's `output`, which measures `y = retract(c(q, v, u), bias + n)`.
+    """A sensor of the system's `output`: it measures `y = retract(c(q, v, u), bias + n)`.
 
     `noise` are the standard deviations of n, `bias` is a constant error, both in the output's
-    units, one number for all or one for each local coordinate. It measures at `rate_hz`, in every
-    step for 0, and its values come `delay_s` later, with the stamp of the time at which they were
-    measured. `frame` is the frame of its messages, which nodes publish on `sensors/<name>`.
+    units, one number for all or one for each local coordinate. It measures at `rate_hz`, 0 for
+    every step. Its values arrive `delay_s` later, with the stamp of the time of measurement.
+    `frame` is the frame of its messages, which nodes publish on `sensors/<name>`.
     """
 
     name: str
@@ -68,9 +68,10 @@ class Sensor:
 
 @dataclass(frozen=True)
 class SensingOptions:
-    """How states are made of sensors: standard deviations of forces that are not in the model, as
-    accelerations (m/s^2, rad/s^2), and of the first state from its target (m, rad, m/s, rad/s);
-    innovations of more than `outlier` standard deviations are left out, 0: none.
+    """Options of the filter that estimates states from sensors: standard deviations of unknown
+    forces, as accelerations (m/s^2, rad/s^2), and of the difference of the first state and its
+    target (m, rad, m/s, rad/s). Innovations of more than `outlier` standard deviations are left
+    out; 0 takes all.
     """
 
     acceleration: float = 1.0
@@ -86,8 +87,8 @@ class SensingOptions:
 
 
 def check_sensors(where: str, sensors: Sequence[Sensor], system: System) -> None:
-    """Raise ValueError for sensors that share a name, of outputs that the system does not have,
-    and of noises that do not fit these.
+    """Raise ValueError for sensors with equal names, for unknown outputs, and for noises of a
+    wrong shape.
     """
     names = [sensor.name for sensor in sensors]
     if len(set(names)) != len(names):

@@ -1,4 +1,4 @@
-"""What messages and figures show of a scenario's state: joints, bodies, monitored outputs."""
+"""Parts of a scenario's state in messages and figures: joints, bodies, monitored outputs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Joint:
-    """A one-dof joint as ROS shows it: `name`, the `coordinate` it follows, the sign it follows it
-    with, and its `unit`, m for one that slides. A first-order coordinate is shown in the same way,
-    its value as the position, in its own unit (A), and the velocity 0.
+    """A one-dof joint in ROS: its `name`, its `coordinate`, the sign with which it shows it, and
+    its `unit`, m for a sliding one. A first-order coordinate is shown in the same way: its value
+    as the position, in its own unit (A), and the velocity 0.
     """
 
     name: str
@@ -24,8 +24,8 @@ class Joint:
 
 @dataclass(frozen=True)
 class Body:
-    """A planar body as ROS shows it: `frame` in `parent`, with the names of its SE(2) coordinates
-    (theta, x, y).
+    """A planar body in ROS: `frame` in `parent`, with the names of its SE(2) coordinates (theta,
+    x, y).
     """
 
     frame: str
@@ -35,9 +35,10 @@ class Body:
 
 @dataclass(frozen=True)
 class BodyState:
-    """A body in space as ROS shows it: `frame` in `parent`, `position` (3) in m and
-    `linear_velocity` (3) in m/s in the parent's axes, unit `quaternion_wxyz` (4),
-    `angular_velocity_body` (3) in rad/s in the body's axes."""
+    """A body in space in ROS: `frame` in `parent`, `position` (3) in m and `linear_velocity` (3)
+    in m/s in the parent's axes, unit `quaternion_wxyz` (4), `angular_velocity_body` (3) in rad/s
+    in the body's axes.
+    """
 
     frame: str
     parent: str

@@ -34,10 +34,10 @@ from nh_control.scenarios.scenario import BodyState, Joint, Scenario
 from nh_control.scenarios.urdf_visual import robot
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
-"""The robot where no file is given."""
+"""The default robot."""
 HOLD_S, FREE_S = 10.0, 2.0
 HEIGHT = 6
-"""Place of the height (m) of a floating base in a configuration."""
+"""Index of the height (m) of a floating base in a configuration."""
 FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
     "mass": ("kg", "of the link", {}),
     "inertia": ("kg m^2", "xx, yy, zz, xy, xz, yz about the center", {"above": -np.inf}),
@@ -52,12 +52,12 @@ LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
 where the file has no limits.
 """
 PART_OF_RANGE = 0.05
-"""Part of a joint's range above which no error counts less than 1."""
+"""Fraction of a joint's range that counts as its largest error."""
 
 
 @dataclass(frozen=True)
 class UrdfParameters(Parameters):
-    """How the plant differs from its URDF."""
+    """Differences between the plant and its URDF."""
 
     mass_scale: float = parameter(1.0, "", "factor of all masses and inertias")
 
@@ -75,13 +75,13 @@ def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
 
 
 def of_robot(model: Multibody, file: str | Path) -> Scenario:
-    """Scenario of a robot, whose pictures are in its URDF file.
+    """Scenario of a robot with the pictures of its URDF file.
 
-    A robot on a fixed base that has actuators is held at rest where its joints are at 0, or as
-    close to it as their ranges allow; where it has fewer actuators than joints, at an equilibrium
-    near there. One on a floating base with contacts and actuators stands on the ground in this
-    way. Any other robot starts there and moves freely. Joints and a floating base are shown.
-    Raises ValueError for a robot with further floating or planar joints.
+    A robot with actuators on a fixed base is held at rest with its joints at 0, or as close to it
+    as their ranges allow; with fewer actuators than joints, at an equilibrium near there. A robot
+    with contacts and actuators on a floating base stands on the ground in this way. Any other
+    robot starts there and moves freely. Joints and a floating base are shown. Raises ValueError
+    for a robot with further floating or planar joints.
     """
     model = _with_resistances(model)
     poses = model.space.nq - len(model.tree.scalars)
@@ -156,8 +156,8 @@ def urdf_parameters(model: Multibody) -> UrdfParameters:
 
 
 def _with_resistances(model: Multibody) -> Multibody:
-    """The robot with a damper and friction on every joint with one coordinate, of 0 where the file
-    has none; its inertias are taken as they are.
+    """The robot with a damper and friction on every joint with one coordinate, of 0 if the file
+    has none; any inertias are accepted.
     """
     elements = list(model.elements)
     for kind in (JointDamper, JointFriction):
@@ -184,7 +184,7 @@ def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
 
 
 def _hold(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
-    """An equilibrium for HOLD_S, of a robot on the ground with its joints where they are."""
+    """An equilibrium for HOLD_S; a robot on the ground keeps its joints."""
     start = _start(model, dsys)
     if model.contacts:
         return at_rest(dsys, *standing(dsys, start[: model.space.nq], model.tree.scalars))
@@ -196,8 +196,8 @@ def standing(
     dsys: DiscreteSystem, q: np.ndarray, fixed: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """State x (nx) and input u (nu) of a robot on a floating base that stands near a configuration
-    q (nq) without moving the coordinates `fixed`: put down until its lowest contact touches, then
-    an `equilibrium`. Raises as this does.
+    q (nq), with the coordinates `fixed` unchanged: it is moved down until its lowest contact
+    touches, then an `equilibrium` is computed. Raises as `equilibrium` does.
     """
     q, symbol = np.array(q, dtype=float), dsys.system.symbols[0]
     gaps = dsys.system.value(ContactRows(dsys.system.mechanics).gaps(symbol), q)
@@ -214,7 +214,7 @@ def at_rest(dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> Trajectory:
 
 
 def joint_ranges(model: Multibody, dsys: DiscreteSystem) -> Constraint:
-    """Joints stay within the ranges of the URDF, where they have any."""
+    """Joints stay within the ranges of the URDF, if there are any."""
     names = dsys.system.space.names
     limited = _limited(model)
     rows = [names.index(coordinate) for coordinate in limited]

@@ -1,4 +1,4 @@
-"""What a URDF file draws of its links: boxes, cylinders, spheres and meshes of files (STL, OBJ,
+"""Pictures of a URDF file's links: boxes, cylinders, spheres and meshes of files (STL, OBJ,
 Collada, glTF), by trimesh.
 """
 
@@ -23,11 +23,11 @@ TRIANGLES = 20000
 """About the most triangles of a robot; finer meshes are simplified, each by the same factor."""
 CELLS, ENOUGH = (96, 64, 48, 32, 24), 1.5
 FEWEST = 60
-"""Triangles that every mesh may have."""
+"""Number of triangles that every mesh may have."""
 LARGEST_BYTES = 64 * 2**20
 """Size of the largest file that is read."""
 AROUND = 16
-"""Corners around cylinders."""
+"""Number of corners around cylinders."""
 FILE = "file://"
 
 
@@ -63,7 +63,7 @@ def _shapes(source: str) -> tuple[Shape, ...]:
 
 
 def _folder(source: str) -> Path | None:
-    """Where relative paths begin, None for a URDF that is given as text."""
+    """The folder of relative paths, None for a URDF that is given as text."""
     if source.lstrip().startswith("<"):
         return None
     return (located(source) if source.startswith(PACKAGE) else Path(source)).parent

@@ -1,5 +1,5 @@
-"""Visual model of a robot: what its URDF file draws, or a skeleton of rods between its joints and
-centers of mass.
+"""Visual model of a robot: the pictures of its URDF file, or a skeleton of rods between its joints
+and centers of mass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ THINNEST = 0.01
 
 
 def robot(model: Multibody, source: str | Path, parameters: object = None) -> VisualModel:
-    """What the URDF file of the model draws of its links; the skeleton where it draws nothing."""
+    """The pictures of the model's URDF file; the skeleton if it has none."""
     skeleton = visual_model(model)
     frames = {frame.name for frame in model.frames}
     drawn = tuple(shape for shape in urdf_meshes.shapes(source) if shape.frame in frames)

@@ -14,12 +14,11 @@ from types import ModuleType
 
 
 class UserCodeError(ValueError):
-    """An error in code that a user gave; the message names file, line and what stands there."""
+    """An error in code of a user; the message has file, line and text of the line."""
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module in a Python file, run anew under a name of its own; it can import files beside
-    it.
+    """The module in a Python file, run again under a unique name; it can import files beside it.
 
     Raises UserCodeError for an error in it, FileNotFoundError if there is no such file.
     """

@@ -71,8 +71,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable between the origins of two frames; it is shown slack while the value called
-    `monitored` of the scenario's monitor, if any, is too low.
+    """A cable between the origins of two frames; it is shown slack while the scenario's monitored
+    value of the name `monitored`, if any, is too low.
     """
 
     start: str
@@ -95,12 +95,12 @@ class Arrow:
 
 @dataclass(frozen=True)
 class VisualModel:
-    """Everything that is drawn: `poses(parameters, q)` are the frames by name at configuration q
+    """A drawing of a system: `poses(parameters, q)` are the frames by name at configuration q
     (nq), in the frame `parent`.
 
-    `lines` are the shapes of pictures of lines, where they are others: of a robot with meshes its
-    skeleton. `trail` is the frame that leaves one ("" for none), `outline` those that a thin
-    closed line joins.
+    `lines` are other shapes for drawings of lines: for a robot with meshes its skeleton. `trail`
+    is the frame that leaves a trail ("" for none); a thin closed line joins the frames of
+    `outline`.
     """
 
     parent: str
@@ -114,7 +114,7 @@ class VisualModel:
 
     @property
     def line_shapes(self) -> tuple[Shape, ...]:
-        """The shapes of pictures of lines."""
+        """The shapes for drawings of lines."""
         return self.lines or self.shapes
 
 

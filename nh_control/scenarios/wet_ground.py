@@ -44,7 +44,9 @@ def on_wet_ground(
     references: Iterable[str],
     weights: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> Scenario:
-    """A scenario of wheels as one of wheels that skid, with some of its references."""
+    """A scenario of rolling wheels as a scenario of wheels that skid, with some of its
+    references.
+    """
     return replace(
         dry,
         name=f"wet_{dry.name}",
