@@ -56,7 +56,9 @@ def replayed(monkeypatch, lockstep, difference, stopped=""):
     rows = np.zeros((3, 2))
     rows[2] = difference, 0.25 * difference
     outcome = Replay(np.arange(3), rows, 2 * rows, stopped)
-    monkeypatch.setattr(recording, "read", lambda *_: SimpleNamespace(missing=4, held=5))
+    monkeypatch.setattr(
+        recording, "read", lambda *_: SimpleNamespace(missing=4, n_repeated_commands=5)
+    )
     monkeypatch.setattr("nh_control.runs.replay.replay", lambda *_: outcome)
     run = SimpleNamespace(experiment=e, faults=(), lockstep=lockstep)
     return replay_run._of_run(SimpleNamespace(run="folder"), run)

@@ -19,12 +19,7 @@ pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C c
 
 STEPS = 60
 OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
-
-
-def walls(places):
-    """A hard wall at a place (m) of its own at each node of the reference."""
-    table = np.concatenate([places, np.full(151 - len(places), places[-1])])[:, None]
-    return nh.Constraint("wall", lambda x, u, w: w - x[0], 0, parameters=table)
+SHAKEN = 2.0 * np.sin(np.arange(STEPS))[:, None]
 
 
 def force_limit():
@@ -49,12 +44,12 @@ def pushed():
     )
 
 
-def runs(monkeypatch, plant, tracker, **options):
+def runs(monkeypatch, plant, tracker, x0=OFF, push=SHAKEN, **options):
     """Loops in native code and in Python, and the numbers of the steps that the first one took
     from Python.
     """
     numbers, step, loops = [], closed_loop.ClosedLoopRunner._step, []
-    model, push = tracker.dsys, 2.0 * np.sin(np.arange(STEPS))[:, None]
+    model = tracker.dsys
     external = push[:, : plant.nu - model.nu]
 
     def counted(loop):
@@ -64,7 +59,7 @@ def runs(monkeypatch, plant, tracker, **options):
     for native in (True, False):
         record = closed_loop.LoopRecord.empty(plant, model, STEPS)
         loop = closed_loop.ClosedLoopRunner(
-            plant, tracker, OFF, record, external, **options, native=native
+            plant, tracker, x0, record, external, **options, native=native
         )
         with monkeypatch.context() as patched:
             if native:
@@ -108,14 +103,37 @@ def test_native_loops_give_the_same_bits_as_python(monkeypatch):
 
 
 def test_a_step_without_a_plan_is_taken_by_python_and_counted(monkeypatch):
-    """A hard wall that jumps to where the cart cannot be, and back: LQR commands meanwhile."""
-    places = np.full(STEPS + 1, 0.6)
-    places[20:25] = -5.0
-    mpc = tracker(constraints=[walls(places)], limits={"force": (-30.0, 30.0)})
-    native, python, from_python = runs(monkeypatch, upright()[0], mpc)
+    """A model that ends at x = 1, beyond which the plant is pushed: LQR commands there."""
+
+    def mass(end):
+        return nh.System(
+            name="mass_before_an_end",
+            space=nh.Rn("x"),
+            lagrangian=lambda q, v: v[0] ** 2 / 2,
+            inputs=("force", "push"),
+            force=lambda q, v, u: u[0] + u[1],
+            domain=lambda q: end - q[0],
+        )
+
+    def model_mass():
+        return nh.System(
+            name="mass_before_an_end",
+            space=nh.Rn("x"),
+            lagrangian=lambda q, v: v[0] ** 2 / 2,
+            inputs=("force",),
+            force=lambda q, v, u: u,
+            domain=lambda q: 1.0 - q[0],
+        )
+
+    model, plant = nh.midpoint(model_mass(), 0.1), nh.midpoint(mass(10.0), 0.1)
+    x0, push = np.array([0.8, 0.0]), np.zeros((STEPS, 1))
+    push[20:24] = 4.0
+    rest = nh.Trajectory(0.1, np.tile(x0, (STEPS + 1, 1)), np.zeros((STEPS, 1)))
+    mpc = nh.MpcTracker(model, rest, np.eye(2), np.eye(1), horizon_s=1.0, hold=True)
+    native, python, from_python = runs(monkeypatch, plant, mpc, x0, push)
     assert_same(native, python)
-    failures = native[1].failures
-    assert 0 < failures < len(from_python) < STEPS and from_python[0] == 0
+    assert native[0].states[:, 0].max() > 1
+    assert 0 < native[1].failures < len(from_python) < STEPS - 20 and from_python[0] == 0
 
 
 def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
 from nh_control.control.guesses import on_manifold
+from nh_control.control.optimal.elastic import WEIGHTS, normalized
 from nh_control.control.optimal.layout import Horizon, Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.control.optimum import Iteration, KktErrors, Monitor, Multipliers, Optimum
@@ -20,10 +22,6 @@ acrobot swings up 75 times with 5, 74 times with 3, 73 times with 10 and with 30
 """
 INSIDE = 1e-2
 """Part of the distance between limits that inputs of a guess keep from them."""
-WEIGHTS = 3.0, 1e6
-"""First and largest weight of a hard row that the guess violates; larger first ones take more
-iterations.
-"""
 RAISED_BARRIER = 1e-2
 """Barrier after weights were raised."""
 WARM_BARRIER = 1e-5
@@ -60,7 +58,7 @@ def solve(
     native.record.mu = max(barrier_start if warm_start is None else WARM_BARRIER, mu_end)
     native.record.widest = WIDEST
     start(native, guess, warm_start)
-    elastic = _soften(native) if warm_start is None else np.zeros(0, dtype=int)
+    elastic = _soften(native) if warm_start is None else Elastic.none()
     history: list[Iteration] = []
     outcome, stopped = Outcome.GOES_ON, f"{max_iterations} iterations were not enough"
     with _until_interrupted() as interrupted:
@@ -68,11 +66,12 @@ def solve(
             outcome = Outcome(native.call("ocp_iterate"))
             history.append(_iteration(native.record, number, outcome))
             monitor(history[-1])
-            if outcome == Outcome.OPTIMAL and _raise_weights(native, elastic):
+            ended = outcome in (Outcome.OPTIMAL, Outcome.NO_STEP)
+            if ended and _raise_weights(native, elastic):
                 outcome = Outcome.GOES_ON
             if outcome != Outcome.GOES_ON:
                 break
-    if elastic.size and outcome == Outcome.OPTIMAL and _violated(native, elastic).size:
+    if outcome == Outcome.OPTIMAL and _violated(native, elastic).any():
         outcome = Outcome.INFEASIBLE
     if interrupted:
         stopped = "interrupted"
@@ -81,39 +80,55 @@ def solve(
     return _optimum(native, guess, outcome, stopped, tuple(history))
 
 
-def _soften(native: Transcription) -> np.ndarray:
+class Elastic(NamedTuple):
+    """Indices of hard rows that have a weight, and the largest weights of these."""
+
+    rows: np.ndarray
+    largest: np.ndarray
+
+    @classmethod
+    def none(cls) -> Elastic:
+        """No rows."""
+        return cls(np.zeros(0, dtype=int), np.zeros(0))
+
+
+def _soften(native: Transcription) -> Elastic:
     """Give hard rows that the guess violates a weight, an exact penalty that is raised until they
-    hold; returns their indices.
+    hold.
     """
     first = 2 * native.problem.dsys.nu
     holds, c = native.array("s")[:, first:] > 0, native.array("c")[:, first:]
     weights = native.array("weight")[first:]
-    rows = first + np.flatnonzero((holds & (c < 0)).any(axis=0) & ~np.isfinite(weights))
-    if rows.size:
-        native.array("weight")[rows] = WEIGHTS[0]
-        _restart(native, native.record.mu, warm=False)
-    return rows
+    hard = np.flatnonzero((holds & (c < 0)).any(axis=0) & ~np.isfinite(weights))
+    if not hard.size or native.call("ocp_measure") != Outcome.GOES_ON:
+        return Elastic.none()
+    cost = max(float(np.abs(native.array(name)).max()) for name in ("g", "h", "g_end", "h_end"))
+    size = normalized(cost, np.abs(native.array("slopes")[:, hard]).max(axis=(0, 2)))
+    native.array("weight")[first + hard] = WEIGHTS[0] * size
+    restart(native, native.record.mu, warm=False)
+    return Elastic(first + hard, WEIGHTS[1] * size)
 
 
-def _violated(native: Transcription, rows: np.ndarray) -> np.ndarray:
-    """Rows of these that are still violated."""
-    most = native.array("t")[:, rows].max(axis=0, initial=0.0)
-    return rows[most > native.record.tolerance]
+def _violated(native: Transcription, elastic: Elastic) -> np.ndarray:
+    """Which of these rows are still violated."""
+    most = native.array("t")[:, elastic.rows].max(axis=0, initial=0.0)
+    return most > native.record.tolerance
 
 
-def _raise_weights(native: Transcription, rows: np.ndarray) -> bool:
+def _raise_weights(native: Transcription, elastic: Elastic) -> bool:
     """Raise the weights of violated rows, unless they are the largest ones; whether there are
     such rows.
     """
-    rows = _violated(native, rows)
-    rows = rows[native.array("weight")[rows] < WEIGHTS[1]]
+    low = native.array("weight")[elastic.rows] < elastic.largest
+    rows = elastic.rows[_violated(native, elastic) & low]
     if rows.size:
         native.array("weight")[rows] *= 10
-        _restart(native, RAISED_BARRIER, warm=True)
+        restart(native, RAISED_BARRIER, warm=True)
     return bool(rows.size)
 
 
-def _restart(native: Transcription, mu: float, warm: bool) -> None:
+def restart(native: Transcription, mu: float, warm: bool) -> None:
+    """Begin again at the present iterate with a barrier, if `warm` with its multipliers."""
     native.record.mu, native.record.widest = mu, WIDEST
     native.call("ocp_start", int(warm))
 

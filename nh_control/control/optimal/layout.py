@@ -71,6 +71,7 @@ ARRAYS = {
     "lower": "(N_U) limits of inputs",
     "upper": "(N_U)",
     "weight": "(N_I) of violation, infinite for a hard row",
+    "least_weight": "(N_I) of hard rows whose weight may grow, 0 of others",
     "pi": "(N, N_DX) costates",
     "nu": "(N_END) multipliers at the end",
     "ab": "(N, N_DX, N_Y) [A B]",

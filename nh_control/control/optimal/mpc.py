@@ -17,6 +17,7 @@ from nh_control.control.damping import damping_or_idle
 from nh_control.control.disturbance_gains import momenta
 from nh_control.control.feedback_law import matrix_vector_product
 from nh_control.control.optimal import interior_point
+from nh_control.control.optimal.elastic import least_weights, put_on_central_path
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.plan import KEPT, Plan, Prepared
 from nh_control.control.optimal.transcription import Problem, Transcription
@@ -42,11 +43,12 @@ class MpcTracker:
     A step takes one linearization and `iterations` interior-point steps at the `barrier` from the
     plan before (real-time iteration, Diehl, Bock and Schloeder 2005); the first one, and one after
     a failure, is solved from the reference. A larger barrier follows sudden changes in fewer
-    iterations, and keeps further from limits. Give constraints a weight a few times their
-    multiplier: hard ones that cannot be met fail, and heavier ones are met at any cost of
-    tracking. Their parameters are rows along the reference, and, if they are `disturbed`, the
-    estimated forces. With `hold` and `disturbance_gain` as `LqrTracker`. `hessian` is
-    "gauss_newton" or "exact".
+    iterations, and keeps further from limits. Hard constraints and limits of states have weights,
+    too, which grow tenfold from one plan to the next while it violates them, so that there are
+    plans where they cannot be met. A weight of your own is best a few times the multiplier: a
+    heavier constraint is met at any cost of tracking. Parameters of constraints are rows along the
+    reference, and, if they are `disturbed`, the estimated forces. With `hold` and
+    `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or "exact".
 
     In real time `prepare` takes most of a step before its state arrives, `feedback` the rest, and
     `late` answers a state that finds its step not prepared. `command` is both in one; all are pure
@@ -112,8 +114,11 @@ class MpcTracker:
         ]
         cost = quadratic_cost(dsys, self._window(0), Q, R, end)
         problem = Problem(*(dsys, cost, steps, limits, windows), curved=hessian == "exact")
-        self._problem, self._idle = problem, [Transcription(problem)]
-        self._bounds = problem.input_bounds
+        size = max(float(np.abs(weight).max()) for weight in (Q, R))
+        self._least = least_weights(problem, self._window(0), size)
+        self._problem, self._bounds = problem, problem.input_bounds
+        self._idle: list[Transcription] = []
+        self._idle.append(self._taken())
 
     def with_reference(self, reference: Trajectory) -> MpcTracker:
         """The same tracker on another reference."""
@@ -176,7 +181,11 @@ class MpcTracker:
             self._idle.append(solver)
 
     def _taken(self) -> Transcription:
-        return self._idle.pop() if self._idle else Transcription(self._problem)
+        if self._idle:
+            return self._idle.pop()
+        solver = Transcription(self._problem)
+        solver.array("least_weight")[:] = self._least
+        return solver
 
     def feedback(self, prepared: Prepared, x: ArrayLike) -> Command:
         """Command for the prepared step at its state x (nx)."""
@@ -285,9 +294,17 @@ class MpcTracker:
         if memory.predicted is not None and memory.k == k - 1:
             states[0] = memory.predicted
         solver.record.tolerance, solver.record.widest = 10 * self.barrier, interior_point.WIDEST
+        given = [row.weight for row in self._problem.rows]
+        weight = np.append(np.full(2 * self.dsys.nu, np.inf), given)
+        solver.array("weight")[:] = np.where(self._least > 0, self._least, weight)
         interior_point.start(solver, replace(guess, states=states))
+        put_on_central_path(solver, self.barrier)
+        interior_point.restart(solver, self.barrier, warm=True)
         for _ in range(COLD_ITERATIONS):
             outcome = solver.call("ocp_iterate")
+            if outcome == Outcome.OPTIMAL and solver.call("ocp_weigh"):
+                interior_point.restart(solver, self.barrier, warm=True)
+                outcome = Outcome.GOES_ON
             if outcome != Outcome.GOES_ON:
                 break
         return Outcome.GOES_ON if outcome in (Outcome.OPTIMAL, Outcome.GOES_ON) else outcome
@@ -299,7 +316,8 @@ class MpcTracker:
         self._disturb(solver, memory.disturbance)
         outcome = solver.call("ocp_feedback", self.iterations)
         arrays = {name: solver.array(name).copy() for name in KEPT}
-        if outcome != Outcome.GOES_ON or not all(np.isfinite(a).all() for a in arrays.values()):
+        finite = all(np.isfinite(arrays[name]).all() for name in KEPT if name != "weight")
+        if outcome != Outcome.GOES_ON or not finite:
             return None
         return replace(memory, arrays=arrays, gains=solver.array("K").copy(), age=0)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nh_control.control.optimal.transcription import Transcription
 
-KEPT = ("x", "u", "z", "pi", "s", "t", "lam")
+KEPT = ("x", "u", "z", "pi", "s", "t", "lam", "weight")
 """Arrays of a plan."""
 
 

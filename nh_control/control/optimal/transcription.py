@@ -295,7 +295,14 @@ def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     shapes |= {name: (nodes, ni) for name in ("c", "c_trial", "lam", "ds", "dt", "dl")}
     shapes |= {name: (nodes, ni) for name in ("aim_s", "aim_t")}
     shapes |= {name: (steps, ndx) for name in ("pi", "pi_next", "gap", "gap_trial")}
-    shapes |= {"lower": (nu,), "upper": (nu,), "weight": (ni,), "drift": (ndx,), "start": (ndx,)}
+    shapes |= {
+        "lower": (nu,),
+        "upper": (nu,),
+        "weight": (ni,),
+        "least_weight": (ni,),
+        "drift": (ndx,),
+        "start": (ndx,),
+    }
     shapes |= {"nu": (n,), "nu_next": (n,), "e": (n,), "e_trial": (n,), "e_slope": (n, ndx)}
     shapes |= {"ab": (steps, ndx, ny), "g": (steps, ny), "h": (steps, ny, ny)}
     shapes |= {"g_end": (ndx,), "h_end": (ndx, ndx), "bend": (steps, ny, ny)}

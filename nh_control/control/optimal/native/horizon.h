@@ -21,6 +21,7 @@
 #define N_I (2 * N_U + N_ROWS)
 #define CORRECTION 10 /* times the barrier that a corrector adds to a product at most */
 #define MOST_DAMPING 10 /* more, and the model is without curvature: better than 1, 100 */
+#define WEIGHT_RANGE 3e5 /* largest weight of a hard row in parts of its least one */
 #define END_REGULARIZATION 1e-8 /* of the multipliers of the end condition */
 
 #ifndef INTERNAL
@@ -67,6 +68,7 @@ INTERNAL void substitute(struct horizon *o);
 /* slacks.c */
 INTERNAL void begin_slacks(struct horizon *o, int warm);
 INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffness);
+INTERNAL int weigh(struct horizon *o);
 INTERNAL void aim(struct horizon *o);
 INTERNAL void aim_beyond(struct horizon *o);
 INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual);

@@ -62,6 +62,7 @@ struct horizon {
     double *lower; /* (N_U) limits of inputs */
     double *upper; /* (N_U) */
     double *weight; /* (N_I) of violation, infinite for a hard row */
+    double *least_weight; /* (N_I) of hard rows whose weight may grow, 0 of others */
     double *pi; /* (N, N_DX) costates */
     double *nu; /* (N_END) multipliers at the end */
     double *ab; /* (N, N_DX, N_Y) [A B] */

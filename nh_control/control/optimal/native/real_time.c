@@ -92,8 +92,13 @@ int ocp_feedback(struct horizon *o, int most)
     memcpy(o->u, o->u_trial, sizeof(double) * N_U * o->steps);
     for (long i = 0; i < N_U * o->steps; ++i)
         if (!isfinite(o->u[i])) return NO_STEP;
+    weigh(o);
     return GOES_ON;
 }
+
+/* The weights of hard rows after a problem was solved; whether one has grown, so that it is to be
+ * solved again. */
+int ocp_weigh(struct horizon *o) { return weigh(o); }
 
 /* Rows `from` + 1 ... `to` - 1 move up by one. */
 static void up(double *rows, long width, long from, long to)

@@ -37,6 +37,38 @@ INTERNAL void begin_slacks(struct horizon *o, int warm)
     }
 }
 
+/* Whether the weight of hard row i grows: on the central path the row, mu / lam - mu / (weight -
+ * lam), is violated where a multiplier is more than half of its weight. The weight shrinks where
+ * all are less than a thirtieth. */
+static void weigh_row(struct horizon *o, int i, double most, int *grown)
+{
+    const double before = o->weight[i], least = o->least_weight[i];
+    if (most > before / 2 && before < WEIGHT_RANGE * least) {
+        o->weight[i] = 10 * before;
+        *grown = 1;
+    } else if (most < before / 30 && before > least) {
+        o->weight[i] = fmax(least, before / 10);
+    } else {
+        return;
+    }
+    for (long r = i; r < N_I * (o->steps + 1); r += N_I)
+        if (holds_at(o, r / N_I, i)) o->t[r] = o->mu / (o->weight[i] - o->lam[r]);
+}
+
+/* The weights of hard rows, exact penalties, follow their multipliers; whether one has grown. */
+INTERNAL int weigh(struct horizon *o)
+{
+    int grown = 0;
+    for (int i = 2 * N_U; i < N_I; ++i) {
+        double most = 0.0;
+        if (o->least_weight[i] == 0.0) continue;
+        for (long k = 0; k <= o->steps; ++k)
+            if (holds_at(o, k, i)) most = fmax(most, o->lam[N_I * k + i]);
+        weigh_row(o, i, most, &grown);
+    }
+    return grown;
+}
+
 /* Row i of node k without s, t and dlam, by (O5) to first order: m of (O10), which is returned,
  * and the stiffness (O9). */
 INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffness)

@@ -12,18 +12,17 @@ struct tracking {
     const long long *disturbed;
     long long n_rows, n_disturbed, n_positions, n_momenta, iterations;
     double h;
-    double *x, *u, *z, *pi, *s, *t, *lam, *K;
+    double *x, *u, *z, *pi, *s, *t, *lam, *weight, *K;
 };
 
-/* An array of the plan before and that of the solver, of a size; the solver's only must be
- * finite. */
+/* An array of the plan before and that of the solver, of a size. */
 struct part {
     double *before, *now;
     long size;
 };
-#define N_PARTS 8
+#define N_PARTS 9
 
-/* All arrays of a plan, the gains last. */
+/* All arrays of a plan, the weights, some of which are infinite, and the gains last. */
 static void parts_of(const struct tracking *m, struct part *parts)
 {
     const struct horizon *o = m->horizon;
@@ -32,7 +31,8 @@ static void parts_of(const struct tracking *m, struct part *parts)
         {m->x, o->x, N_X * (n + 1)},     {m->u, o->u, N_U * n},
         {m->z, o->z, o->nz * n},         {m->pi, o->pi, N_DX * n},
         {m->s, o->s, N_I * (n + 1)},     {m->t, o->t, N_I * (n + 1)},
-        {m->lam, o->lam, N_I * (n + 1)}, {m->K, o->K, N_U * N_DX * n},
+        {m->lam, o->lam, N_I * (n + 1)}, {m->weight, o->weight, N_I},
+        {m->K, o->K, N_U * N_DX * n},
     };
     memcpy(parts, all, sizeof all);
 }
@@ -46,12 +46,12 @@ static void load_plan(const struct tracking *m)
         memcpy(parts[i].now, parts[i].before, sizeof(double) * parts[i].size);
 }
 
-/* Whether all numbers of the solver's plan but its gains are finite. */
+/* Whether all numbers of the solver's plan but its weights and gains are finite. */
 static int is_finite(const struct tracking *m)
 {
     struct part parts[N_PARTS];
     parts_of(m, parts);
-    for (int i = 0; i < N_PARTS - 1; ++i)
+    for (int i = 0; i < N_PARTS - 2; ++i)
         for (long j = 0; j < parts[i].size; ++j)
             if (!isfinite(parts[i].now[j])) return 0;
     return 1;
