@@ -126,6 +126,11 @@ class Engine:
         return solve_by_continuation(self.step, routine, status, work)
 
     @property
+    def with_second_derivatives(self) -> Engine:
+        """The engine whose second derivatives are fast."""
+        return self
+
+    @property
     def node_functions(self) -> NodeFunctions | None:
         """The engine's own momenta, velocities and energies; None to generate them."""
         return None

@@ -28,13 +28,13 @@ def failure(
     """The error of a step that ended with a status: its input is not finite, or it has no
     solution.
     """
-    if not (np.isfinite(work.x).all() and np.isfinite(work.u).all()):
+    x = work.x.copy()  # the kernel of trees computes nominal masses on the same arrays
+    if not (np.isfinite(x).all() and np.isfinite(work.u).all()):
         return ValueError(
-            f"{dsys}: state and input must be finite, got x = {work.x.tolist()}, u = "
-            f"{work.u.tolist()}"
+            f"{dsys}: state and input must be finite, got x = {x.tolist()}, u = {work.u.tolist()}"
         )
     try:
-        states.configuration(dsys, dsys.system.space, dsys.configuration(work.x))
+        states.configuration(dsys, dsys.system.space, dsys.configuration(x))
     except ValueError as problem:
         return problem
     iterations, error, residual = work.info
@@ -42,7 +42,7 @@ def failure(
     conditioning = Conditioning.of(r_z, dsys.method.multipliers, dsys.nominal_masses)
     reason = newton.REASONS[status]
     about = residual, error, int(iterations), conditioning
-    contact = contact_at_fault(dsys, work.x) if status == newton.NO_IMPULSES else None
+    contact = contact_at_fault(dsys, x) if status == newton.NO_IMPULSES else None
     if contact is None:
         return StepFailed(str(dsys), dsys.h, reason, *about)
     reason = f"{reason}; {contact}"

@@ -32,6 +32,8 @@ class StepRoutines:
 
     def __init__(self, dsys: DiscreteSystem, second: bool, parametric: bool = False):
         self._engine = dsys.engine.parametric if parametric else dsys.engine
+        if second and isinstance(self._engine, Engine):
+            self._engine = self._engine.with_second_derivatives
         self._error = list[BaseException]()
         self.dsys, p = dsys, dsys.parameter_values
         self.work = Workspace(self._engine.shapes_at(p))

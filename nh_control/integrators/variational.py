@@ -66,8 +66,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         contacts=step.contact_unknowns() if system.has_contacts else None,
     )
     # a Multibody takes the linear-time kernel of trees, everything else generated code
-    others = system.first_order or system.has_contacts
-    is_tree = isinstance(system, MultibodySystem) and not others
+    is_tree = isinstance(system, MultibodySystem) and not system.first_order
     kernel = partial(tree_engine, force_at_start=step.start_share) if is_tree else None
     return DiscreteSystem(system, h, method, make_kernel=kernel)
 

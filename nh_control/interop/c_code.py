@@ -110,7 +110,10 @@ def export_c(
     interface = CInterface(dsys, name, len(kalman.V), 0 if table is None else len(table.inputs))
     functions = _functions_of_states(dsys, kalman)
     files = OWN if tracker is not None else tuple(file for file in OWN if file != "tracker.c")
-    if isinstance(engine := dsys.substep_engine, TreeEngine):
+    engine = dsys.substep_engine
+    if dsys.system.has_contacts and engine is not None:
+        engine = engine.with_second_derivatives  # generated code, which needs no addresses
+    if isinstance(engine, TreeEngine):
         model = _tree_model(dsys, engine, name, functions)
     else:
         model = _generated_model(engine, name, functions)

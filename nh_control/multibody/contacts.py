@@ -57,6 +57,12 @@ class Contact:
         """The center of the shape."""
         return self.at if isinstance(self.at, Point) else Point(self.at)
 
+    @property
+    def frames(self) -> set[str]:
+        """The frames that carry what touches."""
+        ground = {self.ground.point.frame} if isinstance(self.ground, BodySurface) else set[str]()
+        return {self.point.frame} | ground
+
     def touches(self, k: Kinematics) -> list[Touch]:
         """All places where the shape may touch, at k."""
         if isinstance(self.ground, BodySurface):

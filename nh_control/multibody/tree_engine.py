@@ -21,12 +21,12 @@ from nh_control.discrete.method import Method
 from nh_control.discrete.native_text import definitions
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics import parametric
-from nh_control.mechanics.system import System
 from nh_control.multibody.joint_types import Joint
 from nh_control.multibody.kernel_layout import header
 from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.parameter_jacobian import ParameterJacobian
 from nh_control.multibody.rotation_joints import functions_of
+from nh_control.multibody.tree_contacts import TreeContacts
 from nh_control.multibody.tree_model import TreeModel, not_a_tree
 from nh_control.numerics import newton
 from nh_control.numerics.amalgamation import NATIVE, amalgamation
@@ -45,9 +45,11 @@ FILES = (
     "low_rank_update.c",
     "constraints.c",
     "kkt.c",
+    "contacts.c",
     "step.c",
     "parameter_jacobian.c",
     "jacobian_columns.c",
+    "contact_columns.c",
     "linearization.c",
     "node_state.c",
     "simulate.c",
@@ -78,7 +80,7 @@ class TreeEngine(Engine):
 
     def __init__(
         self,
-        system: System,
+        system: MultibodySystem,
         method: Method,
         data: TreeModel,
         library: ctypes.CDLL,
@@ -95,8 +97,10 @@ class TreeEngine(Engine):
         )
         nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
-        parameters = data.model.constants.parameters
-        self._n_parameters = n_parameters = len(parametric.names(parameters)) + 1
+        contacts = method.contacts
+        self._tree_contacts = None if contacts is None else TreeContacts(system, method, contacts)
+        self._n_constants = len(parametric.names(data.model.constants.parameters))
+        self._n_parameters = n_parameters = len(system.parameter_values) + 1
         n_columns = ndx + nu + (n_parameters if self._by_parameters else 0)
         packed = self._packed(data)
         room = library["tree_data_size"](ctypes.c_void_p(packed.ctypes.data), n_columns)
@@ -108,24 +112,28 @@ class TreeEngine(Engine):
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
         """The shapes, and the model's numbers at the parameters p (n_parameters) with the step."""
-        if self._n_parameters == 1:
+        if not self._n_constants:
             return self.shapes
         return self.shapes | {"tree": self._packed(TreeModel(self._model_at(p)))}
 
     def _model_at(self, p: np.ndarray) -> Multibody:
         constants = self._data.model.constants
-        return constants.model_with(parametric.by_field(constants.parameters, p[:-1]))
+        return constants.model_with(
+            parametric.by_field(constants.parameters, p[: self._n_constants])
+        )
 
     def _packed(self, data: TreeModel) -> np.ndarray:
         addresses = [address for joint in data.multi_dof_types for address in _compiled(joint)[1]]
         functions = np.array(addresses, dtype=np.uint64)
-        return data.packed(self._force_at_start, self._n_parameters, functions)
+        return data.packed(
+            self._force_at_start, self._n_parameters, functions, self._tree_contacts
+        )
 
     def packed_model(self, p: np.ndarray) -> np.ndarray:
         """The model's numbers at the parameters p (n_parameters), with zeros for the addresses of
         functions.
         """
-        data = self._data if self._n_parameters == 1 else TreeModel(self._model_at(p))
+        data = TreeModel(self._model_at(p)) if self._n_constants else self._data
         n = sum(map(len, self.joint_functions))
         return data.packed(self._force_at_start, self._n_parameters, np.zeros(n, dtype=np.uint64))
 
@@ -147,7 +155,8 @@ class TreeEngine(Engine):
         with constraints, wrenches, or springs and dampers between points, because these move with
         the placements of frames.
         """
-        if self._n_constraints or self._data.external_wrenches or any(self._data.point_forces):
+        others = self._data.external_wrenches or any(self._data.point_forces)
+        if self._n_constraints or self._tree_contacts is not None or others:
             return self._generated.parametric
         return ParametricTreeEngine(*self._of, lambda: self._generated)
 
@@ -159,9 +168,14 @@ class TreeEngine(Engine):
     @property
     def hessian(self) -> Callable[[Workspace], int]:
         """Step and first derivatives by the kernel, then the contracted second ones, whose
-        equations are made at the first call.
+        equations are made at the first call; with contacts all by generated code.
         """
-        return self._hessian
+        return self._hessian if self._tree_contacts is None else self._generated.hessian
+
+    @property
+    def with_second_derivatives(self) -> Engine:
+        """The engine whose second derivatives are fast: with contacts the generated one."""
+        return self if self._tree_contacts is None else self._generated
 
     def _hessian(self, work: Workspace) -> int:
         status = self.linearize(work)
@@ -191,7 +205,9 @@ class TreeEngine(Engine):
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of the last linearization."""
-        return [self._constrained(work) if self._n_constraints else _inverse(-self._by_rho(work))]
+        return [
+            self._constrained(work) if self._has_multipliers else _inverse(-self._by_rho(work))
+        ]
 
     @property
     def node_functions(self) -> NodeFunctions | None:
@@ -226,14 +242,18 @@ class TreeEngine(Engine):
 
     def last_jacobian(self, work: Workspace) -> np.ndarray:
         """r_z where the last residual was taken."""
-        if self._n_constraints:
+        if self._has_multipliers:
             return self._constrained(work)
         if self._trees["tree_derivatives"](work.list, work.ab.shape[1]) != newton.CONVERGED:
             work.dz[...] = 0.0
         return self.jacobians(work)[0]
 
+    @property
+    def _has_multipliers(self) -> bool:
+        return bool(self._n_constraints) or self._tree_contacts is not None
+
     def _constrained(self, work: Workspace) -> np.ndarray:
-        """r_z with constraints; the kernel returns its leading block inverted."""
+        """r_z with constraints or contacts; the kernel returns its leading block inverted."""
         kept = work.ab.copy(), work.dz.copy()
         self._trees["tree_equations"](work.list, work.ab.shape[1])
         work.ab[...], work.dz[...] = kept
@@ -275,7 +295,9 @@ def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) 
     a part of the model, and without a compiler.
     """
     model = system.model
-    if model is None or not_a_tree(model) or (library := kernel()) is None:
+    if model is None or not_a_tree(model) or any(c.bounces for c in system.contacts):
+        return None
+    if (library := kernel()) is None:
         return None
     generated = partial(generated_engine, system, method)
     return TreeEngine(system, method, TreeModel(model), library, force_at_start, generated)

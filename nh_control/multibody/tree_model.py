@@ -41,6 +41,7 @@ from nh_control.multibody.kernel_layout import (
 from nh_control.multibody.model import Multibody
 from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import PointForceElement, point_forces
+from nh_control.multibody.tree_contacts import TreeContacts
 
 ON_JOINTS = (JointSpring, JointDamper, JointFriction, JointInput)
 NO_SPRINGS = {
@@ -51,6 +52,9 @@ NO_SPRINGS = {
     "friction_velocity": 1.0,
 }
 """Coefficients of a joint without springs, dampers and friction."""
+_NONE = np.zeros(0, dtype=np.int32)
+NO_CONTACTS = dict.fromkeys(("n_contacts", "n_impulses", "n_slips", "n_contact_rates"), 0)
+"""Numbers in the header of a model without contacts."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
 
@@ -150,12 +154,16 @@ class TreeModel:
         return shared - {*self.model.prescribed}
 
     def packed(
-        self, start_fraction: float, n_parameters: int, functions: np.ndarray
+        self,
+        start_fraction: float,
+        n_parameters: int,
+        functions: np.ndarray,
+        contacts: TreeContacts | None = None,
     ) -> np.ndarray:
         """The doubles of `struct tree_header` with its arrays: `start_fraction` is the part of the
         forces at the start of a step, `n_parameters` the number of parameters with the step,
         `functions` are the addresses of the functions of all kinds of joints of several
-        coordinates.
+        coordinates, `contacts` the model's.
         """
         model, space = self.model, self.model.space
         prescribed = len(model.prescribed)
@@ -180,6 +188,8 @@ class TreeModel:
                     [element.packed() for element in (*springs, *dampers)], POINT_FORCE.dtype
                 ),
                 "joint_functions": functions,
+                "contact_functions": _NONE if contacts is None else contacts.addresses,
+                "contact_rates": _NONE if contacts is None else contacts.rates,
             },
             n_bodies=len(self.frames),
             nq=space.nq,
@@ -199,6 +209,7 @@ class TreeModel:
             start_fraction=start_fraction,
             energy_at_rest=sum(spring.stiffness * spring.rest**2 for spring in sprung),
             gravity=self.axes[WORLD].T @ np.array(model.gravity),
+            **(NO_CONTACTS if contacts is None else contacts.sizes),
         )
 
     def _joints(self) -> np.ndarray:
@@ -257,8 +268,11 @@ class TreeModel:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _constrained(self) -> set[str]:
-        """Frames that constraints depend on, and frames whose joints these follow."""
+        """Frames that constraints or contacts depend on, and frames whose joints these follow."""
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
+        touching = (name for contact in self.model.contacts for name in contact.frames)
+        anchors = {self.model.tree.anchors[name][0] for name in touching}
+        ends |= {self._index[name] for name in anchors - {WORLD}}
         ahead, constrained = [self.frames[number] for number in ends], set[str]()
         own = {frame.coordinate: frame for frame in self.frames if not frame.mimic}
         while ahead:

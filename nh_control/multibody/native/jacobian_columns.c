@@ -80,15 +80,15 @@ static int begin_all(const struct tree_model *model, const struct tree_data *dat
     return last;
 }
 
-/* Right-hand sides -lam . D^2 h(q0) dq of changes of the start, and of multipliers, in the rows of
- * joints on which constraints depend, solved with their pivots. The last of these joints, -1
- * without any. */
+/* Right-hand sides -lam . D^2 h(q0) dq of changes of the start, with those of impulses, and of
+ * multipliers, in the rows of joints on which constraints or contacts depend, solved with their
+ * pivots. The last of these joints, -1 without any. */
 static int by_constraints(const struct tree_model *model, const struct tree_data *data,
                           const struct column *s, int count, vn *right, unsigned char *state)
 {
     vn given[model->nv];
     int some = 0, last = -1;
-    for (int lane = 0; lane < count && model->n_constraints; ++lane) {
+    for (int lane = 0; lane < count && n_multipliers(model); ++lane) {
         if (s[lane].kind != BY_Q && s[lane].kind != BY_MULTIPLIER) continue;
         if (!some++) memset(given, 0, sizeof given);
         if (s[lane].kind == BY_MULTIPLIER) {
@@ -96,7 +96,10 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
             for (int v = 0; v < model->nv; ++v) given[v][lane] = g[v];
             continue;
         }
-        for (int i = 0; i < model->n_bodies; ++i)
+        const int q = model->joints[s[lane].body].rate_index + s[lane].coordinate;
+        for (int v = 0; v < model->nv && model->n_impulses; ++v)
+            given[v][lane] -= data->impulse_hessian[(size_t)model->nv * v + q];
+        for (int i = 0; i < model->n_bodies && model->n_constraints; ++i)
             if (model->joints[i].rate_index == model->joints[s[lane].body].rate_index)
                 constraint_hessian_row(model, data, i, s[lane].coordinate, (double *)given + lane);
     }

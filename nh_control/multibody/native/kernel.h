@@ -4,7 +4,8 @@
  *
  *     residual     r(z) of a step, by a sweep outward (twists) and one inward (wrenches)
  *     factors      of r_z, by a sweep inward; a solution by one inward and one outward
- *     multipliers, mimic joints, springs and dampers: small dense systems on top of the factors
+ *     multipliers, impulses of contacts, mimic joints, springs and dampers: small dense systems on
+ *                  top of the factors
  *     derivatives  of the step, LANES columns of them at a time
  */
 #include "tree_data.h"
@@ -155,6 +156,19 @@ INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *
                         const double *r, double *dz);
 INTERNAL int project_velocity(const struct tree_model *model, const struct tree_data *data,
                               double *z);
+
+/* contacts.c: the impulses of contacts in a step */
+INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data, int warm,
+                            double *z, double *info);
+
+/* contact_columns.c: their rows in the derivatives */
+INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data,
+                                    double *w_s, double *friction_s);
+INTERNAL void contact_rows(const struct tree_model *model, const struct tree_data *data,
+                           int stride, const double *w_s, const double *friction_s,
+                           double *matrix, double *dz);
+INTERNAL void contact_equations(const struct tree_model *model, const struct tree_data *data,
+                                int n, double *r_z);
 
 /* step.c: a step by Newton's iteration */
 INTERNAL int settled(const struct tree_model *model, const double *info);

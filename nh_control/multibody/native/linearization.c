@@ -87,8 +87,8 @@ static void add_force_columns(const struct tree_model *model, const struct force
 static void add_force_changes(const struct tree_model *model, const struct tree_data *data,
                               const struct force_changes *p, int stride, double *ab, double *dz)
 {
-    memset(p->y, 0, sizeof(double) * p->count * model->n_constraints);
-    add_force_columns(model, p, ab, dz, stride, model->n_constraints, data->ab_by_lambda,
+    memset(p->y, 0, sizeof(double) * p->count * n_multipliers(model));
+    add_force_columns(model, p, ab, dz, stride, n_multipliers(model), data->ab_by_lambda,
                       data->dz_by_lambda);
     memset(p->y, 0, sizeof(double) * p->count * stride);
     for (int a = 0; a < p->count; ++a)
@@ -159,24 +159,26 @@ static int wrench_columns(const struct tree_model *model, const struct tree_data
 }
 
 /* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors
- * of their equations; and their part in the other rows: by_ab, by_dz. */
-static void eliminate_unknowns(const struct tree_model *model, int count, const int *at,
-                               const double *factors, const int *order, const double *by_ab,
-                               const double *by_dz, int stride, double *ab, double *dz)
+ * of their equations; and the part of the first `acting` of them in the other rows: by_ab, by_dz.
+ */
+static void eliminate_unknowns(const struct tree_model *model, int count, int acting,
+                               const int *at, const double *factors, const int *order,
+                               const double *by_ab, const double *by_dz, int stride, double *ab,
+                               double *dz)
 {
     solve_columns(count, at, factors, order, stride, dz);
-    const double *change[count];
-    for (int r = 0; r < count; ++r) change[r] = dz + (size_t)stride * at[r];
+    const double *change[acting];
+    for (int r = 0; r < acting; ++r) change[r] = dz + (size_t)stride * at[r];
     for (int row = 0; row < 2 * model->nv; ++row)
-        add_rows(count, by_ab + (size_t)count * row, change, stride, ab + (size_t)stride * row);
+        add_rows(acting, by_ab + (size_t)acting * row, change, stride, ab + (size_t)stride * row);
     for (int row = 0; row < model->n_free; ++row)
-        add_rows(count, by_dz + (size_t)count * row, change, stride, dz + (size_t)stride * row);
+        add_rows(acting, by_dz + (size_t)acting * row, change, stride, dz + (size_t)stride * row);
 }
 
-/* Columns by the multipliers, into data->ab_by_lambda and data->dz_by_lambda. */
+/* Columns by the multipliers and impulses, into data->ab_by_lambda and data->dz_by_lambda. */
 static void columns_by_multipliers(const struct tree_model *model, const struct tree_data *data)
 {
-    const int m = model->n_constraints;
+    const int m = n_multipliers(model);
     for (int r = 0; r < m; r += LANES) {
         struct column s[LANES];
         const int count = m - r < LANES ? m - r : LANES;
@@ -185,28 +187,40 @@ static void columns_by_multipliers(const struct tree_model *model, const struct 
     }
 }
 
-/* Multipliers that keep Dh(q1) dq1 = 0 for every column (T34), and their part in the other
- * rows. */
-static int constraint_columns(const struct tree_model *model, const struct tree_data *data,
-                              int stride, double *ab, double *dz)
+/* The rows of Dh(q1) dq1 = 0: `matrix`, with rows of length `count`, and their right-hand sides in
+ * dz (T34). */
+static void constraint_rows(const struct tree_model *model, const struct tree_data *data,
+                            int stride, int count, const double *ab, double *matrix, double *dz)
 {
-    const int nv = model->nv, m = model->n_constraints;
+    const int nv = model->nv, m = model->n_constraints, all = n_multipliers(model);
     end_configuration(model, data);
     constraint_jacobian(model, data, data->q1, data->G1);
-    memset(data->schur, 0, sizeof(double) * m * m);
     memset(dz + (size_t)stride * model->n_free, 0, sizeof(double) * stride * m);
     for (int r = 0; r < m; ++r)
         for (int v = 0; v < nv; ++v) {
             const double g = data->G1[(size_t)nv * r + v];
             if (g == 0.0) continue;
-            add_scaled(m, g, data->ab_by_lambda + (size_t)m * v, data->schur + (size_t)m * r);
+            add_scaled(all, g, data->ab_by_lambda + (size_t)all * v, matrix + (size_t)count * r);
             add_scaled(stride, -g, ab + (size_t)stride * v,
                        dz + (size_t)stride * (model->n_free + r));
         }
-    if (factor_dense(data->schur, m, data->schur_pivots)) return SINGULAR;
-    int at[m];
-    for (int r = 0; r < m; ++r) at[r] = model->n_free + r;
-    eliminate_unknowns(model, m, at, data->schur, data->schur_pivots, data->ab_by_lambda,
+}
+
+/* Multipliers that keep the constraints for every column (T34), impulses and slip bounds that keep
+ * the contacts (T38), and their part in the other rows. */
+static int multiplier_columns(const struct tree_model *model, const struct tree_data *data,
+                              int stride, const double *w_s, const double *friction_s, double *ab,
+                              double *dz)
+{
+    const int all = n_multipliers(model), count = all + model->n_slips;
+    memset(data->schur, 0, sizeof(double) * count * count);
+    if (model->n_constraints) constraint_rows(model, data, stride, count, ab, data->schur, dz);
+    if (model->n_impulses)
+        contact_rows(model, data, stride, w_s, friction_s, data->schur, dz);
+    if (factor_dense(data->schur, count, data->schur_pivots)) return SINGULAR;
+    int at[count];
+    for (int r = 0; r < count; ++r) at[r] = model->n_free + r;
+    eliminate_unknowns(model, count, all, at, data->schur, data->schur_pivots, data->ab_by_lambda,
                        data->dz_by_lambda, stride, ab, dz);
     return CONVERGED;
 }
@@ -222,10 +236,10 @@ static void mimic_columns(const struct tree_model *model, const struct tree_data
                 a, n, data->ab_by_shared, data->dz_by_shared);
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
         memset(data->dz_by_shared + (size_t)n * data->shared_rates[a], 0, sizeof(double) * n);
-    eliminate_unknowns(model, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
+    eliminate_unknowns(model, n, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
                        data->ab_by_shared, data->dz_by_shared, stride, ab, dz);
-    eliminate_unknowns(model, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
-                       data->ab_by_shared, data->dz_by_shared, model->n_constraints,
+    eliminate_unknowns(model, n, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
+                       data->ab_by_shared, data->dz_by_shared, n_multipliers(model),
                        data->ab_by_lambda, data->dz_by_lambda);
 }
 
@@ -290,14 +304,16 @@ static int free_derivatives(const struct tree_model *model, const struct tree_da
     return carriers ? wrench_columns(model, data, carriers, stride, ab, dz) : CONVERGED;
 }
 
-/* The same with multipliers that keep the constraints. */
+/* The same with multipliers that keep the constraints, and impulses that keep the contacts. */
 static int derivatives(const struct tree_model *model, const struct tree_data *data, int stride,
                        int carriers, int n, const struct parameter_derivative *numbers, double *ab,
                        double *dz)
 {
+    double w_s[model->n_impulses * stride + 1], friction_s[2 * model->n_contacts * stride + 1];
+    if (model->n_impulses) start_contact_columns(model, data, w_s, friction_s);
     const int status = free_derivatives(model, data, stride, carriers, n, numbers, ab, dz);
-    return status == CONVERGED && model->n_constraints
-               ? constraint_columns(model, data, stride, ab, dz)
+    return status == CONVERGED && n_multipliers(model)
+               ? multiplier_columns(model, data, stride, w_s, friction_s, ab, dz)
                : status;
 }
 
@@ -317,21 +333,24 @@ void tree_equations(double *const *a, int stride)
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
-    const int n = model->n_free + model->n_constraints;
-    double *r_z = a[R_Z];
+    const int first = model->n_free, all = n_multipliers(model), n = first + all + model->n_slips;
+    double *r_z = a[R_Z], w_s[model->n_impulses * stride + 1];
+    double friction_s[2 * model->n_contacts * stride + 1];
     memset(r_z, 0, sizeof(double) * n * n);
+    if (model->n_impulses) start_contact_columns(model, data, w_s, friction_s);
     if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]) !=
         CONVERGED)
         return;
-    constraint_jacobian_by_z(model, data);
-    for (int i = 0; i < model->n_free; ++i) {
-        for (int v = 0; v < model->n_free; ++v)
+    if (model->n_constraints) constraint_jacobian_by_z(model, data);
+    for (int i = 0; i < first; ++i) {
+        for (int v = 0; v < first; ++v)
             r_z[(size_t)n * i + v] = -a[DZ][(size_t)stride * i + model->nv + v];
-        for (int r = 0; r < model->n_constraints; ++r) {
-            r_z[(size_t)n * i + model->n_free + r] = -data->G0[(size_t)model->nv * r + i];
-            r_z[(size_t)n * (model->n_free + r) + i] = data->G1[(size_t)model->nv * r + i];
-        }
+        for (int r = 0; r < all; ++r)
+            r_z[(size_t)n * i + first + r] = -data->G0[(size_t)model->nv * r + i];
+        for (int r = 0; r < model->n_constraints; ++r)
+            r_z[(size_t)n * (first + r) + i] = data->G1[(size_t)model->nv * r + i];
     }
+    if (model->n_impulses) contact_equations(model, data, n, r_z);
 }
 
 /* A step and its derivatives A and B, into a[AB], and dz into a[DZ]. */

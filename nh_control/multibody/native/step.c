@@ -127,7 +127,7 @@ static int iterate(const struct tree_model *model, const struct tree_data *data,
  * Round-off of the place of a stiff spring's end is none of its force. */
 INTERNAL int settled(const struct tree_model *model, const double *info)
 {
-    return !model->n_constraints && !model->n_springs && !model->n_dampers && info[1] <= TARGET;
+    return !n_multipliers(model) && !model->n_springs && !model->n_dampers && info[1] <= TARGET;
 }
 
 /* Configuration and momenta after the step (T3) with the unknowns in data->z. What is left of r
@@ -267,27 +267,37 @@ static int continuation(const struct tree_model *model, const struct tree_data *
     return status;
 }
 
-/* One step of the arrays a: from a[X] under a[U] to a[X1], unknowns in a[Z]. Starts, in this
- * order: the guess of a warm start, the mass matrix, zero, zero with patience, the velocity,
- * continuation. */
+/* The unknowns of a step without contacts. Starts, in this order: the guess of a warm start, the
+ * mass matrix, zero, zero with patience, the velocity, continuation. */
+static int solve(const struct tree_model *model, const struct tree_data *data, int warm, double *z,
+                 double *info)
+{
+    int status = STALLED;
+    if (warm) status = iterate(model, data, 0, 0, z, info);
+    if (status != CONVERGED) status = iterate(model, data, 1, 0, z, info);
+    if (status != CONVERGED) status = from_zero(model, data, 0, z, info);
+    if (may_have_a_solution(status)) status = from_zero(model, data, 1, z, info);
+    if (may_have_a_solution(status)) status = from_velocity(model, data, 0, z, info);
+    if (may_have_a_solution(status)) status = continuation(model, data, z, info);
+    if (status != CONVERGED) return status;
+    if (settled(model, info)) memcpy(data->z, z, sizeof(double) * model->n_free);
+    else kkt_residual(model, data, z, 0.0);
+    return CONVERGED;
+}
+
+/* One step of the arrays a: from a[X] under a[U] to a[X1], unknowns in a[Z]. */
 int nh_step(double *const *a)
 {
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     double *z = a[Z];
-    int status = STALLED;
+    const int warm = *a[WARM] != 0.0;
     load_forces(model, data);
     start_constraints(model, data);
-    if (*a[WARM] != 0.0) status = iterate(model, data, 0, 0, z, a[INFO]);
-    if (status != CONVERGED) status = iterate(model, data, 1, 0, z, a[INFO]);
-    if (status != CONVERGED) status = from_zero(model, data, 0, z, a[INFO]);
-    if (may_have_a_solution(status)) status = from_zero(model, data, 1, z, a[INFO]);
-    if (may_have_a_solution(status)) status = from_velocity(model, data, 0, z, a[INFO]);
-    if (may_have_a_solution(status)) status = continuation(model, data, z, a[INFO]);
+    const int status = model->n_impulses ? solve_contacts(model, data, warm, z, a[INFO])
+                                         : solve(model, data, warm, z, a[INFO]);
     if (status != CONVERGED) return status;
-    if (settled(model, a[INFO])) memcpy(data->z, z, sizeof(double) * model->n_free);
-    else kkt_residual(model, data, z, 0.0);
     readout(model, data, a[X1]);
     if (!all_finite(a[X1], model->nq + model->nv)) return NOT_FINITE;
     return on_manifold(model, data) ? CONVERGED : OUTSIDE;

@@ -41,6 +41,10 @@ static struct tree_model model_of(const double *numbers)
         .planar = s->planar,
         .n_springs = s->n_springs,
         .n_dampers = s->n_dampers,
+        .n_impulses = s->n_impulses,
+        .n_slips = s->n_slips,
+        .n_contact_rates = s->n_contact_rates,
+        .n_contacts = s->n_contacts,
         .n_multi_dof = s->n_multi_dof,
         .n_parameters = s->n_parameters,
         .n_force_rates = s->n_force_rates,
@@ -54,6 +58,8 @@ static struct tree_model model_of(const double *numbers)
         .wrenches = (const struct external_wrench *)(base + s->wrenches),
         .point_forces = (const struct point_force *)(base + s->point_forces),
         .actuated_rates = (const int32_t *)(base + s->actuated_rates),
+        .contact_rates = (const int32_t *)(base + s->contact_rates),
+        .contact_functions = (const struct contact_functions *)(base + s->contact_functions),
     };
 }
 
@@ -61,8 +67,9 @@ static struct tree_model model_of(const double *numbers)
 INLINE void take_constraints(struct arena *arena, const struct tree_model *model,
                              struct tree_data *d)
 {
-    const size_t m = model->n_constraints, rows = m * model->nv;
-    if (!m) return;
+    const size_t m = model->n_constraints, rows = n_multipliers(model) * (size_t)model->nv;
+    const size_t count = n_multipliers(model) + model->n_slips;
+    if (!rows) return;
     TAKE(arena, d->poses, model->n_bodies);
     TAKE(arena, d->motions, model->n_rates);
     TAKE(arena, d->joint_poses, model->n_multi_dof);
@@ -74,10 +81,26 @@ INLINE void take_constraints(struct arena *arena, const struct tree_model *model
     TAKE(arena, d->Y, rows);
     TAKE(arena, d->dz_by_lambda, rows);
     TAKE(arena, d->ab_by_lambda, 2 * rows);
-    TAKE(arena, d->schur, m * m);
+    TAKE(arena, d->schur, count * count);
     TAKE(arena, d->schur_size, m * m);
     TAKE(arena, d->h0_size, m);
-    TAKE(arena, d->schur_pivots, m);
+    TAKE(arena, d->schur_pivots, count);
+}
+
+/* The arrays of contacts. */
+INLINE void take_contacts(struct arena *arena, const struct tree_model *model,
+                          struct tree_data *d)
+{
+    const size_t k = model->n_impulses, nv = model->nv;
+    if (!k) return;
+    TAKE(arena, d->impulse_response, k * (nv + model->n_constraints));
+    TAKE(arena, d->w, k);
+    TAKE(arena, d->w_y, k * model->n_contact_rates);
+    TAKE(arena, d->friction, 2 * (size_t)model->n_contacts);
+    TAKE(arena, d->contact_G, k * k);
+    TAKE(arena, d->contact_b, k);
+    TAKE(arena, d->impulses, 2 * k + model->n_slips + 2);
+    TAKE(arena, d->impulse_hessian, nv * nv);
 }
 
 /* The arrays of coordinates that joints share. */
@@ -118,14 +141,14 @@ INLINE void take_all(struct arena *arena, const struct tree_model *model, struct
                      size_t variables)
 {
     const size_t n = model->n_bodies, all = model->n_rates, unknowns = all + model->n_constraints,
-                 forces = model->n_force_rates, columns = variables + model->n_constraints;
+                 forces = model->n_force_rates, columns = variables + n_multipliers(model);
     TAKE(arena, d->r, unknowns);
     TAKE(arena, d->r_size, unknowns);
     TAKE(arena, d->known_size, unknowns);
     TAKE(arena, d->joint_force, unknowns);
     TAKE(arena, d->dL_dq, unknowns);
     TAKE(arena, d->dL_dv, unknowns);
-    TAKE(arena, d->z, unknowns);
+    TAKE(arena, d->z, unknowns + model->n_impulses + model->n_slips);
     TAKE(arena, d->trial, unknowns);
     TAKE(arena, d->dz, unknowns);
     TAKE(arena, d->start, unknowns);
@@ -138,6 +161,7 @@ INLINE void take_all(struct arena *arena, const struct tree_model *model, struct
     TAKE(arena, d->rows, all);
     TAKE(arena, d->multi_dof, model->n_multi_dof);
     take_constraints(arena, model, d);
+    take_contacts(arena, model, d);
     take_mimic_joints(arena, model, d);
     take_point_forces(arena, model, d);
     next_line(arena);
@@ -168,6 +192,7 @@ INTERNAL struct tree tree_at(double *const *a)
     d->q = a[X];
     d->rho = d->q + tree.model.nq;
     d->u = a[U];
+    d->p = a[P];
     take_all(&arena, &tree.model, d, 0);
     return tree;
 }

@@ -198,12 +198,18 @@ struct tree_header {
     int32_t planar; /* whether all moves in a plane, whose normal is the world's z */
     int32_t n_springs;
     int32_t n_dampers;
+    int32_t n_contacts;
+    int32_t n_impulses; /* impulses of contacts */
+    int32_t n_slips; /* slip bounds of contacts with friction */
+    int32_t n_contact_rates; /* unknowns on which velocities of contacts depend */
     int32_t joints; /* struct joint (n_bodies) */
     int32_t actuated_rates; /* int32_t (forces): the rate on which a force acts, or -1 */
     int32_t constraints; /* struct constraint_row (n_constraints) */
     int32_t wrenches; /* struct external_wrench (n_wrenches) */
     int32_t point_forces; /* struct point_force: springs, then dampers */
     int32_t joint_functions; /* addresses of the functions of every generated type */
+    int32_t contact_functions; /* addresses of the functions of the contacts */
+    int32_t contact_rates; /* int32_t (n_contact_rates) */
     double start_fraction; /* part of the forces that acts at the start of a step */
     double energy_at_rest; /* sum of stiffness rest^2 of all joint springs */
     v4 gravity;
@@ -223,15 +229,21 @@ _Static_assert(offsetof(struct tree_header, n_force_rates) == 44, "n_force_rates
 _Static_assert(offsetof(struct tree_header, planar) == 48, "planar");
 _Static_assert(offsetof(struct tree_header, n_springs) == 52, "n_springs");
 _Static_assert(offsetof(struct tree_header, n_dampers) == 56, "n_dampers");
-_Static_assert(offsetof(struct tree_header, joints) == 60, "joints");
-_Static_assert(offsetof(struct tree_header, actuated_rates) == 64, "actuated_rates");
-_Static_assert(offsetof(struct tree_header, constraints) == 68, "constraints");
-_Static_assert(offsetof(struct tree_header, wrenches) == 72, "wrenches");
-_Static_assert(offsetof(struct tree_header, point_forces) == 76, "point_forces");
-_Static_assert(offsetof(struct tree_header, joint_functions) == 80, "joint_functions");
-_Static_assert(offsetof(struct tree_header, start_fraction) == 88, "start_fraction");
-_Static_assert(offsetof(struct tree_header, energy_at_rest) == 96, "energy_at_rest");
-_Static_assert(offsetof(struct tree_header, gravity) == 104, "gravity");
-_Static_assert(sizeof(struct tree_header) == 136, "tree_header");
+_Static_assert(offsetof(struct tree_header, n_contacts) == 60, "n_contacts");
+_Static_assert(offsetof(struct tree_header, n_impulses) == 64, "n_impulses");
+_Static_assert(offsetof(struct tree_header, n_slips) == 68, "n_slips");
+_Static_assert(offsetof(struct tree_header, n_contact_rates) == 72, "n_contact_rates");
+_Static_assert(offsetof(struct tree_header, joints) == 76, "joints");
+_Static_assert(offsetof(struct tree_header, actuated_rates) == 80, "actuated_rates");
+_Static_assert(offsetof(struct tree_header, constraints) == 84, "constraints");
+_Static_assert(offsetof(struct tree_header, wrenches) == 88, "wrenches");
+_Static_assert(offsetof(struct tree_header, point_forces) == 92, "point_forces");
+_Static_assert(offsetof(struct tree_header, joint_functions) == 96, "joint_functions");
+_Static_assert(offsetof(struct tree_header, contact_functions) == 100, "contact_functions");
+_Static_assert(offsetof(struct tree_header, contact_rates) == 104, "contact_rates");
+_Static_assert(offsetof(struct tree_header, start_fraction) == 112, "start_fraction");
+_Static_assert(offsetof(struct tree_header, energy_at_rest) == 120, "energy_at_rest");
+_Static_assert(offsetof(struct tree_header, gravity) == 128, "gravity");
+_Static_assert(sizeof(struct tree_header) == 160, "tree_header");
 
 #endif

@@ -327,4 +327,42 @@ static int find_impulses(const struct contact_problem *problem, struct impulses 
                 contact_iteration(problem, 0, at) || continued(problem, at);
     return at->known;
 }
+
+/* The largest size of n numbers. */
+static double largest_of(const double *a, int n)
+{
+    double largest = 0.0;
+    for (int i = 0; i < n; ++i)
+        if (!(fabs(a[i]) <= largest)) largest = fabs(a[i]);
+    return largest;
+}
+
+/* Whether a solution was taken to round-off, by Newton's corrections (S22). Impulses that are
+ * redundant keep a round-off that is larger by the condition of the problem. */
+__attribute__((unused)) static int settle_impulses(const struct contact_problem *problem,
+                                                   struct impulses *at)
+{
+    struct cone cones[2 * N_CONTACTS];
+    struct cone_line lines[2 * N_CONTACTS];
+    double error[N_IMPULSES], dx[N_IMPULSES], dw[N_IMPULSES], dpsi[N_SLIPS + 1], change = INFINITY;
+    for (int k = 0; k < CONTACT_CORRECTIONS && !(change <= CONTACT_SETTLED); ++k) {
+        for (int i = 0; i < N_IMPULSES; ++i)
+            error[i] = at->w[i] - dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, at->x) -
+                       problem->b[i];
+        const int count = cones_of(problem, at, cones);
+        for (int i = 0; i < count; ++i) plain_line(&cones[i], problem->kappa, &lines[i]);
+        if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
+        for (int i = 0; i < N_IMPULSES; ++i)
+            dw[i] = dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, dx) - error[i];
+        longest_step(problem, count, cones, lines, dx, dw, dpsi);
+        for (int i = 0; i < N_IMPULSES; ++i) {
+            at->x[i] += dx[i];
+            at->w[i] += dw[i];
+        }
+        for (int i = 0; i < N_SLIPS; ++i) at->psi[i] += dpsi[i];
+        change = fmax(largest_of(dx, N_IMPULSES) / largest_of(at->x, N_IMPULSES),
+                      N_SLIPS ? largest_of(dpsi, N_SLIPS) / largest_of(at->psi, N_SLIPS) : 0.0);
+    }
+    return change <= CONTACT_STALLED;
+}
 #endif

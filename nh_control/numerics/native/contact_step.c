@@ -5,15 +5,6 @@
 #include "contact_step.h"
 #include "step_equation.h"
 
-/* The largest size of n numbers. */
-static double largest_of(const double *a, int n)
-{
-    double largest = 0.0;
-    for (int i = 0; i < n; ++i)
-        if (!(fabs(a[i]) <= largest)) largest = fabs(a[i]);
-    return largest;
-}
-
 /* Whether a few corrections of Newton's method end with one of round-off: where terms cancel, as
  * in a robot that is symmetric and moves so, sizes of rows do not show their round-off. */
 static int corrected(const double *x, const double *u, const double *p, double *z, double *J)

@@ -1,0 +1,132 @@
+"""The contacts of a tree as functions that the linear-time kernel calls: rows and velocities by
+generated code, impulses by `numerics/native/impulse_library.c`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from nh_control.discrete.engine import step_shapes
+from nh_control.discrete.method import ContactUnknowns, Method, StepSymbols
+from nh_control.discrete.native_text import contact_sizes, definitions, macros
+from nh_control.mechanics.contact_rows import ContactRows
+from nh_control.multibody.model import MultibodySystem
+from nh_control.numerics.amalgamation import amalgamation
+from nh_control.numerics.compiled import Native
+from nh_control.numerics.contact_problem import impulse_count, slip_count
+
+CALLS = (
+    "call_rows",
+    "call_velocities",
+    "call_derivatives",
+    "nh_find_impulses",
+    "nh_settle_impulses",
+    "nh_is_inside",
+    "nh_impulse_equations",
+)
+"""The functions in the order of `struct contact_functions`."""
+
+
+@dataclass(frozen=True)
+class TreeContacts:
+    """The contacts of a tree under a method. Functions of the state x, the input u, the unknowns z
+    and the parameters p with the step h, for the impulses i in z:
+
+    `rows -> J` (k, nv), `r + J(q0)^T i` the balance of momenta; `velocities -> w, w_y, friction`,
+    w (k) and its derivatives by the unknowns `rates`, coefficients and bounds of friction;
+    `derivatives -> w_s, friction_s, (J^T i)_q` by the variables s = (dx, u).
+    """
+
+    system: MultibodySystem
+    method: Method
+    unknowns: ContactUnknowns
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers in the header of the kernel's model."""
+        blocks = self.unknowns.blocks
+        return {
+            "n_contacts": len(blocks),
+            "n_impulses": impulse_count(blocks),
+            "n_slips": slip_count(blocks),
+            "n_contact_rates": len(self.rates),
+        }
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        """The unknowns (n) on which velocities of contacts depend."""
+        by_y = ca.jacobian(self._velocities, self._symbols[2][: self.unknowns.first])
+        return np.unique(by_y.sparsity().get_triplet()[1]).astype(np.int32)
+
+    @cached_property
+    def addresses(self) -> np.ndarray:
+        """Addresses of the functions. Raises OSError without a compiler."""
+        if self._library is None:
+            raise OSError(f"no library of the contacts of {self.system.name}")
+        calls = (ctypes.cast(self._library[name], ctypes.c_void_p).value or 0 for name in CALLS)
+        return np.array(list(calls), dtype=np.uint64)
+
+    @cached_property
+    def _library(self) -> ctypes.PyDLL | None:
+        given = {
+            "contact_sizes.h": contact_sizes(self.unknowns),
+            "definitions.h": definitions(step_shapes(0, 0, 0, 0, 0, 0)),
+            "system.h": macros({"N_Z": impulse_count(self.unknowns.blocks), "N_COLUMNS": 1}),
+        }
+        text = amalgamation(["impulse_library.c"], given)
+        return Native(f"{self.system.name}_contacts", self._functions, text).library
+
+    @cached_property
+    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """x, u, z and p."""
+        system = self.system
+        nu, nx = system.nu + len(system.prescribed), system.mechanics.state_space.nq
+        x, u, z = (ca.SX.sym(name, n) for name, n in zip("xuz", (nx, nu, self.method.nz)))
+        return x, u, z, ca.vertcat(system.parameter_symbols, ca.SX.sym("h"))
+
+    def _step(self, x: ca.SX) -> StepSymbols:
+        _, u, z, p = self._symbols
+        nq = self.system.space.nq
+        return StepSymbols(x[:nq], x[nq:], u, z, p[-1], _no_gradients)
+
+    @cached_property
+    def _velocities(self) -> ca.SX:
+        return self.unknowns.velocities(self._step(self._symbols[0]))
+
+    @property
+    def _functions(self) -> list[ca.Function]:
+        x, u, z, p = arguments = self._symbols
+        first, rows = self.unknowns.first, ContactRows(self.system.mechanics)
+        q, impulses = x[: self.system.space.nq], z[first : first + rows.n_impulses]
+        # the balance of momenta is linear in the impulses; prescribed coordinates have none
+        fixed = ca.SX(len(self.system.prescribed), 1)
+        J = ca.jacobian(ca.vertcat(rows.impulse(q, impulses), fixed), impulses).T
+        by_y = ca.jacobian(self._velocities, z[:first])[:, self.rates.tolist()]
+        friction = self.unknowns.coefficients(self._step(x))
+        # derivatives by (dx, u) at dx = 0
+        space = self.system.mechanics.state_space
+        dx = ca.SX.sym("dx", space.nv)
+        moved = space.retract(x, dx)
+        step, variables = self._step(moved), ca.vertcat(dx, u)
+        force = ca.vertcat(rows.impulse(moved[: self.system.space.nq], impulses), fixed)
+        slopes = [
+            ca.jacobian(self.unknowns.velocities(step), variables),
+            ca.jacobian(self.unknowns.coefficients(step), variables),
+            ca.jacobian(force, dx[: self.system.space.nv]),
+        ]
+        derivatives = ca.substitute(slopes, [dx], [ca.SX.zeros(space.nv)])
+        velocities = [ca.densify(e) for e in (self._velocities, by_y, friction)]
+        return [
+            ca.Function("rows", arguments, ca.cse([J])),
+            ca.Function("velocities", arguments, ca.cse(velocities)),
+            ca.Function("derivatives", arguments, ca.cse(derivatives)),
+        ]
+
+
+def _no_gradients(q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+    raise TypeError("contacts do not depend on the Lagrangian")
