@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -12,7 +11,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-from nh_control.discrete.contact_step import contact_start, corrected, is_inside
+from nh_control.discrete.contact_solution import solve_in_contact
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.method import ContactUnknowns, Method
@@ -262,29 +261,20 @@ class Engine:
         return result
 
     def _in_contact(self, work: Workspace, contacts: ContactUnknowns) -> newton.NewtonResult:
-        """Newton's iteration from the impulses that an interior point finds."""
+        """Newton's iteration from impulses, with the `sizes` of the terms at its start."""
         x, u, p = work.x, work.u, work.p
         if not work.warm[0]:
             work.z[:] = 0.0
 
-        def call(name: str, z: np.ndarray) -> Sequence[np.ndarray]:
-            return self._step_functions(name, x, u, z, p)
+        def call(name: str, z: np.ndarray, kappa: float) -> Sequence[np.ndarray]:
+            return self._step_functions(name, x, u, z, np.hstack([p[:-2], kappa, p[-1]]))
 
-        if not contact_start(call, contacts, p[-2], work.z):
-            return newton.NewtonResult(newton.NO_IMPULSES, 0, np.nan, np.nan)
-        start = work.z.copy()
-        work.sizes[:] = self._step_functions("terms", x, u, work.z, p)[0][:, 0]
-        result = self._newton(work, warm=True)
-        if result.status in (newton.STALLED, newton.EXHAUSTED):
-            work.z[:] = start
-            result = self._newton(work, warm=True, patient=True)
-        if result.status in (newton.STALLED, newton.EXHAUSTED):
-            work.z[:] = start
-            if corrected(call, contacts, work.z):
-                result = replace(result, status=newton.CONVERGED)
-        if result.status == newton.CONVERGED and not is_inside(contacts, work.z):
-            return replace(result, status=newton.NO_IMPULSES)
-        return result
+        def iterate(patient: bool) -> newton.NewtonResult:
+            if not patient:
+                work.sizes[:] = self._step_functions("terms", x, u, work.z, p)[0][:, 0]
+            return self._newton(work, warm=True, patient=patient)
+
+        return solve_in_contact(call, iterate, contacts, float(p[-2]), work.z)
 
     def _newton(
         self, work: Workspace, warm: bool = False, patient: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from nh_control.discrete import contact_step
+from nh_control.discrete import contact_path, contact_step
 from nh_control.discrete.method import ContactUnknowns
 from nh_control.mechanics.states import ROUNDED
 from nh_control.numerics import contact_problem, newton
@@ -30,12 +30,22 @@ CONTACT_CONSTANTS = {
     "CONTACT_NEAR": contact_problem.NEAR,
     "CONTACT_BACK": contact_problem.BACK,
     "CONTACT_SHORT": contact_problem.SHORT,
-    "CONTACT_HIGHER": contact_problem.HIGHER,
-    "CONTACT_LOWER": contact_problem.LOWER,
     "CONTACT_OUTER_ITERATIONS": contact_step.MOST_OUTER_ITERATIONS,
     "CONTACT_SETTLED": contact_step.SETTLED,
     "CONTACT_STALLED": contact_step.STALLED,
     "CONTACT_CORRECTIONS": contact_step.CORRECTIONS,
+    "PATH_HIGHER": contact_path.HIGHER,
+    "PATH_STEPS": contact_path.MOST_STEPS,
+    "PATH_FIRST": contact_path.FIRST,
+    "PATH_LONGEST": contact_path.LONGEST,
+    "PATH_LEAST": contact_path.LEAST,
+    "PATH_SHORTER": contact_path.SHORTER,
+    "PATH_LONGER": contact_path.LONGER,
+    "PATH_EASY": contact_path.EASY,
+    "PATH_CORRECTIONS": contact_path.MOST_CORRECTIONS,
+    "PATH_HALVINGS": contact_path.MOST_HALVINGS,
+    "PATH_CLOSE": contact_path.CLOSE,
+    "PATH_SMALL": contact_path.SMALL,
 }
 
 

@@ -17,9 +17,7 @@ Far from the central path each iteration solves the linearization in the scaling
 `W (beta, g) = W^{-1} (psi, s) = l`, in which both are alike [nesterov1998], towards a part of the
 mean product; near it, that of the equations as they are, which ends quadratically. Predictions, as
 in Mehrotra's method, run into the boundary where impulses are redundant: of 300 random
-problems 23 were not solved with them, three, of kappa <= 1e-10 at some 10 m/s, without. Problems
-that are not solved so are once more from a larger kappa, from which it falls: two are left, of
-kappa = 1e-12.
+problems 23 were not solved with them, three, of kappa <= 1e-10 at some 10 m/s, without.
 """
 
 from __future__ import annotations
@@ -49,10 +47,6 @@ BACK = 0.95
 SHORT = 0.2
 """Step below which a guess is no good, and an iteration near the path is followed by one in the
 scaling.
-"""
-HIGHER, LOWER = 1e8, 0.3
-"""Factor of a kappa that has a solution where the own has not been found, and that of each step
-from there.
 """
 FLOOR = 1e-15
 """Least `(beta^2 - |g|^2) / beta^2` that round-off leaves."""
@@ -114,20 +108,7 @@ class Impulses:
         problem = _Problem(self.blocks, G, b, mu, bound, kappa)
         found = self.known and problem.iterate(self.x, self.w, self.psi, warm=True)
         self.known = found or problem.iterate(self.x, self.w, self.psi, warm=False)
-        if not self.known:
-            self.known = self._continued(problem)
         return self.known
-
-    def _continued(self, problem: _Problem) -> bool:
-        """Whether the problem has been solved along the central path, from a kappa HIGHER by
-        parts of LOWER down to its own.
-        """
-        kappa, problem.kappa = problem.kappa, problem.kappa * HIGHER
-        found = problem.iterate(self.x, self.w, self.psi, warm=False)
-        while found and problem.kappa > kappa:
-            problem.kappa = max(kappa, LOWER * problem.kappa)
-            found = problem.iterate(self.x, self.w, self.psi, warm=True)
-        return found
 
 
 class _Line(NamedTuple):
@@ -255,7 +236,7 @@ class _Problem:
             D[rows, rows], c[rows] = line.D[1:, 1:], line.c[1:]
             if normal >= 0:  # beta = mu x_n
                 D[rows, normal] = self.mu[cone.contact] * line.D[1:, 0]
-        dx = _equilibrated(self.G + D, error + c)
+        dx = equilibrated(self.G + D, error + c)
         # not c - D dx, whose terms are as large as psi^2 / kappa: w = G x + b stays exact
         dw = self.G @ dx - error
         step, dpsi = 1.0, np.zeros(slip_count(self.blocks))
@@ -279,7 +260,7 @@ class _Problem:
         return du, dv
 
 
-def _equilibrated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def equilibrated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solution of a y = b: rows of contacts that slide are larger by psi^2 / kappa."""
     size = np.abs(a).max(axis=1)
     if not (np.isfinite(size).all() and size.all()):

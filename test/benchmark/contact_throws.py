@@ -12,12 +12,16 @@ from __future__ import annotations
 import sys
 import time
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 from sizes import sized
 
+sys.path.append(str(Path(__file__).parents[1] / "contact"))
+from bodies import chain
+
 import nh_control as nh
-from nh_control.multibody import Body, Multibody, Point, floating, revolute
+from nh_control.multibody import Body, Multibody, floating
 
 DURATION, FRICTION, HALF = 2.0, 0.5, 0.1
 STEPS = {"box": 200, "capsule": 200, "chain": 800}
@@ -29,19 +33,6 @@ def single(name: str, shape: nh.BoxCorners | nh.Capsule, inertia: tuple) -> Mult
     contact = nh.Contact(name, shape, FRICTION)
     frame, body = floating(name, space="SO3xR3"), Body(name, 1.0, inertia=inertia)
     return Multibody(name, [frame], [body], contacts=[contact])
-
-
-def chain(links: int) -> Multibody:
-    """Links of 0.2 m and 0.5 kg, with balls at joints and ends, that turn about axes in turns."""
-    frames = [floating("link_1", space="SO3xR3")]
-    for i in range(2, links + 1):
-        axis = "xy"[i % 2]
-        frames.append(revolute(f"link_{i}", f"link_{i - 1}", axis=axis, position=(0, 0, 0.2)))
-    bodies = [Body(f.name, 0.5, (0, 0, 0.1), (0.002, 0.002, 0.0004)) for f in frames]
-    ends = [Point(frame.name) for frame in frames] + [Point(frames[-1].name, (0, 0, 0.2))]
-    balls = enumerate(ends, 1)
-    contacts = [nh.Contact(at, nh.Sphere(0.03), FRICTION, name=f"ball_{i}") for i, at in balls]
-    return Multibody("chain", frames, bodies, contacts=contacts)
 
 
 CASES = {

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 import nh_control as nh
-from nh_control.multibody import Body, floating
+from nh_control.multibody import Body, Point, floating, revolute
 
 G = 9.81
 HALF = 0.1
@@ -66,6 +66,19 @@ def box(**options):
     """A cube of 1 kg with its corners as contacts."""
     size = (2 * HALF,) * 3
     return body(nh.BoxCorners(size), inertia=(2 * HALF**2 / 3,) * 3, **options)
+
+
+def chain(links):
+    """Links of 0.2 m and 0.5 kg, with balls at joints and ends, that turn about axes in turns."""
+    frames = [floating("link_1", space="SO3xR3")]
+    for i in range(2, links + 1):
+        axis = "xy"[i % 2]
+        frames.append(revolute(f"link_{i}", f"link_{i - 1}", axis=axis, position=(0, 0, 0.2)))
+    bodies = [Body(f.name, 0.5, (0, 0, 0.1), (0.002, 0.002, 0.0004)) for f in frames]
+    ends = [Point(frame.name) for frame in frames] + [Point(frames[-1].name, (0, 0, 0.2))]
+    balls = enumerate(ends, 1)
+    contacts = [nh.Contact(at, nh.Sphere(0.03), 0.5, name=f"ball_{i}") for i, at in balls]
+    return nh.Multibody("chain", frames, bodies, contacts=contacts)
 
 
 def thrown(dsys, rng):

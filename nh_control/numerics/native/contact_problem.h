@@ -130,8 +130,7 @@ static int cones_of(const struct contact_problem *problem, const struct impulses
     int count = 0;
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int normal = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
-        if (normal >= 0)
-            cones[count++] = (struct cone){i, 1, {at->x[normal]}, {at->w[normal]}};
+        if (normal >= 0) cones[count++] = (struct cone){i, 1, {at->x[normal]}, {at->w[normal]}};
         if (!k) continue;
         struct cone *cone = &cones[count++];
         cone->contact = i;
@@ -174,6 +173,20 @@ static int is_solved(const struct contact_problem *problem, int count, const str
            fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
 }
 
+/* Rows of a (n, n), with b (n), are divided by their largest entry: those of contacts that slide are
+ * larger by psi^2 / kappa. 1 where one is zero or not finite. */
+static int equilibrate(int n, double *restrict a, double *restrict b)
+{
+    for (int i = 0; i < n; ++i) {
+        double *row = a + (size_t)n * i, size = 0.0;
+        for (int j = 0; j < n; ++j) size = fmax(size, fabs(row[j]));
+        if (!(size > 0.0 && size < INFINITY)) return 1;
+        for (int j = 0; j < n; ++j) row[j] /= size;
+        b[i] /= size;
+    }
+    return 0;
+}
+
 /* Solution b of a b = b; 1 where there is none. */
 FOR_EVERY_PROCESSOR
 static int solve_impulses(double *restrict a, double *restrict b)
@@ -184,8 +197,7 @@ static int solve_impulses(double *restrict a, double *restrict b)
     return 0;
 }
 
-/* dx of (S23) with error = w - G x - b; 1 where there is none. Rows are equilibrated: those of
- * contacts that slide are larger by psi^2 / kappa. */
+/* dx of (S23) with error = w - G x - b; 1 where there is none. */
 static int impulse_direction(const struct contact_problem *problem, int count,
                              const struct cone *cones, const struct cone_line *lines,
                              const double *error, double *dx)
@@ -208,14 +220,7 @@ static int impulse_direction(const struct contact_problem *problem, int count,
             if (normal >= 0) row[normal] += problem->mu[contact] * lines[i].D[j][0];
         }
     }
-    for (int i = 0; i < N_IMPULSES; ++i) {
-        double *row = A + (size_t)N_IMPULSES * i, size = 0.0;
-        for (int j = 0; j < N_IMPULSES; ++j) size = fmax(size, fabs(row[j]));
-        if (!(size > 0.0 && size < INFINITY)) return 1;
-        for (int j = 0; j < N_IMPULSES; ++j) row[j] /= size;
-        dx[i] /= size;
-    }
-    return solve_impulses(A, dx);
+    return equilibrate(N_IMPULSES, A, dx) || solve_impulses(A, dx);
 }
 
 /* The longest step of all pairs along dx, dw, and the directions dpsi of the slip bounds, which
@@ -286,10 +291,8 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
         const int near = largest <= CONTACT_NEAR * problem->kappa && !was_short;
         const double goal = fmax(problem->kappa, CONTACT_CENTERING * sum / count);
         for (int i = 0; i < count; ++i) {
-            if (near)
-                plain_line(&cones[i], problem->kappa, &lines[i]);
-            else
-                scaled_line(&cones[i], goal, &lines[i]);
+            if (near) plain_line(&cones[i], problem->kappa, &lines[i]);
+            else scaled_line(&cones[i], goal, &lines[i]);
         }
         if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
         /* not c - D dx, whose terms are as large as psi^2 / kappa: w = G x + b stays exact */
@@ -307,24 +310,11 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
     return 0;
 }
 
-/* Whether the problem has been solved along the central path, from a higher kappa to its own. */
-static int continued(const struct contact_problem *problem, struct impulses *at)
-{
-    struct contact_problem easier = *problem;
-    easier.kappa *= CONTACT_HIGHER;
-    int found = contact_iteration(&easier, 0, at);
-    while (found && easier.kappa > problem->kappa) {
-        easier.kappa = fmax(problem->kappa, CONTACT_LOWER * easier.kappa);
-        found = contact_iteration(&easier, 1, at);
-    }
-    return found;
-}
-
 /* Whether the problem has been solved, at first from the guess. */
 static int find_impulses(const struct contact_problem *problem, struct impulses *at)
 {
-    at->known = (at->known && contact_iteration(problem, 1, at)) ||
-                contact_iteration(problem, 0, at) || continued(problem, at);
+    at->known =
+        (at->known && contact_iteration(problem, 1, at)) || contact_iteration(problem, 0, at);
     return at->known;
 }
 

@@ -2,7 +2,7 @@
  * point finds.
  *
  * Equations (S...): doc/theory/native_steps.md. */
-#include "contact_step.h"
+#include "contact_path.h"
 #include "step_equation.h"
 
 /* Whether a few corrections of Newton's method end with one of round-off: where terms cancel, as
@@ -26,16 +26,13 @@ static int corrected(const double *x, const double *u, const double *p, double *
     return 1;
 }
 
-/* A step (S6) with contacts, the routine of newton_step.c. Sizes of r's terms are those at the
- * start: gaps are differences of larger numbers. */
-int nh_step(double *const *a)
+/* The solution from a start, the routine of newton_step.c, if one has been `found`. Sizes of r's
+ * terms are those at the start: gaps are differences of larger numbers. */
+static int finished(int found, double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];
     double *z = a[Z], start[N_Z];
-    if (*a[WARM] == 0.0) memset(z, 0, sizeof start);
-    a[INFO][0] = 0.0;
-    a[INFO][1] = a[INFO][2] = NAN;
-    if (!contact_start(x, u, p, z, a[R_Z])) return NO_IMPULSES;
+    if (!found) return NO_IMPULSES;
     memcpy(start, z, sizeof start);
     call_terms(x, u, z, p, a[SIZES]);
     int status = iterate(0, 1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
@@ -50,6 +47,20 @@ int nh_step(double *const *a)
             status = CONVERGED;
         }
     }
-    if (status != CONVERGED) return status;
-    return is_inside(z) ? read_out(a) : NO_IMPULSES;
+    return status == CONVERGED && !is_inside(z) ? NO_IMPULSES : status;
+}
+
+/* A step (S6) with contacts, from impulses that an interior point finds, else from those at the
+ * end of the central path. */
+int nh_step(double *const *a)
+{
+    const double *x = a[X], *u = a[U], *p = a[P];
+    double *z = a[Z];
+    if (*a[WARM] == 0.0) memset(z, 0, sizeof(double) * N_Z);
+    a[INFO][0] = 0.0;
+    a[INFO][1] = a[INFO][2] = NAN;
+    const int first = finished(contact_start(x, u, p, z, a[R_Z]), a);
+    if (first == CONVERGED) return read_out(a);
+    const int second = finished(follow_path(x, u, p, z, a[R_Z]), a);
+    return second == CONVERGED ? read_out(a) : first;
 }

@@ -1,0 +1,165 @@
+"""The central path of a step with contacts, followed by its length from a large kappa to its own;
+`native/contact_path.h` is its compiled twin.
+
+    r(z, s) = 0,    s = log(kappa)
+
+Friction couples the normal impulses, so that the path may fold: kappa has to rise before it falls
+further. And slips at the step's middle and gaps at its end have other rows than the impulses,
+which act at its start, so that redundant impulses of a contact problem may have no solution where
+those of the step have one. With kappa as a further unknown [allgower1990], a step along the
+tangent t, and Newton's method orthogonal to it, pass both:
+
+    r_z dz + r_s ds = -r,    t . (dx / size, ds) = 0
+
+x are the impulses among the unknowns z. Their sizes, x_n and the bound of friction, make steps
+that multiply no impulse by much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from nh_control.discrete.contact_step import contact_start
+from nh_control.discrete.method import ContactUnknowns
+from nh_control.numerics.contact_problem import equilibrated, impulse_count
+
+HIGHER = 1e8
+"""Factor of the kappa at which the path starts."""
+MOST_STEPS = 300
+"""Steps along the path."""
+FIRST, LONGEST, LEAST = 2.0, 4.0, 1e-5
+"""Lengths of the first, the longest and the shortest step."""
+SHORTER, LONGER = 0.3, 2.0
+"""Factors of the length after a step that failed, and after one of at most EASY corrections."""
+EASY, MOST_CORRECTIONS = 3, 8
+"""Corrections of a step that may be longer, and those after which it has failed."""
+MOST_HALVINGS = 30
+"""Halvings of a step until it ends inside of all cones."""
+CLOSE = 1e-3
+"""Correction, relative to the unknowns' sizes, at which a place is close to the path."""
+SMALL = 1e-3
+"""Least size of an impulse, relative to the largest."""
+
+CallAt = Callable[[str, np.ndarray, float], Sequence[np.ndarray]]
+"""`call(name, z, kappa)`: a function of the step's equations at unknowns z."""
+
+
+def follow_path(call: CallAt, contacts: ContactUnknowns, kappa: float, z: np.ndarray) -> bool:
+    """Whether the unknowns z (nz) of a step with contacts have been found along the path, in
+    place, to where Newton's method on all equations converges.
+    """
+    first, end, length = HIGHER * kappa, float(np.log(kappa)), FIRST
+    z[:] = 0.0
+    if not contact_start(lambda name, at: call(name, at, first), contacts, first, z):
+        return False
+    path = _Path(call, contacts, z, float(np.log(first)))
+    for _ in range(MOST_STEPS):
+        if length < LEAST or not path.turn():
+            return False
+        falls = path.ahead[-1]
+        reaches = falls < 0 and path.s + length * falls <= end
+        corrections = path.advance((end - path.s) / falls if reaches else length, end)
+        if path.s == end:
+            z[:] = path.z
+            return True
+        if corrections == MOST_CORRECTIONS:
+            length *= SHORTER
+        elif corrections <= EASY:
+            length = min(LONGEST, LONGER * length)
+    return False
+
+
+class _Path:
+    """A place (z, s) on the path, its tangent (nz + 1), and the part of it in (x / size, s)."""
+
+    def __init__(self, call: CallAt, contacts: ContactUnknowns, z: np.ndarray, s: float):
+        self.call, self.contacts, self.z, self.s = call, contacts, z.copy(), s
+        first, n = contacts.first, impulse_count(contacts.blocks)
+        self.x, self.y = slice(first, first + n), slice(first)
+        slips = range(first + n, len(z))
+        self.products = [first + b.normal for b in contacts.blocks if b.normal >= 0] + [*slips]
+        self.size, self.tangent = np.ones(n), np.zeros(len(z) + 1)
+        self.ahead = np.append(np.zeros(n), -1.0)
+
+    def turn(self) -> bool:
+        """Whether there is a tangent here, on from the last."""
+        self.size = self._sizes()
+        matrix, _ = self._bordered(self.z, self.s, self.ahead)
+        t = equilibrated(matrix, np.append(np.zeros(len(self.z)), 1.0))
+        ahead = np.append(t[self.x], t[-1])
+        length = np.linalg.norm(ahead)
+        if not np.isfinite(t).all():
+            return False
+        self.tangent, self.ahead = t / length, ahead / length
+        return True
+
+    def advance(self, length: float, end: float) -> int:
+        """Corrections of a step of this length, MOST_CORRECTIONS of one that failed; at s = end
+        they keep s.
+        """
+        z, s, part = self._moved(self.z, self.s, length * self.tangent)
+        row = self.ahead
+        if part == 1.0 and abs(s - end) <= LEAST * abs(length):
+            s, row = end, np.append(np.zeros(len(self.size)), 1.0)
+        for corrections in range(MOST_CORRECTIONS):
+            matrix, r = self._bordered(z, s, row)
+            d = equilibrated(matrix, np.append(-r, 0.0))
+            if not np.isfinite(d).all():
+                break
+            z, s, part = self._moved(z, s, d)
+            y = np.abs(z[self.y]).max(initial=0.0)
+            far = max(np.abs(d[self.x]).max(), abs(d[-1]))
+            if part == 1.0 and far <= CLOSE and np.abs(d[self.y]).max(initial=0.0) <= CLOSE * y:
+                self.z, self.s = z, end if row is not self.ahead else s
+                return corrections
+        return MOST_CORRECTIONS
+
+    def _bordered(self, z: np.ndarray, s: float, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The matrix (nz + 1, nz + 1) of (dy, dx / size, dpsi, ds), and r (nz)."""
+        kappa, n = float(np.exp(s)), len(z)
+        (r,), (r_z,) = self.call("residual", z, kappa), self.call("jacobian", z, kappa)
+        matrix = np.zeros((n + 1, n + 1))
+        matrix[:n, :n] = r_z
+        matrix[:n, self.x] *= self.size
+        matrix[self.products, n] = -kappa
+        matrix[n, self.x], matrix[n, n] = row[:-1], row[-1]
+        return matrix, r[:, 0]
+
+    def _moved(self, z: np.ndarray, s: float, d: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """The place and the part of a step d that ends inside of all cones; part 0 of none."""
+        dz, part = d[:-1].copy(), 1.0
+        dz[self.x] *= self.size
+        for _ in range(MOST_HALVINGS):
+            if self._is_inside(z + part * dz):
+                return z + part * dz, s + part * d[-1], part
+            part /= 2
+        return z, s, 0.0
+
+    def _is_inside(self, z: np.ndarray) -> bool:
+        """Whether both vectors of all pairs are inside of their cones."""
+        return all(_is_in_cone(u) and _is_in_cone(v) for _, u, v in self._pairs(z))
+
+    def _sizes(self) -> np.ndarray:
+        """Sizes (n) of the impulses here."""
+        size = np.empty(len(self.size))
+        for rows, u, _ in self._pairs(self.z):
+            size[rows] = u[0]
+        return np.maximum(size, SMALL * size.max(initial=0.0))
+
+    def _pairs(self, z: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """The pairs of all contacts, see `numerics.contact_problem`, and the rows of each."""
+        w, _, coefficients = self.call("contacts", z, float(np.exp(self.s)))
+        x, psi, (mu, bound) = z[self.x], z[self.x.stop :], coefficients.reshape(2, -1)
+        for i, (n, t, k, j) in enumerate(self.contacts.blocks):
+            if n >= 0:
+                yield slice(n, n + 1), x[n : n + 1], w[n : n + 1, 0]
+            if k:
+                beta = mu[i] * x[n] if n >= 0 else bound[i]
+                rows = slice(t, t + k)
+                yield rows, np.append(beta, x[rows]), np.append(psi[j], w[rows, 0])
+
+
+def _is_in_cone(u: np.ndarray) -> bool:
+    return bool(u[0] > np.linalg.norm(u[1:]))

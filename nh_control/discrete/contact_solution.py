@@ -1,0 +1,55 @@
+"""A step with contacts: Newton's method on all of its equations, from impulses that an interior
+point finds, else from those at the end of the central path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from nh_control.discrete.contact_path import CallAt, follow_path
+from nh_control.discrete.contact_step import Call, contact_start, corrected, is_inside
+from nh_control.discrete.method import ContactUnknowns
+from nh_control.numerics import newton
+
+Iterate = Callable[[bool], newton.NewtonResult]
+"""`iterate(patient)`: Newton's method on all equations from the unknowns as they are."""
+
+
+def solve_in_contact(
+    call: CallAt, iterate: Iterate, contacts: ContactUnknowns, kappa: float, z: np.ndarray
+) -> newton.NewtonResult:
+    """The unknowns z (nz) of a step, in place, from a guess in them."""
+
+    def call_here(name: str, z: np.ndarray) -> list[np.ndarray]:
+        return list(call(name, z, kappa))
+
+    found = contact_start(call_here, contacts, kappa, z)
+    first = _finished(found, call_here, iterate, contacts, z)
+    if first.status == newton.CONVERGED:
+        return first
+    found = follow_path(call, contacts, kappa, z)
+    second = _finished(found, call_here, iterate, contacts, z)
+    return second if second.status == newton.CONVERGED else first
+
+
+def _finished(
+    found: bool, call: Call, iterate: Iterate, contacts: ContactUnknowns, z: np.ndarray
+) -> newton.NewtonResult:
+    """The solution from a start, if one has been `found`."""
+    if not found:
+        return newton.NewtonResult(newton.NO_IMPULSES, 0, np.nan, np.nan)
+    start = z.copy()
+    result = iterate(False)
+    if result.status in (newton.STALLED, newton.EXHAUSTED):
+        z[:] = start
+        result = iterate(True)
+    if result.status in (newton.STALLED, newton.EXHAUSTED):
+        z[:] = start
+        if corrected(call, contacts, z):
+            result = replace(result, status=newton.CONVERGED)
+    if result.status == newton.CONVERGED and not is_inside(contacts, z):
+        return replace(result, status=newton.NO_IMPULSES)
+    return result

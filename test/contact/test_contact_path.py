@@ -1,0 +1,117 @@
+"""Steps whose impulses Newton's method does not find: the central path is followed by its length,
+also where it folds.
+"""
+
+import numpy as np
+import pytest
+from bodies import chain
+from interpreting import made_once_each_way, without_compiler
+
+import nh_control as nh
+from nh_control.discrete import contact_path, contact_solution
+from nh_control.discrete.contact_path import follow_path
+from nh_control.discrete.contact_step import contact_start
+from nh_control.discrete.method import ContactUnknowns
+from nh_control.numerics.contact_problem import blocks
+
+# fmt: off
+STRETCHED = {
+    "turning": [-0.6178, 0.3377, 0.6255, 0.3361, 4.4793, 4.1686, 0.0321, -1.8635, -0.0123, -1.2441,
+        -0.0492, -0.077, 0.1865, 2.6596, 3.1558, -1.1589, 0.6062, -0.0699, 0.1101],
+    "folding": [-0.429849, 0.464139, -0.629037, -0.451794, -2.275073, -2.433594, 0.098526,
+        -0.474034, -0.159763, 3.141593, -0.56804, 0.132251, -0.090557, -1.843568, -0.373871,
+        -0.003894, -0.296895, 0.03936, 0.037717],
+    "spinning": [-0.4574, -0.6081, 0.3829, -0.5238, 0.826, 0.896, 0.0366, -0.4488, -0.0062, 0.658,
+        0.7897, -2.9235, 0.8346, 0.7394, -0.6544, -6.8556, 0.6117, -0.822, 0.0299],
+}
+"""States of thrown chains of four links that come to lie stretched, on five balls in a line."""
+# fmt: on
+
+
+@pytest.fixture
+def risen(monkeypatch):
+    """A list that gets True where a step along the path raises kappa."""
+    rising, turn = [], contact_path._Path.turn
+
+    def watched(path):
+        there = turn(path)
+        rising.append(bool(path.ahead[-1] > 0))
+        return there
+
+    monkeypatch.setattr(contact_path._Path, "turn", watched)
+    return rising
+
+
+@made_once_each_way
+def thrown_chain():
+    dsys = nh.midpoint(chain(4), 0.0025)
+    return dsys, nh.ContactReadout(dsys)
+
+
+@pytest.mark.native_twin_slow  # it compiles the chain
+@pytest.mark.parametrize("state", STRETCHED)
+def test_chains_that_lie_stretched_step(state, interpreted):
+    dsys, readout = thrown_chain()
+    x = np.array(STRETCHED[state])
+    x[:4] /= np.linalg.norm(x[:4])
+    x1 = dsys.step(x)
+    table = readout.table(x[None], np.zeros((1, 0)))
+    assert (table.gap > 0).all() and (table.margin > 0).all()
+    assert table.gap * table.normal == pytest.approx(np.full((1, 5), 1e-8), rel=1e-6)
+    energy, energy1 = dsys.energies(np.array([x, x1]))
+    assert energy1 < energy
+
+
+def test_only_the_path_finds_them(monkeypatch):
+    monkeypatch.setattr(contact_solution, "follow_path", lambda *given: False)
+    with without_compiler():
+        dsys, _ = thrown_chain()
+        with pytest.raises(nh.StepFailed, match="no impulses"):
+            dsys.step(np.array(STRETCHED["turning"]))
+
+
+def linear_step(rows, v0):
+    """The equations of a step of a body of unit masses, `y = v0 + rows^T x`, `w = rows y`, of one
+    contact with friction 1: unknowns (y, x, psi).
+    """
+    n = len(v0)
+
+    def call(name, z, kappa):
+        y, x, psi = z[:n], z[n : n + 3], z[-1]
+        w = rows @ y
+        if name == "contacts":
+            return w[:, None], rows, np.array([[1.0], [0.0]])
+        if name == "residual":
+            path = [x[0] * w[0] - kappa, *(x[0] * w[1:] + psi * x[1:]), x[0] * psi + x[1:] @ w[1:]]
+            return [np.hstack([y - v0 - rows.T @ x, path[:3], path[3] - kappa])[:, None]]
+        r_z = np.zeros((n + 4, n + 4))
+        r_z[:n, :n], r_z[:n, n : n + 3] = np.eye(n), -rows.T
+        r_z[n, :n], r_z[n, n] = x[0] * rows[0], w[0]
+        r_z[n + 1 : n + 3, :n] = x[0] * rows[1:]
+        r_z[n + 1 : n + 3, n] = w[1:]
+        r_z[n + 1 : n + 3, n + 1 : n + 3] = psi * np.eye(2)
+        r_z[n + 1 : n + 3, -1] = x[1:]
+        r_z[-1, :n] = x[1:] @ rows[1:]
+        r_z[-1, n], r_z[-1, n + 1 : n + 3], r_z[-1, -1] = psi, w[1:], x[0]
+        return [r_z]
+
+    return call
+
+
+def test_a_path_is_followed_through_its_fold(risen):
+    """Of these random contacts, whose normal and tangents are coupled, all but the third
+    fold.
+    """
+    rng, kappa, folds = np.random.default_rng(0), 1e-8, []
+    given = [(rng.normal(size=(3, 4)), rng.normal(size=4)) for _ in range(327)]
+    contacts = ContactUnknowns(4, blocks([(True, 2)]), velocities=None, coefficients=None)
+    for i in (119, 137, 166, 326):
+        call, z = linear_step(*given[i]), np.zeros(8)
+        assert not contact_start(lambda n, z, c=call: c(n, z, kappa), contacts, kappa, z)
+        risen.clear()
+        assert follow_path(call, contacts, kappa, z)
+        folds.append(any(risen))
+        w, x, psi = given[i][0] @ z[:4], z[4:7], z[7]
+        assert min(w[0], x[0] - np.linalg.norm(x[1:]), psi - np.linalg.norm(w[1:])) > 0
+        assert np.abs(call("residual", z, kappa)[0]).max() < 1e-3 * kappa
+    assert folds == [True, True, False, True]
