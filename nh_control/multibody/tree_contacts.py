@@ -39,7 +39,7 @@ class TreeContacts:
 
     `rows -> J` (k, nv), `r + J(q0)^T i` the balance of momenta; `velocities -> w, w_y, friction`,
     w (k) and its derivatives by the unknowns `rates`, coefficients and bounds of friction;
-    `derivatives -> w_s, friction_s, (J^T i)_q` by the variables s = (dx, u).
+    `derivatives -> w_s, (J^T i)_q` by the variables s = (dx, u).
     """
 
     system: MultibodySystem
@@ -116,7 +116,6 @@ class TreeContacts:
         force = ca.vertcat(rows.impulse(moved[: self.system.space.nq], impulses), fixed)
         slopes = [
             ca.jacobian(self.unknowns.velocities(step), variables),
-            ca.jacobian(self.unknowns.coefficients(step), variables),
             ca.jacobian(force, dx[: self.system.space.nv]),
         ]
         derivatives = ca.substitute(slopes, [dx], [ca.SX.zeros(space.nv)])

@@ -24,29 +24,28 @@ static void add_products(int rows, int l, int n, double s, const double *a, cons
                 add_scaled(n, s * a[l * r + i], b + (size_t)n * i, c + (size_t)n * r);
 }
 
-/* What derivatives of contacts need before the columns: those of the velocities (k, columns) and of
- * friction by the variables, and of the impulses' forces by q. */
+/* Derivatives that the columns need: of the velocities by the variables, w_s (k, columns), and of
+ * the impulses' forces by q. */
 INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data,
-                                    double *w_s, double *friction_s)
+                                    double *w_s)
 {
     const struct contact_functions *f = model->contact_functions;
     f->velocities(data->q, data->u, data->z, data->p, data->w, data->w_y, data->friction);
-    f->derivatives(data->q, data->u, data->z, data->p, w_s, friction_s, data->impulse_hessian);
+    f->derivatives(data->q, data->u, data->z, data->p, w_s, data->impulse_hessian);
 }
 
 /* The last rows of the equations of all multipliers: `matrix` (count, count), and their right-hand
  * sides in the last rows of dz; count = m + k + slips. */
 INTERNAL void contact_rows(const struct tree_model *model, const struct tree_data *data,
-                           int stride, const double *w_s, const double *friction_s,
-                           double *matrix, double *dz)
+                           int stride, const double *w_s, double *matrix, double *dz)
 {
     const int m = model->n_constraints, k = model->n_impulses, own = k + model->n_slips;
-    const int all = m + k, count = m + own, frictions = 2 * model->n_contacts;
-    double by_unknown[own * own], by_w[own * k], by_friction[own * frictions];
+    const int all = m + k, count = m + own;
+    double by_unknown[own * own], by_w[own * k];
     double w_x[k * all], w_all[k * stride];
     double *right = dz + (size_t)stride * (model->n_free + m);
     model->contact_functions->equations(data->z + model->n_free + m, data->w, data->friction,
-                                        by_unknown, by_w, by_friction);
+                                        by_unknown, by_w);
     /* w by the impulses, and by the variables, with the unknowns y that they change */
     memset(w_x, 0, sizeof w_x);
     gather_rows(k, model->n_contact_rates, data->w_y, model->contact_rates, data->dz_by_lambda,
@@ -60,7 +59,6 @@ INTERNAL void contact_rows(const struct tree_model *model, const struct tree_dat
     }
     memset(right, 0, sizeof(double) * stride * own);
     add_products(own, k, stride, -1.0, by_w, w_all, right);
-    add_products(own, frictions, stride, -1.0, by_friction, friction_s, right);
 }
 
 /* The last rows of r_z (n, n): those of complementarity and maximum dissipation. */
@@ -68,9 +66,9 @@ INTERNAL void contact_equations(const struct tree_model *model, const struct tre
                                 int n, double *r_z)
 {
     const int k = model->n_impulses, own = k + model->n_slips, first = n - own;
-    double by_unknown[own * own], by_w[own * k], by_friction[own * 2 * model->n_contacts];
-    model->contact_functions->equations(data->z + first, data->w, data->friction, by_unknown, by_w,
-                                        by_friction);
+    double by_unknown[own * own], by_w[own * k];
+    model->contact_functions->equations(data->z + first, data->w, data->friction, by_unknown,
+                                        by_w);
     for (int r = 0; r < own; ++r) {
         double *row = r_z + (size_t)n * (first + r);
         memcpy(row + first, by_unknown + own * r, sizeof(double) * own);

@@ -163,10 +163,9 @@ INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_da
 
 /* contact_columns.c: their rows in the derivatives */
 INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data,
-                                    double *w_s, double *friction_s);
+                                    double *w_s);
 INTERNAL void contact_rows(const struct tree_model *model, const struct tree_data *data,
-                           int stride, const double *w_s, const double *friction_s,
-                           double *matrix, double *dz);
+                           int stride, const double *w_s, double *matrix, double *dz);
 INTERNAL void contact_equations(const struct tree_model *model, const struct tree_data *data,
                                 int n, double *r_z);
 

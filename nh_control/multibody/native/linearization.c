@@ -209,14 +209,12 @@ static void constraint_rows(const struct tree_model *model, const struct tree_da
 /* Multipliers that keep the constraints for every column (T34), impulses and slip bounds that keep
  * the contacts (T38), and their part in the other rows. */
 static int multiplier_columns(const struct tree_model *model, const struct tree_data *data,
-                              int stride, const double *w_s, const double *friction_s, double *ab,
-                              double *dz)
+                              int stride, const double *w_s, double *ab, double *dz)
 {
     const int all = n_multipliers(model), count = all + model->n_slips;
     memset(data->schur, 0, sizeof(double) * count * count);
     if (model->n_constraints) constraint_rows(model, data, stride, count, ab, data->schur, dz);
-    if (model->n_impulses)
-        contact_rows(model, data, stride, w_s, friction_s, data->schur, dz);
+    if (model->n_impulses) contact_rows(model, data, stride, w_s, data->schur, dz);
     if (factor_dense(data->schur, count, data->schur_pivots)) return SINGULAR;
     int at[count];
     for (int r = 0; r < count; ++r) at[r] = model->n_free + r;
@@ -309,11 +307,11 @@ static int derivatives(const struct tree_model *model, const struct tree_data *d
                        int carriers, int n, const struct parameter_derivative *numbers, double *ab,
                        double *dz)
 {
-    double w_s[model->n_impulses * stride + 1], friction_s[2 * model->n_contacts * stride + 1];
-    if (model->n_impulses) start_contact_columns(model, data, w_s, friction_s);
+    double w_s[model->n_impulses * stride + 1];
+    if (model->n_impulses) start_contact_columns(model, data, w_s);
     const int status = free_derivatives(model, data, stride, carriers, n, numbers, ab, dz);
     return status == CONVERGED && n_multipliers(model)
-               ? multiplier_columns(model, data, stride, w_s, friction_s, ab, dz)
+               ? multiplier_columns(model, data, stride, w_s, ab, dz)
                : status;
 }
 
@@ -335,9 +333,8 @@ void tree_equations(double *const *a, int stride)
     const struct tree_data *data = &tree.data;
     const int first = model->n_free, all = n_multipliers(model), n = first + all + model->n_slips;
     double *r_z = a[R_Z], w_s[model->n_impulses * stride + 1];
-    double friction_s[2 * model->n_contacts * stride + 1];
     memset(r_z, 0, sizeof(double) * n * n);
-    if (model->n_impulses) start_contact_columns(model, data, w_s, friction_s);
+    if (model->n_impulses) start_contact_columns(model, data, w_s);
     if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]) !=
         CONVERGED)
         return;

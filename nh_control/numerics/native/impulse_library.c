@@ -41,38 +41,32 @@ int nh_is_inside(const struct impulses *kept)
 }
 
 /* Derivatives of the rows of (S18), in the order of (x, psi), at x with psi behind it: by these
- * unknowns (n, n), by w (n, N_IMPULSES) and by friction and bounds (n, 2 N_CONTACTS),
- * n = N_IMPULSES + N_SLIPS. */
+ * unknowns (n, n) and by w (n, N_IMPULSES), n = N_IMPULSES + N_SLIPS. */
 void nh_impulse_equations(const double *x, const double *w, const double *coefficients,
-                          double *by_unknown, double *by_w, double *by_friction)
+                          double *by_unknown, double *by_w)
 {
-    enum { ALL = N_IMPULSES + N_SLIPS, FRICTIONS = 2 * N_CONTACTS };
-    const double *psis = x + N_IMPULSES;
+    enum { ALL = N_IMPULSES + N_SLIPS };
     memset(by_unknown, 0, sizeof(double) * ALL * ALL);
     memset(by_w, 0, sizeof(double) * ALL * N_IMPULSES);
-    memset(by_friction, 0, sizeof(double) * ALL * FRICTIONS);
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int n = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
-        const int last = N_IMPULSES + BLOCKS[i].psi, by = n >= 0 ? i : N_CONTACTS + i;
+        const int last = N_IMPULSES + BLOCKS[i].psi;
         if (n >= 0) { /* x_n w_n = kappa */
             by_unknown[ALL * n + n] = w[n];
             by_w[N_IMPULSES * n + n] = x[n];
         }
         if (!k) continue;
-        const double psi = psis[BLOCKS[i].psi], mu = coefficients[i];
+        const double psi = x[last], mu = coefficients[i];
         const double beta = n >= 0 ? mu * x[n] : coefficients[N_CONTACTS + i];
-        const double beta_c = n >= 0 ? x[n] : 1.0; /* beta by its coefficient */
         for (int j = t; j < t + k; ++j) { /* beta s + psi g = 0 */
             by_unknown[ALL * j + j] = psi;
             by_unknown[ALL * j + last] = x[j];
             if (n >= 0) by_unknown[ALL * j + n] = mu * w[j];
             by_w[N_IMPULSES * j + j] = beta;
-            by_friction[FRICTIONS * j + by] = w[j] * beta_c;
             by_unknown[ALL * last + j] = w[j];
             by_w[N_IMPULSES * last + j] = x[j];
         }
         by_unknown[ALL * last + last] = beta; /* beta psi + g . s = kappa */
         if (n >= 0) by_unknown[ALL * last + n] = mu * psi;
-        by_friction[FRICTIONS * last + by] = psi * beta_c;
     }
 }
