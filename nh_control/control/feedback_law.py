@@ -51,14 +51,16 @@ STEPS = ctypes.CFUNCTYPE(
 
 @dataclass(frozen=True)
 class FeedbackLaw:
-    """`u = clip(feedforward - K local(target, x) - K_d d,
-    limits)` for the N steps of a reference with `targets` (N + 1, nx) and `feedforward` (N, nu): K
-    (N, nu, ndx); K_d (N, nu, nrho), or None if no disturbance is estimated with the `gain`; limits
-    (nu, 2).
+    """The law `u = clip(feedforward - K local(target, x) - K_d d, limits)` for the N steps of a
+    reference.
 
-    Past the end, the last gain and target `hold`, or forces are zero and prescribed coordinates
-    stay; damping past the end is not part of this law. `impulses` (N + 1, n_holonomic_constraints)
-    are the constraint impulses of the targets, None without holonomic constraints.
+    Shapes: `targets` (N + 1, nx), `feedforward` (N, nu), `K` (N, nu, ndx), `K_d` (N, nu, nrho) and
+    `limits` (nu, 2). `K_d` is None if no disturbance d is estimated; `gain` is the estimator's.
+    `impulses` (N + 1, n_holonomic_constraints) are the constraint impulses of the targets, None
+    without holonomic constraints.
+
+    After the last step, with `hold`, the last gain and target stay. Without it, forces are zero
+    and prescribed coordinates stay. Damping after the end is not part of this law.
     """
 
     targets: np.ndarray
@@ -83,7 +85,7 @@ class FeedbackLaw:
         places = (None if a is None else address(a) for a in kept)
         sizes = len(self.feedforward), self.hold, model.ndx, model.system.space.nv
         data = LawData(native.local, native.retract, *places, *sizes, model.system.nrho, self.gain)
-        data.kept = kept  # as long as their addresses
+        data.kept = kept  # the arrays must live as long as their addresses are used
         return data
 
 

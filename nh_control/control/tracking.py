@@ -316,11 +316,11 @@ def _with_rest(dsys: DiscreteSystem, reference: Trajectory, kept: list[int]) -> 
     return replace(reference, states=states, inputs=inputs)
 
 
-def _scaled(weight: ArrayLike, of: ArrayLike, new: Mapping[int, float]) -> np.ndarray:
-    """A weight with rows and columns scaled so that the diagonal of `of` would get the new values;
-    where that diagonal is 0 the new value is added.
+def _scaled(weight: ArrayLike, nominal: ArrayLike, new: Mapping[int, float]) -> np.ndarray:
+    """`weight` with its rows and columns scaled by the factors that give the diagonal of `nominal`
+    the new values. Where that diagonal is 0, the new value is added.
     """
-    out, old = np.array(weight, dtype=float), np.diag(of)
+    out, old = np.array(weight, dtype=float), np.diag(nominal)
     for i, value in new.items():
         if old[i] > 0:
             out[i] *= np.sqrt(value / old[i])

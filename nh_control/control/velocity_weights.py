@@ -9,12 +9,13 @@ from nh_control.discrete.system import DiscreteSystem
 
 
 def velocity_weights(dsys: DiscreteSystem, q: ArrayLike, Q: ArrayLike) -> np.ndarray:
-    """The weight (ndx, ndx) in local coordinates (dq, drho) of a weight Q (nv + nw, nv + nw) on
-    (dq, v), or of its diagonal (nv + nw), about rest at the configuration q (nq):
-    `T^T Q T,  T = diag(1, X (X^T M X)^{-1})`, as `v = X (X^T M X)^{-1} rho`.
+    """The weight (ndx, ndx) on local coordinates (dq, drho) that equals the weight Q on (dq, v)
+    near rest at the configuration q (nq). Q has shape (nv + nw, nv + nw), or (nv + nw,) for a
+    diagonal.
 
-    At rest v does not depend on dq, so this is exact. Further numbers in a method's state have no
-    weight. Raises ValueError for another shape of Q or q.
+    It is `T^T Q T,  T = diag(1, X (X^T M X)^{-1})`, because `v = X (X^T M X)^{-1} rho`. At rest v
+    does not depend on dq, so this is exact. Further numbers in a method's state have no weight.
+    Raises ValueError for another shape of Q or q.
     """
     space, n = dsys.system.space, dsys.system.space.nv
     size, Q = n + space.nw, np.asarray(Q, dtype=float)
@@ -28,7 +29,9 @@ def velocity_weights(dsys: DiscreteSystem, q: ArrayLike, Q: ArrayLike) -> np.nda
     rest = dsys.state(q, np.zeros(space.nw))
     T = np.zeros((size, dsys.ndx))
     T[:n, :n] = np.eye(n)
-    for column in range(n, dsys.ndx):  # v is linear in the momenta: a unit gives its column
+    for column in range(
+        n, dsys.ndx
+    ):  # v is linear in rho: column i is the velocity of the unit vector e_i
         T[n:, column] = dsys.velocity(dsys.retract(rest, np.eye(dsys.ndx)[column]))
     weight = T.T @ Q @ T
     return (weight + weight.T) / 2

@@ -20,8 +20,8 @@ from nh_control.numerics.compiled import Functions
 
 
 class CompiledFunctions:
-    """Functions that are made when they are needed, for every step and all values of the
-    parameters.
+    """The functions for all steps h and all values of the parameters. Each is made when it is
+    first used.
     """
 
     def __init__(
@@ -99,7 +99,9 @@ class CompiledFunctions:
         return ca.vertcat(rho, method.start(q, rho, u, h))
 
     def _mean_motion(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Where a step takes its constraints, and the mean velocity there times the step."""
+        """The configuration at which a step evaluates its velocity constraints, and the mean
+        velocity there times h.
+        """
         space = self._step_space
         if space is None:
             step = self._system.space.step_geometry(q, self._system.space.local(q, q1))
@@ -117,8 +119,8 @@ class Arrays(threading.local):
 
 
 class BoundFunctions:
-    """The engine of the compiled functions `code` for the `substeps` of a step, and the arrays in
-    which it computes, at values p (n_parameters) of the parameters and of h.
+    """The engine of the compiled functions `code` for the `substeps` of a step, and its arrays.
+    `p` (n_parameters) are the values of the parameters and of h.
     """
 
     def __init__(self, code: CompiledFunctions, substeps: Sequence[float], p: np.ndarray):
@@ -137,7 +139,7 @@ class BoundFunctions:
 
     @cached_property
     def parametric_arrays(self) -> Arrays:
-        """Arrays of the engine that differentiates by the parameters, too."""
+        """Arrays of the engine whose derivatives include the parameters."""
         return Arrays(self.engine.parametric.shapes_at(self._p), self._p)
 
 

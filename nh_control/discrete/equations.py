@@ -20,33 +20,39 @@ from nh_control.numerics.rounding import rounding_sizes
 
 
 class StepEquations:
-    """Functions of the state x (nx), the input u (nu), the unknowns z (nz), the parameters
-    p (n_parameters), the system's and the step h, and, for derivatives, the next
-    state x1 = g(x, u, z, p).
+    """The equations of a step of a method: the residual r(x, u, z, p) = 0 and the next state
+    x1 = g(x, u, z, p). x (nx) is the state, u (nu) the input, z (nz) the unknowns, and p
+    (n_parameters) the system's parameters and the step h.
 
-    `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of r's terms in x and u;
-    `residual(x, u, z, p) -> r`; `jacobian(x, u, z, p) -> r_z`;
-    `readout(x, u, z, p) -> x1, domain`; `terms(x, u, z, p) -> s`, see `rounding_sizes`; with
-    contacts `contacts(x, u, z, p) -> w, w_y, coefficients`, y the other unknowns. With
-    moved states, `r(retract(x, dx), u, z, p)` and
-    `y = local(x1, g(retract(x, dx), u, z, p))`, and w = (dx, u), o = (w, z):
-    `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`;
-    `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o. Both can be had with the
-    parameters among the variables, w = (dx, u, p). The gradient of lam . y - mu . r by z alone is
-    `adjoint(x, u, z, p, x1, lam, mu) -> y_z^T lam - r_z^T mu`. Raises ValueError where the
-    residual has another shape than z.
+    The functions of `step`:
 
-    The Lagrangian enters r and y through its gradients c = dL/da at points a(x, u, z, p) only,
-    so derivatives are put together by the chain rule,
-    `dr/do = r_o + r_c L_ab b_o` with b = (a, p), from small expressions with c as a symbol, and
-    from L_ab and the third derivative of L alone.
+    - `start(x, u, p) -> s, r, r_z` at z = 0, with the sizes s of the terms of r in x and u
+    - `residual(x, u, z, p) -> r`
+    - `jacobian(x, u, z, p) -> r_z`
+    - `readout(x, u, z, p) -> x1, domain`
+    - `terms(x, u, z, p) -> s`, see `rounding_sizes`
+    - `contacts(x, u, z, p) -> w, w_y, coefficients`, for a method with contacts; y are the
+      unknowns other than the impulses
+
+    Derivatives are taken along a variation dx of the state, `r(retract(x, dx), u, z, p)` and
+    `y = local(x1, g(retract(x, dx), u, z, p))`, by w = (dx, u) and o = (w, z). With
+    `parameters=True`, w = (dx, u, p).
+
+    - `first(x, u, z, p, x1) -> r_z, r_w, y_w, y_z`
+    - `second(x, u, z, p, x1, lam, mu) -> hess(lam . y - mu . r)` over o
+    - `adjoint(x, u, z, p, x1, lam, mu) -> y_z^T lam - r_z^T mu`
+
+    The Lagrangian enters r and y only through its gradients c = dL/da at points a(x, u, z, p).
+    The chain rule therefore gives `dr/do = r_o + r_c L_ab b_o` with b = (a, p): small expressions
+    in which c is a symbol, and the second (and third) derivative of L alone.
+
+    Raises ValueError if the residual has another shape than z.
     """
 
     def __init__(self, system: System, method: Method, name: str):
         if len(method.substeps) > 1:
             raise ValueError(
-                f"{name}: a composition has no residual of its own, its substeps have; use the "
-                "method that it is made of"
+                f"{name}: a composition has no residual of its own; use the method of its substeps"
             )
         self.system, self.method, self.name = system, method, name
         self.states = space = method.state_space(system)
@@ -124,7 +130,7 @@ class StepEquations:
         return self.ndx + self.nu + (self.n_parameters if parameters else 0)
 
     def _first(self, parameters: bool = False) -> ca.Function:
-        """First derivatives, by the parameters, too, if they are wanted."""
+        """First derivatives; with `parameters`, also by the parameters."""
         arguments = self._symbols(5)
         b = self._stacked(*arguments[:4])
         parts = ca.Function("parts", self._moved_symbols[:6], self._first_parts(parameters))
@@ -137,10 +143,9 @@ class StepEquations:
         return ca.Function("first", arguments, outputs, ["x", "u", "z", "p", "x1"], names)
 
     def _second(self, parameters: bool = False) -> ca.Function:
-        """Contracted second derivative, over the parameters, too, if they are wanted: with
-        `k = phi_c,  t = L_aa k`,
-        `hess_o(phi + t . a) + phi_oc L_ab b_o + (...)^T + b_o^T (L_abb k + L_ba phi_cc L_ab) b_o`
-        for phi = lam . y - mu . r.
+        """Contracted second derivative for phi = lam . y - mu . r; with `parameters`, also by the
+        parameters. With `k = phi_c` and `t = L_aa k` it is
+        `hess_o(phi + t . a) + phi_oc L_ab b_o + (...)^T + b_o^T (L_abb k + L_ba phi_cc L_ab) b_o`.
         """
         x, u, z, p, x1, lam, mu = arguments = self._symbols(7)
         b = self._stacked(x, u, z, p)
@@ -168,9 +173,7 @@ class StepEquations:
         return ca.vertcat(self._point(x, u, z, p), *self._of_system(p))
 
     def _of_system(self, p: Graph) -> Iterator[Graph]:
-        """The parameters without h, one by one: CasADi takes the slice [:0] of a scalar for all of
-        it.
-        """
+        """The parameters without h, one by one: for a scalar, CasADi's slice [:0] is not empty."""
         return (p[i] for i in range(self.n_parameters - 1))
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -183,9 +186,9 @@ class StepEquations:
         return StepSymbols(x[:n], x[n:], u, z, h, self._gradients)
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
-        """Numbers that are positive where the velocity after a step rotates nothing by half a turn
-        in another step. Only explicit methods have them: an implicit method that blows up fails
-        to solve its equations, an explicit one shows no other sign.
+        """Numbers that are positive as long as the velocity after a step would rotate no body by
+        half a turn in one more step. Only explicit methods have them: an implicit method that
+        diverges fails to solve its equations, but an explicit one gives no other sign.
         """
         system, nq = self.system, self.system.space.nq
         if self.nz or not has_rotations(system.space):
@@ -195,8 +198,9 @@ class StepEquations:
         return below_half_a_turn(system.space, velocity, h)
 
     def _at_zero(self, x: Graph, u: Graph, z: Graph, p: Graph) -> tuple[Graph, Graph, Graph]:
-        """Sizes of r's terms, r and r_z; with derivatives that are called the sizes take c for an
-        argument like x and u.
+        """Sizes of r's terms, r and r_z. The sizes are `|dr/dw| |w|` for w = (x, u); if the
+        Lagrangian's derivatives are called, c counts as a further argument instead of being
+        differentiated.
         """
         b = self._stacked(x, u, z, p)
         c = self._derivatives.first(b)
@@ -209,8 +213,8 @@ class StepEquations:
         return ca.densify(scale), self._r(x, u, z, p, c), self._jacobian(x, u, z, p)
 
     def _contacts(self) -> list[ca.Function]:
-        """Velocities that go with the impulses, their derivatives by the other unknowns, and the
-        coefficients of friction; nothing without contacts.
+        """The velocities at the contacts, in the directions of the impulses; their derivatives by
+        the other unknowns; and the coefficients of friction. Empty without contacts.
         """
         contacts, (x, u, z, p, _) = self.method.contacts, self._plain
         if contacts is None:
@@ -223,8 +227,9 @@ class StepEquations:
 
     @cached_property
     def _terms(self) -> ca.Function:
-        """Sizes of the numbers whose round-off adds up in r, where c are arguments: derivatives by
-        z and c may cancel, as in `v x p` of a body that falls.
+        """Sizes of the terms whose round-off adds up in r. The gradients c are arguments here: a
+        sum of derivatives by z and c may cancel, as in `v x p` of a falling body, and would hide
+        the sizes.
         """
         return ca.Function("sizes", self._plain, [rounding_sizes(self._r, self._plain)])
 

@@ -33,7 +33,9 @@ class Substeps(NamedTuple):
 
     @classmethod
     def of(cls, library: ctypes.CDLL | None, fractions: np.ndarray) -> Substeps | None:
-        """From a library that may have it; None without one."""
+        """The substeps by the `nh_substeps` of a library; None without a library or
+        the routine.
+        """
         if library is None:
             return None
         routine = ctypes.cast(library["nh_substeps"], ctypes.c_void_p).value
@@ -52,7 +54,7 @@ class StepperData(ctypes.Structure):
 
     @classmethod
     def of(cls, substeps: Substeps, work: Workspace, nq: int, n_prescribed: int) -> StepperData:
-        """For a system with nq coordinates, the last `n_prescribed` of which are prescribed."""
+        """The data for a system with nq coordinates; the last `n_prescribed` are prescribed."""
         data = cls(
             substeps.routine,
             ctypes.addressof(work.list),

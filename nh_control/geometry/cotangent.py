@@ -54,10 +54,12 @@ class CotangentGroup(LieGroup):
         return ca.vertcat(x_rate, ca.substitute(rate, ca.vertcat(x_, mu_), ca.vertcat(x, mu)))
 
     def bracket(self, u: ca.SX, v: ca.SX) -> ca.SX:
+        """`[(x, y), (w, z)] = ([x, w], ad*_w y - ad*_x z)`."""
         (x, y), (w, z), star = self._split(u), self._split(v), self.group.ad_star
         return ca.vertcat(self.group.bracket(x, w), star(w, y) - star(x, z))
 
     def ad_star(self, u: ca.SX, mu: ca.SX) -> ca.SX:
+        """`ad*_(x, y) (a, w) = (ad*_x a - ad*_w y, -[x, w])`."""
         (x, y), (a, w) = self._split(u), self._split(mu)
         star = self.group.ad_star
         return ca.vertcat(star(x, a) - star(w, y), -self.group.bracket(x, w))
@@ -68,14 +70,15 @@ class CotangentGroup(LieGroup):
         return ca.vertcat(self.group.multiply(g[:n], k[:n]), momentum)
 
     def adjoint(self, g: ca.SX, v: ca.SX) -> ca.SX:
+        """`Ad_(g, mu) (x, y) = (x1, Ad*_{g^{-1}} y + ad*_{x1} mu)` with `x1 = Ad_g x`."""
         x, y = self._split(v)
         n = self.group.n
         x1 = self.group.adjoint(g[:n], x)
         return ca.vertcat(x1, self.group.coadjoint(g[:n], y) + self.group.ad_star(x1, g[n:]))
 
     def coadjoint(self, g: ca.SX, mu: ca.SX) -> ca.SX:
-        """`Ad_{g^{-1}}` transposed, by `<coadjoint(g, mu), Ad_g v> = <mu, v>` with
-        Ad_g = [Ad_g, 0; ad*(.) mu_g Ad_g, Ad*_{g^{-1}}].
+        """`(Ad*_{g^{-1}} a + ad*_{w1} mu, w1)` with `w1 = Ad_g w`, for an element (g, mu) of the
+        bundle and a covector (a, w). It satisfies `<coadjoint(g, c), adjoint(g, v)> = <c, v>`.
         """
         n, (a, w) = self.group.n, self._split(mu)
         w1 = self.group.adjoint(g[:n], w)

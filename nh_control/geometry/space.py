@@ -15,9 +15,9 @@ from nh_control.numerics.expressions import Vector
 
 @dataclass(frozen=True)
 class StepGeometry:
-    """The step d from q0: its end `q1` (nq), its `middle` (nq), the displacement `w` (nw), h times
-    the mean velocity, at the middle, and the Jacobians j0, j1 (nq + nw, nv) of (middle, w) along
-    trivialized variations of q0 and of q1.
+    """The step d from q0: its end `q1` (nq), its `middle` (nq) and its displacement `w` (nw). The
+    mean velocity of a step of size h is `w / h`; it is a velocity at the middle. `j0` and `j1`
+    (nq + nw, nv) are the Jacobians of (middle, w) along trivialized variations of q0 and of q1.
 
     With them the discrete momenta of `Ld = h L(middle, w / h)` are `-j0^T dL`, `j1^T dL`.
     """
@@ -186,7 +186,9 @@ def _evaluate(function: ca.Function, *args: tuple[Vector, int]) -> np.ndarray:
     if not rows:
         return np.asarray(function(*arrays)).reshape(-1)
     if len(rows) > 1:
-        raise ValueError(f"{function.name()}: tables must have as many rows, got {sorted(rows)}")
-    if 0 in rows:  # CasADi would take no columns for a zero
+        raise ValueError(
+            f"{function.name()}: tables must have equally many rows, got {sorted(rows)}"
+        )
+    if 0 in rows:  # CasADi takes a matrix of no columns for the number 0
         return np.empty((0, function.size1_out(0)))
     return np.asarray(function(*arrays)).T

@@ -281,7 +281,7 @@ class Run:
         )
 
     def _whole(self, a: Arrays, code: int) -> DenseOutput:
-        """The curve of all steps; of none where the run stands still."""
+        """The curve of all steps; a constant curve if there is no step."""
         interpolants, nx = self._record.interpolants, self._problem.nx
         if not interpolants:
             t, x = self._request.t0, a.x[None].copy()
@@ -313,6 +313,6 @@ class Run:
 
 
 def _forward(times: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """Times and one more, rising."""
+    """The times and the time t, with the sign changed for a run backwards, so that they rise."""
     sign = 1.0 if times[-1] >= times[0] else -1.0
     return sign * times, sign * t

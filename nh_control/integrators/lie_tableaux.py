@@ -53,8 +53,8 @@ class MuntheKaas:
 
 @dataclass(frozen=True)
 class Exponentials:
-    """`tau(h sum_i w_i f_i)` for every row w in `rows`, the first one first, on the point `base`:
-    0 is the start of the step, i the stage i.
+    """One factor `tau(h sum_i w_i f_i)` for every row w in `rows`; the first row acts first. They
+    act on the point `base`: 0 is the start of the step, i is stage i.
     """
 
     base: int
@@ -63,8 +63,9 @@ class Exponentials:
 
 @dataclass(frozen=True)
 class CommutatorFree:
-    """A commutator-free method [celledoni2021 2.2] of order `order`: `f_i` at every stage (the
-    stage 0 is the start), the end, and the end of an embedded method of order `embedded_order`.
+    """A commutator-free method [celledoni2021 2.2] of order `order`. `stages` are the points of
+    f_1, f_2, ... (f_0 is the field at the start), `end` is the end of the step, and `embedded` the
+    end of a second method of order `embedded_order`.
     """
 
     name: str
@@ -146,8 +147,8 @@ DORMAND_PRINCE = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0),
     _DP_WEIGHTS,
 )
-"""With its seventh stage at the end. SciPy has these numbers as well, but its import takes longer
-than the start of a node may take.
+"""All seven stages; the last one is at the end of the step. SciPy has these numbers as well, but
+importing it takes longer than a node may take to start.
 """
 
 HEUN_3 = ((0, 0, 0), (1 / 3, 0, 0), (0, 2 / 3, 0))
@@ -175,7 +176,7 @@ RKMK = (
 )
 
 
-def _free(
+def _commutator_free(
     name: str,
     order: int,
     stages: Sequence[tuple[int, Sequence[Weights]]],
@@ -196,8 +197,8 @@ _CF4_STAGES = ((0, ((1 / 2,),)), (0, ((0, 1 / 2),)), (1, ((-1 / 2, 0, 1),)))
 _CF4_END = (0, ((1 / 4, 1 / 6, 1 / 6, -1 / 12), (-1 / 12, 1 / 6, 1 / 6, 1 / 4)))
 
 COMMUTATOR_FREE = (
-    _free("lie_euler", 1, (), (0, ((1,),)), None, "celledoni2021 2.2"),
-    _free(
+    _commutator_free("lie_euler", 1, (), (0, ((1,),)), None, "celledoni2021 2.2"),
+    _commutator_free(
         "lie_euler_heun",
         2,
         ((0, ((1,),)),),
@@ -205,7 +206,7 @@ COMMUTATOR_FREE = (
         None,
         "celledoni2021 3.4.4",
     ),
-    _free(
+    _commutator_free(
         "crouch_grossman_3",
         3,
         ((0, ((3 / 4,),)), (0, ((119 / 216,), (0, 17 / 108)))),
@@ -213,7 +214,7 @@ COMMUTATOR_FREE = (
         None,
         "celledoni2021 2.2, Crouch and Grossman",
     ),
-    _free(
+    _commutator_free(
         "cf32",
         3,
         ((0, ((1 / 3,),)), (0, ((0, 2 / 3),))),
@@ -221,7 +222,7 @@ COMMUTATOR_FREE = (
         (0, ((0, 1 / 2, 1 / 2),)),
         "celledoni2021 4.2.1, first pair",
     ),
-    _free(
+    _commutator_free(
         "cf32_third_stage",
         3,
         ((0, ((2 / 3,),)), (0, ((5 / 12, 1 / 4),))),
@@ -229,7 +230,7 @@ COMMUTATOR_FREE = (
         (0, ((1 / 4, 0, 3 / 4),)),
         "celledoni2021 4.2.1, second pair",
     ),
-    _free(
+    _commutator_free(
         "cf43",
         4,
         (*_CF4_STAGES, (0, ((0, 3 / 4),))),

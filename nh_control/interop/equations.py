@@ -133,7 +133,7 @@ class _Writer:
         return Equations(title, groups)
 
     def equations(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Equation, ...]:
-        """Row by row."""
+        """One equation left[i] = right[i] for every i."""
         return tuple(Equation(a, b, self.latex) for a, b in zip(left, right))
 
     def symbol(self, text: str) -> Any:
@@ -207,8 +207,8 @@ def _of_step(dsys: DiscreteSystem, simplify: bool, series: bool) -> Equations:
 
 
 def _texts(names: Sequence[str]) -> list[str]:
-    """LaTeX of names: words upright, Greek letters as such, and what follows a letter and _ as an
-    index.
+    """LaTeX of names. Words are upright, names of Greek letters become the letters, and in a name
+    such as x_1 the part after _ is an index.
     """
     return [_text(name.replace("[", "_").replace("]", "")) for name in names]
 

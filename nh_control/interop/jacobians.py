@@ -127,6 +127,7 @@ class StoredNumbers:
 
 
 def _with_row(row: int, failure: Exception) -> Exception:
-    """The failure, which says the row of the batch."""
-    failure.add_note(f"in row {row} of the batch") if hasattr(failure, "add_note") else None
+    """The failure, with a note that names the row of the batch."""
+    if hasattr(failure, "add_note"):
+        failure.add_note(f"in row {row} of the batch")
     return failure

@@ -77,7 +77,7 @@ class JaxModel:
 def _step_rows(
     numbers: StoredNumbers, x: np.ndarray, u: np.ndarray, p: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Jacobians of rows, each with its own parameters."""
+    """The steps of the rows of a batch, and their Jacobians; every row has its own parameters."""
     if len(p) == 0 or (p == p[0]).all():
         return numbers.step_jacobians(x, u, p[0] if len(p) else numbers.nominal)
     ones = (slice(i, i + 1) for i in range(len(x)))

@@ -26,10 +26,12 @@ def householder(a: ca.SX, signs: ca.SX | None = None) -> tuple[ca.SX, ca.SX]:
     m, n = a.shape
     r, q, used = ca.densify(a).T, ca.SX.eye(n), []
     for k in range(m):
+        # w = x + s |x| e1 for the part x of column k that is to become a multiple of e1
         w = r[k:, k]
         s = ca.if_else(w[0] >= 0, 1, -1) if signs is None else signs[k]
         w[0] += s * ca.norm_2(w)
         w = w / ca.norm_2(w)
+        # R <- H R, Q <- Q H with the reflection H = I - 2 w w^T
         r[k:, :] -= 2 * w @ (w.T @ r[k:, :])
         q[:, k:] -= 2 * (q[:, k:] @ w) @ w.T
         used.append(s)
@@ -37,7 +39,9 @@ def householder(a: ca.SX, signs: ca.SX | None = None) -> tuple[ca.SX, ca.SX]:
 
 
 def _householder(system: System, q0: ca.SX) -> Basis:
-    """With the signs of q0, for the whole step from there."""
+    """The Householder basis for a step from q0. The signs are computed at q0 and used in the whole
+    step, so that the basis is smooth in it.
+    """
     _, signs = householder(system.constraint_matrix(q0))
     return lambda q: householder(system.constraint_matrix(q), signs)[0]
 

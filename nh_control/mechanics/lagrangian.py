@@ -65,11 +65,11 @@ class LagrangianDerivatives:
     """First to third derivative of the Lagrangian, summed over the n points that are stacked in a,
     as functions of b = (a, p), p the system's parameters.
 
-    Small ones are written out where they are used. For large ones (see LARGE) the equations become
-    CasADi's MX graphs with calls, and products with the second and third derivative are evaluated
-    by directional derivatives, SEEDS at a time in a loop, so that the code grows with the
-    Lagrangian, not with its square. Directions have the size of a, or that of b where they reach
-    into the parameters.
+    Small derivatives are written out where they are used. For large ones (see LARGE) the equations
+    become CasADi's MX graphs with calls. Products with the second and third derivative are then
+    computed from directional derivatives, SEEDS at a time in a loop: the code grows with the
+    Lagrangian, not with its square. A direction has the size of a, or the size of b if it also
+    varies the parameters.
     """
 
     def __init__(self, system: System, n: int):
@@ -85,15 +85,17 @@ class LagrangianDerivatives:
 
     def second_times(self, b: Graph, directions: Graph) -> Graph:
         """L_ab(b) directions, (n, m)."""
-        of = self._along(directions)
-        return self._times(of.along, b, directions) if self.called else of.hessian(b) @ directions
+        functions = self._along(directions)
+        if self.called:
+            return self._times(functions.along, b, directions)
+        return functions.hessian(b) @ directions
 
     def third_times(self, b: Graph, k: Graph, directions: Graph) -> Graph:
         """(d/de L_bb(b + e k)) directions, of the size of the directions, for k (n)."""
-        of = self._along(directions)
+        functions = self._along(directions)
         if self.called:
-            return self._times(of.along_twice, ca.vertcat(b, k), directions)
-        return of.third(b, k) @ directions
+            return self._times(functions.along_twice, ca.vertcat(b, k), directions)
+        return functions.third(b, k) @ directions
 
     def _along(self, directions: Graph) -> _DirectionalDerivatives:
         return self._by_points if directions.shape[0] == self._a.shape[0] else self._by_all
@@ -160,8 +162,9 @@ class _DirectionalDerivatives:
 
 
 def inertia(system: System) -> ca.Function:
-    """`inertia(x, p) -> M, b, X, c` of `Mechanics.inertia` at parameters p, with a mass matrix
-    `M = X^T L_vv X` that is evaluated like the other second derivatives.
+    """`inertia(x, p) -> M, b, X, c` of `Mechanics.inertia` at parameters p. The mass matrix
+    `M = X^T L_vv X` is evaluated with `LagrangianDerivatives`, so that its code stays small for a
+    large Lagrangian.
     """
     nq, nw, n = system.space.nq, system.space.nw, system.nrho
     derivatives, p_ = LagrangianDerivatives(system, nq + nw), system.parameter_symbols

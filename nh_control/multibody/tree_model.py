@@ -71,7 +71,7 @@ def not_a_tree(model: Multibody) -> str:
     for part in (*model.elements, *model.inputs):
         if type(part) in (Wrench, Spring, Damper):
             continue
-        # what a subclass of these does, the kernel does not know
+        # `type(part)`: a subclass may do anything, and the kernel would not do it
         if not isinstance(part, ON_JOINTS) or type(part) not in ON_JOINTS:
             return f"a {type(part).__name__}"
         if part.coordinate not in model.tree.scalars:
@@ -81,14 +81,16 @@ def not_a_tree(model: Multibody) -> str:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """The moving frames of a tree with the bodies on them; z is the axis of a joint with one."""
+    """The moving frames of a tree with the bodies on them. If a joint has an axis, it is the z
+    axis of the kernel's frame.
+    """
 
     model: Multibody
 
     @cached_property
     def frames(self) -> list[Frame]:
-        """Moving frames in their order; a coordinate that no joint has moves a frame of its own,
-        which carries nothing.
+        """Moving frames in their order. A coordinate without a joint gets a frame of its own,
+        which carries no body.
         """
         moving = [frame for frame in self.model.frames if not frame.is_fixed]
         own = (
@@ -112,7 +114,9 @@ class TreeModel:
 
     @cached_property
     def normals(self) -> dict[str, np.ndarray]:
-        """The normal of the plane in which all moves, in the axes of the frames, if it does."""
+        """The normal of the plane in which a planar model moves, in the axes of every frame; empty
+        for a model in space.
+        """
         return normals(self.model, self.frames)
 
     @cached_property
@@ -127,7 +131,7 @@ class TreeModel:
 
     @cached_property
     def carriers(self) -> set[int]:
-        """Places of the velocities that carry a body on which a wrench or a damper acts."""
+        """Indices of the velocities that move a body on which a wrench or a damper acts."""
         return carriers(self.model)
 
     @cached_property
@@ -143,7 +147,7 @@ class TreeModel:
 
     @cached_property
     def mimic_frames(self) -> dict[str, int]:
-        """Frames whose joints follow other frames' joints, with their places among these."""
+        """The frames whose joint follows another joint, numbered from 0."""
         names = (frame.name for frame in self.frames if frame.mimic)
         return {name: place for place, name in enumerate(names)}
 
@@ -268,7 +272,9 @@ class TreeModel:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _constrained(self) -> set[str]:
-        """Frames that constraints or contacts depend on, and frames whose joints these follow."""
+        """Frames that move a point of a constraint or a contact: the ends, the frames below them
+        down to the world, and for a frame that follows another joint, the frame of that joint.
+        """
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
         touching = (name for contact in self.model.contacts for name in contact.frames)
         anchors = {self.model.tree.anchors[name][0] for name in touching}

@@ -1,5 +1,5 @@
 """CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's
-virtual machine where there is no compiler. Matrices are stored row by row on both ways.
+virtual machine where there is no compiler. Matrices are stored row by row in both cases.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ def _generated(functions: Sequence[ca.Function], prefix: str) -> str:
 
 
 def _wrapper(f: ca.Function, heading: str) -> str:
-    """C text of a function that calls f on plain pointers, its sparse outputs spread to dense ones
-    (constant zeros in f itself would choke the compiler).
+    """C text of a function that calls f on plain pointers and copies its sparse outputs into dense
+    ones. With dense outputs, f itself would assign every zero, and compiling it would take long.
     """
     parameters = [f"const double *i{k}" for k in range(f.n_in())] + [
         f"double *o{k}" for k in range(f.n_out())
@@ -191,7 +191,7 @@ def _wrapper(f: ca.Function, heading: str) -> str:
 
 
 def _doubles(name: str, n: int) -> str:
-    """C declaration of room for n doubles, off the stack where there are many."""
+    """C declaration of an array of n doubles: static if it is large, else on the stack."""
     return f"{'static _Thread_local ' if n > 10_000 else ''}double {name}[{n + 1}];\n"
 
 
@@ -265,7 +265,7 @@ class _Evaluator(threading.local):
                 *(ctypes.c_void_p(array.ctypes.data) for array in (*self.inputs, *self.outputs)),
             )
             return
-        self._buffer: Any  # whose hints ask for the size that the view of an array carries
+        self._buffer: Any  # CasADi's type hints ask for a size, which a memoryview already has
         self._buffer, self.run = _by_rows(f, dense=True).buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, array.data)
@@ -277,8 +277,8 @@ class Functions:
     """CasADi functions of column vectors, called by name as
     `f(name, *vectors) -> tuple of new (rows, columns) arrays`.
 
-    Vectors have shape (n,). Wrong argument shapes raise ValueError. Those that are not to be
-    `compiled` are evaluated by CasADi's virtual machine.
+    Vectors have shape (n,). Wrong argument shapes raise ValueError. With `compiled=False`, or
+    without a compiler, CasADi's virtual machine evaluates the functions.
     """
 
     def __init__(self, name: str, functions: Sequence[ca.Function], compiled: bool = True):

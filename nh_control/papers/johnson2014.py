@@ -35,7 +35,9 @@ Q, R = np.diag([1000.0, 1.0]), np.array([[50.0]])
 TOLERANCE = 1e-6
 PERTURBED = np.array([1.0, 1.0])
 MAX_ITERATIONS, FEW_ITERATIONS = 1000, 30
-"""Of descents, and of those of a short run: enough for Newton, not for steepest descent."""
+"""Largest number of descents, and the number in a short run, which is enough for Newton's method
+but not for steepest descent.
+"""
 PREPARED = 4
 """Number of quasi-Newton steps at the start of either method in the authors' program."""
 FIRST_GAIN = (0.0613, 0.981)

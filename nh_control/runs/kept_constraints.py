@@ -34,8 +34,8 @@ class KeptConstraint:
 
 
 def declared_constraints(result: Result) -> dict[str, ScenarioConstraint]:
-    """The scenario's constraints along the reference of a run, or those of its predictive tracker,
-    by name.
+    """The scenario's constraints by name. With a predictive tracker, only the constraints that it
+    keeps; else all that hold along the reference of the run.
     """
     e = result.experiment
     names = (ALL,) if e.mpc is None else e.mpc.constraints
@@ -43,8 +43,8 @@ def declared_constraints(result: Result) -> dict[str, ScenarioConstraint]:
 
 
 def kept_constraints(result: Result) -> dict[str, KeptConstraint]:
-    """The constraints along the reference of a run, or of its predictive tracker, by their
-    names in the scenario: as its model sees them, without disturbances.
+    """The constraints of `declared_constraints` by name, with their values in a run. The values
+    are those of the tracker's model, without disturbances.
     """
     e, trajectory = result.experiment, result.loop.trajectory
     declared = declared_constraints(result)

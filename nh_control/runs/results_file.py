@@ -1,4 +1,4 @@
-"""The results of a run in files: read again with their scenario."""
+"""Reads the results of a run from files, with their scenario."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stored:
 
     @property
     def options(self) -> PlantOptions:
-        """How the plant differs from the model."""
+        """The options of the plant: where it differs from the model."""
         description = self.description
         return PlantOptions(
             description.get("plant_integrator", ""),
@@ -67,8 +67,8 @@ class Stored:
         description, arrays = self.description, self.arrays
         if "perturbation" not in description:
             raise ValueError(
-                f"the results of {self.scenario.name} do not say how they were made: make the run "
-                "again with this version"
+                f"the results of {self.scenario.name} are without the settings of the run: make "
+                "the run again with this version"
             )
         experiment = Experiment.make(
             self.scenario,

@@ -12,8 +12,8 @@ NUMBER_BYTES = 8
 
 
 def bytes_needed(model: DiscreteSystem, steps: int, linearized: bool) -> int:
-    """Bytes of the arrays of so many steps: states, errors and inputs of run and open loop, or A,
-    B, K and P of every step.
+    """Bytes of the arrays of a run of `steps` steps: A, B, K and P of every step if `linearized`,
+    else the states, errors and inputs of the run and of its open loop.
     """
     n, m = model.ndx, model.nu
     numbers = 2 * n * n + 2 * n * m if linearized else 4 * model.nx + 2 * n + 3 * m

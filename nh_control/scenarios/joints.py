@@ -42,8 +42,8 @@ def perturbed(
     perturbation: JointPerturbation | TurningPerturbation,
     sliding: tuple[str, ...] = (),
 ) -> np.ndarray:
-    """State x (nx) with every joint turned by `angle`, those named in `sliding` moved by
-    `position`, and every momentum scaled.
+    """State x (nx) with all joints turned by the perturbation's `angle`, the joints in `sliding`
+    moved by its `position` instead, and all momenta scaled.
     """
     position = getattr(perturbation, "position", 0.0)
     names = model.system.space.tangent_names

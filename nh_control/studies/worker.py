@@ -225,8 +225,8 @@ class Worker:
     def _with_parameters(
         base: Experiment, plant: DiscreteSystem, options: PlantOptions
     ) -> DiscreteSystem:
-        """Return the plant with its own parameters; build it again if the parameters are no
-        arguments of it.
+        """Return the plant with its own parameters. If its compiled functions do not take these
+        parameters as arguments, build it again.
         """
         shared = type(plant.system.parameters) is type(base.scenario.parameters)
         return (

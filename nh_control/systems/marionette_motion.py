@@ -31,8 +31,9 @@ class StringMotion:
     from_rest: bool = False
 
     def inputs(self, dsys: DiscreteSystem, q0: np.ndarray) -> np.ndarray:
-        """Next values (N, 18) of the prescribed coordinates from configuration q0; step k is given
-        the swing at k h, as published.
+        """Values (N, 18) of the prescribed coordinates for the N steps from configuration q0. As
+        in the publication, the value for the end of step k is the swing at the time k h, its
+        start.
         """
         system = dsys.system
         times = dsys.h * np.arange(round(self.duration / dsys.h))

@@ -17,14 +17,20 @@ from nh_control.systems.rigid_body import check_inertias
 
 @dataclass(frozen=True)
 class SatelliteParameters(Parameters):
-    """A small satellite with wheels in a pyramid: their axles are spread evenly around z and stand
-    `elevation` above the xy plane, by default so that all directions are alike: arcsin(1/sqrt(3)),
-    with which three wheels are at right angles.
+    """A small satellite with wheels in a pyramid: their axles are spread evenly around z and have
+    the angle `elevation` above the xy plane. The default arcsin(1/sqrt(3)) makes the wheels
+    equally strong in all directions; three axles would then be at right angles.
     """
 
-    Jx: float = parameter(2.0, "kg m^2", "inertia about x of all but the wheels' spin")
-    Jy: float = parameter(1.6, "kg m^2", "inertia about y of all but the wheels' spin")
-    Jz: float = parameter(1.2, "kg m^2", "inertia about z of all but the wheels' spin")
+    Jx: float = parameter(
+        2.0, "kg m^2", "inertia about x of the body with its wheels, without the wheels' spin"
+    )
+    Jy: float = parameter(
+        1.6, "kg m^2", "inertia about y of the body with its wheels, without the wheels' spin"
+    )
+    Jz: float = parameter(
+        1.2, "kg m^2", "inertia about z of the body with its wheels, without the wheels' spin"
+    )
     wheel_inertias: Sequence[float] = parameter(
         (0.002,) * 4, "kg m^2", "inertias of the wheels about their axles, one each"
     )

@@ -35,7 +35,7 @@ class Face(NamedTuple):
 
 
 class Camera:
-    """From `eye` to `at`; pixels of a picture of (width, height)."""
+    """A camera at `eye` that looks at `center`, for a picture of `size` (width, height) pixels."""
 
     def __init__(self, eye: np.ndarray, center: np.ndarray, size: tuple[int, int]):
         forward = (center - eye) / np.linalg.norm(center - eye)

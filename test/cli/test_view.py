@@ -176,7 +176,7 @@ def test_results_without_a_description_need_a_scenario(result, tmp_path, capsys)
     assert np.isnan(found.arrays["reference_energy"]).all()
     assert cli.main(["view", str(tmp_path), "--no-open", "--scenario", "urdf"]) == 0
     assert cli.main(["plot", str(tmp_path), "--scenario", "urdf"]) == 2
-    assert "do not say how they were made" in capsys.readouterr().err
+    assert "make the run again" in capsys.readouterr().err
 
 
 def test_descriptions_are_json(result):

@@ -18,8 +18,8 @@ COMPONENTS = (*FORCE, *TORQUE)
 DURATION_S = 0.25
 """Simulated time for which a wrench acts, unless another one replaces it."""
 PROBE, LEAST = 1e-2, 1e-4
-"""Force (N) and torque (N m) by whose effect the bounds are found, and the effect that counts as
-none, as a part of the target's largest.
+"""Force (N) or torque (N m) of the test pushes of `bounds`; and the share of a target's largest
+response below which a response counts as zero.
 """
 
 
@@ -29,8 +29,9 @@ def none_yet(targets: Sequence[ForceTarget]) -> tuple[Disturbance, ...]:
 
 
 class Wrenches:
-    """Forces (N) and torques (N m) on `targets`, each for DURATION_S of simulated time in steps of
-    h s, no component larger than its target's bound in `bounds`, (2): of forces, of torques.
+    """Forces (N) and torques (N m) on `targets`. Each acts for DURATION_S of simulated time, in
+    steps of h s. `bounds` has two numbers for each target: the largest component of a force, and
+    the largest component of a torque.
     """
 
     def __init__(self, targets: Sequence[ForceTarget], bounds: Mapping[str, np.ndarray], h: float):

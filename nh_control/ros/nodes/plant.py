@@ -268,7 +268,8 @@ class Plant:
         """Publish the measured and the true state; if the measurement is lost, only the time."""
         plant, measured_step = self._loop.plant, self._loop.plant.measured_step
         q, v, now = plant.configuration, plant.velocity, self._clock.stamp(plant.step)
-        if plant.step in (measured_step, self._shown):  # a lost one only for a late subscriber
+        # step == self._shown: published before, and now again for late subscribers
+        if plant.step in (measured_step, self._shown):
             measured_q, measured_v = plant.measured
             stamp = now if measured_step == plant.step else self._clock.stamp(measured_step)
             self._latency.published(measured_step)
