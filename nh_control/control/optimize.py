@@ -53,6 +53,7 @@ def optimize(
     hessian: str | None = None,
     barrier_start: float = 0.1,
     warm_start: Optimum | None = None,
+    threads: int = 1,
 ) -> Optimum:
     """Minimize the cost over the trajectories that start at the guess's first state and keep
     `limits` of states and inputs, `constraints`, and the end condition.
@@ -70,8 +71,10 @@ def optimize(
       steps and constraints. The default for trees of bodies is "gauss_newton", unless parameters
       are free: with these it hardly converges. All errors of the first-order conditions are below
       `tolerance` (1e-8) at the end. `barrier_start` is the first barrier, `warm_start` an optimum
-      of a similar problem. Limits and constraints of states hold from the second node on. Ctrl-C
-      returns the last iterate. Without a C compiler IPOPT solves the same problem (`collocate`).
+      of a similar problem. Limits and constraints of states hold from the second node on. Several
+      `threads` share the steps and their derivatives, which pays for large robots; the results are
+      the same to the bit. Ctrl-C returns the last iterate. Without a C compiler IPOPT solves the
+      same problem (`collocate`).
     - "newton", "quasi" and "steepest" (`projected_descent.descend`) need the LQR weights Q (ndx,
       ndx) and R (nu, nu), and treat `limits` by barriers with `barrier_weights`. The default
       tolerance is 1e-6.
@@ -101,7 +104,7 @@ def optimize(
             *(dsys, cost, guess, end, fixed, limits, tolerance, max_iterations, barrier_start),
             constraints=constraints,
         )
-    terms = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic
+    terms = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic, threads
     problem = Problem(dsys, cost, len(guess), *terms)
     if hessian is None and not (has_fast_hessian(dsys) or problem.states.parameters):
         problem = replace(problem, curved=False)

@@ -27,7 +27,7 @@ class StepRoutines:
     Python computes what has no native code, such as second derivatives of trees and derivatives of
     compositions; `check` raises the errors of these calls after the native algorithm.
     `takes_solutions` says whether derivatives need only z and x1 in the arrays, after a step that
-    does nothing.
+    does nothing, `are_native` whether Python computes nothing.
     """
 
     def __init__(self, dsys: DiscreteSystem, second: bool, parametric: bool = False):
@@ -49,6 +49,7 @@ class StepRoutines:
             if second and hessian is None:
                 hessian = HESSIAN(self._call("hessian"))
         self.takes_solutions = type(engine) is Engine and native is not None
+        self.are_native = native is not None and (not second or native[2] is not None)
         self.local, self.retract = (dsys.state_address(name) for name in ("local", "retract"))
         self.kept = step, linearize, hessian
         self.step, self.linearize, self.hessian = map(_address, self.kept)

@@ -2,7 +2,7 @@
 projection operator of [johnson2014], and guesses that reach the goal, in one run.
 
     python test/benchmark/optimal_control.py [NAME ...] [--guesses 10] [--mpc]
-        [--crocoddyl PYTHON] [--humanoid]
+        [--crocoddyl PYTHON] [--humanoid] [--threads N]
 
 Times are milliseconds of this thread for an iteration: of the native solver alone, of
 `nh.optimize` with everything that it prepares, of `nh.collocate`, and of `method="newton"` without
@@ -11,7 +11,9 @@ limits. "reached" counts the perturbed guesses whose optimum ends within 0.1 of 
 goal, at 99 %; with --crocoddyl, the Python of an environment that has crocoddyl, the milliseconds
 of an iteration of its FDDP by RK4 and by Euler, measured next, and ours as parts of these; of the
 swing-ups also the seconds for all guesses, and those that reach the goal, of BoxFDDP and ours.
-With --humanoid and --crocoddyl alone iterations of JVRC-1, 20 and 50 nodes.
+With --humanoid and --crocoddyl alone iterations of JVRC-1, 20 and 50 nodes; with --threads these
+by one thread and by N in turns, in wall time, and in processor time of the thread that waits for
+the others, which is what remains of an iteration where processors are idle.
 """
 
 from __future__ import annotations
@@ -131,6 +133,37 @@ def humanoid(python: str) -> None:
         print(text, flush=True)
 
 
+def by_threads(most: int) -> None:
+    """Milliseconds of linearizations and iterations of JVRC-1 by one thread and by several."""
+    from swing_ups import problem
+
+    from nh_control.control.optimal import interior_point
+    from nh_control.control.optimal.transcription import Problem, Transcription
+
+    for nodes in (20, 50):
+        p = problem(f"jvrc1_{nodes}")
+        solvers = {
+            n: Transcription(Problem(p.dsys, p.cost, p.steps, p.limits, curved=False, threads=n))
+            for n in (1, most)
+        }
+        spent: dict[tuple[int, str], list[tuple[float, float]]] = {}
+        for _ in range(sized(20, 1)):
+            for n, native in solvers.items():
+                native.record.mu, native.record.mu_end, native.record.tolerance = 0.1, 1e-7, 1e-6
+                native.record.widest = interior_point.WIDEST
+                interior_point.start(native, p.guess(0, 3e-4))
+                for routine in ("ocp_measure", "ocp_iterate"):
+                    wall, own = time.perf_counter(), time.thread_time()
+                    native.call(routine)
+                    took = time.perf_counter() - wall, time.thread_time() - own
+                    spent.setdefault((n, routine), []).append(took)
+        for (n, routine), times in spent.items():
+            wall_ms, own_ms = 1e3 * np.median(times, axis=0)
+            print(
+                f"  jvrc1, {nodes} nodes, {n} threads, {routine}: {wall_ms:.3f} ms, {own_ms:.3f}"
+            )
+
+
 def main() -> None:
     from swing_ups import NAMES, problem
 
@@ -142,7 +175,11 @@ def main() -> None:
     parser.add_argument("--mpc", action="store_true")
     parser.add_argument("--crocoddyl", metavar="PYTHON")
     parser.add_argument("--humanoid", action="store_true")
+    parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
+    if options.threads:
+        by_threads(options.threads)
+        return
     if options.humanoid and options.crocoddyl:
         humanoid(options.crocoddyl)
         return

@@ -23,6 +23,12 @@ def normalized(cost: float, slopes: np.ndarray) -> np.ndarray:
     return size / np.maximum(1.0, slopes / LARGE)
 
 
+def set_least_weights(native: Transcription) -> None:
+    """Weights to start with: the least ones of rows that have such."""
+    weight, least = native.array("weight"), native.array("least_weight")
+    weight[:] = np.where(least > 0, least, weight)
+
+
 def put_on_central_path(native: Transcription, mu: float) -> None:
     """Slacks and multipliers of soft rows that solve `s - t = c, s lam = t (weight - lam) = mu`
     for the present values c, in the places of those to start from.

@@ -33,6 +33,7 @@ COUNTS = {
     "n_free": "moves of the first state that are free",
     "from_first": "whether rows of states hold at the first node, too",
     "failed_at": "node of the step that failed",
+    "threads": "that share the steps",
 }
 ROUTINES = {
     "retract": (3, 1, "(x, dx, p) -> x"),
@@ -138,6 +139,7 @@ class Horizon(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_long) for name in COUNTS),
         ("arrays", ctypes.c_void_p),
+        ("workspaces", ctypes.c_void_p),
         *((name, ctypes.c_void_p) for name in (*STEPS, *ROUTINES, *ARRAYS)),
         *((name, ctypes.c_double) for name in NUMBERS),
     ]
@@ -147,6 +149,7 @@ def header() -> str:
     """The text of `native/layout.h`."""
     lines = [f"    long {name}; /* {text} */" for name, text in COUNTS.items()]
     lines += ["    double *const *arrays; /* of a step's workspace */"]
+    lines += ["    double *const *const *workspaces; /* of all threads, this one's first */"]
     lines += [f"    {name}_routine {name}; /* {text} */" for name, text in STEPS.items()]
     for name, (n_in, n_out, text) in ROUTINES.items():
         arguments = ", ".join(["const double *"] * n_in + ["double *"] * n_out)

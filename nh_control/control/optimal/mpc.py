@@ -17,9 +17,13 @@ from nh_control.control.damping import damping_or_idle
 from nh_control.control.disturbance_gains import momenta
 from nh_control.control.feedback_law import matrix_vector_product
 from nh_control.control.optimal import interior_point
-from nh_control.control.optimal.elastic import least_weights, put_on_central_path
+from nh_control.control.optimal.elastic import (
+    least_weights,
+    put_on_central_path,
+    set_least_weights,
+)
 from nh_control.control.optimal.layout import Outcome
-from nh_control.control.optimal.plan import KEPT, Plan, Prepared
+from nh_control.control.optimal.plan import KEPT, Plan, Prepared, saturated
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.control.optimal.window import HorizonParameters, continued
 from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
@@ -48,7 +52,8 @@ class MpcTracker:
     plans where they cannot be met. A weight of your own is best a few times the multiplier: a
     heavier constraint is met at any cost of tracking. Parameters of constraints are rows along the
     reference, and, if they are `disturbed`, the estimated forces. With `hold` and
-    `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or "exact".
+    `disturbance_gain` as `LqrTracker`. `hessian` is "gauss_newton" or "exact"; `threads` share the
+    steps, as in `optimize`.
 
     In real time `prepare` takes most of a step before its state arrives, `feedback` the rest, and
     `late` answers a state that finds its step not prepared. `command` is both in one; all are pure
@@ -77,6 +82,7 @@ class MpcTracker:
         disturbance_gain: float = 0.0,
         barrier: float = 1e-3,
         hessian: str = "gauss_newton",
+        threads: int = 1,
     ):
         if compiled.compiler() is None:
             raise OSError(f"{dsys}: MpcTracker needs a C compiler; without one use LqrTracker")
@@ -102,7 +108,7 @@ class MpcTracker:
         self._options: dict[str, Any] = (
             dict(Q=Q, R=R, Qf=Qf, horizon_s=horizon_s, limits=limits, constraints=constraints)
             | dict(iterations=iterations, hold=hold, excluded=excluded, barrier=barrier)
-            | dict(disturbance_gain=disturbance_gain, hessian=hessian)
+            | dict(disturbance_gain=disturbance_gain, hessian=hessian, threads=threads)
         )
         bounds = dsys.system.input_bounds.tolist()
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
@@ -113,7 +119,8 @@ class MpcTracker:
             for c in constraints
         ]
         cost = quadratic_cost(dsys, self._window(0), Q, R, end)
-        problem = Problem(*(dsys, cost, steps, limits, windows), curved=hessian == "exact")
+        options: dict[str, Any] = dict(curved=hessian == "exact", threads=threads)
+        problem = Problem(dsys, cost, steps, limits, windows, **options)
         size = max(float(np.abs(weight).max()) for weight in (Q, R))
         self._least = least_weights(problem, self._window(0), size)
         self._problem, self._bounds = problem, problem.input_bounds
@@ -239,7 +246,7 @@ class MpcTracker:
         u = u.clip(*self._bounds)
         found = self.fallback.predict(x, u, DisturbanceEstimate(memory.disturbance))
         memory = replace(memory, predicted=found.predicted)
-        return Command(u, _saturated(u, self._bounds), error, memory)
+        return Command(u, saturated(u, self._bounds), error, memory)
 
     def _by_lqr(self, k: int, x: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
         """The command of LQR, with its disturbance estimate."""
@@ -294,9 +301,7 @@ class MpcTracker:
         if memory.predicted is not None and memory.k == k - 1:
             states[0] = memory.predicted
         solver.record.tolerance, solver.record.widest = 10 * self.barrier, interior_point.WIDEST
-        given = [row.weight for row in self._problem.rows]
-        weight = np.append(np.full(2 * self.dsys.nu, np.inf), given)
-        solver.array("weight")[:] = np.where(self._least > 0, self._least, weight)
+        set_least_weights(solver)
         interior_point.start(solver, replace(guess, states=states))
         put_on_central_path(solver, self.barrier)
         interior_point.restart(solver, self.barrier, warm=True)
@@ -339,10 +344,3 @@ class MpcTracker:
         before = DisturbanceEstimate(memory.disturbance, memory.predicted)
         node = min(k, len(self.reference) - 1)
         return self.fallback.estimate(node, x, before).disturbance
-
-
-def _saturated(u: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Which inputs are as close to a limit as the barrier lets them."""
-    lower, upper = bounds
-    near = 1e-3 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
-    return (u <= lower + near) | (u >= upper - near)

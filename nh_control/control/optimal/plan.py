@@ -65,3 +65,10 @@ class Prepared:
     k: int
     memory: Plan
     solver: list[Transcription]
+
+
+def saturated(u: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Which inputs (nu) are as close to a limit, of `bounds` (2, nu), as the barrier lets them."""
+    lower, upper = bounds
+    near = 1e-3 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    return (u <= lower + near) | (u >= upper - near)

@@ -25,6 +25,7 @@ from nh_control.numerics.compiled import Functions, Native
 
 FOLDER = Path(__file__).parent / "native"
 FILES = (
+    "threads.c",
     "horizon.c",
     "riccati.c",
     "slacks.c",
@@ -43,8 +44,8 @@ class Problem:
     The first state is given but for its tangent coordinates `free`, whose limits then hold there,
     too; parameters of the steps among `free` are unknowns, see `ExtendedStates`. With a state
     `end` (nx), `local(end, x_N) = 0` in the tangent coordinates `fixed` (all by default); where
-    the motion is `periodic`, the end is the first state. Raises ValueError for wrong shapes and
-    unknown names.
+    the motion is `periodic`, the end is the first state. So many `threads` share the steps, unless
+    Python makes these. Raises ValueError for wrong shapes, unknown names and no thread.
     """
 
     dsys: DiscreteSystem
@@ -57,8 +58,11 @@ class Problem:
     curved: bool = True
     free: Sequence[str] = ()
     periodic: bool = False
+    threads: int = 1
 
     def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise ValueError(f"{self.dsys}: threads must be at least 1, got {self.threads}")
         if not self.dsys.nu:
             raise ValueError(f"{self.dsys}: a system without inputs has nothing to optimize")
         if self.periodic and self.end is not None:
@@ -208,7 +212,7 @@ class Problem:
         sizes |= {"N_MIXED": sum(row.mixed for row in self.rows), "N_END": self.n_end}
         given = {"sizes.h": macros(sizes), "definitions.h": definitions(step_shapes(*[0] * 6))}
         text = "#define INTERNAL static\n" + amalgamation(FILES, given, (FOLDER,))
-        return Native("optimal", (), text, ("-O3",)).library
+        return Native("optimal", (), text, ("-O3", "-pthread")).library
 
 
 class Transcription:
@@ -223,6 +227,12 @@ class Transcription:
         parametric = bool(states.parameters)
         self.problem = problem
         self.routines = StepRoutines(problem.dsys, problem.curved, parametric)
+        threads = min(problem.threads, problem.steps) if self.routines.are_native else 1
+        self._others = [
+            StepRoutines(problem.dsys, problem.curved, parametric) for _ in range(threads - 1)
+        ]
+        lists = [each.work.list for each in (self.routines, *self._others)]
+        self._workspaces = (ctypes.c_void_p * threads)(*map(ctypes.addressof, lists))
         self._library = problem.library
         self._arrays = {name: np.zeros(shape) for name, shape in _shapes(problem).items()}
         cost, own = problem.compiled_cost.functions, problem.functions
@@ -247,7 +257,9 @@ class Transcription:
             n_free=states.moves.shape[1],
             from_first=bool(states.starts),
             reuses=self.routines.takes_solutions,
+            threads=threads,
             arrays=ctypes.addressof(self.routines.work.list),
+            workspaces=ctypes.addressof(self._workspaces),
         )
         self._address = ctypes.addressof(self.record)
         self._by_address = {array.ctypes.data: array for array in self._arrays.values()}

@@ -44,6 +44,16 @@ INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const 
     return failed;
 }
 
+/* Unknowns and end of step k. */
+INTERNAL int take_step(struct horizon *o, const struct steps *s, long k)
+{
+    const double *x = s->x + N_X * k;
+    if (solve_step(o, k, x, s->u + N_U * k)) return 1;
+    memcpy(s->z + o->nz * k, o->arrays[Z], sizeof(double) * o->nz);
+    read_end(o, x, s->y + N_X * k);
+    return 0;
+}
+
 /* Cost (O1), violation (O7) and merit (O6) of a trial with slacks s, t; 1 where a step fails.
  * z, y: unknowns and ends of its steps. Gaps and values are in gap_trial, c_trial, e_trial. */
 INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
@@ -51,16 +61,15 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
                       double *cost)
 {
     double v;
-    double *const *a = o->arrays;
+    long failed_at;
+    const struct steps steps = {x, u, z, y};
     *violation = *merit = *cost = 0.0;
+    if (at_all_steps(o, take_step, &steps, &failed_at)) return 1;
     for (long k = 0; k <= o->steps; ++k) {
         const double *xk = x + N_X * k, *uk = u + N_U * k, *w = o->w + N_NODE * k;
         double *gap = o->gap_trial + N_DX * k, *c = o->c_trial + N_I * k;
         if (k < o->steps) {
-            if (solve_step(o, k, xk, uk)) return 1;
-            memcpy(z + o->nz * k, a[Z], sizeof(double) * o->nz);
-            read_end(o, xk, y + N_X * k);
-            o->local(xk + N_X, y + N_X * k, a[P], gap);
+            o->local(xk + N_X, y + N_X * k, o->arrays[P], gap);
             for (int i = 0; i < N_DX; ++i) *violation += fabs(gap[i] += o->drift[i]);
             o->stage(xk, uk, w, &v);
         } else {
@@ -186,21 +195,26 @@ static void expand_rows(struct horizon *o, long k)
         for (int j = 0; j < N_DX; ++j) o->h_end[N_DX * i + j] -= bend[N_Y * i + j];
 }
 
+/* Newton's equation at step k. */
+static int expand_step(struct horizon *o, const struct steps *s, long k)
+{
+    const long square = (long)N_Y * N_Y * k;
+    const double *x = s->x + N_X * k, *u = s->u + N_U * k;
+    if (o->curved) memset(o->bend + square, 0, sizeof(double) * N_Y * N_Y);
+    if (differentiate(o, k)) return 1;
+    close_gap(o, k);
+    o->stage_derivatives(x, u, o->w + N_NODE * k, o->g + N_Y * k, o->h + square);
+    expand_rows(o, k);
+    return 0;
+}
+
 /* Newton's equation (O3), (O4), (O12) at all nodes: gaps, [A B], derivatives of cost and rows;
  * 1 where a step fails, at node `failed_at`. */
 INTERNAL int expand(struct horizon *o)
 {
     const double *last = o->x + N_X * o->steps;
-    for (long k = 0; k < o->steps; ++k) {
-        const long square = (long)N_Y * N_Y * k;
-        o->failed_at = k;
-        if (o->curved) memset(o->bend + square, 0, sizeof(double) * N_Y * N_Y);
-        if (differentiate(o, k)) return 1;
-        close_gap(o, k);
-        o->stage_derivatives(o->x + N_X * k, o->u + N_U * k, o->w + N_NODE * k, o->g + N_Y * k,
-                             o->h + square);
-        expand_rows(o, k);
-    }
+    const struct steps steps = {o->x, o->u, o->z, o->y};
+    if (at_all_steps(o, expand_step, &steps, &o->failed_at)) return 1;
     o->terminal_derivatives(last, o->w + N_NODE * o->steps, o->g_end, o->h_end);
     expand_rows(o, o->steps);
     if (N_END) {

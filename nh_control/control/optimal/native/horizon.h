@@ -53,7 +53,20 @@ static inline double along(const struct horizon *o, long k, int i, const double 
     return dot(N_DX, row, dx) + (k < o->steps ? dot(N_U, row + N_DX, du) : 0.0);
 }
 
+/* Where the steps of a trajectory x, u have their unknowns z and ends y. */
+struct steps {
+    const double *x, *u;
+    double *z, *y;
+};
+
+/* Work on step k, on the workspace of this horizon; 1 where it fails. */
+typedef int (*step_work)(struct horizon *o, const struct steps *s, long k);
+
+/* threads.c */
+INTERNAL int at_all_steps(const struct horizon *o, step_work work, const struct steps *s,
+                          long *failed_at);
 /* horizon.c */
+INTERNAL int take_step(struct horizon *o, const struct steps *s, long k);
 INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
                            double *c);
 INTERNAL void read_end(const struct horizon *o, const double *x, double *y);

@@ -19,7 +19,9 @@ struct horizon {
     long n_free; /* moves of the first state that are free */
     long from_first; /* whether rows of states hold at the first node, too */
     long failed_at; /* node of the step that failed */
+    long threads; /* that share the steps */
     double *const *arrays; /* of a step's workspace */
+    double *const *const *workspaces; /* of all threads, this one's first */
     step_routine step; /* x, u, warm z -> z, x1, in the arrays */
     linearize_routine linearize; /* and [A B] */
     hessian_routine hessian; /* and the second derivative contracted with the costate */

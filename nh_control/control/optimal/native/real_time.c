@@ -20,12 +20,9 @@ static int factorize_with_damping(struct horizon *o)
 /* The problem at the predicted trajectory, and its factors. */
 int ocp_prepare(struct horizon *o)
 {
+    const struct steps steps = {o->x, o->u, o->z, o->y};
     memset(o->start, 0, sizeof(double) * N_DX);
-    for (long k = 0; k < o->steps && o->reuses; ++k) {
-        if (solve_step(o, k, o->x + N_X * k, o->u + N_U * k)) return STEP_FAILED;
-        memcpy(o->z + o->nz * k, o->arrays[Z], sizeof(double) * o->nz);
-        read_end(o, o->x + N_X * k, o->y + N_X * k);
-    }
+    if (o->reuses && at_all_steps(o, take_step, &steps, &o->failed_at)) return STEP_FAILED;
     return expand(o) ? STEP_FAILED : factorize_with_damping(o);
 }
 

@@ -1,0 +1,94 @@
+"""Threads share the steps of a horizon: the same bits and failures for any number of them."""
+
+import numpy as np
+import pytest
+from test_mpc import UP, tracker, upright
+
+import nh_control as nh
+from nh_control.control.costs import Cost
+from nh_control.control.optimal import interior_point
+from nh_control.control.optimal.layout import Outcome
+from nh_control.control.optimal.transcription import Problem, Transcription
+from nh_control.integrators import INTEGRATORS
+from nh_control.numerics import compiled
+from nh_control.systems import pendulum
+
+pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+
+OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
+
+
+def swing(threads, integrator="midpoint"):
+    """A pendulum that swings up within limits, over 23 steps."""
+    dsys = INTEGRATORS[integrator].make(pendulum(), 0.1)
+    rest = nh.Trajectory(0.1, np.tile([0.3, 0.0], (24, 1)), np.zeros((23, 1)))
+    cost = nh.quadratic_cost(dsys, rest, np.eye(2), 0.1 * np.eye(1), 100 * np.eye(2))
+    fast = nh.Constraint("speed", lambda x, u, w: x[1], upper=1.5)
+    limits = {"torque": (-4.0, 4.0)}
+    guess = nh.Trajectory(0.1, np.tile([2.0, 0.5], (24, 1)), np.full((23, 1), 0.5))
+    return nh.optimize(dsys, cost, guess, limits=limits, constraints=[fast], threads=threads)
+
+
+def test_an_optimum_has_the_same_bits_for_any_number_of_threads():
+    """More than there are steps, too."""
+    one = swing(1)
+    assert one.converged
+    for threads in (2, 3, 40):
+        found = swing(threads)
+        assert len(found.history) == len(one.history)
+        for name in ("states", "inputs"):
+            trajectories = one.trajectory, found.trajectory
+            np.testing.assert_array_equal(*(getattr(each, name) for each in trajectories))
+        np.testing.assert_array_equal(found.multipliers.costates, one.multipliers.costates)
+
+
+def test_plans_have_the_same_bits_for_any_number_of_threads():
+    dsys, _ = upright()
+    shared = [tracker(threads=threads, hessian="exact") for threads in (1, 4)]
+    assert [mpc._idle[0].record.threads for mpc in shared] == [1, 4]
+    runs = [nh.rollout(dsys, OFF, mpc, steps=40) for mpc in shared]
+    np.testing.assert_array_equal(runs[0].states, runs[1].states)
+    other = shared[1].with_reference(shared[1].reference)
+    assert other._idle[0].record.threads == 4
+
+
+def walled(threads):
+    """Steps of a mass that fail beyond x = 1."""
+    system = nh.System(
+        name="walled",
+        space=nh.Rn("x"),
+        lagrangian=lambda q, v: v[0] ** 2 / 2,
+        inputs=("push",),
+        force=lambda q, v, u: u,
+        domain=lambda q: 1 - q[0],
+    )
+    still = nh.Trajectory(0.1, np.zeros((9, 2)), np.zeros((8, 1)))
+    native = Transcription(
+        Problem(nh.midpoint(system, 0.1), Cost(lambda x, u, w: u[0] ** 2), 8, threads=threads)
+    )
+    native.record.mu = 0.1
+    interior_point.start(native, still)
+    return native
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_the_first_step_that_fails_is_named(threads):
+    native = walled(threads)
+    assert native.call("ocp_prepare") == Outcome.GOES_ON
+    native.array("x")[[6, 3, 5], 0] = 1.5
+    native.record.reuses = 0  # so that derivatives make the steps
+    assert native.call("ocp_measure") == Outcome.STEP_FAILED
+    assert native.record.failed_at == 3
+
+
+def test_steps_that_python_makes_take_one_thread():
+    """Of a composition."""
+    dsys = INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1)
+    native = Transcription(Problem(dsys, Cost(lambda x, u, w: u[0] ** 2), 4, threads=3))
+    assert native.record.threads == 1 and not native.routines.are_native
+
+
+@pytest.mark.parametrize("make", [lambda: swing(0), lambda: tracker(threads=0)])
+def test_no_thread_is_refused(make):
+    with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
+        make()
