@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import threading
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -385,9 +386,7 @@ def test_figures_are_drawn_unless_empty_or_disabled(monkeypatch, tmp_path):
             loop=SimpleNamespace(trajectory=range(steps)),
             experiment=SimpleNamespace(scenario=SimpleNamespace(file="")),
         )
-        files = run_scenario.save_results(
-            result, tmp_path, SimpleNamespace(no_plots=no_plots), progress
-        )
+        files = run_scenario.save_results(result, tmp_path, Namespace(no_plots=no_plots), progress)
         assert ("path" in files) == drawn and set(files) >= {"results", "summary"}
     assert json.loads((tmp_path / output.SUMMARY).read_text()) == {"of": "it"}
 
@@ -396,7 +395,7 @@ def test_json_contains_the_summary_the_folder_and_the_files(monkeypatch, capsys,
     from nh_control.runs import summary
 
     monkeypatch.setattr(summary, "summarize", lambda result: {"steps": 3})
-    run_scenario.print_results(None, {"results": "r.npz"}, tmp_path, SimpleNamespace(json=True))
+    run_scenario.print_results(None, {"results": "r.npz"}, tmp_path, Namespace(json=True))
     told = json.loads(capsys.readouterr().out)
     assert told == {"steps": 3, "output": str(tmp_path), "files": {"results": "r.npz"}}
 

@@ -4,6 +4,7 @@ studies.
 
 import json
 import sys
+from argparse import Namespace
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -61,7 +62,7 @@ def replayed(monkeypatch, lockstep, difference, stopped=""):
     )
     monkeypatch.setattr("nh_control.runs.replay.replay", lambda *_: outcome)
     run = SimpleNamespace(experiment=e, faults=(), lockstep=lockstep)
-    return replay_run._of_run(SimpleNamespace(run="folder"), run)
+    return replay_run._of_run(Namespace(run="folder"), run)
 
 
 @pytest.mark.parametrize("lockstep", [True, False])
@@ -159,7 +160,7 @@ def test_what_a_robot_s_replay_says(monkeypatch):
     states = type("States", (), {"u": np.zeros((7, 2)), "__len__": lambda self: 5})()
     monkeypatch.setattr(replay_run, "measured", lambda args: (scenario, model, states))
     summary = replay_run._of_robot(
-        SimpleNamespace(reference="way", estimator="kalman", no_compensation=False, run="folder")
+        Namespace(reference="way", estimator="kalman", no_compensation=False, run="folder")
     )
     assert asked == [(1e-3, 1.0), hardware_tracker.Timing(compensate=True)]
     assert summary.pop("model") == str(model)
@@ -171,7 +172,7 @@ def test_what_a_robot_s_replay_says(monkeypatch):
         "largest_error": {"x": 1.5}, "stopped": "",
     }  # fmt: skip
     replay_run._of_robot(
-        SimpleNamespace(reference="way", estimator="none", no_compensation=True, run="folder")
+        Namespace(reference="way", estimator="none", no_compensation=True, run="folder")
     )
     assert asked[2:] == ["measured", hardware_tracker.Timing(compensate=False)]
 
@@ -231,13 +232,13 @@ def test_segments_contain_the_inputs_of_all_steps_between_known_states():
         steps=known, q=known[:, None].astype(float), commands=10 + np.arange(5.0)[:, None]
     )
     experiment = SimpleNamespace(model=MODEL)
-    args = SimpleNamespace(run="folder", segment=10.0)
+    args = Namespace(run="folder", segment=10.0)
     (piece,) = identify_parameters._of_run(args, experiment, states, ())
     assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
     assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
         [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
     ]  # fmt: skip
-    short = SimpleNamespace(run="folder", segment=0.3)
+    short = Namespace(run="folder", segment=0.3)
     assert len(identify_parameters._of_run(short, experiment, states, ())) == 1
 
 
@@ -275,7 +276,7 @@ def test_a_delay_that_is_given_is_not_estimated(actuation, monkeypatch):
     monkeypatch.setattr(
         identify_parameters, "of_robot", lambda *all_: given.append(all_) or "pieces"
     )
-    args = SimpleNamespace(scenario="arm", segment=0.7, actuation=actuation)
+    args = Namespace(scenario="arm", segment=0.7, actuation=actuation)
     model, pieces = identify_parameters._pieces(args)
     if actuation is None:
         assert pieces(0.05) == "pieces" and given == [(MODEL, "states", 0.7, 0.05)]
@@ -484,7 +485,7 @@ def test_a_study_uses_the_requested_workers(monkeypatch):
 
     monkeypatch.setattr(studies, "DaskCluster", lambda *given: ("cluster", *given))
     monkeypatch.setattr(studies, "ProcessPool", lambda *given: ("processes", *given))
-    asked = [SimpleNamespace(scheduler=address, workers=3) for address in ("", "local")]
+    asked = [Namespace(scheduler=address, workers=3) for address in ("", "local")]
     assert [run_study.worker_pool(args) for args in asked] == [
         ("processes", 3), ("cluster", "local", 3),
     ]  # fmt: skip
@@ -584,7 +585,7 @@ def test_a_study_is_written_as_parquet_on_request(parquet, monkeypatch, tmp_path
         columns=lambda: {"run": []}, study=None, folder=tmp_path,
         write_parquet=lambda: tmp_path / "runs.parquet",
     )  # fmt: skip
-    args = SimpleNamespace(parquet=parquet, no_plots=False)
+    args = Namespace(parquet=parquet, no_plots=False)
     progress = SimpleNamespace(phase=lambda text: None)
     numbers, files = run_study.save_statistics(store, args, progress)
     assert numbers == {"runs": 1} and ("parquet" in files) == parquet

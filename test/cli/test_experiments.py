@@ -263,7 +263,7 @@ def rows(summary):
     styles = [row.style for row in made.rows]
     return {
         label.strip(): (str(text), style)
-        for label, text, style in zip(labels._cells, texts._cells, styles, strict=True)
+        for label, text, style in zip(labels.cells, texts.cells, styles, strict=True)
     }
 
 

@@ -108,7 +108,7 @@ def test_the_summary_of_joints_omits_missing_quantities():
     assert (
         summary["constraint_residual_max_m"] is None and summary["manifold_residual_max"] is None
     )
-    labels = table(summary).columns[0]._cells
+    labels = table(summary).columns[0].cells
     absent = {"constraint residual", "distance from manifold", "disturbance"}
     assert "  theta" in labels and not absent & set(labels)
 
@@ -117,7 +117,7 @@ def rows(summary):
     """Return the table's texts by their labels."""
     labels, texts = table(summary).columns
     return {
-        label.strip(): str(text) for label, text in zip(labels._cells, texts._cells, strict=True)
+        label.strip(): str(text) for label, text in zip(labels.cells, texts.cells, strict=True)
     }
 
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+from recorded_messages import STORE, joint_state
 from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
 
 from nh_control import scenarios
 from nh_control.cli import main
@@ -16,16 +16,8 @@ from nh_control.runs import launcher, output, recording
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import PlantOptions, fault
 
-STORE = get_typestore(Stores.LATEST)
-TYPES = STORE.types
 JOINT_STATE = "sensor_msgs/msg/JointState"
 NOISE, STEPS = 1e-3, 200
-
-
-def joint_state(k, h, names, position=(), velocity=(), effort=()):
-    stamp = TYPES["builtin_interfaces/msg/Time"](*divmod(round(k * h * 1e9), 10**9))
-    columns = (np.asarray(column, dtype=float) for column in (position, velocity, effort))
-    return TYPES[JOINT_STATE](TYPES["std_msgs/msg/Header"](stamp, ""), list(names), *columns)
 
 
 @pytest.fixture
@@ -51,12 +43,13 @@ def noisy(tmp_path):
             bag.write(to[topic], time, STORE.serialize_cdr(message, JOINT_STATE))
 
         for k in range(STEPS + 1):
-            true = joint_state(k, h, [joint], run.states[k, :1], [0.0])
+            ns = round(k * h * 1e9)
+            true = joint_state(ns, [joint], run.states[k, :1], [0.0])
             add(topics[1], true, 10 * k)
             if k != 7:
-                add(topics[0], joint_state(k, h, [joint], angles[k : k + 1], [0.0]), 10 * k + 1)
+                add(topics[0], joint_state(ns, [joint], angles[k : k + 1], [0.0]), 10 * k + 1)
             if k < STEPS:
-                command = joint_state(k, h, experiment.model.inputs, effort=u[k])
+                command = joint_state(ns, experiment.model.inputs, effort=u[k])
                 add(topics[2], command, 10 * k + 2)
     return tmp_path, scenario, experiment.model, angles
 

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+from recorded_messages import (
+    STORE,
+    diagnostics,
+    joint_state,
+    multi_dof_joint_state,
+    odometry,
+)
 from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
-from transforms3d.quaternions import quat2mat
+from transforms3d.quaternions import axangle2quat, quat2mat
 
 from nh_control import scenarios
 from nh_control.runs import recording, topics
-
-STORE = get_typestore(Stores.LATEST)
-TYPES = STORE.types
 
 
 @pytest.fixture(scope="module")
@@ -33,32 +36,23 @@ def payload():
     return scenario, model, trajectory
 
 
-def header(k, h, frame="odom"):
-    sec, nanosec = divmod(round(k * h * 1e9), 10**9)
-    return TYPES["std_msgs/msg/Header"](TYPES["builtin_interfaces/msg/Time"](sec, nanosec), frame)
+def nanoseconds(k, h):
+    return round(k * h * 1e9)
 
 
 def multi_dof(k, model, bodies):
-    vector = TYPES["geometry_msgs/msg/Vector3"]
-    transforms, twists = [], []
-    for body in bodies:
-        w, x, y, z = body.quaternion_wxyz
-        rotation = TYPES["geometry_msgs/msg/Quaternion"](x, y, z, w)
-        transforms.append(TYPES["geometry_msgs/msg/Transform"](vector(*body.position), rotation))
-        linear = quat2mat(body.quaternion_wxyz).T @ body.linear_velocity
-        twists.append(
-            TYPES["geometry_msgs/msg/Twist"](vector(*linear), vector(*body.angular_velocity_body))
-        )
-    return TYPES["sensor_msgs/msg/MultiDOFJointState"](
-        header(k, model.h), [b.frame for b in bodies], transforms, twists, []
+    return multi_dof_joint_state(
+        nanoseconds(k, model.h),
+        [b.frame for b in bodies],
+        [b.position for b in bodies],
+        [b.quaternion_wxyz for b in bodies],
+        [quat2mat(b.quaternion_wxyz).T @ b.linear_velocity for b in bodies],
+        [b.angular_velocity_body for b in bodies],
     )
 
 
 def command(k, model, u):
-    none = np.zeros(0)
-    return TYPES["sensor_msgs/msg/JointState"](
-        header(k, model.h), list(model.inputs), none, none, np.asarray(u, float)
-    )
+    return joint_state(nanoseconds(k, model.h), model.inputs, effort=u)
 
 
 def write(folder, scenario, model, trajectory, steps):
@@ -125,25 +119,12 @@ def test_the_last_run_counts(payload, tmp_path):
 
 def rotor(k, h):
     """Return a joint state of the snakeboard."""
-    return SimpleNamespace(
-        header=header(k, h), name=["rotor_joint"], position=[0.1 * k], velocity=[0.0]
-    )
+    return joint_state(nanoseconds(k, h), ["rotor_joint"], [0.1 * k], [0.0])
 
 
 def board(k, h, heading=0.0):
     """Return odometry of the snakeboard."""
-    vector = TYPES["geometry_msgs/msg/Vector3"]
-    turn = (0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2))
-    pose = SimpleNamespace(
-        position=vector(float(k), 0.0, 0.0),
-        orientation=TYPES["geometry_msgs/msg/Quaternion"](*turn),
-    )
-    twist = SimpleNamespace(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.0))
-    return SimpleNamespace(
-        header=header(k, h),
-        pose=SimpleNamespace(pose=pose),
-        twist=SimpleNamespace(twist=twist, covariance=[0.0]),
-    )
+    return odometry(nanoseconds(k, h), (float(k), 0.0, 0.0), axangle2quat([0, 0, 1], heading))
 
 
 def test_the_order_of_topics_received_at_the_same_time_does_not_matter():
@@ -211,7 +192,7 @@ def test_commands_are_read_by_name_and_foreign_ones_ignored(reader):
         (2, [first, second, "other"], [9.0, 9.0, 9.0]),
         (3, [first, second], [3.0, 4.0]),
     ):
-        message = SimpleNamespace(header=header(k, model.h), name=names, effort=efforts)
+        message = joint_state(nanoseconds(k, model.h), names, effort=efforts)
         reader.topics["joint_commands"](message, 0)
     read = reader.recording("bag")
     np.testing.assert_array_equal(read.inputs, [[1, 2], [1, 2], [1, 2], [3, 4]])
@@ -269,17 +250,15 @@ def test_stamps_are_rounded_to_the_nearest_step(reader):
 def test_the_last_diagnostics_of_the_plant_are_read(reader):
     reader, model = reader
     states(reader, model, range(2))
-
-    def status(name, message, **values):
-        pairs = [SimpleNamespace(key=key, value=value) for key, value in values.items()]
-        return SimpleNamespace(name=name, message=message, values=pairs)
-
-    for made in (
-        [status("plant: simulation", "running", step="1"), status("tracker: tracking", "late")],
-        [status("plant: simulation", "done", step="2", rate_hz="9")],
-        [status("tracker: tracking", "waiting", step="7")],
+    for statuses in (
+        [
+            ("plant: simulation", "running", {"step": "1"}),
+            ("tracker: tracking", "late", {}),
+        ],
+        [("plant: simulation", "done", {"step": "2", "rate_hz": "9"})],
+        [("tracker: tracking", "waiting", {"step": "7"})],
     ):
-        reader.topics["diagnostics"](SimpleNamespace(status=made), 0)
+        reader.topics["diagnostics"](diagnostics(*statuses), 0)
     expected = {"message": "done", "step": "2", "rate_hz": "9"}
     assert reader.recording("bag").diagnostics == expected
 

@@ -26,6 +26,7 @@ from nh_control.runs.replay import replay
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60
+H = scenarios.get("snakeboard").step_s
 GUST = "base_link:gust:1,0,0,start=0.1,duration=0.2"
 
 
@@ -235,68 +236,65 @@ def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
 # --- parameters of nodes and runs that were stored -----------------------------------------------
 
 
-def whole(**changes):
-    """The parameters of an experiment, each with another value than its default."""
-    scenario = scenarios.get("snakeboard")
+@pytest.fixture(scope="module")
+def whole(run):
+    """The experiment of the run with other values than the defaults."""
+    e = run[0]
     options = PlantOptions(
         "rdp_cay", 4, {"m": 1.05, "lengths": (0.5, 0.75)}, (disturbance.parse(GUST),),
         (fault.parse("noise=0.1"),),
     )  # fmt: skip
-    given = {
-        "scenario": scenario,
-        "model": SimpleNamespace(h=0.25),
-        "plant": SimpleNamespace(h=0.125),
-        "tracker": SimpleNamespace(reference=SimpleNamespace(name="forward")),
-        "integrator": "rdp_exp",
-        "integral": True,
-        "options": options,
-        "perturbation": replace(scenario.perturbation, heading=0.3, seed=4),
-        "steps": 6,
-        "mpc": None,
-    }
-    return SimpleNamespace(**{**given, **changes})
+    reference = replace(e.tracker.reference, name="forward")
+    return replace(
+        e,
+        tracker=e.scenario.tracker(e.model, reference, True),
+        integrator="rdp_exp",
+        options=options,
+        perturbation=replace(e.scenario.perturbation, heading=0.3, seed=4),
+        steps=6,
+    )
 
 
-def test_nodes_are_given_all_that_was_asked_for(tmp_path):
+def test_nodes_are_given_all_that_was_asked_for(whole, run, tmp_path):
     perturb = {"position": 0.1, "heading": 0.3, "momentum": 0.0, "seed": 4}
-    told = launcher.parameters(whole(), Options(2, True), tmp_path)
+    told = launcher.parameters(whole, Options(2, True), tmp_path)
     gust = "base_link:gust:1.0,0.0,0.0,start=0.1,duration=0.2"
     truth = {name.partition(":")[0] for name in told.pop("topics")}
     assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= truth
     assert perturb.keys() == told["perturb"].keys() and told.pop("perturb")["heading"] == 0.3
     assert told == {
-        "scenario": "snakeboard", "reference": "forward", "integrator": "rdp_exp", "step_s": 0.25,
+        "scenario": "snakeboard", "reference": "forward", "integrator": "rdp_exp", "step_s": H,
         "plant": {
             "integrator": "rdp_cay", "substeps": 4,
             "parameters": {"m": 1.05, "lengths": [0.5, 0.75]},
         },
         "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
-        "lockstep": True, "duration_s": 1.5, "on_finish": "exit", "integral": True,
+        "lockstep": True, "duration_s": 6 * H, "on_finish": "exit", "integral": True,
         "output": str(tmp_path / "recording"), "wait_for": ["recorder"], "heard_by": ["recorder"],
     }  # fmt: skip
+    usual = replace(whole, options=PlantOptions())
     plain = launcher.parameters(
-        whole(options=PlantOptions(), integral=False), Options(record=False), tmp_path
+        replace(usual, tracker=run[0].tracker), Options(record=False), tmp_path
     )
     assert not {"output", "wait_for", "heard_by", "topics", "disturb", "fault"} & plain.keys()
     assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
     assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
-    seen = launcher.parameters(whole(), Options(view=True), tmp_path)
+    seen = launcher.parameters(whole, Options(view=True), tmp_path)
     assert (seen["wait_for"], seen["heard_by"]) == (["recorder", "view"], ["recorder"])
-    assert "topics" not in launcher.parameters(whole(), Options(record=False), tmp_path)
-    assert "topics" not in launcher.parameters(whole(options=PlantOptions()), Options(), tmp_path)
+    assert "topics" not in launcher.parameters(whole, Options(record=False), tmp_path)
+    assert "topics" not in launcher.parameters(usual, Options(), tmp_path)
 
 
-def test_a_stored_run_equals_the_parameters_of_the_nodes(tmp_path, monkeypatch):
+def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkeypatch):
     found, made = [], []
-    own = whole()
 
     def get(*origin):
         found.append(origin)
-        return own.scenario
+        return whole.scenario
 
     monkeypatch.setattr(stored.scenarios, "get", get)
     monkeypatch.setattr(Experiment, "make", lambda *given: made.append(given))
-    given = launcher.parameters(own, Options(2, True), tmp_path)
+    given = launcher.parameters(whole, Options(2, True), tmp_path)
     given |= {"scenario": "urdf", "urdf": "arm.urdf", "base": "floating"}
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
     assert stored.is_run(tmp_path) and not stored.is_run(tmp_path / "recording")
@@ -304,11 +302,11 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(tmp_path, monkeypatch):
     assert run.lockstep and run.faults == ("positions:noise=0.1",)
     assert found == [("urdf", "arm.urdf", "floating")]
     scenario, reference, integrator, step_s, options, perturbation, integral, *rest = made[0]
-    duration_s, mpc = rest
-    assert mpc is None
-    assert (reference, integrator, step_s) == ("forward", "rdp_exp", 0.25)
-    assert (integral, duration_s, perturbation) == (True, 1.5, own.perturbation)
-    assert options == replace(own.options, faults=())
+    duration_s, *rest = rest
+    assert rest == [whole.mpc, whole.estimate]
+    assert (reference, integrator, step_s) == ("forward", "rdp_exp", H)
+    assert (integral, duration_s, perturbation) == (True, 6 * H, whole.perturbation)
+    assert options == replace(whole.options, faults=())
 
 
 def test_a_recording_is_in_the_folder_of_its_run_or_is_it(tmp_path):

@@ -46,7 +46,7 @@ def recorded(run, steps=None, **changes):
 def rows(summary):
     labels, texts = table(summary).columns
     return {
-        label.strip(): str(text) for label, text in zip(labels._cells, texts._cells, strict=True)
+        label.strip(): str(text) for label, text in zip(labels.cells, texts.cells, strict=True)
     }
 
 
@@ -223,7 +223,7 @@ def windy():
 
 def test_a_run_of_another_plant_with_wind_and_faults_is_read_back(windy):
     loop = windy.loop
-    told = recorded(windy, inputs=loop.commands, missing=3, held=2)
+    told = recorded(windy, inputs=loop.commands, missing=3, n_repeated_commands=2)
     back = recording.result(told, windy.experiment, 2.0)
     assert back.wall_s == 2.0 and back.ros["states_missing_in_recording"] == 3
     assert not np.array_equal(loop.commands, loop.trajectory.inputs)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
+import recorded_messages
+from recorded_messages import joint_state, multi_dof_joint_state, stamp
 from transforms3d.euler import euler2quat
 from transforms3d.quaternions import axangle2quat, quat2mat
 
@@ -23,37 +25,18 @@ NAMES = ["front_truck_joint", "rear_truck_joint", "rotor_joint"]
 MS = 10**6
 
 
-def vector(x=0.0, y=0.0, z=0.0):
-    return SimpleNamespace(x=x, y=y, z=z)
-
-
-def header(ms):
-    sec, nanosec = divmod(round(ms * MS), 10**9)
-    return SimpleNamespace(stamp=SimpleNamespace(sec=sec, nanosec=nanosec), frame_id="odom")
-
-
 def joints(ms, position=0.0, velocity=(3.0, 2.0, 1.0), names=NAMES):
-    return SimpleNamespace(
-        header=header(ms), name=names, position=[position] * len(names), velocity=list(velocity)
-    )
+    return joint_state(ms * MS, names, [position] * len(names), velocity)
 
 
 def odometry(ms, x=0.0, wxyz=(1.0, 0.0, 0.0, 0.0), known=True):
-    w, *xyz = wxyz
-    turn = SimpleNamespace(w=w, x=xyz[0], y=xyz[1], z=xyz[2])
-    return SimpleNamespace(
-        header=header(ms),
-        pose=SimpleNamespace(pose=SimpleNamespace(position=vector(x, 5.0), orientation=turn)),
-        twist=SimpleNamespace(
-            twist=SimpleNamespace(linear=vector(6.0, 7.0), angular=vector(z=8.0)),
-            covariance=[0.0 if known else -1.0] * 36,
-        ),
-    )
+    twist = (6.0, 7.0, 0.0), (0.0, 0.0, 8.0)
+    return recorded_messages.odometry(ms * MS, (x, 5.0, 0.0), wxyz, *twist, known)
 
 
 def command(ms, efforts=(1.0, 2.0), names=None):
-    names = list(reversed(MODEL.inputs)) if names is None else names
-    return SimpleNamespace(header=header(ms), name=names, effort=list(efforts))
+    names = reversed(MODEL.inputs) if names is None else names
+    return joint_state(ms * MS, names, effort=efforts)
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -120,21 +103,10 @@ def bodies(*frames):
             ),
         ),
     )
-    turn = axangle2quat([0, 0, 1], np.pi / 2)
-    rotation = SimpleNamespace(w=turn[0], x=turn[1], y=turn[2], z=turn[3])
-    place = {"near": 1.0, "far": 2.0}
-    message = SimpleNamespace(
-        header=header(0),
-        joint_names=list(frames),
-        transforms=[
-            SimpleNamespace(translation=vector(place.get(f, 9.0)), rotation=rotation)
-            for f in frames
-        ],
-        twist=[
-            SimpleNamespace(linear=vector(place.get(f, 9.0)), angular=vector(z=place.get(f, 9.0)))
-            for f in frames
-        ],
-    )
+    numbers = [{"near": 1.0, "far": 2.0}.get(frame, 9.0) for frame in frames]
+    turns = [axangle2quat([0, 0, 1], np.pi / 2)] * len(frames)
+    along, about = ([n * axis for n in numbers] for axis in np.eye(3)[[0, 2]])
+    message = multi_dof_joint_state(0, frames, along, turns, along, about)
     return StateDecoder(scenario, Rn(*"abcdef")), message
 
 
@@ -228,7 +200,7 @@ def test_stamps_that_jump_back_begin_anew(read):
 
 
 def start(s):
-    return ("reference_start", SimpleNamespace(sec=s, nanosec=500), 1000.0 * s)
+    return ("reference_start", stamp(s * 10**9 + 500), 1000.0 * s)
 
 
 def test_reference_starts_of_earlier_runs_are_ignored(read):

@@ -78,7 +78,7 @@ def test_summary_and_table_have_their_extent(run):
         "unit": "W",
     }
     labels, texts = table(summarize(run)).columns
-    shown = dict(zip((label.strip() for label in labels._cells), map(str, texts._cells)))
+    shown = dict(zip((label.strip() for label in labels.cells), map(str, texts.cells)))
     assert shown["power"] == f"{values.min():.3g} ... {values.max():.3g} W"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cases import OWN_DERIVATIVES, PAIRS, discrete, random_point, registered
 from differences import hessian, jacobian
+from energy_cases import ENERGY
 
 from nh_control.discrete.results import Linearization
 
@@ -37,13 +38,27 @@ def seldom(system, method):
     return second or method.endswith(SELDOM)
 
 
+def covered(case):
+    """The case, exhaustive where a smaller one has its claim: the larger systems of methods that
+    have tests of their own, and the second body in space with constraints.
+    """
+    system, method, _ = case.values
+    own = method in (*ENERGY, *OWN_DERIVATIVES) and system in ("snakeboard", "anything")
+    repeated = own or system == "rolling_ball"
+    return pytest.param(*case.values, marks=pytest.mark.exhaustive) if repeated else case
+
+
+MARKS = {0: (), 1: pytest.mark.slow, 2: pytest.mark.exhaustive}
+"""By the seed, of the pairs that are not seldom."""
 CASES = [
-    pytest.param(*pair, seed, marks=pytest.mark.slow if seed or seldom(*pair) else ())
+    pytest.param(
+        *pair, seed, marks=pytest.mark.slow if seed == 0 and seldom(*pair) else MARKS[seed]
+    )
     for pair in PAIRS
     for seed in SEEDS
-] + registered(
-    0, slow=(*OWN_DERIVATIVES, "itoh_abe")
-)  # which takes long, and has test_energy_preserving
+] + [  # Itoh and Abe's, which takes long, has test_energy_preserving
+    covered(case) for case in registered(0, slow=(*OWN_DERIVATIVES, "itoh_abe"))
+]
 
 
 def spacings(system, method):

@@ -52,10 +52,21 @@ SLOW = [
 BRIEF = ("mean_value", "gonzalez_f", "energy_collocation_4")
 WORK = [pytest.param(m, marks=() if m in BRIEF else pytest.mark.slow) for m in ENERGY]
 REVERSIBLE = [pair for pair in QUICK if pair[0] != "generic"]
-DERIVED = [
-    pair if pair[0] == "double_pendulum" else pytest.param(*pair, marks=pytest.mark.slow)
-    for pair in QUICK + SLOW
-] + [("skate", "itoh_abe")]
+
+
+def seldom(name, method):
+    """Marks of a case of the derivatives. With the long studies every method has one system with
+    constraints, and two of them one in space; the costly ones have the sleigh of test_derivatives.
+    """
+    if name == "double_pendulum":
+        return ()
+    costs = method in ("gonzalez_r_differences", "itoh_abe_symmetrized")
+    quick = (name, method) in QUICK or name == "generic"
+    return pytest.mark.exhaustive if costs or not quick else pytest.mark.slow
+
+
+DERIVED = [pytest.param(*pair, marks=seldom(*pair)) for pair in QUICK + SLOW]
+DERIVED += [("skate", "itoh_abe")]
 PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)]
 
 

@@ -154,4 +154,4 @@ def test_the_summary_of_a_run_tells_it_too():
 
 def labels(summary):
     names, texts = table(summary).columns
-    return {name.strip(): str(text) for name, text in zip(names._cells, texts._cells)}
+    return {name.strip(): str(text) for name, text in zip(names.cells, texts.cells)}

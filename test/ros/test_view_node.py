@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -84,6 +85,13 @@ class Seen:
         v = np.zeros(SPACE.nw) if v is None else v
         self.desk.state(self.codecs, q, v, k * H_NS, prefix)
 
+    def send(self):
+        """Send what came, once."""
+        self.desk.on_serve = self.desk.close
+        with mock.patch.object(view.time, "sleep"):
+            self.made.work()
+        self.desk.closed = False
+
     def place(self, part):
         """Where the payload is."""
         data = json.loads(self.made._server.page.partition('id="data">')[2].partition("<")[0])
@@ -119,7 +127,7 @@ def wall(monkeypatch):
 def test_states_targets_and_commands_are_sent(shown):
     seen = shown()
     seen.hear(7, at(0.2, 1.5))
-    seen.made._send()
+    seen.send()
     assert seen.frame["time"] == pytest.approx(7 * MODEL.h)
     assert seen.place("run") == pytest.approx([0.2, 0, 1.5])
     assert seen.place("reference") == pytest.approx([0.7, 0, 1.0])
@@ -130,7 +138,7 @@ def test_states_targets_and_commands_are_sent(shown):
     idle = dict(zip(MODEL.inputs, MODEL.idle(MODEL.state(at(0.0), np.zeros(SPACE.nw)))))
     idle |= {name: 12.0 for name in idle if name.endswith("thrust")}
     seen.desk.give("joint_commands", JointState(name=list(idle), effort=list(idle.values())))
-    seen.made._send()
+    seen.send()
     assert seen.place("reference") == pytest.approx([4.0, 0, 1.0])
     assert all(load > 0 for load in seen.frame["loads"])
     assert seen.curves("input (N)")["quad1_thrust"] == 12.0
@@ -139,7 +147,7 @@ def test_states_targets_and_commands_are_sent(shown):
     moving[0] = 3.0
     energy = seen.curves("energy (J)")["energy"]
     seen.hear(8, at(0.2, 1.5), moving)
-    seen.made._send()
+    seen.send()
     assert seen.curves("energy (J)")["energy"] > energy + 0.1
     names = list(idle)
     seen.desk.give("joint_commands", JointState(name=names, effort=[np.nan] * len(names)))
@@ -150,7 +158,7 @@ def test_the_error_is_that_of_one_time(shown, wall):
     seen = shown()
     seen.hear(3, at(0.2))
     seen.hear(3, at(0.5), prefix="reference/")
-    seen.made._send()
+    seen.send()
     assert seen.curves("error (m)")["payload position"] == pytest.approx(0.3)
     left = [
         lambda: seen.hear(4, at(0.2)),
@@ -161,6 +169,7 @@ def test_the_error_is_that_of_one_time(shown, wall):
         seen.desk.close,
     ]
     seen.desk.on_serve = lambda: left.pop(0)()
+    seen.desk.served.clear()
     seen.made.work()
     errors = [message["frame"]["curves"][0][0] for message in seen.sent if "frame" in message]
     assert errors[1:] == [pytest.approx(0.5), None]
@@ -276,7 +285,7 @@ def test_its_report_says_what_it_shows_and_what_it_refuses(shown):
     level, text, values = seen.node.told
     assert (period, level, text) == (1.0, 1, "waiting for states") and values["browsers"] == "0"
     seen.hear(150, at(0.0))
-    seen.made._send()
+    seen.send()
     report()
     level, text, values = seen.node.told
     assert (level, text, values["frames"], values["time_s"]) == (0, "showing", "1", "1.5")
@@ -294,11 +303,11 @@ def test_a_state_beyond_the_model_is_refused_and_the_next_one_is_shown(shown):
     seen = shown()
     seen.hear(1, at(0.0))
     seen.made._v[:] = [1.7e308] * SPACE.nw  # its momentum is no number
-    seen.made._send()
+    seen.send()
     assert "frame" not in seen.sent[-1] and seen.made._refused == 1
     assert "a state cannot be shown" in seen.node.logged[-1][1]
     seen.hear(2, at(0.0))
-    seen.made._send()
+    seen.send()
     assert seen.frame["time"] == pytest.approx(2 * MODEL.h)
 
 
@@ -311,16 +320,18 @@ def test_nodes_are_told_twice_a_second_and_another_plant_by_its_name(shown, wall
     ]
     seen.desk.give("/diagnostics", DiagnosticArray(status=[status]))
     seen.hear(1, at(0.0))
-    seen.made._send()
+    seen.send()
     told = seen.sent[-1]["status"]
     assert told["nodes"] == [["plant", "ok", "running"]] and told["missed"] == "3"
     assert told["bounds"] == {"payload": 4.0} and told["state"] == "running"
-    seen.made._send()
+    seen.hear(2, at(0.0))
+    seen.send()
     assert "nodes" not in seen.sent[-1]["status"]
     status.hardware_id = "cart_pole"
     seen.desk.give("/diagnostics", DiagnosticArray(status=[status]))
     wall[0] += view.STATUS_S
-    seen.made._send()
+    seen.hear(3, at(0.0))
+    seen.send()
     state = seen.sent[-1]["status"]["state"]
     assert state == "the plant is cart_pole now" and seen.ended
     assert seen.address == view.Address("made", 0, "cart_pole")
@@ -332,6 +343,6 @@ def test_time_of_hardware_begins_with_its_first_state(shown):
     start = 10**18 // H_NS
     for k in (0, 5):
         seen.hear(start + k, at(0.0))
-    seen.made._send()
+    seen.send()
     assert seen.frame["time"] == pytest.approx(5 * MODEL.h)
     assert seen.place("reference") == pytest.approx([0.0, 0, 1.0])  # its clock is its own
