@@ -28,6 +28,7 @@ CALLS = (
     "nh_settle_impulses",
     "nh_is_inside",
     "nh_impulse_equations",
+    "nh_follow_path",
 )
 """The functions in the order of `struct contact_functions`."""
 
@@ -73,10 +74,20 @@ class TreeContacts:
 
     @cached_property
     def _library(self) -> ctypes.PyDLL | None:
+        space = self.system.space
+        sizes = {
+            "N_CONTACT_RATES": len(self.rates),
+            "N_TANGENTS": space.nv,
+            "N_FREE": space.nv - len(self.system.prescribed),
+        }
+        rates = ", ".join(map(str, self.rates))
+        table = f"static const int CONTACT_RATES[N_CONTACT_RATES] = {{{rates}}};\n"
         given = {
-            "contact_sizes.h": contact_sizes(self.unknowns),
+            "contact_sizes.h": contact_sizes(self.unknowns) + macros(sizes) + table,
             "definitions.h": definitions(step_shapes(0, 0, 0, 0, 0, 0)),
-            "system.h": macros({"N_Z": impulse_count(self.unknowns.blocks), "N_COLUMNS": 1}),
+            "system.h": macros(
+                {"N_Z": self.method.nz, "N_P": self._symbols[3].numel(), "N_COLUMNS": 1}
+            ),
         }
         text = amalgamation(["impulse_library.c"], given)
         return Native(f"{self.system.name}_contacts", self._functions, text).library

@@ -82,22 +82,42 @@ static void contact_velocities(const struct tree_model *model, const struct tree
     }
 }
 
+/* The impulses of the contact problem; near a solution, which z is, they are corrected only. */
+static int contact_impulses(const struct tree_model *model, const struct tree_data *data, int near,
+                            const double *z)
+{
+    const struct contact_functions *f = model->contact_functions;
+    const double kappa = data->p[model->n_parameters - 2];
+    const int k = model->n_impulses;
+    if (!near)
+        return f->find(data->contact_G, data->contact_b, data->friction, kappa, data->impulses);
+    memcpy(data->impulses, z + first_impulse(model), sizeof(double) * k);
+    memcpy(data->impulses + k, data->w, sizeof(double) * k);
+    memcpy(data->impulses + 2 * k, z + first_impulse(model) + k, sizeof(double) * model->n_slips);
+    return f->settle(data->contact_G, data->contact_b, data->friction, kappa, data->impulses);
+}
+
+/* z gets the impulses and slip bounds. */
+static void store_impulses(const struct tree_model *model, const struct tree_data *data, double *z)
+{
+    const int k = model->n_impulses;
+    memcpy(z + first_impulse(model), data->impulses, sizeof(double) * k);
+    memcpy(z + first_impulse(model) + k, data->impulses + 2 * k, sizeof(double) * model->n_slips);
+}
+
 /* One iteration: z becomes that of the linearized tree with its impulses. change: the largest one
  * of y, relative to y and to the motion without impulses. */
-static int iterate_contacts(const struct tree_model *model, const struct tree_data *data,
+static int iterate_contacts(const struct tree_model *model, const struct tree_data *data, int near,
                             double *z, double *change)
 {
     const int n = first_impulse(model);
-    const double kappa = data->p[model->n_parameters - 2];
     double *dy = data->dz, size = 0.0;
     kkt_residual(model, data, z, 0.0);
     if (kkt_factor(model, data, NEWTON_EQUATION)) return SINGULAR;
     kkt_solve(model, data, data->r, dy);
     respond_to_impulses(model, data);
     contact_velocities(model, data, z, dy);
-    if (model->contact_functions->find(data->contact_G, data->contact_b, data->friction, kappa,
-                                       data->impulses))
-        return NO_IMPULSES;
+    if (contact_impulses(model, data, near, z)) return NO_IMPULSES;
     for (int i = 0; i < n; ++i) size = fmax(size, fabs(dy[i]));
     add_response(model, data, data->impulses, dy);
     *change = 0.0;
@@ -108,6 +128,7 @@ static int iterate_contacts(const struct tree_model *model, const struct tree_da
         size = fmax(size, fabs(z[i]));
     }
     *change = size > 0.0 ? *change / size : 0.0;
+    store_impulses(model, data, z);
     return CONVERGED;
 }
 
@@ -116,17 +137,63 @@ static int settle_contacts(const struct tree_model *model, const struct tree_dat
 {
     const int k = model->n_impulses;
     const double kappa = data->p[model->n_parameters - 2];
-    double before[k], *x = data->impulses;
-    memcpy(before, x, sizeof before);
+    double more[k], *x = data->impulses;
+    memcpy(more, x, sizeof more);
     if (model->contact_functions->settle(data->contact_G, data->contact_b, data->friction, kappa,
-                                         x) ||
-        !model->contact_functions->is_inside(x))
+                                         x))
         return NO_IMPULSES;
-    for (int r = 0; r < k; ++r) before[r] = x[r] - before[r];
-    add_response(model, data, before, z);
-    memcpy(z + first_impulse(model), x, sizeof(double) * k);
-    memcpy(z + first_impulse(model) + k, x + 2 * k, sizeof(double) * model->n_slips);
-    return CONVERGED;
+    for (int r = 0; r < k; ++r) more[r] = x[r] - more[r];
+    add_response(model, data, more, z);
+    store_impulses(model, data, z);
+    return model->contact_functions->is_inside(z) ? CONVERGED : NO_IMPULSES;
+}
+
+/* Iterations to the solution; near one, corrections only. */
+static int find_contacts(const struct tree_model *model, const struct tree_data *data, int near,
+                         double *z, double *info)
+{
+    double last = INFINITY, change = INFINITY;
+    memset(data->impulses, 0, sizeof(double) * (2 * model->n_impulses + model->n_slips + 2));
+    for (int k = 0; k < CONTACT_OUTER_ITERATIONS; ++k) {
+        const int status = iterate_contacts(model, data, near, z, &change);
+        ++info[0];
+        if (status != CONVERGED) return status;
+        if (change <= CONTACT_SETTLED || (change <= CONTACT_STALLED && change >= last / 4.0))
+            return settle_contacts(model, data, z);
+        last = change;
+    }
+    return EXHAUSTED;
+}
+
+/* A tree for steps that ask for it. */
+struct free_tree {
+    const struct tree_model *model;
+    const struct tree_data *data;
+};
+
+/* r and r_y (T36) of the tree without impulses: r_y by the solutions of unit columns. */
+static void free_equations(const void *tree, const double *z, double *r, double *r_y)
+{
+    const struct tree_model *model = ((const struct free_tree *)tree)->model;
+    const struct tree_data *data = ((const struct free_tree *)tree)->data;
+    const int n = first_impulse(model);
+    double inverse[n * n], unit[n], column[n];
+    int pivots[n];
+    kkt_residual(model, data, z, 0.0);
+    memcpy(r, data->r, sizeof unit);
+    if (!r_y) return;
+    const int singular = kkt_factor(model, data, NEWTON_EQUATION);
+    for (int k = 0; k < n && !singular; ++k) {
+        for (int i = 0; i < n; ++i) unit[i] = -(i == k);
+        kkt_solve(model, data, unit, column);
+        for (int i = 0; i < n; ++i) inverse[n * i + k] = column[i];
+    }
+    const int failed = singular || factor_dense(inverse, n, pivots);
+    for (int k = 0; k < n; ++k) {
+        for (int i = 0; i < n; ++i) unit[i] = failed ? NAN : i == k;
+        if (!failed) solve_dense(inverse, n, pivots, unit, unit);
+        for (int i = 0; i < n; ++i) r_y[n * i + k] = unit[i];
+    }
 }
 
 /* The residual with the impulses at z (T36), and bounds of its terms. */
@@ -145,27 +212,11 @@ static void contact_residual(const struct tree_model *model, const struct tree_d
         }
 }
 
-/* A step with contacts: the unknowns into z, from the rates in it if the step is `warm`. The last
- * residual is that of the solution. info: iterations, relative error, largest |r|. */
-INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data, int warm,
-                            double *z, double *info)
+/* Whether the equations hold at z, where the last residual is taken. info: largest |r|, absolute
+ * and relative. */
+static int verify_contacts(const struct tree_model *model, const struct tree_data *data,
+                           const double *z, double *info)
 {
-    double last = INFINITY, change = INFINITY;
-    int status = CONVERGED;
-    info[0] = 0.0;
-    info[1] = info[2] = NAN;
-    if (!warm) memset(z, 0, sizeof(double) * first_impulse(model));
-    start_contacts(model, data, z);
-    memset(data->impulses, 0, sizeof(double) * (2 * model->n_impulses + model->n_slips + 2));
-    for (; status == CONVERGED && info[0] < CONTACT_OUTER_ITERATIONS; ++info[0]) {
-        status = iterate_contacts(model, data, z, &change);
-        if (change <= CONTACT_SETTLED || (change <= CONTACT_STALLED && change >= last / 4.0))
-            break;
-        last = change;
-    }
-    if (status != CONVERGED) return status;
-    if (!(change <= CONTACT_STALLED)) return EXHAUSTED;
-    if ((status = settle_contacts(model, data, z)) != CONVERGED) return status;
     contact_residual(model, data, z, largest_turn(model, data));
     info[1] = info[2] = 0.0;
     for (int i = 0; i < first_impulse(model); ++i) {
@@ -173,4 +224,24 @@ INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_da
         info[2] = fmax(info[2], fabs(data->r[i]));
     }
     return info[1] <= ACCEPT ? CONVERGED : STALLED;
+}
+
+/* A step with contacts: the unknowns into z, from the rates in it if the step is `warm`; else from
+ * the end of the central path. The last residual is that of the solution. info: iterations,
+ * relative error, largest |r|. */
+INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data, int warm,
+                            double *z, double *info)
+{
+    const struct free_tree tree = {model, data};
+    const struct free_step step = {free_equations, &tree};
+    info[0] = 0.0;
+    info[1] = info[2] = NAN;
+    if (!warm) memset(z, 0, sizeof(double) * first_impulse(model));
+    start_contacts(model, data, z);
+    const int first = find_contacts(model, data, 0, z, info);
+    if (first == CONVERGED) return verify_contacts(model, data, z, info);
+    if (model->contact_functions->follow_path(&step, data->q, data->u, data->p, z) ||
+        find_contacts(model, data, 1, z, info) != CONVERGED)
+        return first;
+    return verify_contacts(model, data, z, info);
 }

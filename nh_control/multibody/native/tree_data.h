@@ -9,6 +9,7 @@
  * with it. q are coordinates, v their rates, z the unknowns of a step: mean rates, and the
  * multipliers behind them; rho are momenta. Units are SI. */
 #include "definitions.h"
+#include "free_step.h"
 #include "simd.h"
 #include "tree_layout.h"
 
@@ -46,6 +47,8 @@ struct contact_functions {
     int (*settle)(const double *, const double *, const double *, double, double *);
     int (*is_inside)(const double *);
     int (*equations)(const double *, const double *, const double *, double *, double *);
+    int (*follow_path)(const struct free_step *, const double *, const double *, const double *,
+                       double *);
 };
 
 /* The model of a[TREE]: the numbers of its header, and where its arrays begin. */
