@@ -284,10 +284,10 @@ def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(sce
     """From the first line of the command on, also inside IPOPT and during the start of the
     nodes. A tenth of real time makes the run longer than every wait.
     """
-    rng = random.Random()
+    rng = random.Random(scenario)
     reference = {"snakeboard": ("--reference", "parking_optimal")}.get(scenario, ())
-    for i in range(6):
-        wait_s = rng.uniform(0.0, 8.0)
+    for i in range(4):
+        wait_s = rng.uniform(2.0 * i, 2.0 * i + 2.0)
         before = (
             "import _thread, threading; "
             f"threading.Thread(target=lambda: (__import__('time').sleep({wait_s}), "

@@ -23,6 +23,14 @@ CASES = [
     for reference in scenarios.get(name).references
 ]
 QUICK = {("snakeboard", "turning"), ("car", "lane_change"), ("pendulum_swing_up", "swing_up")}
+LONG = {("marionette", "published"), ("marionette", "sway")}
+"""As long as all others together; the marionette's `step` is one of these."""
+
+
+def mark(case):
+    if case in LONG:
+        return pytest.mark.exhaustive
+    return () if case in QUICK else pytest.mark.slow
 
 
 def gone_on(scenario, model, reference, perturbation):
@@ -37,10 +45,7 @@ def gone_on(scenario, model, reference, perturbation):
 
 @pytest.mark.parametrize(
     ("name", "reference"),
-    [
-        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow, id="-".join(case))
-        for case in CASES
-    ],
+    [pytest.param(*case, marks=mark(case), id="-".join(case)) for case in CASES],
 )
 def test_motion_after_the_reference_comes_to_rest(name, reference):
     """From the reference's start, and no step fails from where the nodes start as well."""

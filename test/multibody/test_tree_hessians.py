@@ -38,13 +38,16 @@ SLOW["floating"] = lambda rng: random_tree([5, 0], rng)
 
 
 @pytest.mark.parametrize(
-    "make",
+    "make, forcing",
     [
-        *(pytest.param(make, id=name) for name, make in TREES.items()),
-        *(pytest.param(make, id=name, marks=pytest.mark.slow) for name, make in SLOW.items()),
+        *(pytest.param(make, "symmetric", id=name) for name, make in TREES.items()),
+        *(
+            pytest.param(make, forcing, id=f"{name}, {forcing}", marks=pytest.mark.slow)
+            for forcing, trees in (("symmetric", SLOW), ("left", TREES))
+            for name, make in trees.items()
+        ),
     ],
 )
-@pytest.mark.parametrize("forcing", ["symmetric", pytest.param("left", marks=pytest.mark.slow)])
 def test_second_derivatives_equal_generated_ones(make, forcing):
     rng = np.random.default_rng(3)
     tree, generated = both_ways(make(rng), forcing=forcing)

@@ -17,8 +17,8 @@ SLOW = 4.0
 BUSY = 15.0
 """By how much a busy machine may make a run longer."""
 CASES = [
-    ("snakeboard", "parking_optimal", 10.0, 0.05),
-    ("quadrotor_payload", "figure_of_eight", 10.0, 0.10),
+    ("snakeboard", "parking_optimal", 6.0, 0.05),
+    ("quadrotor_payload", "figure_of_eight", 6.0, 0.10),
     ("cart_pole", "swing_up", 6.0, 0.02),
 ]
 """Robots with their references, seconds, and the error (m) that is allowed; the cart's is over the
