@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nh_control.discrete.results import SolvedStep
 from nh_control.discrete.system import DiscreteSystem
 
 POSITION, VELOCITY = "position", "velocity"
@@ -18,11 +19,16 @@ PROBE = 1e-4
 
 
 class ServoStep(NamedTuple):
-    """States (nx) before and after the last of some steps, and its inputs (nu)."""
+    """The state (nx) before the last of some steps, this step, and its inputs (nu)."""
 
     before: np.ndarray
-    after: np.ndarray
+    solved: SolvedStep
     inputs: np.ndarray
+
+    @property
+    def after(self) -> np.ndarray:
+        """The state (nx) after it."""
+        return self.solved.x1
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,11 @@ class JointServo:
         steps: int = 1,
     ) -> ServoStep:
         """Some steps of the plant from state x (nx) towards targets, under `inputs` (nu), in which
-        the servo replaces the inputs of the joints; raises StepFailed.
+        the servo replaces the inputs of the joints. Raises StepFailed, and ValueError for no
+        steps.
         """
+        if steps < 1:
+            raise ValueError(f"a servo makes at least one step, got steps = {steps}")
         u, before = np.array(inputs, dtype=float), x
         u[list(self.inputs)] = 0.0
         for _ in range(steps):
@@ -78,8 +87,9 @@ class JointServo:
             u = self._limited(
                 dsys, x, self._leading(dsys, x, u, self._rate_after(dsys, x, targets))
             )
-            x = dsys.step(x, u)
-        return ServoStep(before, x, u)
+            solved = dsys.solve(x, u)
+            x = solved.x1
+        return ServoStep(before, solved, u)
 
     def _limited(self, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Inputs (nu) within the limits. If u exceeds them, the result is the farthest point

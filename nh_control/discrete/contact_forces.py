@@ -100,7 +100,11 @@ class ContactReadout:
 
     def __call__(self, x: ArrayLike, u: ArrayLike = ()) -> dict[str, ContactForce]:
         """Contacts of the step from x (nx) under u (nu), by name; raises as `step` does."""
-        table = self.table(np.reshape(x, (1, -1)), np.reshape(u, (1, -1)))
+        return self.solved(x, u, self.dsys.unknowns(x, u))
+
+    def solved(self, x: ArrayLike, u: ArrayLike, z: ArrayLike) -> dict[str, ContactForce]:
+        """Contacts by name of the step from x (nx) under u (nu) that the unknowns z (nz) solve."""
+        table = self._table(*(np.reshape(row, (1, -1)) for row in (x, u, z)))
         fields = [getattr(table, name)[0] for name in _COLUMNS]
         return {
             name: self._one(block.k, *(column[i] for column in fields))
@@ -111,6 +115,11 @@ class ContactReadout:
         """Contacts of the steps from states (N, nx) under inputs (N, nu); raises as `step`."""
         dsys, x, u = self.dsys, np.asarray(states, float), np.asarray(inputs, float)
         z = np.reshape([dsys.unknowns(*row) for row in zip(x, u)], (len(x), dsys.method.nz))
+        return self._table(x, u, z)
+
+    def _table(self, x: np.ndarray, u: np.ndarray, z: np.ndarray) -> ContactTable:
+        """Contacts of the steps from states x (N, nx) under u (N, nu) that z (N, nz) solve."""
+        dsys = self.dsys
         arguments = (x.T, u.T, z.T, np.full((1, len(x)), dsys.h))
         p = np.tile(dsys.system.parameter_values[:, None], len(x))
         shape = len(x), len(self.names), _WIDTH

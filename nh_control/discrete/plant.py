@@ -6,14 +6,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from nh_control.discrete.results import SolvedStep
 from nh_control.discrete.system import DiscreteSystem
 
 
 def advance(
     plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States before and after the last of `substeps` steps of the plant, in which forces are held
-    and prescribed coordinates move evenly to their values in u; raises StepFailed."""
+    """States before and after the `last_step`."""
+    before, solved = last_step(plant, x, u, substeps)
+    return before, solved.x1
+
+
+def last_step(
+    plant: DiscreteSystem, x: np.ndarray, u: np.ndarray, substeps: int
+) -> tuple[np.ndarray, SolvedStep]:
+    """The state before the last of `substeps` steps of the plant, and this step; forces are held
+    and prescribed coordinates move evenly to their values in u. Raises StepFailed.
+    """
     before, forces = x, plant.system.nu
     if substeps > 1:
         start = plant.idle(x)[forces:]
@@ -21,7 +31,7 @@ def advance(
             before = plant.step(
                 before, np.concatenate([u[:forces], start + part * (u[forces:] - start)])
             )
-    return before, plant.step(before, u)
+    return before, plant.solve(before, u)
 
 
 def with_external(plant: DiscreteSystem, u: np.ndarray, external: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -120,6 +120,16 @@ class StepFailed(RuntimeError):
     def at_step(self, step: int) -> StepFailed:
         """The same failure with the step's number."""
         return StepFailed(*self._about, step, self.contact, self._remedy)
+
+
+class SolvedStep(NamedTuple):
+    """The state x1 (nx) after a step, the unknowns z (nz) that solve its residual, of a
+    composition those of its first substep, and the Newton iterations, of its last one.
+    """
+
+    x1: np.ndarray
+    z: np.ndarray
+    newton_iterations: int
 
 
 @dataclass(frozen=True, init=False)

@@ -17,7 +17,7 @@ from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.failure import failure
 from nh_control.discrete.method import Method
 from nh_control.discrete.native_abi import NativeSystem, StepperData
-from nh_control.discrete.results import Conditioning, Linearization, StepFailed
+from nh_control.discrete.results import Conditioning, Linearization, SolvedStep, StepFailed
 from nh_control.discrete.simulation import advance, input_rows
 from nh_control.discrete.state_between import state_between
 from nh_control.discrete.state_map import StateMap, checked_step, of_states
@@ -134,11 +134,14 @@ class DiscreteSystem:
         """
         return self._run(self.engine.step, x, u).x1.copy()
 
+    def solve(self, x: ArrayLike, u: ArrayLike = ()) -> SolvedStep:
+        """The step from x (nx) under u (nu) with its solution. Raises as `step` does."""
+        work = self._run(self.engine.step, x, u)
+        return SolvedStep(work.x1.copy(), work.z.copy(), int(work.info[0]))
+
     def unknowns(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
-        """The unknowns z (nz) that solve the residual of the step from x (nx) under u (nu); of a
-        composition, of its first substep. Raises as `step` does.
-        """
-        return self._run(self.engine.step, x, u).z.copy()
+        """The unknowns z (nz) of the step from x (nx) under u (nu), see `solve`."""
+        return self.solve(x, u).z
 
     def linearize(
         self, x: ArrayLike, u: ArrayLike = (), parameters: Sequence[str] = ()
@@ -204,8 +207,8 @@ class DiscreteSystem:
         return z[self._multipliers] / self.method.substeps[0]
 
     def newton_iterations(self, x: ArrayLike, u: ArrayLike = ()) -> int:
-        """Newton iterations of a step; of a composition, of its last substep. Raises as `step`."""
-        return int(self._run(self.engine.step, x, u).info[0])
+        """Newton iterations of a step, see `solve`."""
+        return self.solve(x, u).newton_iterations
 
     def conditioning(self, x: ArrayLike, u: ArrayLike = ()) -> Conditioning:
         """Condition numbers of the equations of the step from x under u, at its solution; of a

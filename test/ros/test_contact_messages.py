@@ -37,6 +37,23 @@ def test_contacts_of_a_plant_are_those_of_its_last_step(plant):
     assert list(plant.contacts) == ["rear_wheels", "front_wheels"]
 
 
+def test_reading_contacts_solves_no_step(plant, monkeypatch):
+    plant.reset()
+    plant.advance([0.5, -0.2])
+    expected = nh.contact_forces(plant.dsys, plant.initial, [0.5, -0.2])
+    iterations = plant.dsys.newton_iterations(plant.initial, [0.5, -0.2])
+
+    def solved_again(*given):
+        raise AssertionError("a second solution of the step")
+
+    monkeypatch.setattr(nh.DiscreteSystem, "_run", solved_again)
+    assert plant.newton_iterations == iterations
+    for name, force in plant.contacts.items():
+        assert all(
+            np.array_equal(one, other, equal_nan=True) for one, other in zip(force, expected[name])
+        )
+
+
 def test_a_report_has_margins_and_warns_of_contacts_that_slide(plant):
     monitor = ContactMonitor()
     assert monitor.report() == ({}, "")

@@ -12,8 +12,8 @@ from nh_control.control.damping import damping_or_idle
 from nh_control.control.joint_servo import JointServo
 from nh_control.control.tracking import LqrTracker
 from nh_control.discrete.contact_forces import ContactForce, ContactReadout
-from nh_control.discrete.plant import advance, convert, with_external, without_external
-from nh_control.discrete.results import StepFailed
+from nh_control.discrete.plant import convert, last_step, with_external, without_external
+from nh_control.discrete.results import SolvedStep, StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import Vector, all_finite
@@ -78,19 +78,25 @@ class SimulatedPlant:
                 f"expected a state of {self.initial.size} finite numbers, got {state.tolist()}"
             )
         self.step = step
-        self._set(state, state)
+        self._set(state)
         self.inputs = self.idle
         self._applied = self.dsys.idle(state)
         self._target: np.ndarray | None = None
         self.external: dict[str, np.ndarray] = {}
         self.faults.start(step, self.configuration, self.velocity, self.inputs)
 
-    def _set(self, before: np.ndarray, state: np.ndarray) -> None:
+    def _set(
+        self,
+        state: np.ndarray,
+        before: np.ndarray | None = None,
+        solved: SolvedStep | None = None,
+    ) -> None:
+        """Take a state, with that before the last substep and its solution if there was one."""
         self.configuration, self.velocity = (
             self.dsys.configuration(state),
             self.dsys.velocity(state),
         )
-        self._before, self.state = before, state
+        self._before, self._solved, self.state = before, solved, state
 
     def advance(self, u: Vector) -> None:
         """One period under the commands u; raises StepFailed, or ArithmeticError if the next state
@@ -109,15 +115,16 @@ class SimulatedPlant:
             inputs = with_external(self.dsys, commands, forces)
             external = self._disturbance.named(forces)
         if self.servo is None:
-            before, state = advance(self.dsys, self.state, inputs, self.substeps)
+            before, solved = last_step(self.dsys, self.state, inputs, self.substeps)
         else:
             given = self.dsys, self.state, commands, inputs, self.substeps
             self._target = commands
-            before, state, inputs = self.servo.advance(*given)
+            before, solved, inputs = self.servo.advance(*given)
             commands = self.commanded(inputs)
+        state = solved.x1
         if not all_finite(state):
             raise ArithmeticError(f"{self.dsys}: the next state is not finite: {state.tolist()}")
-        self._set(before, state)
+        self._set(state, before, solved)
         self.inputs, self._applied, self.external = commands, inputs, external
         if output is not None:
             self.faults.advanced(self.step, output)
@@ -153,7 +160,7 @@ class SimulatedPlant:
         before, self.dsys, self._disturbance = self.dsys, dsys, disturbance
         if dsys is not before:
             state = convert(self.state, before, dsys)
-            self._set(state, state)
+            self._set(state)
             self._applied = with_external(dsys, self.inputs, np.zeros(self._external))
             self.initial = convert(self.initial, before, dsys)
 
@@ -202,25 +209,23 @@ class SimulatedPlant:
         """Contacts of the last substep by name; none without them, and if there was no substep
         since `place`.
         """
-        if self._before is self.state or self.dsys.method.contacts is None:
+        if self._before is None or self._solved is None or self.dsys.method.contacts is None:
             return {}
         if self._readout is None or self._readout.dsys is not self.dsys:
             self._readout = ContactReadout(self.dsys)
-        return self._readout(self._before, self._applied)
+        return self._readout.solved(self._before, self._applied, self._solved.z)
 
     @property
     def newton_iterations(self) -> int:
         """Newton iterations of the last substep; 0 if there was none since `place`."""
-        if self._before is self.state:
-            return 0
-        return self.dsys.newton_iterations(self._before, self._applied)
+        return 0 if self._solved is None else self._solved.newton_iterations
 
     @property
     def constraint_residual(self) -> float:
         """Largest residual of the discrete constraints over the last substep; 0 without
         constraints, and if there was no substep since `place`.
         """
-        if self._before is self.state:
+        if self._before is None:
             return 0.0
         return float(
             np.abs(self.dsys.constraint_residual(self._before, self.state)).max(initial=0.0)
