@@ -356,9 +356,7 @@ def test_a_command_that_is_not_finite_is_refused_with_the_state(sequence, what):
             return Command(values["u"], np.zeros(2, bool), values["error"], memory)
 
     sequence.begin(Lost(reference(0.0, 0.0)))
-    with pytest.raises(
-        ValueError, match=r"no finite command for step 3: the state \[8.5\] is too"
-    ):
+    with pytest.raises(ValueError, match=r"step 3: the state \[8\.5\]"):
         sequence.command(3, np.array([8.5]))
 
 

@@ -108,7 +108,7 @@ def test_bounds_of_what_a_tracker_may_be_told(model):
     for gain in (-0.01, 1.01, np.nan):
         with pytest.raises(ValueError, match=r"disturbance_gain must lie in \[0, 1\], got"):
             LqrTracker(model, rest(), Q, R, disturbance_gain=gain)
-    with pytest.raises(ValueError, match="with hold the terminal cost is determined; give no Qf"):
+    with pytest.raises(ValueError, match="hold.*give no Qf"):
         LqrTracker(model, rest(), Q, R, Q, hold=True)
     free = nh.midpoint(nh.System("free", nh.Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
     with pytest.raises(ValueError, match="without inputs cannot track a reference"):
@@ -125,5 +125,5 @@ def test_a_run_has_whole_steps_at_least_one_and_none_beyond_an_end_in_motion(mod
         found = [run_steps(model, reference, t, hold) for t in (0.01, 0.14, 0.16, 0.3, 1.0)]
         assert found == [1, 3, 3, 6, 20]
     assert [run_steps(model, moving, t) for t in (0.0, 0.01, 0.3, 0.32)] == [6, 1, 6, 6]
-    with pytest.raises(ValueError, match=r"after 0.3 s, .* may last that long, not 0.35 s"):
+    with pytest.raises(ValueError, match=r" 0\.3 s.* not 0\.35 s"):
         run_steps(model, moving, 0.35)

@@ -137,7 +137,7 @@ def test_past_the_end_of_a_reference_in_motion_it_is_damped_and_longer_runs_refu
     )
     with pytest.raises(
         ValueError,
-        match=r"'forward' ends in motion after 12 s, .* a run may last that long, not 30 s",
+        match=r"'forward' ends in motion.* 12 s.* not 30 s",
     ):
         tracker.steps(30.0)
     rest = Trajectory(model.h, np.zeros((11, model.nx)), np.zeros((10, model.nu)))

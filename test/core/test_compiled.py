@@ -200,11 +200,11 @@ def test_a_cache_that_others_can_write_is_refused_in_one_line(mode, tmp_path, mo
         dsys = midpoint(pendulum(), 0.1)
         assert dsys.step(x, u) == pytest.approx(expected, rel=1e-14)
         dsys.velocity(x), dsys.energy(x)
-    assert [r.getMessage() for r in caplog.records] == [
-        f"cannot use the cache {cache}: others may write into it (mode {mode:o}), and what lies "
-        f"there is loaded and run; delete it, or trust it and `chmod 700 {cache}`; using CasADi's "
-        "virtual machine, a step about thirty times slower ($NH_CONTROL_CACHE moves the cache)"
-    ]
+    (told,) = [r.getMessage() for r in caplog.records]
+    place, remedy = told.split("; ", 1)
+    assert str(cache) in place and f"mode {mode:o}" in place
+    remedies = "delete it", f"`chmod 700 {cache}`", "virtual machine", "$NH_CONTROL_CACHE"
+    assert all(one in remedy for one in remedies)
     assert {file: file.read_bytes() for file in cache.glob("*.so")} == planted
 
 

@@ -438,7 +438,7 @@ def test_a_mass_without_inertia_is_a_point_mass(caplog):
     )
     model = load_urdf(text)
     assert model.mass_matrix([0.3])[0, 0] == pytest.approx(2 * 0.5**2)
-    assert "link 'a': <inertial> without <inertia>: 2 kg are a point mass" in caplog.text
+    assert "link 'a'" in caplog.text and "2 kg are a point mass" in caplog.text
 
 
 def test_joints_that_carry_no_mass_are_fixed(caplog):

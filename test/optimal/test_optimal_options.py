@@ -185,7 +185,7 @@ def test_a_guess_of_another_step_and_a_cost_over_other_steps_are_refused(carts):
     long = quadratic_cost(carts, Trajectory(0.1, np.zeros((6, 4)), np.zeros((5, 2))), np.eye(4), [
         [1.0, 0.0], [0.0, 1.0]])  # fmt: skip
     short = Trajectory(0.1, np.zeros((5, 4)), np.zeros((4, 2)))
-    with pytest.raises(ValueError, match="the cost is over 5 steps, the guess has 4"):
+    with pytest.raises(ValueError, match="5 steps.* 4$"):
         collocate(carts, long, short)
 
 

@@ -136,5 +136,5 @@ def test_rows_have_names_in_messages_and_figures():
     assert [row.name for row in rows] == ["tension[link1] >= 1", "tension[link2] >= 1"]
     assert nh.Constraint("a", lambda x, u, w: x[:2], lower=0).row_names(2) == ["0", "1"]
     wrong = nh.Constraint("a", lambda x, u, w: x[:3], lower=0, rows=("left", "right"))
-    with pytest.raises(ValueError, match="'a' has 3 rows and 2 names of them, left, right"):
+    with pytest.raises(ValueError, match="'a' has 3 rows.*left, right"):
         rows_of(load, {}, [wrong], x, u, [ca.SX(0, 1)])

@@ -133,7 +133,5 @@ def test_a_failing_step_of_the_projection_says_when():
 
 
 def test_parameters_that_cannot_hold_the_weight_are_refused():
-    with pytest.raises(
-        ValueError, match=r"2 thrusts of at most 9 N cannot hold the weight of 18.74 N"
-    ):
+    with pytest.raises(ValueError, match=r"2 thrusts .*9 N .*18\.74 N"):
         QuadrotorPayloadParameters(thrust_limit=9.0)

@@ -154,19 +154,17 @@ def test_reference_converges_to_the_path_with_order_two():
 def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
     with pytest.raises(
         InfeasiblePath,
-        match=r"quad[12]_thrust = 13.* at t = .* s, allowed are 0 ... 12: make it slower",
+        match=r"quad[12]_thrust = 13.* t = .*0 \.\.\. 12.*slower",
     ):
         flat_reference(weak_model(), paths.line([0, 0, 0], [0, 0, 5.0], 4.0))
     with pytest.raises(
         InfeasiblePath,
-        match=r"hover with links at 80 degrees needs quad[12]_thrust = 14.5 .* allowed are 0 ... "
-        r"12: choose links closer",
+        match=r"80 degrees.*quad[12]_thrust = 14\.5 .*0 \.\.\. 12.*links closer",
     ):
         flat_reference(weak_model(), paths.point([0, 0, 0], 1.0), Formation(np.radians(80)))
     with pytest.raises(
         InfeasiblePath,
-        match=r"falls with .* m/s.2 at t = .* s: cables go slack at g = 9.81 m/s.2, make it "
-        r"slower",
+        match=r"falls.* t = .*slack.* 9\.81 m/s.2.*slower",
     ):
         flat_reference(model(2), paths.line([0, 0, 0], [0, 0, -8.0], 2.0))
     with pytest.raises(InfeasiblePath, match="cannot come near -g"):

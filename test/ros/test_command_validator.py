@@ -176,16 +176,12 @@ def test_the_first_command_of_every_reason_is_kept_for_the_log():
     offer(g, 5, names=("b", "c"))
     offer(g, 5, (1.0,) * 1000)
     assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
-    assert g.examples[Rejection.WRONG_NAMES] == (
-        "got effort [0.5, 2.0] for ['a', 'c']; expected that of a, b, or of joints that these "
-        "drive"
-    )
+    received, expected = g.examples[Rejection.WRONG_NAMES].split("expected")
+    assert "[0.5, 2.0] for ['a', 'c']" in received and "a, b" in expected
     assert len(g.examples[Rejection.WRONG_LENGTH]) < 300
     offer(g, 3, at=5)
-    assert g.examples[Rejection.LATE] == (
-        "stamped 0.03 s while the plant was at 0.05 s; expected the stamp of one of the last 1 "
-        "states"
-    )
+    received, expected = g.examples[Rejection.LATE].split("expected")
+    assert "0.03 s" in received and "0.05 s" in received and "last 1 states" in expected
     offer(g, 5)
     offer(g, 5, (9.0, 9.0))
     assert "is there a second controller?" in g.examples[Rejection.DUPLICATE]

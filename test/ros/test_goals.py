@@ -166,6 +166,6 @@ def test_a_trajectory_that_is_due_before_it_can_start_is_refused():
     assert plan(Recorded(), 99, 1099)[1][0] == pytest.approx(0.01)
     with pytest.raises(
         conversions.ConversionError,
-        match="first point is due at t = 11.000 s, but no change is possible before t = 11.010 s",
+        match=r"first point.* 11\.000 s.* 11\.010 s",
     ):
         plan(Recorded(), 1, 1101)

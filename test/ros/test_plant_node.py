@@ -417,7 +417,7 @@ def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
     run = plants(lockstep=False, wait_for_tracker=False, step_count=4)
     refused = stepped(run)
     assert not refused.success
-    assert refused.message == "cannot take 4 steps: the plant is running; pause it first"
+    assert "4 steps" in refused.message and refused.message.endswith("pause it first")
     run.node.call("~/pause", data=True)
     answer = stepped(run)
     assert answer.success and answer.message == "paused at step 4" and run.stamps()[-1] == 4

@@ -105,7 +105,7 @@ def test_turns_are_those_since_the_last_report():
         turns.observe(np.array([0.0, rate, 0.0]))
     values, warning = turns.report()
     assert values == {"turn_per_step_rad": pytest.approx(4.0)}
-    assert "a velocity of 40 rad/s turns by 4 rad in one step" in warning
+    assert "40 rad/s" in warning and " 4 rad in one step" in warning
     turns.observe(np.array([3.0, 0.0, 4.0]))
     assert turns.report() == ({"turn_per_step_rad": pytest.approx(0.5)}, "")
     still = RotationMonitor(Rn("x"), 0.1)
@@ -117,17 +117,16 @@ def test_warnings_are_about_what_is_new_and_say_how_much(clock):
     loop, warnings = Loop(), ["", "a loose grip"]
     report = PlantReport(loop, types.SimpleNamespace(report=lambda: ({}, warnings.pop())))
     made = report.make()
-    assert (made.level, made.message) == (
-        "warn",
-        "17 commands rejected, 18 steps with the fallback (hold), 3 steps missed, a loose grip "
-        "since the last report; running",
-    )
+    new, mode = made.message.split("; ")
+    assert (made.level, mode) == ("warn", "running")
+    counts = "17 commands", "18 steps with the fallback (hold)", "3 steps missed", "a loose grip"
+    assert all(count in new for count in counts)
     loop.validator.rejected[Rejection.LATE] += 2
     loop.validator.fallback_steps += 4
     made = report.make()
-    assert made.message == (
-        "2 commands rejected, 4 steps with the fallback (hold) since the last report; running"
-    )
+    new, mode = made.message.split("; ")
+    assert "2 commands" in new and "4 steps with the fallback (hold)" in new and mode == "running"
+    assert "missed" not in new and "grip" not in new
 
 
 def test_missed_deadlines_alone_are_said(clock):
