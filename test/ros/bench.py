@@ -122,6 +122,12 @@ class Bench(Node):
         kind, callback = self.served[name]
         return callback(kind.Request(**request), kind.Response())
 
+    def report(self):
+        """The report on /diagnostics now, by its timer."""
+        [report] = [callback for period_s, callback, _ in self.timed if period_s == 1.0]
+        report()
+        return self.told
+
     @property
     def told(self):
         """The last report on /diagnostics: level, message and values."""

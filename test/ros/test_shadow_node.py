@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -53,8 +54,7 @@ class Watching:
 
     def report(self):
         """Level, text and values."""
-        self.node.timed[0][1]()
-        return self.node.told
+        return self.node.report()
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_commands_may_be_forces_of_joints_and_others_are_counted(shadows):
 def test_forces_of_a_joint_that_turns_the_other_way_have_the_other_sign(shadows, monkeypatch):
     put_up(monkeypatch, replace(BOB, joints=(Joint("pivot", "theta", sign=-1.0),)))
     watch, taken = shadows(), []
-    watch.made._shadow.command = lambda u, acts, stamp: taken.append(list(u))
+    monkeypatch.setattr(shadow.Shadow, "command", lambda _, u, *times: taken.append(list(u)))
     watch.command(2.0, 0, ["pivot"])
     watch.command(2.0, 0, ["torque"])
     assert taken == [[-2.0], [2.0]]
@@ -211,14 +211,16 @@ def test_the_step_of_the_model_is_the_parameter_s(shadows):
     assert shadows(step_s=0.02).made._dsys.h == 0.02 and shadows().made._dsys.h == 0.01
 
 
-def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(shadows):
-    watch, taken = shadows(source="hardware", **{"hardware.actuation_s": 0.02}), []
-    watch.made._shadow.command = lambda u, acts, stamp: taken.append((list(u), acts, stamp))
+def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(
+    shadows, monkeypatch
+):
+    taken, take = [], lambda _, u, acts, stamp: taken.append((list(u), acts, stamp))
+    monkeypatch.setattr(shadow.Shadow, "command", take)
+    watch = shadows(source="hardware", **{"hardware.actuation_s": 0.02})
     watch.node.wall_ns = 5 * H_NS
     watch.command(1.5, 3)
     assert taken == [([1.5], 7 * H_NS, 3 * H_NS)]
     watch = shadows()
-    watch.made._shadow.command = lambda u, acts, stamp: taken.append((list(u), acts, stamp))
     watch.command(1.5, 3)
     assert taken[1] == ([1.5], 3 * H_NS, 3 * H_NS)
 
@@ -244,12 +246,12 @@ def test_states_of_hardware_are_filtered_as_is_said(shadows, monkeypatch):
 
 def test_time_of_hardware_that_goes_back_is_told(shadows):
     watch, (x, *_) = shadows(source="hardware"), motion(1)
-    reset, forget = [], watch.made._shadow.reset
-    watch.made._shadow.reset = lambda: (reset.append(True), forget())
-    watch.state(500, x)
-    watch.state(300, x)
+    given = {"autospec": True, "side_effect": shadow.Shadow.reset}
+    with mock.patch.object(shadow.Shadow, "reset", **given) as reset:
+        watch.state(500, x)
+        watch.state(300, x)
     level, text, _ = watch.report()
-    assert level == 1 and "jumped back by 2 s" in text and reset == [True]
+    assert level == 1 and "jumped back by 2 s" in text and reset.call_count == 1
 
 
 @pytest.mark.parametrize("given", [{"integrator": "guess"}, {"plant.parameters.m": -1.0}])

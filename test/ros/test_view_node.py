@@ -63,17 +63,17 @@ class Server:
 class Seen:
     """A view, what it hears and what it sends."""
 
-    def __init__(self, node, desk):
+    def __init__(self, node, desk, servers):
         self.node, self.desk, self.slept = node, desk, []
         self.ended, self.address = [], view.Address()
         exit_ = SimpleNamespace(request=lambda: self.ended.append(True))
         self.made = view.View(node, desk, exit_, self.address)
-        self.codecs = codecs(QUADS, MODEL)
+        self.codecs, self.server = codecs(QUADS, MODEL), servers[-1]
 
     @property
     def sent(self):
         """All messages."""
-        return self.made._server.sent
+        return self.server.sent
 
     @property
     def frame(self):
@@ -94,7 +94,7 @@ class Seen:
 
     def place(self, part):
         """Where the payload is."""
-        data = json.loads(self.made._server.page.partition('id="data">')[2].partition("<")[0])
+        data = json.loads(self.server.page.partition('id="data">')[2].partition("<")[0])
         return self.frame[part][7 * data["frames"].index("payload") :][:3]
 
     def curves(self, label):
@@ -110,9 +110,15 @@ def shown(monkeypatch):
     scenario = replace(QUADS, references={"ahead": ahead})
     model = Model(scenario, MODEL, ahead(MODEL))
     monkeypatch.setattr(Model, "of", staticmethod(lambda parameters: model))
-    monkeypatch.setattr(view, "LiveServer", Server)
+    servers = []
+
+    def serve(*given, **options):
+        servers.append(Server(*given, **options))
+        return servers[-1]
+
+    monkeypatch.setattr(view, "LiveServer", serve)
     with benches() as make:
-        yield lambda **given: Seen(make("view", scenario=QUADS.name, **given), Desk())
+        yield lambda **given: Seen(make("view", scenario=QUADS.name, **given), Desk(), servers)
 
 
 @pytest.fixture
@@ -151,7 +157,9 @@ def test_states_targets_and_commands_are_sent(shown):
     assert seen.curves("energy (J)")["energy"] > energy + 0.1
     names = list(idle)
     seen.desk.give("joint_commands", JointState(name=names, effort=[np.nan] * len(names)))
-    assert seen.made._inputs == pytest.approx(idle)  # no command
+    seen.hear(9, at(0.2, 1.5))
+    seen.send()
+    assert seen.curves("input (N)")["quad1_thrust"] == 12.0  # that was no command
 
 
 def test_the_error_is_that_of_one_time(shown, wall):
@@ -183,7 +191,9 @@ def test_quaternions_do_not_jump(shown):
     for turn in np.linspace(0, 4 * np.pi, 60):
         move = np.zeros(SPACE.nv)
         move[yaw] = turn
-        frames.append(seen.made._motion._placed("run", SPACE.retract(at(0.0), move)))
+        seen.hear(len(frames), SPACE.retract(at(0.0), move))
+        seen.send()
+        frames.append(seen.frame["run"])
     numbers = np.array(frames).reshape(60, -1, 7)[..., 3:]
     assert ((numbers[1:] * numbers[:-1]).sum(axis=2) > 0.9).all()
     assert np.ptp(numbers) > 1.9
@@ -238,7 +248,7 @@ def test_states_are_sent_at_the_rate_and_in_between_it_is_told_how_the_plant_is(
     assert states == ["running"] * 6 + ["no new states"] * 3
     assert set(seen.desk.served) == {view.STATUS_S}
     seen.made.close()
-    assert seen.made._server.closed
+    assert seen.server.closed
 
 
 def test_how_the_plant_is():
@@ -262,11 +272,11 @@ def test_how_the_plant_is():
 
 def test_what_it_is_given_reaches_the_server_and_the_address_its_user(shown, capsys):
     seen = shown(**{"view.host": "0.0.0.0", "view.port": 8765})
-    server = seen.made._server
+    server = seen.server
     assert (server.host, server.port) == ("0.0.0.0", 8765)
     assert "quadrotor_payload is shown at http://the-address\n" in capsys.readouterr().out
     assert not any("the-address" in text for _, text in seen.node.logged)
-    assert shown().made._server.host == "127.0.0.1"
+    assert shown().server.host == "127.0.0.1"
 
 
 def test_where_it_cannot_serve_the_node_says_so(shown, monkeypatch):
@@ -304,7 +314,7 @@ def test_a_state_beyond_the_model_is_refused_and_the_next_one_is_shown(shown):
     seen.hear(1, at(0.0))
     seen.made._v[:] = [1.7e308] * SPACE.nw  # its momentum is no number
     seen.send()
-    assert "frame" not in seen.sent[-1] and seen.made._refused == 1
+    assert "frame" not in seen.sent[-1] and seen.node.report()[2]["refused"] == "1"
     assert "a state cannot be shown" in seen.node.logged[-1][1]
     seen.hear(2, at(0.0))
     seen.send()

@@ -128,8 +128,7 @@ def test_a_plant_is_pulled_and_without_wrenches_it_is_as_ever(made):
     assert pushed[first] - alone[first] == pytest.approx(10 * force * H, rel=1e-6)
     assert not np.array_equal(x, pushed)
     pulled.pull(99.0, 0.0, 0.0)
-    pulled.made._diagnostics.publish()
-    level, text, values = pulled.node.told
+    level, text, values = pulled.node.report()
     assert level == 1 and "wrench refused: force_x of 99 on pole_end is beyond its bound" in text
     assert values["wrenches_accepted"] == "1" and values["wrenches_refused"] == "1"
     assert float(values["wrench bound pole_end (N)"]) == pytest.approx(3.0, rel=0.05)
