@@ -86,14 +86,9 @@ def optimize(
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
     require_fitting(dsys, guess)
     if method != INTERIOR_POINT:
-        if constraints or end is not None or free or periodic:
-            raise ValueError(
-                f"constraints, end, free and periodic are for {INTERIOR_POINT!r}, not {method!r}"
-            )
-        if Q is None or R is None:
-            raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
+        weights = _projection_weights(method, Q, R, constraints, end, free, periodic)
         return projected_descent.descend(
-            *(dsys, cost, guess, Q, R, method, limits, barrier_weights),
+            *(dsys, cost, guess, *weights, method, limits, barrier_weights),
             *(1e-6 if tolerance is None else tolerance, max_iterations, monitor),
         )
     _require_interior_point_options(Q, R, hessian)
@@ -112,6 +107,25 @@ def optimize(
     watch = monitor or (lambda iteration: None)
     options = tolerance, max_iterations, barrier_start, warm, watch
     return interior_point.solve(problem, guess, *options)
+
+
+def _projection_weights(
+    method: str,
+    Q: ArrayLike | None,
+    R: ArrayLike | None,
+    constraints: Sequence[Constraint],
+    end: ArrayLike | None,
+    free: Sequence[str],
+    periodic: bool,
+) -> tuple[ArrayLike, ArrayLike]:
+    """Q and R; raises ValueError without them, and for options of the interior point method."""
+    if constraints or end is not None or free or periodic:
+        raise ValueError(
+            f"constraints, end, free and periodic are for {INTERIOR_POINT!r}, not {method!r}"
+        )
+    if Q is None or R is None:
+        raise ValueError(f"method {method!r} needs the weights Q and R of its projection")
+    return Q, R
 
 
 def _require_interior_point_options(

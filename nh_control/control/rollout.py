@@ -144,11 +144,7 @@ def rollout(
         one = partial(_closed_loop, systems, inputs, forces, substeps, out)
         threads = threads if isinstance(inputs, (LqrTracker, MpcTracker)) else 1
     elif callable(inputs):
-        raise ValueError(
-            f"{dsys}: expected inputs or a Controller, which has `dsys`, `reference`, `target(k)` "
-            f"and `command(k, x, memory)`, got {inputs!r}; give a function as the `command` of a "
-            f"class with these"
-        )
+        raise _not_a_controller(dsys, inputs)
     else:
         _require_nothing_for_loops(dsys, disturbances, noise, substeps)
         rows = _rows(dsys, inputs, steps, every)
@@ -159,6 +155,14 @@ def rollout(
     starts = np.broadcast_to(starts, (runs, dsys.nx))
     _in_threads(lambda run, stopped: one(run, starts[run], stopped), runs, threads, progress)
     return out
+
+
+def _not_a_controller(dsys: DiscreteSystem, inputs: object) -> ValueError:
+    return ValueError(
+        f"{dsys}: expected inputs or a Controller, which has `dsys`, `reference`, `target(k)` "
+        f"and `command(k, x, memory)`, got {inputs!r}; give a function as the `command` of a "
+        f"class with these"
+    )
 
 
 def _controlled_steps(controller: Controller, steps: int | None) -> int:

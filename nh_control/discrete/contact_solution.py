@@ -26,20 +26,20 @@ def solve_in_contact(
     def call_here(name: str, z: np.ndarray) -> list[np.ndarray]:
         return list(call(name, z, kappa))
 
-    found = contact_start(call_here, contacts, kappa, z)
-    first = _finished(found, call_here, iterate, contacts, z)
+    has_start = contact_start(call_here, contacts, kappa, z)
+    first = _finished(has_start, call_here, iterate, contacts, z)
     if first.status == newton.CONVERGED:
         return first
-    found = follow_path(call, contacts, kappa, z)
-    second = _finished(found, call_here, iterate, contacts, z)
+    has_start = follow_path(call, contacts, kappa, z)
+    second = _finished(has_start, call_here, iterate, contacts, z)
     return second if second.status == newton.CONVERGED else first
 
 
 def _finished(
-    found: bool, call: Call, iterate: Iterate, contacts: ContactUnknowns, z: np.ndarray
+    has_start: bool, call: Call, iterate: Iterate, contacts: ContactUnknowns, z: np.ndarray
 ) -> newton.NewtonResult:
-    """The solution from a start, if one has been `found`."""
-    if not found:
+    """The solution from the start z; without a start, the failure NO_IMPULSES."""
+    if not has_start:
         return newton.NewtonResult(newton.NO_IMPULSES, 0, np.nan, np.nan)
     start = z.copy()
     result = iterate(False)

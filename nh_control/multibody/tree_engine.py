@@ -26,8 +26,9 @@ from nh_control.multibody.kernel_layout import header
 from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.parameter_jacobian import ParameterJacobian
 from nh_control.multibody.rotation_joints import functions_of
+from nh_control.multibody.supported_trees import not_a_tree
 from nh_control.multibody.tree_contacts import TreeContacts
-from nh_control.multibody.tree_model import TreeModel, not_a_tree
+from nh_control.multibody.tree_model import TreeModel
 from nh_control.numerics import newton
 from nh_control.numerics.amalgamation import NATIVE, amalgamation
 from nh_control.numerics.compiled import Native

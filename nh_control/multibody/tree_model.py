@@ -9,21 +9,17 @@ import numpy as np
 from transforms3d.axangles import axangle2mat
 
 from nh_control.multibody import kernel_layout
-from nh_control.multibody.constraint_rows import Row, Rows, unknown_constraint
+from nh_control.multibody.constraint_rows import Row, Rows
 from nh_control.multibody.elements import (
-    Damper,
     JointDamper,
     JointFriction,
     JointInput,
     JointSpring,
-    Spring,
-    Wrench,
 )
 from nh_control.multibody.external_wrenches import (
     ExternalWrench,
     carriers,
     external_wrenches,
-    unknown_wrench,
 )
 from nh_control.multibody.frames import WORLD, Frame, Mimic, prismatic
 from nh_control.multibody.joint_inertia import moments
@@ -43,7 +39,6 @@ from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import PointForceElement, point_forces
 from nh_control.multibody.tree_contacts import TreeContacts
 
-ON_JOINTS = (JointSpring, JointDamper, JointFriction, JointInput)
 NO_SPRINGS = {
     "stiffness": 0.0,
     "rest_force": 0.0,
@@ -57,26 +52,6 @@ NO_CONTACTS = dict.fromkeys(("n_contacts", "n_impulses", "n_slips", "n_contact_r
 """Numbers in the header of a model without contacts."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
-
-
-def not_a_tree(model: Multibody) -> str:
-    """The part of a model that the kernel does not support, "" if it supports all."""
-    if unknown := unknown_constraint(model):
-        return f"a {unknown}"
-    if unknown := unknown_wrench(model):
-        return unknown
-    rough = [part.coordinate for part in model.elements if isinstance(part, JointFriction)]
-    if len(set(rough)) < len(rough):
-        return "several JointFrictions of one joint"
-    for part in (*model.elements, *model.inputs):
-        if type(part) in (Wrench, Spring, Damper):
-            continue
-        # `type(part)`: a subclass may do anything, and the kernel would not do it
-        if not isinstance(part, ON_JOINTS) or type(part) not in ON_JOINTS:
-            return f"a {type(part).__name__}"
-        if part.coordinate not in model.tree.scalars:
-            return f"a {type(part).__name__} of a constraint"
-    return ""
 
 
 @dataclass(frozen=True)
