@@ -3,21 +3,38 @@
 python truck_with_trailers.py                       tracked and free, with numbers
 nh_control simulate truck_with_trailers.py          the maneuver under LQR, with figures
 nh_control run truck_with_trailers.py --perturb-displacement 0.05
+nh_control simulate truck_with_trailers.py --reference least_effort --perturb-displacement 0 \
+    --controller mpc                                around obstacles that the reference leads into
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import casadi as ca
 import numpy as np
 
 import nh_control as nh
-from nh_control.scenarios import Body, Joint, Scenario
+from nh_control.control.collocation import resample
+from nh_control.control.costs import Cost
+from nh_control.scenarios import Body, Joint, Scenario, ScenarioConstraint
+from nh_control.scenarios.obstacles import clear_of
 from nh_control.scenarios.perturbation import Displacement
 
 OUT_S, DRIVE, STEERED = 30.0, 1500.0, 0.25
 """Duration of the way out in s, largest force in N, largest steering angle in rad."""
+PARK_S, AHEAD, ASIDE = 25.0, 20.0, 4.0
+"""Duration of the way between obstacles in s, where it begins before and beside the bay in m."""
+OBSTACLES = (
+    *(((x, y), 1.15) for x in (-2.5, -5.5) for y in (2.3, -2.3)),
+    *(((9.0, 6.2), 1.65), ((6.0, 0.4), 1.35)),
+)
+"""Centers and radii in m: beside the bay, and to both sides of the way there."""
+MARGIN = 0.15
+"""How far in m the reference stays away from them."""
+ANGLES = np.array([0.6, 1.0, 1.0])
+"""Largest angles in rad of the steering and of the trailers."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +110,86 @@ def parking(model: nh.DiscreteSystem) -> nh.Trajectory:
     )
 
 
+def axles(p: TruckParameters) -> list:
+    """Middles of the front axle, the rear axle and the trailers' axles, of the configuration."""
+
+    def behind(trailers, q):
+        heading, place = q[0], q[1:3]
+        for i in range(trailers):
+            heading = heading + q[4 + i]
+            place = place - p.drawbar * ca.vertcat(ca.cos(heading), ca.sin(heading))
+        return place
+
+    front = lambda q: q[1:3] + p.wheelbase * ca.vertcat(ca.cos(q[0]), ca.sin(q[0]))  # noqa: E731
+    return [front, *(partial(behind, trailers) for trailers in range(3))]
+
+
+def least_effort(model: nh.DiscreteSystem) -> nh.Trajectory:
+    """In reverse from the road beside the bay, with the least effort, through two obstacles."""
+    return _along(model, _parked(model, []))
+
+
+def between_obstacles(model: nh.DiscreteSystem) -> nh.Trajectory:
+    """In reverse from the road beside the bay, with the least effort between the obstacles, within
+    limits of forces and angles.
+    """
+    wide = [(center, radius + MARGIN) for center, radius in OBSTACLES]
+    return _along(model, _parked(model, wide))
+
+
+def _parked(model: nh.DiscreteSystem, obstacles: list) -> nh.Trajectory:
+    """The way with the least effort in steps of 0.1 s, first without obstacles; they take the
+    first search, which starts from a way straight back, to the wrong side.
+    """
+    d = nh.nonholonomic_midpoint(model.system, 0.1)
+    p, steps = model.system.parameters, round(PARK_S / d.h)
+    start, bay = (
+        d.state([0, AHEAD, ASIDE, 0, 0, 0], np.zeros(6)),
+        d.state(np.zeros(6), np.zeros(6)),
+    )
+    phase = 2 * np.pi * (np.arange(steps) + 0.5) / steps
+    mass = p.truck_mass + 2 * p.trailer_mass
+    force = -mass * AHEAD * 2 * np.pi / PARK_S**2 * np.sin(phase)
+    way = d.simulate(start, np.column_stack([force, np.zeros(steps)]))
+    # in kN, daN m and rad; a cost far from 1 takes many iterations
+    effort = Cost(
+        lambda x, u, w: 500 * d.h * ((u[0] / 1e3) ** 2 + (u[1] / 10) ** 2 + 10 * x[3] ** 2)
+    )
+    limits = {"drive": (-2e3, 2e3), "steering": (-100.0, 100.0)}
+    limits |= {n: (-m, m) for n, m in zip(("steer", "first", "second"), ANGLES)}
+    for balls in [[], obstacles] if obstacles else [[]]:
+        hard = [clear_of(axles(p), balls, np.inf).make(d)] if balls else []
+        options = {"limits": limits, "constraints": hard, "end": bay, "barrier_start": 100.0}
+        found = nh.optimize(d, effort, way, tolerance=1e-4, **options)
+        if not found.converged:
+            raise ValueError(f"no way into the bay: {found.reason}")
+        way = found.trajectory
+    return way
+
+
+def _along(model: nh.DiscreteSystem, way: nh.Trajectory) -> nh.Trajectory:
+    """The model's own motion along a way in other steps, tracked by LQR."""
+    fine = resample(way, model.h)
+    return nh.project_trajectory(model, fine, *TRUCK_WITH_TRAILERS.weights)
+
+
+def angles(model: nh.DiscreteSystem) -> nh.Constraint:
+    """Steering and trailers keep away from where a truck jackknifes."""
+    names = ["steering", "first trailer", "second trailer"]
+    return nh.Constraint("angles", lambda x, u, w: x[3:6], -ANGLES, ANGLES, weight=1e3, rows=names)
+
+
 TRUCK_WITH_TRAILERS = Scenario(
     name="truck_with_trailers",
     title="A truck with two trailers, parked in reverse",
     parameters=TruckParameters(),
     make_system=truck_with_trailers,
     integrators={"nonholonomic_midpoint": nh.nonholonomic_midpoint},
-    references={"parking": parking},
+    references={
+        "parking": parking,
+        "between_obstacles": between_obstacles,
+        "least_effort": least_effort,
+    },
     # costs of errors of pose (theta, x, y), angles and momenta, and of the inputs (N, N m)
     weights=(
         np.diag([10.0, 1, 10, 1, 20, 20, 1e-7, 1e-2]),
@@ -110,6 +200,13 @@ TRUCK_WITH_TRAILERS = Scenario(
     joints=(Joint("steer_joint", "steer"), Joint("hitch1", "first"), Joint("hitch2", "second")),
     body=Body("base_link", "odom"),
     step_s=0.02,
+    constraints={
+        "angles": ScenarioConstraint(angles, "rad"),
+        "obstacles": clear_of(
+            axles(TruckParameters()), OBSTACLES, 1e3, ("between_obstacles", "least_effort")
+        ),
+    },
+    horizon_s=4.0,
 )
 
 

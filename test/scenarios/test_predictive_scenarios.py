@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from own_scenarios import EXAMPLES
 from urdf_robots import robot_file
 
 import nh_control as nh
@@ -64,6 +65,27 @@ def test_obstacles_are_drawn_along_their_references_only():
         np.testing.assert_array_equal(
             visual.poses(scenario.parameters, q)[OBSTACLES].rotation, np.eye(3)
         )
+
+
+@pytest.mark.slow
+def test_a_truck_with_trailers_is_parked_between_obstacles():
+    """In reverse: the reference stays away from them; MPC does where the reference does not."""
+    truck = get(str(EXAMPLES / "truck_with_trailers.py"))
+    margins, errors = {}, {}
+    for reference, mpc in (
+        ("between_obstacles", None),
+        ("least_effort", None),
+        ("least_effort", MpcOptions()),
+    ):
+        made = run(truck, reference, mpc)
+        kept = kept_constraints(made)
+        margins[reference, mpc is None] = kept["obstacles"].margins.min()
+        assert kept["angles"].margins.min() > 0.1 and not made.loop.saturated.any()
+        model, end = made.experiment.model, made.loop.trajectory.states[-1]
+        errors[reference, mpc is None] = np.abs(model.configuration(end)).max()
+    assert margins["between_obstacles", True] > 0.14 and errors["between_obstacles", True] < 1e-3
+    assert margins["least_effort", True] < -0.2
+    assert margins["least_effort", False] > -CLOSE and errors["least_effort", False] < 0.05
 
 
 @pytest.mark.slow
