@@ -3,16 +3,17 @@
 
     r(z, s) = 0,    s = log(kappa)
 
-Friction couples the normal impulses, so that the path may fold: kappa has to rise before it falls
-further. And slips at the step's middle and gaps at its end have other rows than the impulses,
-which act at its start, so that redundant impulses of a contact problem may have no solution where
-those of the step have one. With kappa as a further unknown [allgower1990], a step along the
-tangent t, and Newton's method orthogonal to it, pass both:
+Two things stop methods that only lower kappa. First, friction couples the normal impulses, so
+that the path may fold: kappa has to rise before it can fall further. Second, the impulses act at
+the start of the step, but slips are taken at its middle and gaps at its end. With redundant
+contacts, the contact problem of `contact_start` may therefore have no solution although the step
+has one. Both are passed with kappa as a further unknown [allgower1990]: a step along the tangent
+t, then Newton's method orthogonal to t,
 
     r_z dz + r_s ds = -r,    t . (dx / size, ds) = 0
 
-x are the impulses among the unknowns z. Their sizes, x_n and the bound of friction, make steps
-that multiply no impulse by much.
+x are the impulses among the unknowns z. Their sizes are the normal impulse and the bound of
+friction; divided by them, no step multiplies an impulse by a large factor.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ FIRST, LONGEST, LEAST = 2.0, 4.0, 1e-5
 SHORTER, LONGER = 0.3, 2.0
 """Factors of the length after a step that failed, and after one of at most EASY corrections."""
 EASY, MOST_CORRECTIONS = 3, 8
-"""Corrections of a step that may be longer, and those after which it has failed."""
+"""Number of corrections up to which the next step is longer, and number at which a step has
+failed.
+"""
 MOST_HALVINGS = 30
-"""Halvings of a step until it ends inside of all cones."""
+"""Largest number of halvings of a step, which must end inside all cones."""
 CLOSE = 1e-3
-"""Correction, relative to the unknowns' sizes, at which a place is close to the path."""
+"""Newton's corrections end when they are this small, relative to the sizes of the unknowns."""
 SMALL = 1e-3
 """Least size of an impulse, relative to the largest."""
 
@@ -47,8 +50,8 @@ CallAt = Callable[[str, np.ndarray, float], Sequence[np.ndarray]]
 
 
 def follow_path(call: CallAt, contacts: ContactUnknowns, kappa: float, z: np.ndarray) -> bool:
-    """Whether the unknowns z (nz) of a step with contacts have been found along the path, in
-    place, to where Newton's method on all equations converges.
+    """Follow the path to its end at `kappa` and put the unknowns z (nz) there, from which Newton's
+    method on all equations converges. Returns whether this succeeded.
     """
     first, end, length = HIGHER * kappa, float(np.log(kappa)), FIRST
     z[:] = 0.0
@@ -56,8 +59,9 @@ def follow_path(call: CallAt, contacts: ContactUnknowns, kappa: float, z: np.nda
         return False
     path = _Path(call, contacts, z, float(np.log(first)))
     for _ in range(MOST_STEPS):
-        if length < LEAST or not path.turn():
+        if length < LEAST or not path.update_tangent():
             return False
+        # the step ends at s = log(kappa) if the tangent reaches it within the length
         falls = path.ahead[-1]
         reaches = falls < 0 and path.s + length * falls <= end
         corrections = path.advance((end - path.s) / falls if reaches else length, end)
@@ -72,7 +76,9 @@ def follow_path(call: CallAt, contacts: ContactUnknowns, kappa: float, z: np.nda
 
 
 class _Path:
-    """A place (z, s) on the path, its tangent (nz + 1), and the part of it in (x / size, s)."""
+    """A point (z, s) on the path and the path's unit tangent there: `tangent` (nz + 1), and
+    `ahead`, its components in (x / size, s).
+    """
 
     def __init__(self, call: CallAt, contacts: ContactUnknowns, z: np.ndarray, s: float):
         self.call, self.contacts, self.z, self.s = call, contacts, z.copy(), s
@@ -83,8 +89,10 @@ class _Path:
         self.size, self.tangent = np.ones(n), np.zeros(len(z) + 1)
         self.ahead = np.append(np.zeros(n), -1.0)
 
-    def turn(self) -> bool:
-        """Whether there is a tangent here, on from the last."""
+    def update_tangent(self) -> bool:
+        """Compute the tangent at this point, in the direction of the last one: r_z dz + r_s ds =
+        0. Returns whether it exists.
+        """
         self.size = self._sizes()
         matrix, _ = self._bordered(self.z, self.s, self.ahead)
         t = equilibrated(matrix, np.append(np.zeros(len(self.z)), 1.0))
@@ -96,8 +104,9 @@ class _Path:
         return True
 
     def advance(self, length: float, end: float) -> int:
-        """Corrections of a step of this length, MOST_CORRECTIONS of one that failed; at s = end
-        they keep s.
+        """Step along the tangent by this length, then correct by Newton's method: orthogonal to
+        the tangent, or at constant s if the step reaches `end`. Returns the number of corrections,
+        MOST_CORRECTIONS if the step failed.
         """
         z, s, part = self._moved(self.z, self.s, length * self.tangent)
         row = self.ahead
@@ -117,7 +126,9 @@ class _Path:
         return MOST_CORRECTIONS
 
     def _bordered(self, z: np.ndarray, s: float, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The matrix (nz + 1, nz + 1) of (dy, dx / size, dpsi, ds), and r (nz)."""
+        """The matrix (nz + 1, nz + 1) of the equations for (dy, dx / size, dpsi, ds), whose last
+        row is `row`, and r (nz).
+        """
         kappa, n = float(np.exp(s)), len(z)
         (r,), (r_z,) = self.call("residual", z, kappa), self.call("jacobian", z, kappa)
         matrix = np.zeros((n + 1, n + 1))
@@ -128,7 +139,9 @@ class _Path:
         return matrix, r[:, 0]
 
     def _moved(self, z: np.ndarray, s: float, d: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """The place and the part of a step d that ends inside of all cones; part 0 of none."""
+        """The point after a step d, which is halved until it ends inside all cones, and the part
+        of d that was taken, 0 for none.
+        """
         dz, part = d[:-1].copy(), 1.0
         dz[self.x] *= self.size
         for _ in range(MOST_HALVINGS):
@@ -138,11 +151,11 @@ class _Path:
         return z, s, 0.0
 
     def _is_inside(self, z: np.ndarray) -> bool:
-        """Whether both vectors of all pairs are inside of their cones."""
+        """Whether both vectors of every pair are inside their cones."""
         return all(_is_in_cone(u) and _is_in_cone(v) for _, u, v in self._pairs(z))
 
     def _sizes(self) -> np.ndarray:
-        """Sizes (n) of the impulses here."""
+        """Sizes (n) of the impulses at this point."""
         size = np.empty(len(self.size))
         for rows, u, _ in self._pairs(self.z):
             size[rows] = u[0]

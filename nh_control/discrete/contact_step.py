@@ -30,9 +30,9 @@ def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.nda
     """Improve the unknowns z (nz) of a step with contacts, in place, until Newton's method on all
     equations converges from them; returns whether this succeeded.
 
-    With `r = r(y) + r_x x` of the other unknowns y and the impulses x, each iteration solves
-    `r + r_y dy + r_x x = 0` for dy as a function of x, and the contact problem of the velocities
-    `w + w_y dy`.
+    The residual is `r = r(y) + r_x x` for the impulses x and the other unknowns y. Each iteration
+    solves `r + r_y dy + r_x x = 0` for dy as a function of x, and then the contact problem in x
+    with the velocities `w + w_y dy`.
     """
     first, impulses = contacts.first, Impulses(contacts.blocks)
     x_end, last = first + len(impulses.x), np.inf
@@ -52,7 +52,7 @@ def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.nda
         dy = solved[:, 0] + solved[:, 1:] @ impulses.x
         z[:first] += dy
         z[first:x_end], z[x_end:] = impulses.x, impulses.psi
-        # of a body at rest z is nothing but round-off: the free motion is what impulses hold back
+        # at rest z is only round-off; then the motion without impulses gives the size
         size = max(np.abs(z[:first]).max(initial=0.0), np.abs(solved[:, 0]).max(initial=0.0))
         change = np.abs(dy).max(initial=0.0)
         if not np.isfinite(change):
@@ -64,11 +64,11 @@ def contact_start(call: Call, contacts: ContactUnknowns, kappa: float, z: np.nda
 
 
 def corrected(call: Call, contacts: ContactUnknowns, z: np.ndarray) -> bool:
-    """Apply CORRECTIONS corrections of Newton's method to z in place; returns whether the last is
-    round-off: at most SETTLED of the largest unknown of its kind (y, x and psi).
+    """Apply CORRECTIONS corrections of Newton's method to z in place. Returns whether the last one
+    is round-off: at most SETTLED times the largest unknown of its kind (y, x or psi).
 
-    Terms that cancel, as in the symmetric motion of a symmetric robot, leave round-off in rows
-    whose sizes do not show it, so that Newton's iteration does not converge there.
+    This is for motions in which large terms cancel, such as the symmetric motion of a symmetric
+    robot: their round-off exceeds the sizes of the rows, and Newton's iteration does not converge.
     """
     ends = contacts.first, contacts.first + impulse_count(contacts.blocks), len(z)
     dz = np.full(len(z), np.inf)
@@ -87,8 +87,8 @@ def corrected(call: Call, contacts: ContactUnknowns, z: np.ndarray) -> bool:
 
 
 def is_inside(contacts: ContactUnknowns, z: np.ndarray) -> bool:
-    """Whether a solution z (nz) lies inside the cones: the products of all pairs are positive, so
-    the signs of the normal impulses and of psi decide.
+    """Whether a solution z (nz) lies inside the cones. In a solution the products of all pairs are
+    positive, so the signs of the normal impulses and of psi decide.
     """
     normals = [contacts.first + block.normal for block in contacts.blocks if block.normal >= 0]
     slips = contacts.first + impulse_count(contacts.blocks)

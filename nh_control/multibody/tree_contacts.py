@@ -35,12 +35,13 @@ CALLS = (
 
 @dataclass(frozen=True)
 class TreeContacts:
-    """The contacts of a tree under a method. Functions of the state x, the input u, the unknowns z
-    and the parameters p with the step h, for the impulses i in z:
+    """The contacts of a tree under a method, as functions of the state x, the input u, the
+    unknowns z and the parameters p with the step h. i (k) are the impulses in z.
 
-    `rows -> J` (k, nv), `r + J(q0)^T i` the balance of momenta; `velocities -> w, w_y, friction`,
-    w (k) and its derivatives by the unknowns `rates`, coefficients and bounds of friction;
-    `derivatives -> w_s, (J^T i)_q` by the variables s = (dx, u).
+    - `rows -> J` (k, nv): the balance of momenta is `r + J(q0)^T i = 0`
+    - `velocities -> w, w_y, friction`: the velocities w (k), their derivatives by the unknowns
+      `rates`, and the coefficients and bounds of friction
+    - `derivatives -> w_s, (J^T i)_q`: derivatives by s = (dx, u) and by the configuration
     """
 
     system: MultibodySystem
