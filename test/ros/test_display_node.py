@@ -10,40 +10,17 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, benches  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from shown_payload import H_NS, MODEL, QUADS, SPACE, STEPS, at, put_up  # noqa: E402
 
-from nh_control import Trajectory, scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.nodes import display  # noqa: E402
-from nh_control.ros.runtime.model import Model  # noqa: E402
-
-QUADS = scenarios.get("quadrotor_payload")
-MODEL = QUADS.model()
-SPACE = MODEL.system.space
-STEPS = 20
-H_NS = round(MODEL.h * 1e9)
-
-
-def at(x, z=1.0):
-    """The configuration with the payload in a place, everything upright."""
-    q = SPACE.origin.copy()
-    q[[0, 2]] = x, z
-    return q
-
-
-def ahead(dsys):
-    """A reference that moves by 0.1 m a step."""
-    rest = np.zeros(SPACE.nw)
-    states = np.array([dsys.state(at(0.1 * k), rest) for k in range(STEPS + 1)])
-    return Trajectory(dsys.h, states, np.ones((STEPS, dsys.nu)))
 
 
 @pytest.fixture
 def shown(monkeypatch):
     """Makes displays: f(**parameters) -> node, inbox, display."""
-    scenario = replace(QUADS, references={"ahead": ahead})
-    model = Model(scenario, MODEL, ahead(MODEL))
-    monkeypatch.setattr(Model, "of", staticmethod(lambda parameters: model))
+    put_up(monkeypatch)
     with benches() as make:
 
         def start(namespace="", **parameters):
