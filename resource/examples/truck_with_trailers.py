@@ -19,8 +19,18 @@ import nh_control as nh
 from nh_control.control.collocation import resample
 from nh_control.control.costs import Cost
 from nh_control.scenarios import Body, Joint, Scenario, ScenarioConstraint
-from nh_control.scenarios.obstacles import clear_of
+from nh_control.scenarios.constraints import OBSTACLES as FRAME
+from nh_control.scenarios.obstacles import RED, clear_of
 from nh_control.scenarios.perturbation import Displacement
+from nh_control.scenarios.visual_model import (
+    BLUE,
+    RUBBER,
+    STEEL,
+    WOOD,
+    Pose,
+    Shape,
+    VisualModel,
+)
 
 OUT_S, DRIVE, STEERED = 30.0, 1500.0, 0.25
 """Duration of the way out in s, largest force in N, largest steering angle in rad."""
@@ -30,7 +40,11 @@ OBSTACLES = (
     *(((x, y), 1.15) for x in (-2.5, -5.5) for y in (2.3, -2.3)),
     *(((9.0, 6.2), 1.65), ((6.0, 0.4), 1.35)),
 )
-"""Centers and radii in m: beside the bay, and to both sides of the way there."""
+"""Circles in m that the middles of the axles stay out of: beside the bay, and to both sides of
+the way there.
+"""
+HALF_WIDTH = 0.75
+"""Of truck and trailers in m: obstacles are drawn smaller by that."""
 MARGIN = 0.15
 """How far in m the reference stays away from them."""
 ANGLES = np.array([0.6, 1.0, 1.0])
@@ -124,6 +138,40 @@ def axles(p: TruckParameters) -> list:
     return [front, *(partial(behind, trailers) for trailers in range(3))]
 
 
+def poses(parameters: TruckParameters, q: np.ndarray) -> dict[str, Pose]:
+    """On the ground: the truck below its rear axle, its front axle, the trailers below theirs."""
+    p, truck = parameters, Pose.planar(*q[:3])
+    frames = {"truck": truck, "front_axle": truck.rotated(q[3], (p.wheelbase, 0.0, 0.0))}
+    for name, angle in (("trailer1", q[4]), ("trailer2", q[5])):
+        hitch = truck.rotated(angle, (0.0, 0.0, 0.0))
+        truck = frames[name] = hitch.rotated(0.0, (-p.drawbar, 0.0, 0.0))
+    return frames
+
+
+def pillar(center: tuple[float, float], radius: float) -> Shape:
+    """An obstacle as it stands there."""
+    width = 2 * (radius - HALF_WIDTH)
+    return Shape("cylinder", (width, width, 1.0), RED, FRAME, (*center, 0.5))
+
+
+def visual(parameters: TruckParameters) -> VisualModel:
+    """A cabin on its chassis, and loads on the trailers with their drawbars."""
+    l, d = parameters.wheelbase, parameters.drawbar
+    shapes = [
+        Shape("box", (1.5 * l, 0.9, 0.3), STEEL, "truck", (0.45 * l, 0.0, 0.5)),
+        Shape("box", (0.6 * l, 1.4, 1.3), BLUE, "truck", (0.9 * l, 0.0, 1.3)),
+    ]
+    for trailer in ("trailer1", "trailer2"):
+        shapes.append(Shape("box", (0.75 * d, 1.4, 1.0), WOOD, trailer, (0.2, 0.0, 1.2)))
+        shapes.append(Shape("box", (d, 0.12, 0.12), STEEL, trailer, (d / 2, 0.0, 0.5)))
+    for axle in ("truck", "front_axle", "trailer1", "trailer2"):
+        for side in (0.6, -0.6):
+            shapes.append(
+                Shape("cylinder", (0.8, 0.8, 0.25), RUBBER, axle, (0.0, side, 0.4), np.pi / 2)
+            )
+    return VisualModel("odom", poses, tuple(shapes), trail="truck")
+
+
 def least_effort(model: nh.DiscreteSystem) -> nh.Trajectory:
     """In reverse from the road beside the bay, with the least effort, through two obstacles."""
     return _along(model, _parked(model, []))
@@ -199,11 +247,16 @@ TRUCK_WITH_TRAILERS = Scenario(
     perturbation=Displacement(displacement=0.05),
     joints=(Joint("steer_joint", "steer"), Joint("hitch1", "first"), Joint("hitch2", "second")),
     body=Body("base_link", "odom"),
+    visual=visual,
     step_s=0.02,
     constraints={
         "angles": ScenarioConstraint(angles, "rad"),
         "obstacles": clear_of(
-            axles(TruckParameters()), OBSTACLES, 1e3, ("between_obstacles", "least_effort")
+            axles(TruckParameters()),
+            OBSTACLES,
+            weight=1e3,
+            references=("between_obstacles", "least_effort"),
+            shapes=[pillar(*one) for one in OBSTACLES],
         ),
     },
     horizon_s=4.0,
