@@ -83,6 +83,8 @@ static void impulse_rows(const double *x, const double *w, const double *coeffic
 /* The step whose path is followed in this thread. */
 static _Thread_local const struct free_step *FREE_STEP;
 
+/* For follow_path: velocities w at the contacts, w by the first unknowns (N_IMPULSES, N_FIRST), and
+ * the coefficients of friction and bounds. */
 int call_contacts(const double *x, const double *u, const double *z, const double *p, double *w,
                   double *w_y, double *coefficients)
 {
@@ -95,6 +97,7 @@ int call_contacts(const double *x, const double *u, const double *z, const doubl
     return failed;
 }
 
+/* For follow_path: the rows of the step (N_Z), those of the tree with the impulses and (S18). */
 int call_residual(const double *x, const double *u, const double *z, const double *p, double *r)
 {
     double w[N_IMPULSES], by_rates[N_IMPULSES * N_CONTACT_RATES], coefficients[2 * N_CONTACTS];
@@ -108,6 +111,7 @@ int call_residual(const double *x, const double *u, const double *z, const doubl
     return 0;
 }
 
+/* For follow_path: the derivatives of these rows by the unknowns (N_Z, N_Z). */
 int call_jacobian(const double *x, const double *u, const double *z, const double *p, double *r_z)
 {
     enum { ALL = N_IMPULSES + N_SLIPS };
