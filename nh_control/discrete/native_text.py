@@ -27,6 +27,7 @@ CONTACT_CONSTANTS = {
     "CONTACT_ROUND_OFF": contact_problem.ROUND_OFF,
     "CONTACT_FEASIBLE": contact_problem.FEASIBLE,
     "CONTACT_CENTERING": contact_problem.CENTERING,
+    "CONTACT_LEAST": contact_problem.LEAST_SPEED,
     "CONTACT_NEAR": contact_problem.NEAR,
     "CONTACT_BACK": contact_problem.BACK,
     "CONTACT_SHORT": contact_problem.SHORT,

@@ -40,6 +40,8 @@ FEASIBLE = 1e-11
 """Error of w = G x + b, relative to the largest velocity, at which the iteration ends."""
 CENTERING = 0.3
 """Part of the mean product that an iteration aims at."""
+LEAST_SPEED = 0.01
+"""Least opening velocity of a start, relative to the largest closing one."""
 NEAR = 100.0
 """Multiple of kappa below which all products are near the central path."""
 BACK = 0.95
@@ -169,6 +171,8 @@ class _Problem:
 
     def iterate(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray, warm: bool) -> bool:
         """Whether the iteration, in place, ends at the solution."""
+        if not (np.isfinite(self.G).all() and np.isfinite(self.b).all()):
+            return False
         if not warm:
             self._to_the_interior(x, w, psi)
         short = False
@@ -192,12 +196,25 @@ class _Problem:
         return False
 
     def _to_the_interior(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray) -> None:
-        """A start inside of all cones, of the size of the velocities without impulses."""
-        x[:], w[:], psi[:] = 0.0, 0.0, self.speed
-        for block in self.blocks:
-            if (n := block.normal) >= 0:
-                w[n] = max(abs(self.b[n]), 0.01 * self.speed)
+        """A start inside of all cones, near the central path of the size of the closing contacts:
+        there w is the velocity without impulses, and x would stop it alone.
+        """
+        x[:], w[:] = 0.0, 0.0
+        normals = [block.normal for block in self.blocks if block.normal >= 0]
+        least = LEAST_SPEED * max((-self.b[n] for n in normals), default=0.0) + 1e-9
+        height = self.kappa
+        for n in normals:
+            w[n] = max(abs(self.b[n]), least)
+            if self.b[n] <= 0:
                 x[n] = w[n] / self.G[n, n]
+                height = max(height, x[n] * w[n])
+        for i, (n, t, k, j) in enumerate(self.blocks):
+            if n >= 0 and self.b[n] > 0:
+                x[n] = height / w[n]
+            if k:
+                beta = self.mu[i] * x[n] if n >= 0 else self.bound[i]
+                slip = float(np.linalg.norm(self.b[t : t + k]))
+                psi[j] = max(slip, height / beta if beta > 0 else 0.0, 1e-9)
 
     def _cones(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray) -> list[_Cone]:
         found = []

@@ -36,6 +36,9 @@ struct cone_line {
     double c[MOST], D[MOST][MOST], goal;
 };
 
+/* The larger number; unlike fmax it costs no call. */
+static inline double larger(double a, double b) { return a > b ? a : b; }
+
 static double dot(int n, const double *a, const double *b)
 {
     double sum = 0.0;
@@ -153,7 +156,7 @@ static double off_path(const struct contact_problem *problem, int count, const s
         double jordan[MOST];
         jordan_product(cones[i].n, cones[i].u, cones[i].v, jordan);
         jordan[0] -= problem->kappa;
-        for (int j = 0; j < cones[i].n; ++j) off = fmax(off, fabs(jordan[j]));
+        for (int j = 0; j < cones[i].n; ++j) off = larger(off, fabs(jordan[j]));
     }
     return off;
 }
@@ -164,27 +167,60 @@ static int is_solved(const struct contact_problem *problem, int count, const str
 {
     double wrong = 0.0, largest = 0.0, product = 0.0;
     for (int i = 0; i < N_IMPULSES; ++i) {
-        wrong = fmax(wrong, fabs(error[i]));
-        largest = fmax(largest, fabs(w[i]));
+        wrong = larger(wrong, fabs(error[i]));
+        largest = larger(largest, fabs(w[i]));
     }
     if (!(wrong <= CONTACT_FEASIBLE * (largest + problem->speed))) return 0;
-    for (int i = 0; i < count; ++i) product = fmax(product, cones[i].u[0] * cones[i].v[0]);
+    for (int i = 0; i < count; ++i) product = larger(product, cones[i].u[0] * cones[i].v[0]);
     return off_path(problem, count, cones) <=
            fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
 }
 
 /* Rows of a (n, n), with b (n), are divided by their largest entry: those of contacts that slide are
  * larger by psi^2 / kappa. 1 where one is zero or not finite. */
+FOR_EVERY_PROCESSOR
 static int equilibrate(int n, double *restrict a, double *restrict b)
 {
     for (int i = 0; i < n; ++i) {
-        double *row = a + (size_t)n * i, size = 0.0;
-        for (int j = 0; j < n; ++j) size = fmax(size, fabs(row[j]));
+        double *restrict row = a + (size_t)n * i, size = 0.0;
+        for (int j = 0; j < n; ++j) size = larger(size, fabs(row[j]));
         if (!(size > 0.0 && size < INFINITY)) return 1;
-        for (int j = 0; j < n; ++j) row[j] /= size;
-        b[i] /= size;
+        const double by = 1.0 / size;
+        for (int j = 0; j < n; ++j) row[j] *= by;
+        b[i] *= by;
     }
     return 0;
+}
+
+/* out = G x; four sums for each row, so that they fill a register. */
+FOR_EVERY_PROCESSOR
+static void velocities_of(const double *restrict G, const double *restrict x, double *restrict out)
+{
+    for (int i = 0; i < N_IMPULSES; ++i) {
+        const double *restrict row = G + (size_t)N_IMPULSES * i;
+        double sums[4] = {0.0};
+        int j = 0;
+        for (; j + 4 <= N_IMPULSES; j += 4)
+            for (int k = 0; k < 4; ++k) sums[k] += row[j + k] * x[j + k];
+        for (; j < N_IMPULSES; ++j) sums[0] += row[j] * x[j];
+        out[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+}
+
+/* error = w - G x - b. */
+static void velocity_error(const struct contact_problem *problem, const struct impulses *at,
+                           double *error)
+{
+    velocities_of(problem->G, at->x, error);
+    for (int i = 0; i < N_IMPULSES; ++i) error[i] = at->w[i] - error[i] - problem->b[i];
+}
+
+/* dw = G dx - error. */
+static void velocity_change(const struct contact_problem *problem, const double *dx,
+                            const double *error, double *dw)
+{
+    velocities_of(problem->G, dx, dw);
+    for (int i = 0; i < N_IMPULSES; ++i) dw[i] -= error[i];
 }
 
 /* Solution b of a b = b; 1 where there is none. */
@@ -254,17 +290,31 @@ static double longest_step(const struct contact_problem *problem, int count,
     return step;
 }
 
-/* A start inside of all cones, of the size of the velocities without impulses. */
+/* A start inside of all cones, near the central path of the size of the closing contacts: there w
+ * is the velocity without impulses, and x would stop it alone. */
 static void to_the_interior(const struct contact_problem *problem, struct impulses *at)
 {
+    const double *b = problem->b;
+    double height = problem->kappa, closing = 0.0;
     memset(at->x, 0, sizeof at->x);
     memset(at->w, 0, sizeof at->w);
-    for (int i = 0; i < N_SLIPS; ++i) at->psi[i] = problem->speed;
+    for (int i = 0; i < N_CONTACTS; ++i)
+        if (BLOCKS[i].normal >= 0) closing = larger(closing, -b[BLOCKS[i].normal]);
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int n = BLOCKS[i].normal;
         if (n < 0) continue;
-        at->w[n] = fmax(fabs(problem->b[n]), 0.01 * problem->speed);
+        at->w[n] = larger(fabs(b[n]), CONTACT_LEAST * closing + 1e-9);
+        if (b[n] > 0.0) continue;
         at->x[n] = at->w[n] / problem->G[N_IMPULSES * n + n];
+        height = larger(height, at->w[n] * at->x[n]);
+    }
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int n = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
+        if (n >= 0 && b[n] > 0.0) at->x[n] = height / at->w[n];
+        if (!k) continue;
+        const double beta = n >= 0 ? problem->mu[i] * at->x[n] : problem->bound[i];
+        const double slip = sqrt(dot(k, b + t, b + t));
+        at->psi[BLOCKS[i].psi] = larger(slip, larger(beta > 0.0 ? height / beta : 0.0, 1e-9));
     }
 }
 
@@ -277,15 +327,13 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
     int was_short = 0;
     if (!warm) to_the_interior(problem, at);
     for (int iteration = 0; iteration < CONTACT_ITERATIONS; ++iteration) {
-        for (int i = 0; i < N_IMPULSES; ++i)
-            error[i] = at->w[i] - dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, at->x) -
-                       problem->b[i];
+        velocity_error(problem, at, error);
         const int count = cones_of(problem, at, cones);
         if (is_solved(problem, count, cones, error, at->w)) return 1;
         double largest = 0.0, sum = 0.0;
         for (int i = 0; i < count; ++i) {
             const double product = dot(cones[i].n, cones[i].u, cones[i].v);
-            largest = fmax(largest, product);
+            largest = larger(largest, product);
             sum += product;
         }
         const int near = largest <= CONTACT_NEAR * problem->kappa && !was_short;
@@ -296,8 +344,7 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
         }
         if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
         /* not c - D dx, whose terms are as large as psi^2 / kappa: w = G x + b stays exact */
-        for (int i = 0; i < N_IMPULSES; ++i)
-            dw[i] = dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, dx) - error[i];
+        velocity_change(problem, dx, error, dw);
         const double step = longest_step(problem, count, cones, lines, dx, dw, dpsi);
         if (!isfinite(step) || (warm && step < CONTACT_SHORT)) return 0;
         was_short = step < CONTACT_SHORT && !was_short;
@@ -327,23 +374,20 @@ static double largest_of(const double *a, int n)
     return largest;
 }
 
-/* Whether a solution was taken to round-off, by Newton's corrections (S22). Impulses that are
- * redundant keep a round-off that is larger by the condition of the problem. */
+/* Whether a solution was taken to round-off, by Newton's corrections (S22): each leaves its square.
+ * Impulses that are redundant keep a round-off that is larger by the condition of the problem. */
 __attribute__((unused)) static int settle_impulses(const struct contact_problem *problem,
                                                    struct impulses *at)
 {
     struct cone cones[2 * N_CONTACTS];
     struct cone_line lines[2 * N_CONTACTS];
     double error[N_IMPULSES], dx[N_IMPULSES], dw[N_IMPULSES], dpsi[N_SLIPS + 1], change = INFINITY;
-    for (int k = 0; k < CONTACT_CORRECTIONS && !(change <= CONTACT_SETTLED); ++k) {
-        for (int i = 0; i < N_IMPULSES; ++i)
-            error[i] = at->w[i] - dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, at->x) -
-                       problem->b[i];
+    for (int k = 0; k < CONTACT_CORRECTIONS && !(change * change <= CONTACT_ROUND_OFF); ++k) {
+        velocity_error(problem, at, error);
         const int count = cones_of(problem, at, cones);
         for (int i = 0; i < count; ++i) plain_line(&cones[i], problem->kappa, &lines[i]);
         if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
-        for (int i = 0; i < N_IMPULSES; ++i)
-            dw[i] = dot(N_IMPULSES, problem->G + (size_t)N_IMPULSES * i, dx) - error[i];
+        velocity_change(problem, dx, error, dw);
         longest_step(problem, count, cones, lines, dx, dw, dpsi);
         for (int i = 0; i < N_IMPULSES; ++i) {
             at->x[i] += dx[i];

@@ -54,6 +54,7 @@ enum status {
 #define CONTACT_ROUND_OFF 3e-14
 #define CONTACT_FEASIBLE 1e-11
 #define CONTACT_CENTERING 0.3
+#define CONTACT_LEAST 0.01
 #define CONTACT_NEAR 100.0
 #define CONTACT_BACK 0.95
 #define CONTACT_SHORT 0.2
