@@ -491,9 +491,10 @@ def test_the_general_launch_file_starts_the_same_nodes(launched, name):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
-    if name == "upkie":
+    package = {"upkie": "upkie_description", "ur5e_around_ball": "airo_models"}.get(name)
+    if package:
         reason = "needs the robot: pip install -e '.[urdf-test]'"
-        pytest.importorskip("upkie_description", reason=reason)
+        pytest.importorskip(package, reason=reason)
     file = EXAMPLES / f"{name}.py"
     scenario = scenarios.get(str(file))
     errors = [d.name for d in declarations(scenario.no_perturbation) if not d.is_integer]

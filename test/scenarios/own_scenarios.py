@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
-WITH_TESTS = ("upkie", "payload_landing")
-"""Examples with tests of their own: Upkie needs a package of the extra urdf-test."""
+WITH_TESTS = ("upkie", "payload_landing", "ur5e_around_ball")
+"""Examples with tests of their own: two need a package of the extra urdf-test."""
 FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.py")) if path.stem not in WITH_TESTS}
 CALLS = {
     "arm_with_payload": (

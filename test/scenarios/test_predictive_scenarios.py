@@ -68,6 +68,21 @@ def test_obstacles_are_drawn_along_their_references_only():
 
 
 @pytest.mark.slow
+def test_a_robot_moves_its_tool_around_a_ball_in_its_way():
+    robot_file("ur5e")  # skips without its package
+    arm = get(str(EXAMPLES / "ur5e_around_ball.py"))
+    linear, around, predictive = (
+        run(arm, reference, mpc)
+        for reference, mpc in (("across", None), ("around", None), ("across", MpcOptions()))
+    )
+    margins = [kept_constraints(one)["ball"].margins.min() for one in (linear, around, predictive)]
+    assert margins[0] < -0.05 and margins[1] > 0.0199 and margins[2] > -1e-4
+    for one in (around, predictive):
+        assert kept_constraints(one)["joint_ranges"].margins.min() > 1
+        assert one.configuration_error()[-1] < 0.005 and not one.loop.saturated.any()
+
+
+@pytest.mark.slow
 def test_a_truck_with_trailers_is_parked_between_obstacles():
     """In reverse: the reference stays away from them; MPC does where the reference does not."""
     truck = get(str(EXAMPLES / "truck_with_trailers.py"))
