@@ -252,6 +252,7 @@ def test_gonzalez_f_leaves_the_constraint_by_the_square_of_the_step():
 
 
 @pytest.mark.parametrize("method", [gonzalez, itoh_abe])
+@pytest.mark.native_twin_slow
 def test_derivatives_keep_their_digits_close_to_rest(method):
     """Quotients of differences of H would lose them: at a distance of 1e-6 from an equilibrium the
     linearization is that at the equilibrium.
@@ -265,6 +266,7 @@ def test_derivatives_keep_their_digits_close_to_rest(method):
         assert np.abs(a - mean_value(dsys.system, H).linearize(rest).A).max() <= 1e-13
 
 
+@pytest.mark.native_twin_slow
 def test_gauss_points_set_what_the_mean_value_keeps():
     """The energy error falls with the points, H being no polynomial."""
     free = system("double_pendulum", forced=False)

@@ -237,6 +237,7 @@ def doubled(distance: float) -> System:
     )
 
 
+@pytest.mark.native_twin_slow
 def test_condition_numbers_tell_mass_matrix_and_constraints_apart(interpreted):
     """M = diag(1, 1, 4), of unit masses as told; between constraints of unit length is an angle of
     the cosine `1 / sqrt(1 + d^2)`.

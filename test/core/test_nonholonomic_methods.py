@@ -185,6 +185,7 @@ def test_energy_is_exact_at_half_steps_without_a_potential(quadrature):
     assert np.ptp([dsys.energy(x) for x in states]) >= 1e-6
 
 
+@pytest.mark.native_twin_slow
 def test_explicit_and_implicit_gni_are_one_map():
     for system in (quartic(), snakeboard(), pendulum()):
         one, other = gni(system, H), gni(system, H, explicit=False)
@@ -209,6 +210,7 @@ def test_two_points_with_a_carried_multiplier_are_gni():
     assert np.abs(2 / H * ours[:, 13] - theirs[:, 13]).max() <= 1e-10
 
 
+@pytest.mark.native_twin_slow
 def test_without_constraints_the_projected_gauss_method_is_variational():
     for one, other in (
         (nonholonomic_gauss(pendulum(), H, 1), midpoint(pendulum(), H)),

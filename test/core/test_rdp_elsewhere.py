@@ -59,6 +59,7 @@ def test_the_way_back_is_that_of_the_other_side(motion):
         np.testing.assert_allclose(flip * back.step(flip * there, u), x, atol=1e-12)
 
 
+@pytest.mark.native_twin_slow
 def test_away_from_the_middle_the_error_is_of_first_order_and_changes_its_side(motion):
     """Both sides differ from the middle by as much, in the limit, in opposite directions."""
     x, u = motion

@@ -101,6 +101,7 @@ def test_the_mean_value_keeps_the_energy(name, interpreted):
     assert np.ptp(states[:, -1]) > 0.1
 
 
+@pytest.mark.native_twin_slow
 def test_its_energy_is_the_work_of_the_inputs(interpreted):
     dsys = cases.discrete("planar_body", "lie_mean_value", 0.1)
     x, u = lie_cases.random_point(dsys, np.random.default_rng(1))
@@ -120,6 +121,7 @@ def test_nor_does_it_drift():
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.native_twin_slow
 def test_a_step_goes_back_the_way_it_came(method, interpreted):
     for name in ("heavy_top", "planar_body"):
         dsys = cases.discrete(name, method, 0.1)

@@ -30,6 +30,7 @@ def test_a_body_turns_exactly_unless_told_to_turn_by_cayley(interpreted):
     assert turned({"retraction": "cay"}) == pytest.approx(late, rel=1e-10) and late < -0.01
 
 
+@pytest.mark.native_twin_slow
 def test_the_heavy_top_is_far_more_accurate_by_default(interpreted):
     """celledoni2021's top; the reference is the default at a fifth of the step."""
     q, v, h, steps = [1.0, 0, 0, 0], [0.0, 150.0, -4.61538], 1e-3, 200

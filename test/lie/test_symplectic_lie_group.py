@@ -169,6 +169,7 @@ def test_order_in_every_component(run, method, interpreted):
     "name",
     ["rigid_body", "planar_body_free", pytest.param("body_in_fluid", marks=pytest.mark.slow)],
 )
+@pytest.mark.native_twin_slow
 def test_theta_does_not_matter_to_free_motions(name, interpreted):
     """All three are the discrete Euler-Poincare equations."""
     steps = []
@@ -246,6 +247,7 @@ def test_back_by_the_adjoint_method(name, interpreted):
 # --- other methods, and the larger group ---------------------------------------------------------
 
 
+@pytest.mark.native_twin_slow
 def test_a_half_is_the_midpoint_rule_where_its_middle_is_the_exponential_s(interpreted):
     exp = replace(heavy_top(lie_cases.MILD_TOP), space=SO3(retraction="exp"))
     for system, u in ((pendulum(), [0.3]), (exp, []), (cases.planar_body(), [0.0] * 3)):
