@@ -40,13 +40,13 @@ class Breakable:
     def __getattr__(self, name):
         return getattr(self._dsys, name)
 
-    def step(self, x, u):
+    def solve(self, x, u):
         """The step, or its failure."""
         if u[0] == 13:
             raise StepFailed(
                 str(self._dsys), self._dsys.h, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0)
             )
-        return self._dsys.step(x, u)
+        return self._dsys.solve(x, u)
 
 
 class QueueInbox:
