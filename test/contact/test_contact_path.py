@@ -31,14 +31,14 @@ STRETCHED = {
 @pytest.fixture
 def risen(monkeypatch):
     """A list that gets True where a step along the path raises kappa."""
-    rising, turn = [], contact_path._Path.turn
+    rising, update = [], contact_path._Path.update_tangent
 
     def watched(path):
-        there = turn(path)
+        there = update(path)
         rising.append(bool(path.ahead[-1] > 0))
         return there
 
-    monkeypatch.setattr(contact_path._Path, "turn", watched)
+    monkeypatch.setattr(contact_path._Path, "update_tangent", watched)
     return rising
 
 
