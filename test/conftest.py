@@ -73,13 +73,19 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None:
         config.option.basetemp = SCRATCH / "tests"
-    gc.disable()  # most of what collecting the tests makes stays until the end
 
 
-def pytest_collection_finish():
-    """The objects of the collection are not searched for garbage again and again by every test."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What the collection makes stays until the end: it is not searched for garbage, neither while
+    it grows nor by each test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

@@ -81,7 +81,7 @@ def pairs():
             yield pytest.param(name, method, marks=() if (name, method) in FEW else often)
 
 
-@pytest.mark.parametrize("name, method", pairs())
+@pytest.mark.parametrize("name, method", list(pairs()))
 def test_order(name, method, interpreted):
     order = INTEGRATORS[method].order
     assert order - 0.3 <= slope(name, method) <= order + 1.2
