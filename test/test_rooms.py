@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -102,6 +103,12 @@ def test_tests_disable_the_compiler_in_one_place():
         if setting.search(path.read_text())
     }
     assert found == {"interpreting.py"}
+
+
+def test_files_of_tests_have_different_names():
+    """pytest imports them by name, whatever folder they are in."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert len(names) > 200 and [name for name, count in names.items() if count > 1] == []
 
 
 def test_every_file_is_in_a_room():
