@@ -28,6 +28,11 @@ def test_the_closest_configuration_of_a_rod_lies_on_its_ray(radius, angle):
     np.testing.assert_allclose(satisfy_constraints(ROD, q), 0.7 / radius * q, rtol=0, atol=1e-10)
 
 
+def test_the_search_prints_nothing(capfd):
+    satisfy_constraints(ROD, [0.3, 0.4])
+    assert capfd.readouterr() == ("", "")
+
+
 def test_named_and_prescribed_coordinates_keep_their_values():
     q = np.array([0.3, -0.2, 0.1, 0.5, 0.2])
     string = np.linalg.norm

@@ -43,6 +43,11 @@ def test_shapes_of_a_systems_contacts_are_checked(options, remedy):
         )
 
 
+def test_contacts_have_no_friction_and_no_restitution_unless_told():
+    plain = nh.UnilateralConstraint("floor", gap=lambda q: q[1])
+    assert (plain.friction, plain.restitution, plain.surface_velocity) == (0.0, 0.0, ())
+
+
 @pytest.mark.parametrize("rows", [(), (0, 1, 2), (0, 0), (-1,)])
 def test_a_grip_has_one_or_two_rows(rows):
     with pytest.raises(ValueError, match="one or two different rows"):

@@ -157,6 +157,14 @@ WRONG = {
         ),
         ["not positive definite", "eigenvalue is -1"],
     ),
+    "negative mass of a nanogram": (
+        dict(
+            lagrangian=lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2,
+            velocity_constraint=None,
+            distribution=None,
+        ),
+        ["not positive definite", "eigenvalue is -1e-12"],
+    ),
     "more constraints than coordinates": (
         dict(velocity_constraint=lambda q: ca.SX([[1, 0], [0, 1], [1, 1]]), distribution=None),
         ["rows [2]", "drop dependent rows"],
