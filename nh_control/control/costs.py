@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 import casadi as ca
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 from nh_control.control.lqr import checked_weights
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.numerics.compiled import Functions
+from nh_control.numerics.compiled import Functions, compiler
 
 
 @dataclass(frozen=True)
@@ -261,24 +262,38 @@ def compile_cost(
     x, u, w = ca.SX.sym("x", nx), ca.SX.sym("u", dsys.nu), ca.SX.sym("w", cost.n_parameters)
     dx = ca.SX.sym("dx", ndx)
     varied = space.retract(x, dx)  # derivatives by dx at dx = 0
-
-    def derivatives(value: ca.SX, variables: ca.SX) -> list[ca.SX]:
-        hessian, gradient = ca.hessian(value, variables)
-        return ca.substitute([gradient, hessian], [dx], [ca.SX.zeros(ndx)])
-
     stage, end = ca.SX(cost.stage(varied, u, w)), ca.SX(cost.terminal(varied, w))
     for which, value in (("stage", stage), ("terminal", end)):
         if value.shape != (1, 1):
             raise ValueError(
                 f"{dsys}: the {which} cost must be one expression, got shape {value.shape}"
             )
+    values = [cost.stage(x, u, w), cost.terminal(x, w), stage, end]
+    expressions = ca.Function("cost", [x, u, w, dx], values)
+    functions = _derived(f"{dsys.system.name}_cost", expressions.serialize(), compiler())
+    return CompiledCost(dsys, functions, cost.parameters)
+
+
+@lru_cache(maxsize=32)
+def _derived(name: str, expressions: str, _compiler: str | None) -> Functions:
+    """Functions of a cost and its derivatives, made once of equal expressions `(x, u, w, dx) ->
+    stage and terminal cost, and both of the state moved by dx`, as of a problem that is solved
+    from several guesses.
+    """
+    f = ca.Function.deserialize(expressions)
+    x, u, w, dx = symbols = [ca.SX.sym(name, f.size1_in(k)) for k, name in enumerate("xuwd")]
+    stage, end, varied_stage, varied_end = f.call(symbols)
+
+    def derivatives(value: ca.SX, variables: ca.SX) -> list[ca.SX]:
+        hessian, gradient = ca.hessian(value, variables)
+        return ca.substitute([gradient, hessian], [dx], [ca.SX.zeros(dx.shape)])
+
     both, last, results = ["x", "u", "w"], ["x", "w"], ["gradient", "hessian"]
+    of_stage, of_end = derivatives(varied_stage, ca.vertcat(dx, u)), derivatives(varied_end, dx)
     functions = [
-        ca.Function("stage", [x, u, w], [cost.stage(x, u, w)], both, ["value"]),
-        ca.Function("terminal", [x, w], [cost.terminal(x, w)], last, ["value"]),
-        ca.Function(
-            "stage_derivatives", [x, u, w], derivatives(stage, ca.vertcat(dx, u)), both, results
-        ),
-        ca.Function("terminal_derivatives", [x, w], derivatives(end, dx), last, results),
+        ca.Function("stage", [x, u, w], [stage], both, ["value"]),
+        ca.Function("terminal", [x, w], [end], last, ["value"]),
+        ca.Function("stage_derivatives", [x, u, w], of_stage, both, results),
+        ca.Function("terminal_derivatives", [x, w], of_end, last, results),
     ]
-    return CompiledCost(dsys, Functions(f"{dsys.system.name}_cost", functions), cost.parameters)
+    return Functions(name, functions)

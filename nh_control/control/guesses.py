@@ -26,8 +26,7 @@ def require_fitting(dsys: DiscreteSystem, guess: Trajectory) -> None:
 
 def on_manifold(dsys: DiscreteSystem, guess: Trajectory) -> Trajectory:
     """The guess with all states but the first projected on their manifold."""
-    zero = np.zeros(dsys.ndx)
-    states = np.array([dsys.state_space.retract(state, zero) for state in guess.states[1:]])
+    states = dsys.state_space.retract(guess.states[1:], np.zeros(dsys.ndx))
     if not np.isfinite(states).all():
         k = 1 + int(np.flatnonzero(~np.isfinite(states).all(axis=1))[0])
         raise ValueError(

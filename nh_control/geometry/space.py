@@ -156,6 +156,16 @@ class Space(ABC):
         return _evaluate(self._functions["velocity"], (q0, self.nq), (q1, self.nq))
 
     @cached_property
+    def coordinate_change(self) -> ca.Function:
+        """`C(q0, q1) = d local(q0, retract(q1, d)) / dd` (nv, nv) at d = 0: from local coordinates
+        about q1 to those about q0.
+        """
+        q0, q1, d = ca.SX.sym("q0", self.nq), ca.SX.sym("q1", self.nq), ca.SX.sym("d", self.nv)
+        slope = ca.jacobian(self._local(q0, self._retract(q1, d)), d)
+        at_rest = ca.substitute(slope, d, ca.SX.zeros(self.nv))
+        return ca.Function("coordinate_change", [q0, q1], [at_rest])
+
+    @cached_property
     def _functions(self) -> dict[str, ca.Function]:
         q, q1, d = ca.SX.sym("q", self.nq), ca.SX.sym("q1", self.nq), ca.SX.sym("d", self.nv)
         return {

@@ -22,7 +22,7 @@ from nh_control.interop.c_interface import CInterface
 from nh_control.multibody import kernel_layout, tree_engine
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics.amalgamation import NATIVE, amalgamation
-from nh_control.numerics.compiled import static_source
+from nh_control.numerics.generated_c import static_source
 
 FOLDER = Path(__file__).parent / "native"
 OWN = ("model.c", "tracker.c", "filter.c")

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
+
+from nh_control.numerics.generated_c import by_rows, source
 
 log = logging.getLogger(__name__)
 
@@ -124,75 +126,34 @@ class Native:
         self.library: ctypes.PyDLL | None = None
         self.path: Path | None = None
         path = compiler()
-        if path is not None:
-            functions = [_by_rows(f) for f in functions]
-            level = "-O2" if sum(map(_instructions, functions)) <= SMALL else "-O1"
-            self.library, self.path = _load(
-                name, _source(functions) + more_c, (path, level, *FLAGS, *flags)
-            )
+        if path is None:
+            return
+        folder = cache_directory()
+        # functions that were made again, as for every solution of a problem, are found by their
+        # expressions, because generating their C takes longer than writing these down
+        made_of = [name, more_c, *(f.serialize() for f in functions)]
+        made_by = [path, _compiler_version(path), *FLAGS, *flags, str(folder)]
+        key = hashlib.sha256("\0".join([*made_of, *made_by]).encode()).digest()
+        target = _targets.get(key)
+        if target is not None and is_private(folder) and _intact(target):
+            self.library, self.path = ctypes.PyDLL(str(target)), target
+            return
+        functions = [by_rows(f) for f in functions]
+        level = "-O2" if sum(map(_instructions, functions)) <= SMALL else "-O1"
+        command = (path, level, *FLAGS, *flags)
+        self.library, self.path = _load(name, source(functions) + more_c, command)
+        if self.path is not None:
+            _targets[key] = self.path
+
+
+_targets: dict[bytes, Path] = {}
+"""Libraries of this process by the hash of their functions."""
 
 
 def _instructions(f: ca.Function) -> int:
     """Instructions of a function and of the functions that it calls."""
     called = f.find_functions() if f.class_name() == "SXFunction" else ()
     return sum(each.n_instructions() for each in (f, *called))
-
-
-def _source(functions: Sequence[ca.Function]) -> str:
-    wrappers = (_wrapper(f, f"int call_{f.name()}") for f in functions)
-    return _generated(functions, "functions") + "".join(wrappers)
-
-
-def static_source(functions: Mapping[str, ca.Function], prefix: str) -> str:
-    """C text of functions by name that other C text includes: `static int call_NAME(in0, ...,
-    out0, ...)` of each, as `Native` has them; all other names begin with the `prefix`.
-    """
-    named = {name: _by_rows(f, name=f"{prefix}_{name}") for name, f in functions.items()}
-    wrappers = (_wrapper(f, f"static int call_{name}") for name, f in named.items())
-    return _generated(list(named.values()), prefix) + "".join(wrappers)
-
-
-def _generated(functions: Sequence[ca.Function], prefix: str) -> str:
-    generator = ca.CodeGenerator(f"{prefix}.c", {"casadi_int": "long long int"})
-    for f in functions:
-        generator.add(f)
-    return generator.dump()
-
-
-def _wrapper(f: ca.Function, heading: str) -> str:
-    """C text of a function that calls f on plain pointers and copies its sparse outputs into dense
-    ones. With dense outputs, f itself would assign every zero, and compiling it would take long.
-    """
-    parameters = [f"const double *i{k}" for k in range(f.n_in())] + [
-        f"double *o{k}" for k in range(f.n_out())
-    ]
-    before, after, results = "", "", []
-    for k in range(f.n_out()):
-        rows, columns = f.size_out(k)
-        nnz = f.nnz_out(k)
-        if nnz == rows * columns:
-            results.append(f"o{k}")
-            continue
-        places = ", ".join(map(str, f.sparsity_out(k).find())) or "0"
-        before += f"    static const int at{k}[] = {{{places}}};\n    {_doubles(f's{k}', nnz)}"
-        after += (
-            f"    for (int i = 0; i < {rows * columns}; ++i) o{k}[i] = 0.0;\n"
-            f"    for (int i = 0; i < {nnz}; ++i) o{k}[at{k}[i]] = s{k}[i];\n"
-        )
-        results.append(f"s{k}")
-    arguments = ", ".join(f"i{k}" for k in range(f.n_in())) or "0"
-    return (
-        f"\n{heading}({', '.join(parameters)})\n{{\n{before}"
-        f"    const double *arg[{f.sz_arg() + 1}] = {{{arguments}}};\n"
-        f"    double *res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
-        f"    casadi_int iw[{f.sz_iw() + 1}];\n    {_doubles('w', f.sz_w())}"
-        f"    const int failed = {f.name()}(arg, res, iw, w, 0);\n{after}    return failed;\n}}\n"
-    )
-
-
-def _doubles(name: str, n: int) -> str:
-    """C declaration of an array of n doubles: static if it is large, else on the stack."""
-    return f"{'static _Thread_local ' if n > 10_000 else ''}double {name}[{n + 1}];\n"
 
 
 def _load(
@@ -266,7 +227,7 @@ class _Evaluator(threading.local):
             )
             return
         self._buffer: Any  # CasADi's type hints ask for a size, which a memoryview already has
-        self._buffer, self.run = _by_rows(f, dense=True).buffer()
+        self._buffer, self.run = by_rows(f, dense=True).buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, array.data)
         for k, array in enumerate(self.outputs):
@@ -333,15 +294,3 @@ class Functions:
             return tuple([a.copy() for a in evaluator.outputs])
 
         return call
-
-
-def _by_rows(f: ca.Function, dense: bool = False, name: str = "") -> ca.Function:
-    """The function with its outputs transposed, which CasADi then stores row by row, and its
-    common subexpressions shared; under another name if one is given.
-    """
-    kind: Any = ca.SX if f.is_a("SXFunction") else ca.MX
-    inputs = [kind.sym(f.name_in(k), *f.size_in(k)) for k in range(f.n_in())]
-    outputs = [ca.densify(o.T) if dense else o.T for o in f.call(inputs)]
-    return ca.Function(
-        name or f.name(), inputs, outputs, f.name_in(), f.name_out(), {"cse": kind is ca.SX}
-    )

@@ -302,6 +302,29 @@ def test_the_cache_is_by_content(tmp_path, monkeypatch):
     assert files(midpoint(pendulum(), 0.1)) == 4
 
 
+@NEED_COMPILER
+def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeypatch):
+    """By their expressions, not their names; unless the file is damaged or others may write it."""
+    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
+    made, generate = [], compiled.source
+    monkeypatch.setattr(compiled, "source", lambda f: made.append(f) or generate(f))
+
+    def value(factor):
+        x = ca.SX.sym("x")
+        f = compiled.Functions("again", [ca.Function("f", [x], [factor * ca.sin(x)])])
+        return f("f", 0.5)[0].item()
+
+    assert value(2.0) == value(2.0) == 2 * np.sin(0.5) and len(made) == 1
+    assert value(3.0) == 3 * np.sin(0.5) and len(made) == 2
+    for library in tmp_path.glob("*.so"):
+        library.rename(library.with_suffix(".gone"))
+    assert value(2.0) == 2 * np.sin(0.5) and len(made) == 3
+    compiled.is_private.cache_clear()
+    tmp_path.chmod(0o777)
+    assert value(2.0) == pytest.approx(2 * np.sin(0.5), rel=1e-15) and len(made) == 4
+    compiled.is_private.cache_clear()
+
+
 def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "a"))
     assert compiled.cache_directory() == tmp_path / "a"
@@ -361,7 +384,7 @@ def test_large_functions_are_compiled_at_a_lower_level(monkeypatch):
         "_load",
         lambda name, source, command: (levels.append(command[1]), (None, None))[1],
     )
-    count = compiled._by_rows(f).n_instructions()
+    count = compiled.by_rows(f).n_instructions()
     for small in (count, count - 1):
         monkeypatch.setattr(compiled, "SMALL", small)
         compiled.Native("probe", [f])

@@ -107,6 +107,18 @@ def test_quadratic_cost_is_its_formula(dsys):
     )
 
 
+def test_a_cost_whose_numbers_change_is_another_one(interpreted):
+    """Expressions decide, not the functions that make them."""
+    dsys, weight = made("pendulum"), [2.0]
+    cost = Cost(lambda x, u, w: weight[0] * ca.sumsqr(u), lambda x, w: weight[0] * x[0])
+    states, inputs = np.ones((2, 2)), np.array([[3.0]])
+    first = compile_cost(dsys, cost)
+    assert first(states, inputs) == 20
+    weight[0] = 5.0
+    assert compile_cost(dsys, cost)(states, inputs) == 50 and first(states, inputs) == 20
+    assert compile_cost(dsys, cost).functions is compile_cost(dsys, cost).functions
+
+
 def test_barrier_is_the_logarithm_inside_and_finite_outside():
     dsys = midpoint(pendulum(), 0.1)
     walls = compile_cost(dsys, barrier_cost(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))

@@ -98,6 +98,13 @@ class ExtendedStates:
         moved = [space.local(a, b), q - p]
         return ca.vertcat(*moved, *([space.local(first, last)] if self.periodic else []))
 
+    def coordinate_change(self, x0: ca.SX, x1: ca.SX) -> ca.SX:
+        """From local coordinates about x1 to those about x0, see `Space.coordinate_change`."""
+        (a, _, first), (b, _, last) = self.split(x0), self.split(x1)
+        change = self.dsys.state_space.coordinate_change
+        blocks = [change(a, b), ca.SX.eye(len(self.parameters))]
+        return ca.diagcat(*blocks, *([change(first, last)] if self.periodic else []))
+
     def of_states(self, states: np.ndarray) -> np.ndarray:
         """States (N + 1, nx) of the system's states with its parameters."""
         given = np.concatenate(

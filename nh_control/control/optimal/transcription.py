@@ -155,8 +155,8 @@ class Problem:
         def at_rest(*expressions: ca.SX) -> list[ca.SX]:
             return ca.substitute(list(expressions), [dx], [ca.SX.zeros(space.ndx)])
 
-        turned = ca.jacobian(space.local(x, space.retract(y, dx)), dx)
-        made, moved = [ca.Function("transport", [x, y], at_rest(turned))], space.retract(x, dx)
+        made = [ca.Function("transport", [x, y], [space.coordinate_change(x, y)])]
+        moved = space.retract(x, dx)
         if space.nx > self.dsys.nx:
             p = ca.SX.sym("p")  # the place of parameters, on which coordinates do not depend
             made += [ca.Function("retract", [x, dx, p], [moved])]
@@ -210,9 +210,14 @@ class Problem:
         sizes |= {"N_COLUMNS": d.ndx + d.nu + len(d.parameter_names) * bool(s.parameters)}
         sizes |= {"N_NODE": self.parameters.shape[1], "N_ROWS": len(self.rows)}
         sizes |= {"N_MIXED": sum(row.mixed for row in self.rows), "N_END": self.n_end}
-        given = {"sizes.h": macros(sizes), "definitions.h": definitions(step_shapes(*[0] * 6))}
-        text = "#define INTERNAL static\n" + amalgamation(FILES, given, (FOLDER,))
-        return Native("optimal", (), text, ("-O3", "-pthread")).library
+        return Native("optimal", (), _solver(tuple(sizes.items())), ("-O3", "-pthread")).library
+
+
+@cache
+def _solver(sizes: tuple[tuple[str, int], ...]) -> str:
+    """C text of the solver for these sizes."""
+    given = {"sizes.h": macros(dict(sizes)), "definitions.h": definitions(step_shapes(*[0] * 6))}
+    return "#define INTERNAL static\n" + amalgamation(FILES, given, (FOLDER,))
 
 
 class Transcription:
