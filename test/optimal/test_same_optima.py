@@ -5,6 +5,7 @@ the solver let other threads run.
 
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_other_threads_run_during_the_solvers_calls():
     """With an interpreter that takes its lock from no thread, another one runs only if the native
     call lets it.
     """
-    p = problem("quadrotor")
+    p = replace(problem("pendulum"), steps=10_000)  # calls of a millisecond
     native = Transcription(Problem(p.dsys, p.cost, p.steps, p.limits))
     native.record.mu, native.record.widest = 0.1, interior_point.WIDEST
     interior_point.start(native, p.guess(0))
