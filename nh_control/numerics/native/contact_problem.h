@@ -176,8 +176,8 @@ static int is_solved(const struct contact_problem *problem, int count, const str
            fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
 }
 
-/* Rows of a (n, n), with b (n), are divided by their largest entry: those of contacts that slide are
- * larger by psi^2 / kappa. 1 where one is zero or not finite. */
+/* Rows of a (n, n), with b (n), are divided by their largest entry: those of contacts that slide
+ * are larger by psi^2 / kappa. 1 where one is zero or not finite. */
 FOR_EVERY_PROCESSOR
 static int equilibrate(int n, double *restrict a, double *restrict b)
 {
@@ -374,8 +374,9 @@ static double largest_of(const double *a, int n)
     return largest;
 }
 
-/* Whether a solution was taken to round-off, by Newton's corrections (S22): each leaves its square.
- * Impulses that are redundant keep a round-off that is larger by the condition of the problem. */
+/* Whether a solution was taken to round-off, by Newton's corrections (S22): each leaves its
+ * square. Impulses that are redundant keep a round-off that is larger by the condition of the
+ * problem. */
 __attribute__((unused)) static int settle_impulses(const struct contact_problem *problem,
                                                    struct impulses *at)
 {

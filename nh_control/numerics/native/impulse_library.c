@@ -1,5 +1,5 @@
-/* The contacts of a model as a library, for steps that are not of generated code: impulses, and the
- * path to them. `call_rows` and `call_velocities` are generated.
+/* The contacts of a model as a library, for steps that are not of generated code: impulses, and
+ * the path to them. `call_rows` and `call_velocities` are generated.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include "impulse_library.h"
@@ -83,8 +83,8 @@ static void impulse_rows(const double *x, const double *w, const double *coeffic
 /* The step whose path is followed in this thread. */
 static _Thread_local const struct free_step *FREE_STEP;
 
-/* For follow_path: velocities w at the contacts, w by the first unknowns (N_IMPULSES, N_FIRST), and
- * the coefficients of friction and bounds. */
+/* For follow_path: velocities w at the contacts, w by the first unknowns (N_IMPULSES, N_FIRST),
+ * and the coefficients of friction and bounds. */
 int call_contacts(const double *x, const double *u, const double *z, const double *p, double *w,
                   double *w_y, double *coefficients)
 {

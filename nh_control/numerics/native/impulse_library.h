@@ -12,8 +12,8 @@
 static const int CONTACT_RATES[N_CONTACT_RATES] = {0};
 #endif
 
-/* Generated functions (tree_contacts.py): rows (N_IMPULSES, N_TANGENTS) of the impulses; velocities
- * w, their derivatives by the CONTACT_RATES, friction and bounds. */
+/* Generated functions (tree_contacts.py): rows (N_IMPULSES, N_TANGENTS) of the impulses;
+ * velocities w, their derivatives by the CONTACT_RATES, friction and bounds. */
 int call_rows(const double *x, const double *u, const double *z, const double *p, double *J);
 int call_velocities(const double *x, const double *u, const double *z, const double *p, double *w,
                     double *by_rates, double *coefficients);
