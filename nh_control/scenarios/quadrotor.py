@@ -61,8 +61,10 @@ def hover_inputs(dsys: DiscreteSystem) -> np.ndarray:
 
 def windows(dsys: DiscreteSystem) -> Trajectory:
     """From rest to rest through both windows with the least effort, within limits of thrust,
-    torques and tilt; raises ValueError if the search, which starts from straight ways between the
-    windows' middles, does not converge.
+    torques and tilt.
+
+    The search starts from straight ways between the windows' middles. Raises ValueError if it does
+    not converge.
     """
     narrow = tuple((center, SHARE * radius) for center, radius in WINDOWS)
     walls = through_windows(lambda q: q[:3], narrow, DEPTH_M, np.inf).make(dsys)
