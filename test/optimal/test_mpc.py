@@ -42,17 +42,19 @@ def tracker(**options):
     return nh.MpcTracker(dsys, rest, *WEIGHTS, **given)
 
 
-def test_without_limits_its_commands_are_those_of_lqr():
-    """On a linear system, whose terminal cost is that of the stationary problem, at once and by
-    real-time iterations.
+@pytest.mark.parametrize("hold", [True, False], ids=["hold", "end"])
+def test_without_limits_its_commands_are_those_of_lqr(hold):
+    """On a linear system, at once and by real-time iterations: the terminal cost is that of the
+    stationary problem, or that of the rest of the reference, whose end the last horizons pass.
     """
     dsys = nh.midpoint(springs_system(), 0.1)
     rest = nh.Trajectory(0.1, np.zeros((31, 4)), np.zeros((30, 1)), dsys.state_names, dsys.inputs)
     Q, R = np.diag([3.0, 1.0, 2.0, 1.0]), 0.5 * np.eye(1)
-    lqr = nh.LqrTracker(dsys, rest, Q, R, hold=True)
-    mpc = nh.MpcTracker(dsys, rest, Q, R, horizon_s=0.5, hold=True)
+    ends = {"hold": True} if hold else {"Qf": 50 * Q}
+    lqr = nh.LqrTracker(dsys, rest, Q, R, **ends)
+    mpc = nh.MpcTracker(dsys, rest, Q, R, horizon_s=0.5, **ends)
     x, memory = np.array([0.4, -0.2, 0.5, 0.1]), None
-    for k in range(5):
+    for k in range(5 if hold else 26):
         command = mpc.command(k, x, memory)
         np.testing.assert_allclose(command.u, lqr.command(k, x).u, atol=1e-8)
         np.testing.assert_array_equal(command.error, lqr.command(k, x).error)

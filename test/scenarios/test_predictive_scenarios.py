@@ -104,6 +104,16 @@ def test_a_truck_with_trailers_is_parked_between_obstacles():
 
 
 @pytest.mark.slow
+def test_trailers_that_start_bent_are_parked_with_a_short_horizon():
+    """Beyond it the cost is LQR's along the reference: with Qf there the truck jackknifes."""
+    truck = get(str(EXAMPLES / "truck_with_trailers.py"))
+    made = Experiment.make(truck, "parking", mpc=MpcOptions(horizon_s=1.0))
+    result = Result(made, made.run(), None, 0.0)
+    assert result.configuration_error()[0] > 0.1 and result.configuration_error()[-1] < 1e-4
+    assert not result.loop.saturated.any()
+
+
+@pytest.mark.slow
 def test_links_at_30_degrees_stay_taut_in_wind_along_them():
     """4 N for 1 s along x, which linear feedback answers with slack links."""
     gust = PlantOptions(disturbances=(disturbance.parse("payload:gust:4,0,0,start=1,duration=1"),))

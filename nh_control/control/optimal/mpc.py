@@ -25,7 +25,7 @@ from nh_control.control.optimal.elastic import (
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.plan import KEPT, Plan, Prepared, saturated
 from nh_control.control.optimal.transcription import Problem, Transcription
-from nh_control.control.optimal.window import HorizonParameters, continued
+from nh_control.control.optimal.window import HorizonParameters, continued, with_terminal_weights
 from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -41,8 +41,9 @@ COLD_ITERATIONS = 50
 class MpcTracker:
     """Model predictive tracker of a reference: at every step the inputs that minimize `1/2 sum
     dx^T Q dx + du^T R du` over the next `horizon_s` (s), within the `limits` of states and inputs
-    (the system's by default) and the `constraints`, about the reference, with a terminal cost by
-    LQR unless Qf is given. The first input is the command.
+    (the system's by default) and the `constraints`, about the reference. The first input is the
+    command. The terminal cost is LQR's from there to the end of the reference, with Qf at the
+    end; with `hold` it is Qf, or LQR's at the end.
 
     A step takes one linearization and `iterations` interior-point steps at the `barrier` from the
     plan before (real-time iteration, Diehl, Bock and Schloeder 2005); the first one, and one after
@@ -104,7 +105,7 @@ class MpcTracker:
         self.dsys, self.reference, self.hold = dsys, self.fallback.reference, hold
         self.iterations, self.horizon, self.barrier = iterations, steps, barrier
         self.disturbance_gain, self._momenta = disturbance_gain, momenta(dsys)
-        end = self.fallback.gains.P[-1 if hold else 0] if Qf is None else Qf
+        end = self.fallback.gains.P[-1] if Qf is None else Qf
         self._options: dict[str, Any] = (
             dict(Q=Q, R=R, Qf=Qf, horizon_s=horizon_s, limits=limits, constraints=constraints)
             | dict(iterations=iterations, hold=hold, excluded=excluded, barrier=barrier)
@@ -113,12 +114,14 @@ class MpcTracker:
         bounds = dsys.system.input_bounds.tolist()
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
         self._ahead = self.reference if hold else continued(dsys, self.reference, steps)
-        self.parameters = HorizonParameters.of(dsys, self.reference, self._ahead, constraints)
+        P = None if hold else self.fallback.gains.P
+        self.parameters = HorizonParameters.of(dsys, self.reference, self._ahead, constraints, P)
         windows = [
             c if c.parameters is None else replace(c, parameters=c.parameters[[0] * (steps + 1)])
             for c in constraints
         ]
         cost = quadratic_cost(dsys, self._window(0), Q, R, end)
+        cost = cost if P is None else with_terminal_weights(cost, dsys, P)
         options: dict[str, Any] = dict(curved=hessian == "exact", threads=threads)
         problem = Problem(dsys, cost, steps, limits, windows, **options)
         size = max(float(np.abs(weight).max()) for weight in (Q, R))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import casadi as ca
 import numpy as np
 
 from nh_control.control.constraints import Constraint
+from nh_control.control.costs import Cost
 from nh_control.control.damping import damping_or_idle
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
@@ -33,6 +35,28 @@ def continued(dsys: DiscreteSystem, reference: Trajectory, steps: int) -> Trajec
     )
 
 
+def with_terminal_weights(cost: Cost, dsys: DiscreteSystem, P: np.ndarray) -> Cost:
+    """A quadratic cost about a reference, whose parameters end with the terminal weight, the
+    triangle of one of P (N + 1, ndx, ndx), the last one at later nodes.
+    """
+    given = np.zeros((0, 0)) if cost.parameters is None else cost.parameters
+    nx, first = dsys.nx, given.shape[1]
+
+    def terminal(x: ca.SX, w: ca.SX) -> ca.SX:
+        dx = dsys.state_space.local(w[:nx], x)
+        weight = ca.triu2symm(ca.SX(ca.Sparsity.upper(dsys.ndx), w[first:]))
+        return ca.bilin(weight, dx, dx) / 2
+
+    table = np.hstack([given, _triangles(P, len(given))])
+    return replace(cost, terminal=terminal, parameters=table)
+
+
+def _triangles(P: np.ndarray, nodes: int) -> np.ndarray:
+    """The triangles (nodes, n) of symmetric matrices, as CasADi stores upper ones."""
+    rows, columns = np.tril_indices(P.shape[-1])
+    return P[np.arange(nodes).clip(max=len(P) - 1)][:, rows, columns]
+
+
 @dataclass(frozen=True)
 class HorizonParameters:
     """Parameters of cost and constraints at the nodes of a reference, a `table` (N + 1, n), of
@@ -49,12 +73,16 @@ class HorizonParameters:
         reference: Trajectory,
         ahead: Trajectory,
         constraints: Sequence[Constraint],
+        P: np.ndarray | None = None,
     ) -> HorizonParameters:
-        """Along a reference and what is `ahead` with it, where its last parameters repeat; raises
-        ValueError for parameters of a constraint that are not those of its nodes or steps.
+        """Along a reference and what is `ahead` with it, where its last parameters repeat, with
+        terminal weights P at its nodes, see `with_terminal_weights`; raises ValueError for
+        parameters of a constraint that are not those of its nodes or steps.
         """
         given, disturbed = len(reference), list[int]()
         table = [np.hstack([ahead.states, np.vstack([ahead.inputs, ahead.inputs[-1:]])])]
+        if P is not None:
+            table.append(_triangles(P, len(ahead) + 1))
         for c in constraints:
             if c.parameters is not None and len(c.parameters) not in (given, given + 1):
                 raise ValueError(
