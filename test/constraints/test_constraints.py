@@ -28,6 +28,17 @@ def test_the_closest_configuration_of_a_rod_lies_on_its_ray(radius, angle):
     np.testing.assert_allclose(satisfy_constraints(ROD, q), 0.7 / radius * q, rtol=0, atol=1e-10)
 
 
+def test_coordinates_change_in_proportion_to_their_squared_scales():
+    """The least of `x^2 / s_x^2 + y^2 / s_y^2` on `x + y = 1`."""
+    system = System(
+        "sum", Rn("x", "y"), lambda q, v: ca.sumsqr(v) / 2,
+        holonomic_constraint=lambda q: q[0] + q[1] - 1,
+    )  # fmt: skip
+    for scale, wanted in ((None, [0.5, 0.5]), ({"x": 3.0}, [0.9, 0.1]), ({"y": 3.0}, [0.1, 0.9])):
+        found = satisfy_constraints(system, [0.0, 0.0], scale=scale)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9)
+
+
 def test_the_search_prints_nothing(capfd):
     satisfy_constraints(ROD, [0.3, 0.4])
     assert capfd.readouterr() == ("", "")
