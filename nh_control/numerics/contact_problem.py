@@ -72,11 +72,11 @@ class Block(NamedTuple):
 
 def blocks(shapes: Sequence[tuple[bool, int]]) -> tuple[Block, ...]:
     """The rows, one after another, of contacts: whether each has a normal, and its tangents."""
-    found, row, psi = list[Block](), 0, 0
+    result, row, psi = list[Block](), 0, 0
     for has_normal, k in shapes:
-        found.append(Block(row if has_normal else -1, row + has_normal, k, psi if k else -1))
+        result.append(Block(row if has_normal else -1, row + has_normal, k, psi if k else -1))
         row, psi = row + has_normal + k, psi + (k > 0)
-    return tuple(found)
+    return tuple(result)
 
 
 def impulse_count(blocks: Sequence[Block]) -> int:
@@ -108,8 +108,8 @@ class Impulses:
         solved, at first from the guess.
         """
         problem = _Problem(self.blocks, G, b, mu, bound, kappa)
-        found = self.known and problem.iterate(self.x, self.w, self.psi, warm=True)
-        self.known = found or problem.iterate(self.x, self.w, self.psi, warm=False)
+        solved = self.known and problem.iterate(self.x, self.w, self.psi, warm=True)
+        self.known = solved or problem.iterate(self.x, self.w, self.psi, warm=False)
         return self.known
 
 
@@ -217,15 +217,15 @@ class _Problem:
                 psi[j] = max(slip, height / beta if beta > 0 else 0.0, 1e-9)
 
     def _cones(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray) -> list[_Cone]:
-        found = []
+        cones = []
         for i, (n, t, k, j) in enumerate(self.blocks):
             if n >= 0:
-                found.append(_Cone(i, True, x[n : n + 1], w[n : n + 1]))
+                cones.append(_Cone(i, True, x[n : n + 1], w[n : n + 1]))
             if k:
                 beta = self.mu[i] * x[n] if n >= 0 else self.bound[i]
                 pair = np.append(beta, x[t : t + k]), np.append(psi[j], w[t : t + k])
-                found.append(_Cone(i, False, *pair))
-        return found
+                cones.append(_Cone(i, False, *pair))
+        return cones
 
     def _is_solved(self, cones: Sequence[_Cone], error: np.ndarray, w: np.ndarray) -> bool:
         """Whether all pairs are on the central path, and w = G x + b, to what numbers can tell."""

@@ -232,16 +232,16 @@ def _worst(native: Transcription) -> str:
     holds = native.array("s") > 0
     outside = np.where(holds, -native.array("c"), -np.inf)
     gaps = np.abs(native.array("gap"))
-    found = [(float(gaps.max()), f"the step from node {gaps.max(axis=1).argmax()} is open")]
+    violations = [(float(gaps.max()), f"the step from node {gaps.max(axis=1).argmax()} is open")]
     if p.n_end:
         e = np.abs(native.array("e"))
-        found.append((float(e.max()), f"the end condition cannot be met at node {n}"))
+        violations.append((float(e.max()), f"the end condition cannot be met at node {n}"))
     if outside.size:
         k, i = np.unravel_index(outside.argmax(), outside.shape)
-        found.append((float(outside[k, i]), f"{p.names[i]!r} cannot be met at node {k}"))
+        violations.append((float(outside[k, i]), f"{p.names[i]!r} cannot be met at node {k}"))
     # an open step only says that something else cannot be met
-    best = max(found[1:], default=found[0])
-    size, text = best if best[0] > native.record.tolerance else max(found)
+    best = max(violations[1:], default=violations[0])
+    size, text = best if best[0] > native.record.tolerance else max(violations)
     return f"{text}, off by {size:.3g}"
 
 

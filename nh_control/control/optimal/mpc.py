@@ -247,8 +247,8 @@ class MpcTracker:
     def _command(self, x: np.ndarray, u: np.ndarray, error: np.ndarray, memory: Plan) -> Command:
         """The command u within the limits, with the next state predicted in the memory."""
         u = u.clip(*self._bounds)
-        found = self.fallback.predict(x, u, DisturbanceEstimate(memory.disturbance))
-        memory = replace(memory, predicted=found.predicted)
+        estimate = self.fallback.predict(x, u, DisturbanceEstimate(memory.disturbance))
+        memory = replace(memory, predicted=estimate.predicted)
         return Command(u, saturated(u, self._bounds), error, memory)
 
     def _by_lqr(self, k: int, x: np.ndarray, error: np.ndarray, memory: Plan) -> Command:

@@ -61,5 +61,5 @@ class Staged:
 
     def __call__(self, **given: Any) -> dict[str, Any]:
         order = {"x0": self._v, "lbx": self._v, "ubx": self._v, "lbg": self._g, "ubg": self._g}
-        found = self._solver(**{name: given[name][at] for name, at in order.items()})
-        return {"f": found["f"], "x": found["x"][np.argsort(self._v).tolist()]}
+        solution = self._solver(**{name: given[name][indices] for name, indices in order.items()})
+        return {"f": solution["f"], "x": solution["x"][np.argsort(self._v).tolist()]}
