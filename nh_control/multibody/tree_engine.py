@@ -50,6 +50,7 @@ FILES = (
     "step.c",
     "parameter_jacobian.c",
     "jacobian_columns.c",
+    "force_columns.c",
     "contact_columns.c",
     "linearization.c",
     "node_state.c",

@@ -44,6 +44,9 @@ INTERNAL int factor_dense(double *a, int n, int *pivots);
 INTERNAL void solve_dense(const double *factors, int n, const int *pivots, const double *right,
                           double *b);
 INTERNAL void solve_dense_columns(const double *factors, int n, const int *pivots, vn *b);
+INTERNAL void solve_columns(int count, const int *at, const double *factors, const int *order,
+                            int stride, double *rows);
+INTERNAL void add_rows(int count, const double *s, const double *const *x, int n, double *y);
 
 /* multi_dof_joints.c: joints of several rates */
 INTERNAL void joint_midpoint(const struct tree_model *model, const struct tree_data *data,
@@ -160,6 +163,12 @@ INTERNAL int project_velocity(const struct tree_model *model, const struct tree_
 /* contacts.c: the impulses of contacts in a step */
 INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data, int warm,
                             double *z, double *info);
+
+/* force_columns.c: forces that change with the motion, in the derivatives */
+INTERNAL void spring_columns(const struct tree_model *model, const struct tree_data *data,
+                             int stride, double *ab, double *dz);
+INTERNAL int wrench_columns(const struct tree_model *model, const struct tree_data *data, int n,
+                            int stride, double *ab, double *dz);
 
 /* contact_columns.c: their rows in the derivatives */
 INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data,

@@ -5,7 +5,7 @@
  *     dz0 = -r_z^{-1} r,   Y = r_z^{-1} W^T,   dz = dz0 - Y y,   (1 + G Y) y = G dz0,
  *
  * r_z with the turning of forces that do not change. Derivatives have the forces of dampers by
- * coordinates (linearization.c), without that turning; that of joints of several rates is as if
+ * coordinates (force_columns.c), without that turning; that of joints of several rates is as if
  * dampers were springs.
  *
  * Equations (T...): doc/tree_kernel.md. */
