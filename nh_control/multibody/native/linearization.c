@@ -1,5 +1,5 @@
-/* The derivatives of a step: columns of jacobian_columns.c, completed by those of forces, multipliers,
- * impulses and shared coordinates.
+/* The derivatives of a step: columns of jacobian_columns.c, completed by those of forces,
+ * multipliers, impulses and shared coordinates.
  *
  * Equations (T...): doc/tree_kernel.md. */
 #include "kernel.h"
