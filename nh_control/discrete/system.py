@@ -288,8 +288,7 @@ class DiscreteSystem:
         substeps, motion, s = self.engine.substeps, self.state_map.motion.data, self.system
         if substeps is None or motion is None:
             return None
-        work, n_prescribed = self._arrays.work, len(s.prescribed)
-        stepper = StepperData.of(substeps, work, s.space.nq, n_prescribed)
+        stepper = StepperData.of(substeps, self._arrays.work, s.space.nq, len(s.prescribed))
         functions = map(self.state_address, ("local", "retract", "state"))
         return NativeSystem(stepper, motion, *functions)
 
@@ -348,5 +347,4 @@ class DiscreteSystem:
 
     @cached_property
     def _multipliers(self) -> slice:
-        places = self.method.multipliers
-        return slice(places.start, places.stop)
+        return slice(self.method.multipliers.start, self.method.multipliers.stop)
