@@ -16,22 +16,22 @@ LARGE = 100.0
 
 
 def normalized(cost: float, slopes: np.ndarray) -> np.ndarray:
-    """Factors of weights for rows (n) with these slopes, and a cost with this one, so that they
-    are to the multipliers as they are without; 1 of a cost without any slope.
+    """Factors (n) by which weights of rows grow and shrink like their multipliers: with the slope
+    of the cost, and against the `slopes` (n) of the rows. 1 where the cost has no slope.
     """
     size = cost / LARGE if cost > 0 else 1.0
     return size / np.maximum(1.0, slopes / LARGE)
 
 
 def set_least_weights(native: Transcription) -> None:
-    """Weights to start with: the least ones of rows that have such."""
+    """Start with the least weights of the rows that have some."""
     weight, least = native.array("weight"), native.array("least_weight")
     weight[:] = np.where(least > 0, least, weight)
 
 
 def put_on_central_path(native: Transcription, mu: float) -> None:
-    """Slacks and multipliers of soft rows that solve `s - t = c, s lam = t (weight - lam) = mu`
-    for the present values c, in the places of those to start from.
+    """Start with the slacks s and multipliers lam of soft rows that solve `s - t = c`,
+    `s lam = t (weight - lam) = mu` for the present values c.
     """
     weight, c = native.array("weight"), native.array("c")
     soft = np.isfinite(weight) & (native.array("s") > 0)
@@ -41,8 +41,8 @@ def put_on_central_path(native: Transcription, mu: float) -> None:
 
 
 def least_weights(problem: Problem, along: Trajectory, cost: float) -> np.ndarray:
-    """First weights of all inequalities of a node, of the hard rows beside the limits of inputs;
-    0 elsewhere. Slopes are those `along` a trajectory of the problem's length.
+    """First weights of all inequalities of a node: of hard rows by their slopes `along` a
+    trajectory of the problem's length, 0 of limits of inputs and of soft rows.
     """
     first = 2 * problem.dsys.nu
     least = np.zeros(first + len(problem.rows))

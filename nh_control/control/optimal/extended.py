@@ -1,4 +1,4 @@
-"""States with constants of a motion beside them: parameters that are unknowns, the first state."""
+"""States extended by constants of a motion: unknown parameters, and the first state."""
 
 from __future__ import annotations
 

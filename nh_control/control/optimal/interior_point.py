@@ -45,12 +45,12 @@ def solve(
     warm_start: Multipliers | None,
     monitor: Monitor,
 ) -> Optimum:
-    """The optimum of a problem near a guess by the interior point method, or the last iterate and
-    why there is none; of an interruption (Ctrl-C) the last iterate, too.
+    """The optimum of a problem near a guess by the interior point method; where there is none, and
+    after Ctrl-C, the last iterate with the reason.
 
-    With `warm_start` the multipliers of a similar problem are where it starts.
-    Raises StepFailed if a step of the guess fails, ValueError for numbers of cost or constraints
-    there that are not finite.
+    The search starts with the multipliers `warm_start` of a similar problem, if there are some.
+    Raises StepFailed if a step of the guess fails, and ValueError if cost or constraints of the
+    guess are not finite.
     """
     native = Transcription(problem)
     mu_end = tolerance / 10

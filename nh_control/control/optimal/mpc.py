@@ -257,7 +257,7 @@ class MpcTracker:
         return self._command(x, self.fallback.command(k, x, estimate).u, error, memory)
 
     def _damping(self, x: np.ndarray, error: np.ndarray) -> Command:
-        """The command past an end in motion."""
+        """The command after a reference that ends in motion."""
         u = damping_or_idle(self.dsys, x)
         clipped = u.clip(*self._bounds)
         return Command(clipped, clipped != u, error)

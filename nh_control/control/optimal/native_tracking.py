@@ -54,7 +54,7 @@ class NativeTracking:
 
     @contextmanager
     def steps_from(self, memory: Any, k: int) -> Iterator[bool]:
-        """A context of native steps from step k on, after this memory; whether they can be."""
+        """A context of native steps from step k on after this memory; yields if it is possible."""
         possible = (
             isinstance(memory, Plan)
             and memory.k == k - 1

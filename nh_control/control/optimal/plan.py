@@ -58,8 +58,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an `MpcTracker` did for step k before its state is there, after the `memory`. The
-    `solver` is the first `feedback`'s; there is none where the preparation failed.
+    """The preparation of step k by an `MpcTracker`, after the `memory` and before the state
+    arrives. The first `feedback` takes the `solver`, which is None where it failed.
     """
 
     k: int

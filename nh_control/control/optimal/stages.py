@@ -11,8 +11,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages of the variables, of which the first `n_states` are states, and of the equations,
-    with those of gaps less 1/2; the last stage is `last`.
+    """The stages of the variables, of which the first `n_states` are states, and of the equations.
+    The gap before a stage has the number of the stage less 1/2; `last` is the last stage.
     """
 
     variables: np.ndarray

@@ -75,9 +75,9 @@ class HorizonParameters:
         constraints: Sequence[Constraint],
         P: np.ndarray | None = None,
     ) -> HorizonParameters:
-        """Along a reference and what is `ahead` with it, where its last parameters repeat, with
-        terminal weights P at its nodes, see `with_terminal_weights`; raises ValueError for
-        parameters of a constraint that are not those of its nodes or steps.
+        """The parameters along a reference with its continuation, `ahead`, which repeats the last
+        ones; P are terminal weights at the nodes, see `with_terminal_weights`. Raises ValueError
+        for a constraint whose parameters are neither one for each node nor one for each step.
         """
         given, disturbed = len(reference), list[int]()
         table = [np.hstack([ahead.states, np.vstack([ahead.inputs, ahead.inputs[-1:]])])]

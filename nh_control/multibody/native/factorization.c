@@ -278,8 +278,8 @@ INTERNAL int factor_tree(const struct tree_model *model, const struct tree_data 
     }
 }
 
-/* The row of a shared coordinate gets what a mimic joint that moves by `by` has in it: K_st dz_t +
- * K_ss dz_s (T23). */
+/* Adds the part of a mimic joint that moves by `by` to the row of its shared coordinate: K_st dz_t
+ * + K_ss dz_s (T23). */
 INLINE void mimic_row(const struct tree_data *data, const struct joint *j,
                       const struct newton_row *o, double by, struct body *b, int plane)
 {

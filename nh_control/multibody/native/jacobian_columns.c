@@ -62,8 +62,8 @@ static void own_motion(const struct tree_model *model, const struct tree_data *d
     }
 }
 
-/* `begin` for the joint of a column and those that follow it, whose states it changes; the last of
- * them. */
+/* `begin` for the joint of a column and for the mimic joints that follow it; the last of these
+ * joints, whose states change. */
 static int begin_all(const struct tree_model *model, const struct tree_data *data, struct column s,
                      int lane, vn (*c)[9], vn *right, unsigned char *state)
 {

@@ -20,7 +20,7 @@ enum equation { NEWTON_EQUATION, MASS_MATRIX, LINEARIZATION };
  * the unknowns; of velocities. */
 enum motion { BEFORE, AFTER, BY_UNKNOWN, BY_START, RATE, UNIT };
 
-/* A column of the derivatives: what changes. */
+/* A column of the derivatives, by the variable that changes. */
 enum variable { BY_Q, BY_RHO, BY_PRESCRIBED, BY_MULTIPLIER, BY_SHARED, BY_NUMBERS, BY_STEP };
 struct column {
     int body, coordinate, kind;

@@ -160,7 +160,7 @@ struct tree_data {
     double *impulse_response;        /* (k, nv + m): r_z^{-1} of these rows */
     double *w, *w_y, *friction;      /* velocities, by the contact_rates; friction and bounds */
     double *contact_G, *contact_b;   /* (k, k), (k): w = G x + b (T37) */
-    double *impulses;                /* what the impulse library keeps */
+    double *impulses;                /* memory of the impulse library */
     double *impulse_hessian;         /* (nv, nv): forces of the impulses by q */
     /* mimic joints (mimic_joints.c) */
     double *Y_shared, *shared_matrix, *shared_row, *dz_by_shared, *ab_by_shared;

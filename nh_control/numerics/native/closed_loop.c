@@ -1,6 +1,6 @@
 /* Closed loops of any discrete systems, whose sizes are data here; generated functions and
- * nh_substeps come as pointers. Sums run in the order of the indices, as those of `numpy.cumsum`:
- * what Python computes with that is the same to the bit.
+ * nh_substeps come as pointers. Sums run in the order of the indices, as `numpy.cumsum` does:
+ * Python computes the same bits with it.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
@@ -197,8 +197,7 @@ static int advance(const struct loop *l, long long k, const double *u, const dou
     return DONE;
 }
 
-/* Step *k of the model, and what is kept of it; a step that fails leaves plant and memory as they
- * were. */
+/* Step *k of the model with its record; a step that fails leaves plant and memory as they were. */
 static int closed_step(const struct loop *l, long long k)
 {
     const struct law *c = l->law;

@@ -77,9 +77,9 @@ NEWTON_INLINE int step_factors_pay(const struct newton *it, double error, double
     return rate > REFRESH;
 }
 
-/* Of the rows dropped before and of those that a step t dz with new factors does not shrink, the
- * ones that are the round-off of all their terms, or of those that the elimination added up for
- * the correction dz, |P^T| |L| |U| |dz| (S5). */
+/* Drops rows of round-off: among the rows dropped before, and the rows that a step t dz with new
+ * factors does not shrink, those no larger than the round-off of all their terms, or of the terms
+ * of the elimination for the correction dz, |P^T| |L| |U| |dz| (S5). */
 SELDOM static void step_drop_round_off(const struct newton *it, enum newton_cause cause,
                                        const double *z, double t)
 {

@@ -69,7 +69,7 @@ struct horizon {
     double *nu; /* (N_END) multipliers at the end */
     double *ab; /* (N, N_DX, N_Y) [A B] */
     double *gap; /* (N, N_DX) local(x_{k+1}, f(x_k, u_k)) + drift */
-    double *drift; /* (N_DX) what every step moves by beside the model */
+    double *drift; /* (N_DX) displacement of every step beyond the model's */
     double *drift_next; /* (N_DX) its estimate when the state arrives */
     double *state; /* (N_X) that arrives */
     double *moves; /* (N_DX, n_free) moves of the first state that are free */
@@ -78,7 +78,7 @@ struct horizon {
     double *g; /* (N, N_Y) gradients of the cost */
     double *h; /* (N, N_Y, N_Y) its Hessians */
     double *g_end; /* (N_DX) */
-    double *h_end; /* (N_DX, N_DX), with the curvature of what holds there */
+    double *h_end; /* (N_DX, N_DX), with the curvature of the conditions there */
     double *bend; /* (N, N_Y, N_Y) curvature of steps and rows */
     double *c; /* (N + 1, N_I) values of the inequalities */
     double *slopes; /* (N + 1, N_ROWS, N_Y) of the rows */
@@ -96,10 +96,10 @@ struct horizon {
     double *P_start; /* (N_DX, N_DX) Hessian of the cost-to-go at the first node */
     double *p_start; /* (N_DX) its gradient at the first node */
     double *s; /* (N + 1, N_I) slacks of the inequalities */
-    double *t; /* (N + 1, N_I) what soft rows are violated by */
+    double *t; /* (N + 1, N_I) violations of soft rows */
     double *lam; /* (N + 1, N_I) multipliers */
-    double *aim_s; /* (N + 1, N_I) what s lam is to be */
-    double *aim_t; /* (N + 1, N_I) what t (weight - lam) is to be */
+    double *aim_s; /* (N + 1, N_I) targets of s lam */
+    double *aim_t; /* (N + 1, N_I) targets of t (weight - lam) */
     double *ds;
     double *dt;
     double *dl;

@@ -1,5 +1,5 @@
 /* Slacks s, t and multipliers lam of the inequalities, c + t = s: their start, their steps, and
- * what they add to Newton's equation. Soft rows as in Frison and Diehl (2020).
+ * their part in Newton's equation. Soft rows as in Frison and Diehl (2020).
  *
  * Equations (O...): doc/theory/interior_point.md; W&B: Waechter and Biegler (2006). */
 #include "horizon.h"
