@@ -1,6 +1,8 @@
 """Contacts in the linear-time kernel of trees against the generated equations of the same step."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from nh_control.multibody import (
     floating,
     planar,
     revolute,
+    tree_contacts,
 )
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics.compiled import compiler
@@ -163,3 +166,11 @@ def test_the_kernel_steps_and_linearizes_as_generated_code(name):
         pressed += dsys.unknowns(x, u)[normal] > dsys.h
         x = other.x1
     assert pressed >= 1  # the first contact pushed with more than 1 N
+
+
+def test_functions_of_contacts_have_the_order_of_their_struct():
+    header = Path(tree_contacts.__file__).parent / "native" / "tree_data.h"
+    (struct,) = re.findall(r"struct contact_functions \{(.*?)\};", header.read_text(), re.DOTALL)
+    fields = re.findall(r"int \(\*(\w+)\)", struct)
+    assert len(fields) == len(tree_contacts.CALLS)
+    assert all(field in call for field, call in zip(fields, tree_contacts.CALLS))
