@@ -22,6 +22,23 @@ struct impulses {
     int known;
 };
 
+/* The largest size of n numbers. */
+static double largest_of(const double *a, int n)
+{
+    double largest = 0.0;
+    for (int i = 0; i < n; ++i) largest = fabs(a[i]) <= largest ? largest : fabs(a[i]);
+    return largest;
+}
+
+/* The problem w = G x + b with friction and bounds (2, N_CONTACTS). */
+static struct contact_problem problem_of(const double *G, const double *b,
+                                         const double *coefficients, double kappa)
+{
+    return (struct contact_problem){G,     b,
+                                    coefficients, coefficients + N_CONTACTS,
+                                    kappa, largest_of(b, N_IMPULSES) + 1e-9};
+}
+
 /* The pairs of all contacts; returns their number. */
 static int cones_of(const struct contact_problem *problem, const struct impulses *at,
                     struct cone *cones)
@@ -61,12 +78,9 @@ static double off_path(const struct contact_problem *problem, int count, const s
 static int is_solved(const struct contact_problem *problem, int count, const struct cone *cones,
                      const double *error, const double *w)
 {
-    double wrong = 0.0, largest = 0.0, product = 0.0;
-    for (int i = 0; i < N_IMPULSES; ++i) {
-        wrong = larger(wrong, fabs(error[i]));
-        largest = larger(largest, fabs(w[i]));
-    }
-    if (!(wrong <= CONTACT_FEASIBLE * (largest + problem->speed))) return 0;
+    const double largest = largest_of(w, N_IMPULSES) + problem->speed;
+    double product = 0.0;
+    if (!(largest_of(error, N_IMPULSES) <= CONTACT_FEASIBLE * largest)) return 0;
     for (int i = 0; i < count; ++i) product = larger(product, cones[i].u[0] * cones[i].v[0]);
     return off_path(problem, count, cones) <=
            fmax(CONTACT_CLOSE * problem->kappa, CONTACT_ROUND_OFF * product);
@@ -78,8 +92,8 @@ FOR_EVERY_PROCESSOR
 static int equilibrate(int n, double *restrict a, double *restrict b)
 {
     for (int i = 0; i < n; ++i) {
-        double *restrict row = a + (size_t)n * i, size = 0.0;
-        for (int j = 0; j < n; ++j) size = larger(size, fabs(row[j]));
+        double *restrict row = a + (size_t)n * i;
+        const double size = largest_of(row, n);
         if (!(size > 0.0 && size < INFINITY)) return 1;
         const double by = 1.0 / size;
         for (int j = 0; j < n; ++j) row[j] *= by;
@@ -259,15 +273,6 @@ static int find_impulses(const struct contact_problem *problem, struct impulses 
     at->known =
         (at->known && contact_iteration(problem, 1, at)) || contact_iteration(problem, 0, at);
     return at->known;
-}
-
-/* The largest size of n numbers. */
-static double largest_of(const double *a, int n)
-{
-    double largest = 0.0;
-    for (int i = 0; i < n; ++i)
-        if (!(fabs(a[i]) <= largest)) largest = fabs(a[i]);
-    return largest;
 }
 
 /* Whether a solution was taken to round-off, by Newton's corrections (S22): each leaves its

@@ -56,11 +56,8 @@ static int contact_start(const double *x, const double *u, const double *p, doub
         call_contacts(x, u, z, p, w, w_y, coefficients);
         if (free_motion(r, r_z, z + N_FIRST, y)) return 0;
         linear_velocities(w, w_y, y, G, b);
-        struct contact_problem problem = {G,          b,   coefficients, coefficients + N_CONTACTS,
-                                          p[N_P - 2], 1e-9};
-        double speed = 0.0, change = 0.0, size = 0.0;
-        for (int i = 0; i < N_IMPULSES; ++i) speed = fmax(speed, fabs(b[i]));
-        problem.speed += speed;
+        const struct contact_problem problem = problem_of(G, b, coefficients, p[N_P - 2]);
+        double change = 0.0, size = 0.0;
         if (!find_impulses(&problem, &at)) return 0;
         for (int i = 0; i < N_FIRST; ++i) {
             const double *row = y + (size_t)(1 + N_IMPULSES) * i;

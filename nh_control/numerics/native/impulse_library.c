@@ -5,17 +5,8 @@
 #include "impulse_library.h"
 #include "contact_path.h"
 
-/* `kept`: struct impulses, the guess where it is known. */
-static struct contact_problem problem_of(const double *G, const double *b,
-                                         const double *coefficients, double kappa)
-{
-    double speed = 0.0;
-    for (int i = 0; i < N_IMPULSES; ++i) speed = fmax(speed, fabs(b[i]));
-    return (struct contact_problem){
-        G, b, coefficients, coefficients + N_CONTACTS, kappa, speed + 1e-9};
-}
-
-/* Solves w = G x + b with friction and bounds (2, N_CONTACTS); 1 where no solution was found. */
+/* Solves w = G x + b with friction and bounds (2, N_CONTACTS), from the impulses `kept` where they
+ * are known; 1 where no solution was found. */
 int nh_find_impulses(const double *G, const double *b, const double *coefficients, double kappa,
                      struct impulses *kept)
 {
