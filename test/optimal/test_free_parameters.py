@@ -5,6 +5,7 @@ analytic optima, IPOPT's, and the derivatives of the optimal cost, which vanish.
 import casadi as ca
 import numpy as np
 import pytest
+from masses import mass
 from optimal_cases import springs_system
 from random_trees import random_tree
 
@@ -15,17 +16,6 @@ from nh_control.numerics import compiled
 from nh_control.systems import pendulum
 
 pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
-
-
-def block():
-    """A mass of 1 kg that is pushed."""
-    return nh.System(
-        name="block",
-        space=nh.Rn("x"),
-        lagrangian=lambda q, v: v[0] ** 2 / 2,
-        inputs=("push",),
-        force=lambda q, v, u: u,
-    )
 
 
 def resting(dsys, steps):
@@ -42,7 +32,7 @@ def duration(steps):
 @pytest.mark.parametrize(("distance", "most"), [(1.0, 2.0), (0.3, 5.0)])
 def test_the_shortest_way_of_a_block_takes_the_time_that_is_known(distance, most):
     """T = 2 sqrt(d / a), of midpoint steps that switch between two of them exactly."""
-    dsys, steps = nh.midpoint(block(), 0.05), 20
+    dsys, steps = nh.midpoint(mass(), 0.05), 20
     found = nh.optimize(
         dsys, duration(steps), resting(dsys, steps), end=[distance, 0.0], free=["h"],
         limits={"push": (-most, most)}, tolerance=1e-9,
@@ -60,7 +50,7 @@ def test_the_shortest_way_of_a_block_takes_the_time_that_is_known(distance, most
 
 
 def test_limits_of_a_parameter_hold_once_and_are_named():
-    dsys, steps = nh.midpoint(block(), 0.09), 20
+    dsys, steps = nh.midpoint(mass(), 0.09), 20
     options = dict(end=[1.0, 0.0], free=["h"], limits={"push": (-2.0, 2.0), "h": (0.08, 0.2)})
     found = nh.optimize(dsys, duration(steps), resting(dsys, steps), **options)
     assert found.converged and found.cost == pytest.approx(1.6, abs=1e-7)
@@ -214,7 +204,7 @@ def test_the_final_time_of_what_has_no_native_second_derivatives_is_found_too(ma
 
 
 def test_costs_that_are_added_and_constraints_have_the_parameters():
-    dsys, steps = nh.midpoint(block(), 0.05), 10
+    dsys, steps = nh.midpoint(mass(), 0.05), 10
     table = np.full((steps + 1, 1), 3.0)
     effort = Cost(lambda x, u, w: w[0] * ca.sumsqr(u) * w[-1], parameters=table)
     time = Cost(lambda x, u, w: w[0] * w[-1], parameters=np.full((steps + 1, 1), 2.0))

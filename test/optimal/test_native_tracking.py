@@ -5,6 +5,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from masses import mass
 from test_mpc import UP, WEIGHTS, upright
 
 import nh_control as nh
@@ -105,27 +106,8 @@ def test_native_loops_give_the_same_bits_as_python(monkeypatch):
 def test_a_step_without_a_plan_is_taken_by_python_and_counted(monkeypatch):
     """A model that ends at x = 1, beyond which the plant is pushed: LQR commands there."""
 
-    def mass(end):
-        return nh.System(
-            name="mass_before_an_end",
-            space=nh.Rn("x"),
-            lagrangian=lambda q, v: v[0] ** 2 / 2,
-            inputs=("force", "push"),
-            force=lambda q, v, u: u[0] + u[1],
-            domain=lambda q: end - q[0],
-        )
-
-    def model_mass():
-        return nh.System(
-            name="mass_before_an_end",
-            space=nh.Rn("x"),
-            lagrangian=lambda q, v: v[0] ** 2 / 2,
-            inputs=("force",),
-            force=lambda q, v, u: u,
-            domain=lambda q: 1.0 - q[0],
-        )
-
-    model, plant = nh.midpoint(model_mass(), 0.1), nh.midpoint(mass(10.0), 0.1)
+    model = nh.midpoint(mass(("force",), end=1.0), 0.1)
+    plant = nh.midpoint(mass(("force", "push"), end=10.0), 0.1)
     x0, push = np.array([0.8, 0.0]), np.zeros((STEPS, 1))
     push[20:24] = 4.0
     rest = nh.Trajectory(0.1, np.tile(x0, (STEPS + 1, 1)), np.zeros((STEPS, 1)))

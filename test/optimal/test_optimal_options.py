@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import casadi as ca
 import numpy as np
 import pytest
+from masses import mass
 
 import nh_control as nh
 from nh_control.control.collocation import _unknowns, collocate, resample
@@ -201,15 +202,7 @@ def test_without_a_possible_step_the_unknowns_start_at_zero():
 
 def test_the_domain_of_a_model_is_kept_on_the_way():
     """Nothing but the domain keeps the cart from the other side."""
-    system = nh.System(
-        name="walled",
-        space=nh.Rn("x"),
-        lagrangian=lambda q, v: v[0] ** 2 / 2,
-        inputs=("push",),
-        force=lambda q, v, u: u,
-        domain=lambda q: 1 - q[0],
-    )
-    dsys = nh.midpoint(system, 0.1)
+    dsys = nh.midpoint(mass(end=1), 0.1)
     still = Trajectory(0.1, np.zeros((9, 2)), np.zeros((8, 1)))
     beyond = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) + (x[0] - 3) ** 2, lambda x, w: 0 * x[0])
     found = collocate(dsys, beyond, still)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from masses import mass
 from test_mpc import UP, tracker, upright
 
 import nh_control as nh
@@ -54,17 +55,9 @@ def test_plans_have_the_same_bits_for_any_number_of_threads():
 
 def walled(threads):
     """Steps of a mass that fail beyond x = 1."""
-    system = nh.System(
-        name="walled",
-        space=nh.Rn("x"),
-        lagrangian=lambda q, v: v[0] ** 2 / 2,
-        inputs=("push",),
-        force=lambda q, v, u: u,
-        domain=lambda q: 1 - q[0],
-    )
     still = nh.Trajectory(0.1, np.zeros((9, 2)), np.zeros((8, 1)))
     native = Transcription(
-        Problem(nh.midpoint(system, 0.1), Cost(lambda x, u, w: u[0] ** 2), 8, threads=threads)
+        Problem(nh.midpoint(mass(end=1), 0.1), Cost(lambda x, u, w: u[0] ** 2), 8, threads=threads)
     )
     native.record.mu = 0.1
     interior_point.start(native, still)
