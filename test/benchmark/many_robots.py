@@ -41,11 +41,14 @@ def pause(probe: Probe, name: str, state: bool) -> None:
 def run(nodes: Nodes, probe: Probe, count: int, steps: int) -> list[str]:
     """Return the rows of the table."""
     names = [f"robot{i + 1}" for i in range(count)]
-    robots = [Robot(probe, name) for name in names]
     given = {"lockstep": True, "duration_s": steps * H, "wait_for": "[probe]"}
     trackers = {
         name: start(nodes, name, 0.02 * (i + 1), **given)[0] for i, name in enumerate(names)
     }
+    reports = [f"{name}/{node}" for name in names for node in ("plant", "tracker")]
+    probe.wait(lambda: probe.diagnostics.keys() >= set(reports), "report of all", READY_S)
+    # the plants wait for these subscriptions, so that none is at its end before another begins
+    robots = [Robot(probe, name) for name in names]
     progress = lambda name: int(probe.values(f"{name}/plant").get("step", 0))  # noqa: E731
     probe.wait(lambda: all(progress(name) > 0 for name in names), "start of all", READY_S)
     begun = time.monotonic()
@@ -82,7 +85,7 @@ def main() -> None:
     """Run and print."""
     end_on_signals()
     given = [int(text) for text in sys.argv[1:]]
-    count, seconds = (*given, *sized((10, 5), (2, 3))[len(given) :])
+    count, seconds = (*given, *sized((10, 5), (2, 5))[len(given) :])
     with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         nodes, probe = Nodes(domain, Path(folder)), Probe(domain)
         try:

@@ -24,6 +24,7 @@ PARAMETERS = ("speed_factor", "reference", "fault", "disturb", "use_sim_time", "
 PARAMETER_KINDS = (*range(11), 211, 255)
 TRANSITIONS = (0, 2, 10, 20, 60, 97, 98, 255)
 """Of lifecycle nodes, which those that are active do not make."""
+SETTLED_S = 1.0
 DDS_REQUESTS = QoSProfile(
     depth=qos_profile_services_default.depth, avoid_ros_namespace_conventions=True
 )
@@ -44,11 +45,13 @@ class Attack:
         self._probe, self.fuzzer, self.name, self.thrown = probe, fuzzer, name, Counter()
         node, self._right = probe.node, {f"/{topic}": message for topic, message in right.items()}
         probe.wait(lambda: name in probe.diagnostics, f"report of the {name}")
+        listeners = self._discovered(node.get_subscriber_names_and_types_by_node)
         self._publishers = {
-            topic: self._publisher(type_of(kinds[0]), topic)
-            for topic, kinds in node.get_subscriber_names_and_types_by_node(name, "/")
+            topic: self._publisher(kind, topic) for topic, kind in listeners.items()
         }
-        kinds = {topic: type_of(kinds[0]) for topic, kinds in self._services()}
+        services, asked = node.get_service_names_and_types_by_node, f"/{name}/get_state"
+        probe.wait(lambda: asked in dict(services(name, "/")), asked)
+        kinds = self._discovered(services)
         self._clients = {topic: node.create_client(kind, topic) for topic, kind in kinds.items()}
         self._raw = {
             topic: node.create_publisher(kind.Request, f"rq{topic}Request", DDS_REQUESTS)
@@ -58,8 +61,15 @@ class Attack:
         for client in self._clients.values():
             probe.wait(client.service_is_ready, client.srv_name)
 
-    def _services(self) -> list:
-        return self._probe.node.get_service_names_and_types_by_node(self.name, "/")
+    def _discovered(self, names_and_types) -> dict[str, type]:
+        """Types by name of the node's services or subscriptions, once none has been discovered
+        for SETTLED_S: the middleware announces them one by one.
+        """
+        known: dict = {}
+        while not known or dict(names_and_types(self.name, "/")) != known:
+            known = dict(names_and_types(self.name, "/"))
+            self._probe.spin(SETTLED_S)
+        return {name: type_of(kinds[0]) for name, kinds in known.items()}
 
     def _publisher(self, kind: type, topic: str):
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
