@@ -46,6 +46,11 @@ def chosen(connections: Iterable[Any], wanted: Collection[str]) -> dict[str, str
     return out
 
 
+def unwrap(angle: float, near: float) -> float:
+    """The angle plus the whole turns that bring it closest to `near` (rad)."""
+    return angle + math.tau * round((near - angle) / math.tau)
+
+
 def nanoseconds(stamp: Any) -> int:
     """A stamp in integer nanoseconds."""
     return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
@@ -106,7 +111,8 @@ class StateDecoder:
     def _odometry(self, message: Any, q: np.ndarray, v: np.ndarray) -> bool:
         i = self.heading
         pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
-        yaw = np.arctan2(2 * (o.w * o.z + o.x * o.y), o.w**2 + o.x**2 - o.y**2 - o.z**2)
+        x, y, z, w = o.x, o.y, o.z, o.w
+        yaw = math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
         if i is not None:
             q[i : i + 3] = yaw, pose.position.x, pose.position.y
             v[i : i + 3] = twist.angular.z, twist.linear.x, twist.linear.y

@@ -30,6 +30,7 @@ from nh_control.runs.experiment_checks import (
 )
 from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
+from nh_control.runs.message_states import MessageStates
 from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.sensing import SensedTracker
@@ -137,9 +138,12 @@ class Experiment:
         feedback: bool = True,
         progress: Callable[[int], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
+        by_messages: bool = False,
     ) -> ClosedLoop:
         """Simulate in this process. Before step k (in native loops every some hundred steps) it
-        calls `progress(k)` and `stop()`; if `stop` returns True the run ends early.
+        calls `progress(k)` and `stop()`; if `stop` returns True the run ends early. With
+        `by_messages` the tracker gets the plant's states as messages carry them, with their
+        round-off: commands have the bits of a run in lock-step.
         """
 
         def watch(k: int) -> bool:
@@ -147,26 +151,19 @@ class Experiment:
                 progress(k)
             return stop()
 
-        tracker = self._sensed if self.estimate == SENSORS and feedback else self.tracker
+        s, plant, start = self.scenario, self.plant, self.tracker.target(0)
+        tracker: Tracker | SensedTracker = self.tracker
+        if self.estimate == SENSORS and feedback:
+            tracker = SensedTracker(self.tracker, plant, s.sensors, s.sensing, self.disturbance)
+        seen = MessageStates(s, self.model, plant, self.plant_parameters, start)
         faulty = FaultyTracker(tracker, self.faults, feedback) if self.options.faults else None
         controller: Controller = faulty or tracker
         loop = closed_loop(
-            self.plant,
-            controller,
-            convert(self.x0, self.model, self.plant),
-            self.steps,
-            self.options.substeps,
-            feedback or faulty is not None,
-            self.disturbance,
-            watch,
+            *(plant, controller, convert(self.x0, self.model, plant), self.steps),
+            *(self.options.substeps, feedback or faulty is not None, self.disturbance, watch),
+            seen if by_messages else None,
         )
         return loop if faulty is None else replace(loop, commands=faulty.commands(loop.trajectory))
-
-    @property
-    def _sensed(self) -> SensedTracker:
-        """The tracker behind the scenario's sensors, for one run."""
-        sensors, options = self.scenario.sensors, self.scenario.sensing
-        return SensedTracker(self.tracker, self.plant, sensors, options, self.disturbance)
 
     def without_faults(self) -> Experiment:
         """The same experiment without faults of sensors and actuators."""

@@ -12,11 +12,12 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.runs.decoding import unwrap  # noqa: E402
 
 
 @given(st.floats(-20, 20), st.floats(-200, 200))
 def test_unwrap_is_the_nearest_equal_angle(angle, near):
-    unwrapped = conversions.unwrap(angle, near)
+    unwrapped = unwrap(angle, near)
     assert abs(unwrapped - near) <= math.pi + 1e-9
     assert math.remainder(unwrapped - angle, math.tau) == pytest.approx(0, abs=1e-9)
 

@@ -21,8 +21,8 @@ def expected(share: float) -> np.ndarray:
     """Inputs (STEPS, 1) of the same run in this process."""
     error = JointPerturbation(angle=0.3)
     mpc = MpcOptions(late=share)
-    run = Experiment.make(SCENARIO, perturbation=error, duration_s=STEPS * H, mpc=mpc).run()
-    return run.trajectory.inputs
+    experiment = Experiment.make(SCENARIO, perturbation=error, duration_s=STEPS * H, mpc=mpc)
+    return experiment.run(by_messages=True).trajectory.inputs
 
 
 def commands(probe) -> np.ndarray:
@@ -39,7 +39,7 @@ def test_lockstep_with_late_plans_repeats_and_equals_the_simulation(nodes, probe
     nodes.start("tracker", {**GIVEN, **heard, "controller": "mpc", "mpc.late": 0.7})
     nodes.start("plant", {**PLANT, "perturb.angle": 0.3})
     first = commands(probe)
-    assert np.abs(first - expected(0.7)).max() < 1e-9
+    np.testing.assert_array_equal(first, expected(0.7))
     probe.wait(lambda: "commands_by_plan" in probe.values("tracker"), "counts")
     probe.reset()
     np.testing.assert_array_equal(commands(probe), first)

@@ -84,11 +84,6 @@ def yaw(message: Quaternion) -> float:
     return math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
 
 
-def unwrap(angle: float, near: float) -> float:
-    """The angle plus the whole turns that bring it closest to `near` (rad)."""
-    return angle + math.tau * round((near - angle) / math.tau)
-
-
 def command_message(inputs: Sequence[str]) -> JointState:
     """A command message to `write_command` into."""
     return JointState(name=list(inputs), effort=array("d", bytes(8 * len(inputs))))

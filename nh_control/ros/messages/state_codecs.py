@@ -24,6 +24,7 @@ from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
+from nh_control.runs.decoding import unwrap
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
 
 UNKNOWN = -1.0
@@ -154,7 +155,7 @@ class PlanarCodec:
         )
         if not all(map(math.isfinite, values)):
             raise ConversionError(Refusal.NOT_FINITE, "odometry with a value that is not finite")
-        q[i], q[i + 1], q[i + 2] = conversions.unwrap(values[0], q[i]), values[1], values[2]
+        q[i], q[i + 1], q[i + 2] = unwrap(values[0], q[i]), values[1], values[2]
         v[i : i + 3] = values[3:]
         return message.twist.covariance[0] != UNKNOWN
 
