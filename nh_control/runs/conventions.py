@@ -76,6 +76,12 @@ CONVENTIONS = (
         "N, N m",
         "ignored: for the next 0.25 s of simulated time",
     ),
+    Convention(
+        ("contacts/<name>",),
+        "force on the system at the contact, in the axes of odom; no torque",
+        "N",
+        "that of the state after the step",
+    ),
     Convention(("tf", "tf_static"), "REP 105: odom is the root", "m", STATE),
     Convention(("command_latency",), "-", "s of wall time", "none"),
     Convention(("clock",), "-", "s, from the start of the run or its last reset", "-"),

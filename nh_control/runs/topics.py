@@ -70,8 +70,9 @@ def pulled(scenario: Scenario) -> list[str]:
 
 def recorded(scenario: Scenario) -> dict[str, str]:
     """Topics of a recording: states, commands, reference and its start, markers, residuals of the
-    model, wrenches, goals, time and diagnostics.
+    model, wrenches, forces of contacts, goals, time and diagnostics.
     """
+    touching = contacts(scenario.make_system(scenario.parameters)).values()
     return {
         **states(scenario),
         "joint_commands": "sensor_msgs/msg/JointState",
@@ -80,6 +81,7 @@ def recorded(scenario: Scenario) -> dict[str, str]:
         "markers": "visualization_msgs/msg/MarkerArray",
         "shadow/residual": "sensor_msgs/msg/JointState",
         "wrench": "geometry_msgs/msg/WrenchStamped",
+        **dict.fromkeys(touching, "geometry_msgs/msg/WrenchStamped"),
         **goals(scenario),
         "clock": "rosgraph_msgs/msg/Clock",
         "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nh_control.discrete.system import DiscreteSystem
 from nh_control.scenarios.visual_model import Arrow, VisualModel
 from nh_control.view.animation import Curves, Poses, largest_first
 
-LONGEST = 0.5
-"""Length of the arrow of the largest force, as a fraction of the largest shape."""
+LONGEST, GRAVITY = 0.5, 9.81
+"""Length of the arrow of the largest force, as a fraction of the largest shape; of a plant that
+runs, for which this force is not known, that of the weight (m/s^2).
+"""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,19 @@ class ContactArrows:
         """Lengths (N, n) in m of the arrows."""
         size = np.linalg.norm(self.forces, axis=2)
         largest = np.percentile(size, 98) if size.size else 0.0
-        extent = max((max(shape.extents) for shape in visual.shapes), default=1.0)
+        extent = _extent(visual)
         return np.minimum(size * LONGEST * extent / largest, 2 * extent) if largest else size
+
+
+def _extent(visual: VisualModel) -> float:
+    """The largest shape (m)."""
+    return max((max(shape.extents) for shape in visual.shapes), default=1.0)
+
+
+def arrow_scale(visual: VisualModel, dsys: DiscreteSystem) -> float:
+    """Length (m) of the arrow of a contact of a running plant for 1 N."""
+    mass = float(np.max(dsys.nominal_masses, initial=1e-9)) if dsys.method.contacts else 1.0
+    return LONGEST * _extent(visual) / (GRAVITY * mass)
 
 
 def contact_curves(arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> list[Curves]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import error_metrics
 from nh_control.scenarios import Scenario
 from nh_control.view.animation import Animation, Curves, Poses, by_unit, chosen_rows
+from nh_control.view.contacts import ContactArrows, arrow_scale
 from nh_control.view.sources import arrow_lengths, cable_loads, coordinate_curves, error_curves
 
+NO_FORCES: Mapping[str, np.ndarray] = MappingProxyType({})
 VIEWED_HZ = 10.0
 """Frames per second of the reference from which the view is computed."""
 
@@ -26,6 +30,8 @@ class LiveMotion:
     def __init__(self, scenario: Scenario, dsys: DiscreteSystem, reference: Trajectory):
         self._scenario, self._dsys, self._reference = scenario, dsys, reference
         self._visual = scenario.visual_model(reference=reference.name)
+        self._places = ContactPlaces(dsys.system)
+        self._force_scale = arrow_scale(self._visual, dsys)
         self._units = error_metrics.input_units(scenario, dsys.system)
         self._last: dict[str, np.ndarray] = {}
 
@@ -41,17 +47,18 @@ class LiveMotion:
             for x, u in zip(states, inputs)
         ]
         q = states[:, :nq]
-        poses = Poses.of(self._visual, self._scenario.parameters, q)
+        contacts = self._contacts(q, {})
+        poses = contacts.with_frames(Poses.of(self._visual, self._scenario.parameters, q))
         monitor, visual = self._scenario.monitor, self._visual
         return Animation(
             f"{self._scenario.name}, live",
-            visual,
+            contacts.shown_by(visual),
             self._reference.times[rows],
             poses,
             poses,
-            tuple(self._curves(q[0], None, q[0], {}, np.array(watched[:1]))),
+            tuple(self._curves(q[0], None, q[0], {}, {}, np.array(watched[:1]))),
             cable_loads(visual, monitor, np.array(watched), len(rows)),
-            arrow_lengths(visual, dict(zip(dsys.inputs, inputs.T)), len(rows)),
+            self._arrow_lengths(dict(zip(dsys.inputs, inputs.T)), contacts),
         )
 
     def expected(self, time_s: float) -> np.ndarray:
@@ -69,28 +76,47 @@ class LiveMotion:
         target: np.ndarray,
         inputs: Mapping[str, float],
         of_one_time: bool = True,
+        forces: Mapping[str, np.ndarray] = NO_FORCES,
     ) -> dict[str, Any]:
         """Numbers for JSON of a configuration q (nq), the velocity v (nw) if it is known, the
-        target (nq), and inputs by name. Unknown numbers are null, such as the error if
-        configuration and target are of different times.
+        target (nq), inputs by name, and the known forces (3, N) of contacts by name. Unknown
+        numbers are null, such as the error if configuration and target are of different times.
         """
         visual = self._visual
         given = {name: np.array([value]) for name, value in inputs.items()}
         watched = self._watched(q, v, inputs)[None]
         compared = target if of_one_time else np.full_like(target, np.nan)
-        curves = self._curves(q, v, compared, inputs, watched)
+        curves = self._curves(q, v, compared, inputs, forces, watched)
+        contacts = self._contacts(q[None], forces)
         return {
             "time": time_s,
-            "run": self._placed("run", q),
-            "reference": self._placed("reference", target),
+            "run": self._placed("run", q, contacts),
+            "reference": self._placed("reference", target, contacts),
             "loads": _plain(cable_loads(visual, self._scenario.monitor, watched, 1)),
-            "arrowLengths": _plain(arrow_lengths(visual, given, 1)),
+            "arrowLengths": _plain(self._arrow_lengths(given, contacts)),
             "curves": [_plain(one.values) for one in curves],
         }
 
-    def _placed(self, part: str, q: np.ndarray) -> list[float | None]:
-        """Positions and quaternions of all frames."""
+    def _contacts(self, q: np.ndarray, forces: Mapping[str, np.ndarray]) -> ContactArrows:
+        """The arrows of contacts at configurations q (N, nq) under forces by name."""
+        names = self._places.names
+        shape = len(q), len(names), 3
+        positions = np.reshape([list(self._places(row).values()) for row in q], shape)
+        known = np.reshape([forces.get(name, np.zeros(3)) for name in names], shape[1:])
+        frames = tuple(f"contact {name}" for name in names)
+        return ContactArrows(frames, positions, np.broadcast_to(known, shape))
+
+    def _arrow_lengths(
+        self, inputs: Mapping[str, np.ndarray], contacts: ContactArrows
+    ) -> np.ndarray:
+        """Lengths (N, arrows) in m of the arrows of inputs (N) by name, and of contacts."""
+        size = self._force_scale * np.linalg.norm(contacts.forces, axis=2)
+        return np.hstack([arrow_lengths(self._visual, inputs, len(size)), size])
+
+    def _placed(self, part: str, q: np.ndarray, contacts: ContactArrows) -> list[float | None]:
+        """Positions and quaternions of all frames, those of contacts at the end."""
         poses = Poses.of(self._visual, self._scenario.parameters, q[None])
+        poses = contacts.with_frames(poses)
         wxyz = poses.wxyz[0]
         last = self._last.get(part, wxyz)
         wxyz = self._last[part] = np.where((wxyz * last).sum(axis=1)[:, None] < 0, -wxyz, wxyz)
@@ -102,6 +128,7 @@ class LiveMotion:
         v: np.ndarray | None,
         target: np.ndarray,
         inputs: Mapping[str, float],
+        forces: Mapping[str, np.ndarray],
         watched: np.ndarray,
     ) -> list[Curves]:
         """All curves with their values for one state (1, n), always in the same order."""
@@ -113,6 +140,9 @@ class LiveMotion:
         curves += by_unit("input", dsys.inputs, self._units, given)
         if monitor is not None:
             curves.append(Curves(monitor.title, monitor.unit, tuple(monitor.names), watched))
+        if names := self._places.names:
+            size = [np.linalg.norm(forces[name]) if name in forces else np.nan for name in names]
+            curves.append(Curves("contact force", "N", names, np.array([size])))
         curves.append(Curves("energy", "J", ("energy",), np.array([[energy]])))
         return curves + coordinate_curves(scenario, space, q[None])
 

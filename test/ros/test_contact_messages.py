@@ -78,6 +78,9 @@ def test_topics_of_contacts_have_names_that_ros_takes():
         name: f"contacts/{name}" for name in ("rear_wheels", "front_wheels")
     }
     assert topics.contacts(scenarios.get("snakeboard").model().system) == {}
+    kept = topics.recorded(SCENARIO)
+    assert kept["contacts/rear_wheels"] == kept["wrench"] == "geometry_msgs/msg/WrenchStamped"
+    assert not any("contacts" in topic for topic in topics.recorded(scenarios.get("snakeboard")))
 
 
 def test_arrows_show_forces_where_the_contacts_are(plant):

@@ -59,6 +59,33 @@ def test_a_browser_sees_what_the_plant_publishes(nodes, probe):
 
 
 @pytest.mark.slow
+def test_a_browser_sees_the_forces_of_contacts(nodes, probe):
+    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
+    given = {"scenario": "wet_snakeboard"}
+    shown = nodes.start("view", given)
+    probe.wait(lambda: "is shown at" in shown.log, "the view")
+    address = re.search(r"http://\S+", shown.log)[0]
+    origin = address.partition("/?")[0]
+
+    async def look():
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+            await (await session.get(address)).text()
+            async with session.ws_connect(f"{origin}/states") as stream:
+                plant = nodes.start("plant", given | {"wait_for": ["view"]})
+                nodes.start("tracker", given)
+                while plant.process.poll() is None:
+                    message = json.loads((await stream.receive(60)).data)
+                    lengths = message.get("frame", {}).get("arrowLengths", [])[-2:]
+                    if lengths and all(lengths):
+                        return lengths
+        raise AssertionError("the plant has ended")
+
+    assert min(asyncio.run(look())) > 0
+    assert shown.end() == 0
+
+
+@pytest.mark.slow
 def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
     aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
     given = {"scenario": "quadrotor_payload", "reference": "hover", "on_finish": "continue"}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 
 from nh_control.ros.loop.plant_report import ContactMonitor
 from nh_control.ros.loop.simulated_plant import SimulatedPlant
@@ -39,6 +40,11 @@ class ContactPublisher(ContactMonitor):
             name: node.create_publisher(WrenchStamped, topic, QUEUE)
             for name, topic in topics.contacts(plant.dsys.system).items()
         }
+
+    @property
+    def publishers(self) -> list[Publisher]:
+        """The publishers of all contacts."""
+        return list(self._publishers.values())
 
     def publish(self) -> None:
         """Publish the forces of the plant's last step, once."""

@@ -141,6 +141,10 @@ class ContactArrows:
         if np.isfinite(force).all():
             self._forces[name] = force
 
+    def clear(self) -> None:
+        """Remove the arrows, until new forces come."""
+        self._forces = {name: np.zeros(3) for name in self._forces}
+
     def place(self, q: np.ndarray) -> None:
         """Draw the forces at the contacts of a configuration q (nq)."""
         if not self._forces:

@@ -17,7 +17,6 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from nh_control.discrete.contact_forces import ContactPlaces
-from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
@@ -34,9 +33,9 @@ from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.subscribers import LateSubscribers
 from nh_control.runs import topics
-from nh_control.scenarios.visual_model import VisualModel
+from nh_control.view.contacts import arrow_scale
 
-GHOST, LONGEST, GRAVITY = 0.25, 0.5, 9.81
+GHOST = 0.25
 HARDWARE_QUEUE = 10
 """Queue of a subscription to hardware, whose states come in several messages on one topic."""
 LATECOMERS_S = 0.5
@@ -68,7 +67,7 @@ class Display:
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
         self._plan = PlanLine(visual)
         places = ContactPlaces(dsys.system)
-        self._contacts = ContactArrows(visual.parent, places, _scale(visual, dsys))
+        self._contacts = ContactArrows(visual.parent, places, arrow_scale(visual, dsys))
         for name, topic in topics.contacts(dsys.system).items():
             inbox.subscribe(WrenchStamped, topic, partial(self._contacts.take, name), 1)
         moving = self._plant, self._ghost, self._lines, self._arrows
@@ -122,8 +121,9 @@ class Display:
         except conversions.ConversionError as error:
             self._refuse(error.kind, str(error))
             return
-        if time_ns < self._time_ns:
+        if time_ns < self._time_ns:  # after a reset no step has had forces yet
             self._trail.clear()
+            self._contacts.clear()
         self._time_ns, self._fresh = time_ns, True
 
     def _on_target(self, _: int) -> None:
@@ -187,13 +187,6 @@ class Display:
             {},  # external forces are the plant's to know
         )
         return [name for name, value in zip(monitor.names, values) if value <= monitor.minimum]
-
-
-def _scale(visual: VisualModel, dsys: DiscreteSystem) -> float:
-    """Length (m) of a contact's arrow for 1 N: half of the largest shape for the weight."""
-    extent = max((max(shape.extents) for shape in visual.shapes), default=1.0)
-    mass = float(np.max(dsys.nominal_masses, initial=1e-9)) if dsys.method.contacts else 1.0
-    return LONGEST * extent / (GRAVITY * mass)
 
 
 main = partial(process.run, "display", Display)

@@ -307,6 +307,7 @@ class Plant:
             self._diagnostics.publisher,
             *self._truth.publishers,
             *self._sensors.publishers,
+            *self._contacts.publishers,
         ]
         return self._states.missing(self._parameters["wait_for"], others)
 

@@ -24,7 +24,7 @@ from nh_control.ros.runtime.model import find_scenario
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.runs.bag_writer import BagWriter
 from nh_control.runs.node_process import NOT_RECORDED
-from nh_control.runs.topics import recorded, states
+from nh_control.runs.topics import contacts, recorded, states
 
 QUEUE = 1000
 """Queue of a topic in the middleware; it is emptied at once."""
@@ -36,7 +36,7 @@ TRANSFORMS = "/tf:tf2_msgs/msg/TFMessage"
 
 class Recorder:
     """Writes messages as bytes, at the node's time (simulation time with use_sim_time). It
-    subscribes to states of hardware as best-effort.
+    subscribes to states and forces of contacts of hardware as best-effort.
 
     If it cannot write any more, for example on a full disk, it ends, and the written part stays.
     """
@@ -58,11 +58,12 @@ class Recorder:
                 f"cannot record to {path}: {error} Remove it, or choose another folder with the "
                 f"parameter 'output'."
             ) from error
-        shown = states(scenario)
+        shown, touched = states(scenario), contacts(scenario.make_system(scenario.parameters))
+        sensed = {*shown, *touched.values()}
         # a plant waits for the states' subscriber: all others first
         for topic, type_name, message_type in sorted(types, key=lambda entry: entry[0] in shown):
             latched, name = topic in LATCHED, node.resolve_topic_name(topic)
-            heard = quality(parameters["source"] if topic in shown else "simulation", QUEUE)
+            heard = quality(parameters["source"] if topic in sensed else "simulation", QUEUE)
             if latched:
                 heard.durability = DurabilityPolicy.TRANSIENT_LOCAL
             take = self._writer.topic(name, type_name, latched)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
@@ -29,6 +30,7 @@ from nh_control.ros.runtime.declared import VIEW
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.runs import topics
 from nh_control.view.live import LiveMotion
 from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_server import LiveServer, ViewMissing
@@ -75,6 +77,7 @@ class View:
         self._target_ns = -1
         self._time_ns, self._first_ns, self._fresh, self._moving = -1, 0, False, True
         self._inputs: dict[str, float] = {}
+        self._forces: dict[str, np.ndarray] = {}
         self._pace = Pace()
         log = node.get_logger()
         self._warn = ThrottledLog(lambda text: log.warning(text))
@@ -86,6 +89,9 @@ class View:
         targets = StateListener(self._on_target, self._refuse)
         self._targets = StateReader(inbox, shown, targets, 1, PREFIX, best_effort=True)
         inbox.subscribe(JointState, "joint_commands", self._on_command, quality("hardware", 1))
+        for name, topic in topics.contacts(dsys.system).items():
+            take = partial(self._on_contact, name)
+            inbox.subscribe(WrenchStamped, topic, take, quality("hardware", 1))
         asked = ViewRequests(node, inbox, scenario, dsys.system, shown, source)
         self._asked, self._told_s, self._name = asked, 0.0, scenario.name
         self._sent, self._refused, self._trouble = 0, 0, ""
@@ -154,6 +160,8 @@ class View:
             return
         if self._time_ns < 0 and not self._simulated:
             self._first_ns = time_ns
+        if time_ns < self._time_ns:  # after a reset no step has had forces yet
+            self._forces.clear()
         self._time_ns, self._fresh = time_ns, True
         self._pace.add(time.monotonic(), time_ns * 1e-9)
 
@@ -181,6 +189,11 @@ class View:
         names, values, _ = conversions.read_command(message)
         if len(names) == len(values) and np.isfinite(values).all():
             self._inputs = dict(zip(names, values))
+
+    def _on_contact(self, name: str, message: WrenchStamped) -> None:
+        force = conversions.xyz(message.wrench.force)
+        if np.isfinite(force).all():  # it comes after the state
+            self._forces[name], self._fresh = force, self._time_ns >= 0
 
     def _send(self) -> None:
         now = time.monotonic()
@@ -225,6 +238,7 @@ class View:
             self._motion.expected(expected_s) if target is None else np.array(target),
             self._inputs,
             self._of_one_time,
+            self._forces,
         )
 
 
