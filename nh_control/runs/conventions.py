@@ -78,7 +78,7 @@ CONVENTIONS = (
     ),
     Convention(
         ("contacts/<name>",),
-        "force on the system at the contact, in the axes of odom; no torque",
+        "force on the system, in the axes of the frame in which bodies are shown; no torque",
         "N",
         "that of the state after the step",
     ),

@@ -76,6 +76,12 @@ def first_view(animation: Animation) -> View:
     )
 
 
+def extent(visual: VisualModel, poses: Poses) -> float:
+    """The largest side (m) of the box around all shapes in the first of the poses; 1 without."""
+    corners = _corners(visual, poses, np.array([0]))[0]
+    return float(np.ptp(corners, axis=0).max()) if len(corners) else 1.0
+
+
 def placement(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     """Rotation (3, 3) and offset (3) of a shape in its frame."""
     return Rotation.from_rotvec([shape.roll, 0.0, 0.0]).as_matrix(), np.array(shape.offset)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.scenarios.visual_model import Arrow, VisualModel
 from nh_control.view.animation import Curves, Poses, largest_first
+from nh_control.view.camera import extent
 
 LONGEST, GRAVITY = 0.5, 9.81
-"""Length of the arrow of the largest force, as a fraction of the largest shape; of a plant that
+"""Length of the arrow of the largest force, as a fraction of the plant's extent; of a plant that
 runs, for which this force is not known, that of the weight (m/s^2).
 """
 
@@ -60,23 +62,22 @@ class ContactArrows:
             np.concatenate([poses.wxyz, wxyz], axis=1),
         )
 
-    def lengths(self, visual: VisualModel) -> np.ndarray:
-        """Lengths (N, n) in m of the arrows."""
+    def lengths(self, visual: VisualModel, poses: Poses) -> np.ndarray:
+        """Lengths (N, n) in m of the arrows beside a plant in these poses."""
         size = np.linalg.norm(self.forces, axis=2)
         largest = np.percentile(size, 98) if size.size else 0.0
-        extent = _extent(visual)
-        return np.minimum(size * LONGEST * extent / largest, 2 * extent) if largest else size
+        longest = LONGEST * extent(visual, poses)
+        return np.minimum(size * longest / largest, 4 * longest) if largest else size
 
 
-def _extent(visual: VisualModel) -> float:
-    """The largest shape (m)."""
-    return max((max(shape.extents) for shape in visual.shapes), default=1.0)
-
-
-def arrow_scale(visual: VisualModel, dsys: DiscreteSystem) -> float:
-    """Length (m) of the arrow of a contact of a running plant for 1 N."""
+def arrow_scale(
+    visual: VisualModel, parameters: Any, dsys: DiscreteSystem, q: np.ndarray
+) -> float:
+    """Length (m) for 1 N of the arrow of a contact of a running plant, whose extent is that at a
+    configuration q (nq).
+    """
     mass = float(np.max(dsys.nominal_masses, initial=1e-9)) if dsys.method.contacts else 1.0
-    return LONGEST * _extent(visual) / (GRAVITY * mass)
+    return LONGEST * extent(visual, Poses.of(visual, parameters, q[None])) / (GRAVITY * mass)
 
 
 def contact_curves(arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> list[Curves]:

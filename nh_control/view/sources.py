@@ -69,15 +69,16 @@ def of_stored(run: Stored, rate_hz: float = RATE_HZ) -> Animation:
     curves.append(Curves("energy", "J", ("run", "reference"), energy))
     curves += [*_residuals(arrays["constraint"], rows), *contact_curves(arrays, rows)]
     curves += coordinate_curves(scenario, system.space, q)
+    poses = Poses.of(visual, parameters, q)
     return Animation(
         f"{scenario.label or scenario.name}, {reference_label(run.reference)}",
         contacts.shown_by(visual),
         arrays["times"][rows],
-        contacts.with_frames(Poses.of(visual, parameters, q)),
+        contacts.with_frames(poses),
         contacts.with_frames(Poses.of(visual, parameters, target)),
         tuple(curves),
         cable_loads(visual, monitor, watched, len(rows)),
-        np.hstack([arrows, contacts.lengths(visual)]),
+        np.hstack([arrows, contacts.lengths(visual, poses)]),
         intervals(run.options, float(arrays["times"][-1])),
     )
 

@@ -174,7 +174,7 @@ def test_pages_show_forces_as_arrows(skid):
     axis = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), w**2 - x**2 - y**2 + z**2], 2)
     size = np.linalg.norm(table.force, axis=2, keepdims=True)
     assert axis * size == pytest.approx(table.force, abs=1e-12)
-    lengths = arrows.lengths(shown.visual)
+    lengths = arrows.lengths(shown.visual, shown.run)
     assert lengths / lengths.max() == pytest.approx(
         np.minimum(size[:, :, 0] / size.max(), 1), rel=0.3, abs=1e-9
     )

@@ -5,7 +5,6 @@ import pytest
 
 import nh_control as nh
 from nh_control.discrete.contact_forces import ContactPlaces
-from nh_control.view.contacts import arrow_scale
 from nh_control.view.live import LiveMotion
 
 FORCES = {"rear_wheels": np.array([0.0, 3.0, -4.0]), "front_wheels": np.zeros(3)}
@@ -36,9 +35,8 @@ def test_arrows_have_the_places_and_directions_of_the_forces(board):
     w, x, y, z = rear[3:]
     along = [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)]
     assert along == pytest.approx([0.0, 0.6, -0.8])
-    dsys, motion = board
-    scale = arrow_scale(motion.animation.visual, dsys)  # that of the markers
-    assert lengths[-2:] == [pytest.approx(5 * scale), 0]
+    # half as long as the board, 4.6 m, for the weight of its largest mass, 4 kg
+    assert lengths[-2:] == [pytest.approx(5 * 0.5 * 4.6 / (4 * 9.81)), 0]
     doubled = {name: 2 * force for name, force in FORCES.items()}
     assert shown(board, doubled)[1][-2] == pytest.approx(2 * lengths[-2])
 

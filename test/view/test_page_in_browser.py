@@ -119,6 +119,25 @@ def test_points_are_drawn_where_the_camera_projects_them(chromium, file):
     page.close()
 
 
+def test_arrows_shine_through_bodies(chromium, file):
+    """Such as the force of the ground within a wheel."""
+    page = chromium(file, "#t=1")
+    before = scene(page)
+    place = page.evaluate(
+        """() => { const { scene, timeline, data } = window.page;
+        const frame = data.frames.indexOf("cart");
+        const at = scene.pose(data.run, frame, timeline.now).slice(0, 3);
+        scene.marks.push({ frame, to: [at[0] + 0.08, at[1], at[2]], color: [0, 0, 1, 1] });
+        return scene.renderer.project([at[0] + 0.04, at[1], at[2]]); }"""
+    )
+    seek(page, 1.0)
+    x, y = map(int, place)
+    was, seen = before[y, x], scene(page)[y, x]
+    assert seen[2] - seen[0] > was[2] - was[0] + 30
+    assert 20 < was[0] < 235 and seen[0] > 0.3 * was[0]  # and the cart is seen, too
+    page.close()
+
+
 def test_clicks_keys_and_the_timeline_set_the_time(chromium, file):
     page = chromium(file, "#t=0")
     plot = page.locator("figure canvas").first

@@ -66,8 +66,9 @@ class Display:
         self._ghost = Drawing("reference", visual, GHOST)
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
         self._plan = PlanLine(visual)
-        places = ContactPlaces(dsys.system)
-        self._contacts = ContactArrows(visual.parent, places, arrow_scale(visual, dsys))
+        places, start = ContactPlaces(dsys.system), self._model.reference.states[0]
+        scale = arrow_scale(visual, scenario.parameters, dsys, start[: dsys.system.space.nq])
+        self._contacts = ContactArrows(visual.parent, places, scale)
         for name, topic in topics.contacts(dsys.system).items():
             inbox.subscribe(WrenchStamped, topic, partial(self._contacts.take, name), 1)
         moving = self._plant, self._ghost, self._lines, self._arrows

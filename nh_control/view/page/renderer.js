@@ -22,8 +22,8 @@ export class Renderer {
     gl.enable(gl.DEPTH_TEST); gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
   }
 
-  // One picture. Solids are {mesh, model, color (4)}, ribbons {points, width, color (4), fade};
-  // the camera is {eye, at, field, distance}, bounds {center, size, ground, sun}.
+  // One picture. Solids are {mesh, model, color (4), through (color behind others)}, ribbons
+  // {points, width, color, fade}; camera {eye, at, field, distance}, bounds {center, size, ...}.
   draw(camera, bounds, solid, ghost, ribbons) {
     const gl = this.gl, u = this.u, { size, sun } = bounds;
     const [w, h] = this._fit();
@@ -33,8 +33,7 @@ export class Renderer {
       perspective(camera.field, w / h, camera.distance / 100, camera.distance * 20 + 10 * size),
       look(camera.eye, camera.at));
     gl.uniform3fv(u.center, camera.at); gl.uniform3fv(u.eye, camera.eye);
-    gl.uniform3fv(u.sun, sun);
-    gl.uniform3fv(u.background, BACKGROUND);
+    gl.uniform3fv(u.sun, sun); gl.uniform3fv(u.background, BACKGROUND);
     gl.uniform1f(u.extent, Math.max(size, 0.7 * camera.distance));
     gl.uniform1f(u.bias, size / 170);
     gl.uniform1f(u.grid, 2 ** Math.round(Math.log2(camera.distance / 6)));
@@ -58,7 +57,9 @@ export class Renderer {
       gl.colorMask(mask, mask, mask, mask); gl.depthFunc(mask ? gl.LEQUAL : gl.LESS);
       for (const s of clear) this._solid(s);
     }
-    gl.depthFunc(gl.LESS); gl.disable(gl.BLEND);
+    gl.depthFunc(gl.GREATER); gl.depthMask(false); // what shines through bodies
+    for (const s of solid) if (s.through) this._solid({ ...s, color: s.through });
+    gl.depthMask(true); gl.depthFunc(gl.LESS); gl.disable(gl.BLEND);
   }
 
   // Where a point is on the canvas, in CSS pixels.

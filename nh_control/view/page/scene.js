@@ -1,7 +1,7 @@
 // What is drawn of an animation at a time: shapes, cables, arrows, trails, and the camera.
 import { add, below, clamp, cross, dot, norm, posed, product, rod, sub, unit } from "./vectors.js";
 
-const GHOST = 0.28, TRAIL_S = 5, NEAR = 0.003;
+const GHOST = 0.28, THROUGH = 0.5, TRAIL_S = 5, NEAR = 0.003;
 const ARROW = [0.1, 0.6, 0.25, 1], SLACK = [0.45, 0.47, 0.5];
 const TRAIL = [0.95, 0.45, 0.05, 1], PATH = [0.45, 0.5, 0.6, 0.7], OUTLINE = [0.55, 0.57, 0.6, 1];
 
@@ -97,9 +97,9 @@ export class Scene {
     const thick = 0.012 * this.data.view.size + 0.008, along = sub(end, start), long = norm(along);
     if (!(long > thick / 4)) return;
     const neck = add(end, along, -Math.min(1, 4 * thick / long));
-    const { cylinder, cone } = this.renderer.mesh;
-    solid.push({ mesh: cylinder, color, model: rod(start, neck, thick) });
-    solid.push({ mesh: cone, color, model: rod(neck, end, 2.5 * thick) });
+    const { cylinder, cone } = this.renderer.mesh, through = [...color.slice(0, 3), THROUGH];
+    solid.push({ mesh: cylinder, color, model: rod(start, neck, thick), through });
+    solid.push({ mesh: cone, color, model: rod(neck, end, 2.5 * thick), through });
   }
 
   // The point under a pixel in the plane through a point across a normal; null beyond sight.
@@ -177,5 +177,4 @@ export class Scene {
     const { size } = this.data.view;
     this.camera.distance = clamp(this.camera.distance * factor, 0.02 * size, 50 * size);
   }
-
 }
