@@ -139,13 +139,13 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
     """
     _require_arguments(system, what)
     arguments, method = WRITTEN[what]
-    count = arguments.count(",") + 1
+    symbols = dict(zip("qvu", system.symbols))
     remedy = (
         "write it with CasADi's functions (ca.cos, ca.fmax, ca.if_else, ca.norm_2), which take "
         "expressions; functions of math, float(), max() and if do not"
     )
     try:
-        expression = getattr(system, method)(*system.symbols[:count])
+        expression = getattr(system, method)(*(symbols[name] for name in arguments.split(", ")))
     except (RuntimeError, NotImplementedError) as problem:
         reason = " ".join(str(problem).split())[:LONGEST]
         raise ValueError(

@@ -97,6 +97,17 @@ def test_ice_is_a_smaller_friction_for_a_time():
     assert icy.step(x, [*u, 2.0]) == pytest.approx(least.step(x, u), abs=1e-12)
 
 
+def test_ice_may_come_after_forces_on_other_targets():
+    """As in a plant that takes wrenches and drives onto ice."""
+    system = wet_snakeboard()
+    targets = scenarios.get("wet_snakeboard").targets(system)
+    chosen = [targets["base_link"], targets["ground"]]
+    icy = nh.midpoint(with_external_forces(system, chosen), 0.01)
+    x, u = icy.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.2]), [0.5, -0.3]
+    other = nh.midpoint(system, 0.01).with_parameters(friction=0.8 * 0.3)
+    assert icy.step(x, [*u, 0, 0, 0, 0.7]) == pytest.approx(other.step(x, u), abs=1e-12)
+
+
 def test_systems_without_contacts_have_no_ground():
     assert "ground" in (one := scenarios.get("wet_car")).targets(one.make_system(one.parameters))
     assert "ground" not in (one := scenarios.get("car")).targets(one.make_system(one.parameters))
