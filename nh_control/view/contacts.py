@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from nh_control.discrete.contact_forces import ContactReadout
+from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.visual_model import Arrow, VisualModel
 from nh_control.view.animation import Curves, Poses, largest_first
 from nh_control.view.camera import extent
 
 LONGEST, GRAVITY = 0.5, 9.81
-"""Length of the arrow of the largest force, as a fraction of the plant's extent; of a plant that
-runs, for which this force is not known, that of the weight (m/s^2).
+"""Length of the arrow of the largest force, as a fraction of the plant's extent; and m/s^2."""
+FELT, EXAMPLES = 1e-3, 60
+"""Fraction of the weight below which a reference counts as one without contact; and the least
+number of its steps whose forces are looked at.
 """
 
 
@@ -65,19 +70,36 @@ class ContactArrows:
     def lengths(self, visual: VisualModel, poses: Poses) -> np.ndarray:
         """Lengths (N, n) in m of the arrows beside a plant in these poses."""
         size = np.linalg.norm(self.forces, axis=2)
-        largest = np.percentile(size, 98) if size.size else 0.0
+        largest = _largest(self.forces)
         longest = LONGEST * extent(visual, poses)
         return np.minimum(size * longest / largest, 4 * longest) if largest else size
 
 
 def arrow_scale(
-    visual: VisualModel, parameters: Any, dsys: DiscreteSystem, q: np.ndarray
+    visual: VisualModel, parameters: Any, dsys: DiscreteSystem, reference: Trajectory
 ) -> float:
-    """Length (m) for 1 N of the arrow of a contact of a running plant, whose extent is that at a
-    configuration q (nq).
+    """Length (m) for 1 N of the arrow of a contact of a running plant. The largest force along the
+    reference has the longest arrow; that of the weight has it where the reference touches nothing.
     """
-    mass = float(np.max(dsys.nominal_masses, initial=1e-9)) if dsys.method.contacts else 1.0
-    return LONGEST * extent(visual, Poses.of(visual, parameters, q[None])) / (GRAVITY * mass)
+    start = Poses.of(visual, parameters, reference.states[:1, : dsys.system.space.nq])
+    longest = LONGEST * extent(visual, start)
+    if dsys.method.contacts is None:
+        return longest
+    every = max(1, len(reference) // EXAMPLES)
+    steps = reference.states[:-1:every], reference.inputs[::every]
+    try:
+        largest = _largest(ContactReadout(dsys).table(*steps).force)
+    except StepFailed:  # a reference that the model does not follow
+        largest = 0.0
+    weight = GRAVITY * float(np.max(dsys.nominal_masses, initial=1e-9))
+    return longest / (largest if largest > FELT * weight else weight)
+
+
+def _largest(forces: np.ndarray) -> float:
+    """The largest size (N) of the known forces (N, n, 3), without rare peaks."""
+    size = np.linalg.norm(forces, axis=2)
+    known = size[np.isfinite(size)]
+    return float(np.percentile(known, 98)) if len(known) else 0.0
 
 
 def contact_curves(arrays: Mapping[str, np.ndarray], rows: np.ndarray) -> list[Curves]:

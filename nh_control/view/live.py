@@ -31,8 +31,7 @@ class LiveMotion:
         self._scenario, self._dsys, self._reference = scenario, dsys, reference
         self._visual = scenario.visual_model(reference=reference.name)
         self._places = ContactPlaces(dsys.system)
-        start = reference.states[0, : dsys.system.space.nq]
-        self._force_scale = arrow_scale(self._visual, scenario.parameters, dsys, start)
+        self._force_scale = arrow_scale(self._visual, scenario.parameters, dsys, reference)
         self._units = error_metrics.input_units(scenario, dsys.system)
         self._last: dict[str, np.ndarray] = {}
 

@@ -5,6 +5,7 @@ import pytest
 
 import nh_control as nh
 from nh_control.discrete.contact_forces import ContactPlaces
+from nh_control.view.contacts import arrow_scale
 from nh_control.view.live import LiveMotion
 
 FORCES = {"rear_wheels": np.array([0.0, 3.0, -4.0]), "front_wheels": np.zeros(3)}
@@ -35,8 +36,8 @@ def test_arrows_have_the_places_and_directions_of_the_forces(board):
     w, x, y, z = rear[3:]
     along = [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)]
     assert along == pytest.approx([0.0, 0.6, -0.8])
-    # half as long as the board, 4.6 m, for the weight of its largest mass, 4 kg
-    assert lengths[-2:] == [pytest.approx(5 * 0.5 * 4.6 / (4 * 9.81)), 0]
+    # half as long as the board, 4.6 m, for the largest force of the slalom, 1.118 N
+    assert lengths[-2:] == [pytest.approx(5 * 0.5 * 4.6 / 1.118, rel=1e-3), 0]
     doubled = {name: 2 * force for name, force in FORCES.items()}
     assert shown(board, doubled)[1][-2] == pytest.approx(2 * lengths[-2])
 
@@ -57,3 +58,12 @@ def test_the_sizes_of_forces_are_a_curve_and_null_where_they_are_unknown(board):
     q, v = np.zeros(5), np.zeros(dsys.system.space.nw)
     known = {"rear_wheels": FORCES["rear_wheels"]}
     assert motion.frame(1.0, q, v, q, {}, forces=known)["curves"][place] == [5.0, None]
+
+
+def test_where_the_reference_touches_nothing_the_arrow_of_the_weight_is_the_longest(interpreted):
+    """A board at rest, whose wheels push nowhere; its largest mass is its 4 kg m^2."""
+    scenario = nh.scenarios.get("wet_snakeboard")
+    dsys = scenario.model()
+    rest = dsys.simulate(dsys.state(np.zeros(5), np.zeros(5)), np.zeros((3, 2)))
+    scale = arrow_scale(scenario.visual_model(), scenario.parameters, dsys, rest)
+    assert scale == pytest.approx(0.5 * 4.6 / (9.81 * 4.0), rel=1e-3)

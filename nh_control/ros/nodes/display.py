@@ -66,8 +66,8 @@ class Display:
         self._ghost = Drawing("reference", visual, GHOST)
         self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
         self._plan = PlanLine(visual)
-        places, start = ContactPlaces(dsys.system), self._model.reference.states[0]
-        scale = arrow_scale(visual, scenario.parameters, dsys, start[: dsys.system.space.nq])
+        places = ContactPlaces(dsys.system)
+        scale = arrow_scale(visual, scenario.parameters, dsys, self._model.reference)
         self._contacts = ContactArrows(visual.parent, places, scale)
         for name, topic in topics.contacts(dsys.system).items():
             inbox.subscribe(WrenchStamped, topic, partial(self._contacts.take, name), 1)
