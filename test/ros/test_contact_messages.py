@@ -1,5 +1,6 @@
 """Contacts of plants in messages, markers and reports."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -10,12 +11,13 @@ from visualization_msgs.msg import Marker  # noqa: E402
 
 import nh_control as nh  # noqa: E402
 from nh_control import scenarios  # noqa: E402
-from nh_control.discrete.contact_forces import ContactPlaces  # noqa: E402
+from nh_control.discrete.contact_forces import ContactPlaces, ContactReadout  # noqa: E402
 from nh_control.ros.loop.plant_report import ContactMonitor  # noqa: E402
 from nh_control.ros.loop.simulated_plant import SimulatedPlant  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.markers import ContactArrows  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
+from nh_control.scenarios import PlantOptions, disturbance  # noqa: E402
 
 SCENARIO = scenarios.get("wet_snakeboard")
 
@@ -52,6 +54,30 @@ def test_reading_contacts_solves_no_step(plant, monkeypatch):
         assert all(
             np.array_equal(one, other, equal_nan=True) for one, other in zip(force, expected[name])
         )
+
+
+def test_the_functions_of_a_plant_are_made_before_its_run_and_before_a_change(monkeypatch):
+    """They take as long to make as many steps."""
+    model = SCENARIO.model()
+    start = model.state(np.array([0, 0.3, 0.5, 1, 2.0]), [0.3, -0.2, 0.1, 0.5, 0.2])
+    plant = SimulatedPlant(model, start)
+    options = PlantOptions(disturbances=(disturbance.parse("ground:constant:0.5"),))
+    icy, ice = SCENARIO.plant(model, options), SCENARIO.disturbance(model, options)
+    plant.prepare(icy)
+
+    def made(*given):
+        raise AssertionError("a function is made during the run")
+
+    monkeypatch.setattr(ContactReadout, "__init__", made)
+    monkeypatch.setattr(ca, "Function", made)
+    margins = []
+    for change in (lambda: None, lambda: plant.change_disturbance(icy, ice)):
+        change()
+        plant.reset()
+        plant.advance([0.5, -0.2])
+        assert np.isfinite([plant.energy, plant.constraint_residual]).all()
+        margins.append(plant.contacts["rear_wheels"].margin)
+    assert margins[1] < margins[0]
 
 
 def test_a_report_has_margins_and_warns_of_contacts_that_slide(plant):

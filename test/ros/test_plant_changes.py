@@ -9,7 +9,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.system import DiscreteSystem  # noqa: E402
-from nh_control.ros.loop.simulated_plant import BackupTracker  # noqa: E402
+from nh_control.ros.loop.simulated_plant import BackupTracker, SimulatedPlant  # noqa: E402
 from nh_control.ros.runtime.model import Model  # noqa: E402
 from nh_control.ros.runtime.plant_changes import PlantChanges  # noqa: E402
 from nh_control.scenarios import PlantOptions  # noqa: E402
@@ -43,16 +43,14 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
 
 def test_a_plant_that_cannot_step_with_a_new_disturbance_is_refused(monkeypatch):
     """Before anything changes: a plant that runs would fail in its next step."""
-    dsys, changed = SCENARIO.model(), []
+    dsys = SCENARIO.model()
     model = Model(SCENARIO, dsys, SCENARIO.reference(dsys))
-    plant = types.SimpleNamespace(
-        dsys=dsys, state=model.reference.states[0], targets=(), change_disturbance=changed.append
-    )
+    plant = SimulatedPlant(dsys, model.reference.states[0])
     loop, backup = types.SimpleNamespace(plant=plant), BackupTracker(SCENARIO, dsys, None)
     changes = PlantChanges(model, loop, PlantOptions(), [], len, backup).changes
     (disturb,) = [change for change in changes if "disturb" in change.names]
     push = {"disturb": ["base_link:constant:1,0,0"]}
-    assert disturb.prepare(push).func == changed.append
+    assert disturb.prepare(push).func == plant.change_disturbance
 
     def fail(*_):
         raise ValueError("no step")
@@ -60,4 +58,4 @@ def test_a_plant_that_cannot_step_with_a_new_disturbance_is_refused(monkeypatch)
     monkeypatch.setattr(DiscreteSystem, "step", fail)
     with pytest.raises(ValueError, match="no step"):
         disturb.prepare(push)
-    assert not changed
+    assert plant.dsys is dsys

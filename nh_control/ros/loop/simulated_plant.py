@@ -51,7 +51,7 @@ class SimulatedPlant:
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
         self.wrenches, self.servo = wrenches, servo
-        self._readout: ContactReadout | None = None
+        self._readouts: dict[DiscreteSystem, ContactReadout] = {}
         self.initial = np.array(initial, dtype=float)
         self.reset()
         self._prepare()
@@ -60,6 +60,7 @@ class SimulatedPlant:
         """Compile and load all functions before the run, by a step that is taken back."""
         try:
             self.advance(self.open_loop_commands)
+            self.contacts, self.energy, self.constraint_residual  # noqa: B018
         except (StepFailed, ArithmeticError):
             return  # the run reports it, if its own first step fails as well
         self.reset()
@@ -151,11 +152,22 @@ class SimulatedPlant:
         """Names of the targets of the disturbance."""
         return () if self._disturbance is None else self._disturbance.names
 
+    def prepare(self, dsys: DiscreteSystem) -> None:
+        """Compile and load all functions of a system for `change_disturbance`, while the plant
+        runs in another thread. Raises StepFailed if it cannot make a step.
+        """
+        x0 = convert(self.state, self.dsys, dsys)
+        u = dsys.idle(x0)
+        x1 = dsys.step(x0, u)
+        dsys.velocity(x1), dsys.energy(x1), dsys.constraint_residual(x0, x1)
+        if dsys.method.contacts is not None:
+            self._readout(dsys)(x0, u)
+
     def change_disturbance(
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
     ) -> None:
-        """Replace the disturbance. `dsys` is the system with its forces; configuration and
-        velocity stay.
+        """Replace the disturbance. `dsys` is the system with its forces, which `prepare` knows if
+        it is another one; configuration and velocity stay.
         """
         before, self.dsys, self._disturbance = self.dsys, dsys, disturbance
         if dsys is not before:
@@ -163,6 +175,7 @@ class SimulatedPlant:
             self._set(state)
             self._applied = with_external(dsys, self.inputs, np.zeros(self._external))
             self.initial = convert(self.initial, before, dsys)
+            self._readouts.pop(before, None)
 
     def change_faults(self, lines: FaultLines) -> None:
         """Set other faults from now on."""
@@ -211,9 +224,13 @@ class SimulatedPlant:
         """
         if self._before is None or self._solved is None or self.dsys.method.contacts is None:
             return {}
-        if self._readout is None or self._readout.dsys is not self.dsys:
-            self._readout = ContactReadout(self.dsys)
-        return self._readout.solved(self._before, self._applied, self._solved.z)
+        return self._readout(self.dsys).solved(self._before, self._applied, self._solved.z)
+
+    def _readout(self, dsys: DiscreteSystem) -> ContactReadout:
+        """The readout of a system's contacts, which takes longer to make than a step."""
+        if dsys not in self._readouts:
+            self._readouts[dsys] = ContactReadout(dsys)
+        return self._readouts[dsys]
 
     @property
     def newton_iterations(self) -> int:

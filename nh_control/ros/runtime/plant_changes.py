@@ -77,8 +77,7 @@ class PlantChanges:
         if plant.targets == (() if forces is None else forces.names):
             return partial(plant.change_disturbance, plant.dsys, forces)
         dsys = scenario.plant(model, options)
-        x = convert(plant.state, plant.dsys, dsys)
-        dsys.step(x, dsys.idle(x))
+        plant.prepare(dsys)
         return partial(plant.change_disturbance, dsys, forces)
 
     def _start(self, values: Mapping[str, Any]) -> Prepared:
