@@ -21,9 +21,9 @@ SHADOW, PATH, TRAIL = (196, 200, 207), (115, 128, 153, 180), (242, 115, 13)
 SLACK, ARROW, OUTLINE = (0.45, 0.47, 0.5), (0.1, 0.6, 0.25), (0.55, 0.57, 0.6)
 OVER = 2
 """Ratio of the sizes of the painted image and of the picture."""
-GHOST, TRAIL_S, NEAR = 0.28, 5.0, 0.003
-"""Opacity of the reference, length of the trail (s), and the distance, as a fraction of the
-motion's size, above which the reference is drawn; the same as in the page.
+GHOST, THROUGH, TRAIL_S, NEAR = 0.28, 0.5, 5.0, 0.003
+"""Opacity of the reference and of arrows within bodies, length of the trail (s), and the distance,
+as a fraction of the motion's size, above which the reference is drawn; the same as in the page.
 """
 
 
@@ -76,15 +76,16 @@ class Painter:
         else:
             image = self._floor.copy()
         draw = ImageDraw.Draw(image, "RGBA")
-        faces = list(self._faces(a.run, k))
-        for face in faces:
+        faces, arrows = list(self._faces(a.run, k)), list(self._arrows(k))
+        for face in (*faces, *arrows):
             down = face.corners - SUN * ((face.corners[:, :, 2:] - self._view.ground) / SUN[2])
             for shape in self._camera.see(down)[0]:
                 draw.polygon(shape.ravel().tolist(), SHADOW)
         self._lines(draw, k)
         if a.reference is not None:
             faces += self._ghosts(faces, list(self._faces(a.reference, k)))
-        self._paint(draw, faces)
+        self._paint(draw, [*faces, *arrows])
+        self._paint(draw, [_fainter(face, THROUGH) for face in arrows])
         size = self._size[0] // OVER, self._size[1] // OVER
         return image.resize(size, Image.Resampling.LANCZOS)
 
@@ -110,12 +111,10 @@ class Painter:
         """The faces of the reference that are not at the place of the run's, transparent."""
         ghosts = []
         for here, there in zip(run, reference):
-            both = here.corners.mean(axis=(0, 1)), there.corners.mean(axis=(0, 1))
             same = here.corners.shape == there.corners.shape
-            distance = np.abs(here.corners - there.corners).max() if same else np.inf
-            if max(distance, np.abs(both[0] - both[1]).max()) > NEAR * self._view.size:
-                fill = there.fill * np.array([1, 1, 1, GHOST])
-                ghosts.append(Face(there.corners, fill.astype(int)))
+            moved = np.abs(here.corners - there.corners).max(initial=0.0) if same else np.inf
+            if moved > NEAR * self._view.size:
+                ghosts.append(_fainter(there, GHOST))
         return ghosts
 
     def _faces(self, poses: Poses, k: int) -> Iterator[Face]:
@@ -137,11 +136,14 @@ class Painter:
         for name, following in zip(visual.outline, (*visual.outline[1:], *visual.outline[:1])):
             thick = 0.004 * self._view.size
             yield self._rod("box", position[name], position[following], thick, OUTLINE)
-        thick = 0.012 * self._view.size + 0.008
-        for arrow, length in zip(visual.arrows, self._animation.arrows[k]):
-            if poses is self._animation.run and abs(length) > thick / 4:
-                z = turns[index[arrow.frame]][:, 2]
-                start = position[arrow.frame] + arrow.offset * z
+
+    def _arrows(self, k: int) -> Iterator[Face]:
+        run, thick = self._animation.run, 0.012 * self._view.size + 0.008
+        for arrow, length in zip(self._animation.visual.arrows, self._animation.arrows[k]):
+            if abs(length) > thick / 4:
+                i = run.names.index(arrow.frame)
+                z = Rotation.from_quat(np.roll(run.wxyz[k, i], -1)).as_matrix()[:, 2]
+                start = run.position[k, i] + arrow.offset * z
                 neck = start + z * np.sign(length) * max(abs(length) - 4 * thick, 0.0)
                 yield self._rod("cylinder", start, neck, thick, ARROW)
                 yield self._rod("cone", neck, start + length * z, 2.5 * thick, ARROW)
@@ -232,6 +234,11 @@ class Painter:
                 )
                 draw.polygon(pixels.ravel().tolist(), floor, outline=line, width=OVER)
         return image
+
+
+def _fainter(face: Face, opacity: float) -> Face:
+    """The face with a part of its opacity."""
+    return Face(face.corners, (face.fill * np.array([1, 1, 1, opacity])).astype(int))
 
 
 def _solid(kind: str) -> tuple[np.ndarray, np.ndarray]:

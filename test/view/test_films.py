@@ -9,6 +9,7 @@ from motions import animation, pendulum
 from PIL import Image, ImageSequence
 
 import nh_control as nh
+from nh_control.scenarios.visual_model import Arrow, Mesh, Shape
 from nh_control.view import film
 from nh_control.view.painter import SKY, Camera, Painter
 
@@ -118,3 +119,30 @@ def test_a_body_that_is_small_in_its_motion_is_followed(short):
     pictures = [Painter(shown, SMALL).picture(k) for k in (5, 55)]
     painted = [(np.abs(np.asarray(p, dtype=int) - SKY).max(axis=2) > 60).mean() for p in pictures]
     assert min(painted) > 0.01
+
+
+def test_arrows_shine_through_bodies(short):
+    """Such as the force of the ground within a wheel; the body is seen, too."""
+    box = Shape("box", (0.4, 0.4, 0.4), (1.0, 0.0, 0.0), "cart")
+    arrow = Arrow("force", "cart", 1.0)
+    visual = replace(short.visual, shapes=(box,), arrows=(arrow,))
+    shown = [
+        replace(short, visual=visual, reference=None, arrows=np.full((61, 1), length))
+        for length in (0.0, 0.15)
+    ]
+    painters = [Painter(one, SMALL) for one in shown]
+    at = short.run.track("cart")[5] + [0.0, 0.0, 0.1]
+    across, down = painters[0]._camera.see(at)[0].astype(int) // 2
+    before, within = (np.asarray(one.picture(5), int)[down, across] for one in painters)
+    assert before[1] < 0.3 * before[0] and within[1] > before[1] + 20
+    assert 0.3 * before[0] < within[0] < 0.8 * before[0]
+
+
+def test_shapes_without_extent_and_surface_are_no_trouble(short):
+    """As of a link of a URDF whose mesh is a point."""
+    point = Mesh(np.zeros((4, 3)), np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]]))
+    shape = Shape("mesh", (1e-9, 1e-9, 1e-9), (1.0, 0.0, 0.0), "cart", mesh=point)
+    shown = replace(short, visual=replace(short.visual, shapes=(*short.visual.shapes, shape)))
+    np.testing.assert_array_equal(
+        *(np.asarray(Painter(one, SMALL).picture(5)) for one in (shown, short))
+    )
