@@ -4,6 +4,7 @@ and centers of mass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,25 +49,31 @@ def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
     shapes += [
         Shape("sphere", (1.4 * d,) * 3, WOOD, b.frame, tuple(b.center)) for b in model.bodies
     ]
+    middles = [(frame, name, _middle(end)) for frame, name, end, _ in rods]
     moving = [f.name for f in model.frames if not f.is_fixed]
     root = model.frames[0]
     return VisualModel(
         root.name if root.parent == WORLD and root.is_fixed else WORLD,
-        partial(poses, model, rods),
+        partial(poses, model, middles),
         tuple(shapes),
         trail=moving[-1],
     )
 
 
 def poses(
-    model: Multibody, rods: list[tuple], parameters: object, q: np.ndarray
+    model: Multibody, rods: Sequence[tuple[str, str, Pose]], parameters: object, q: np.ndarray
 ) -> dict[str, Pose]:
-    """All frames at a configuration q (nq), and the middles of the rods with z along them."""
+    """All frames at a configuration q (nq), and those of the rods: frame, name, and pose in it."""
     frames = {name: Pose(p.position, p.rotation) for name, p in model.poses(q).items()}
-    for frame, name, end, length in rods:
-        start, axis = frames[frame], end / length
+    for frame, name, middle in rods:
+        start = frames[frame]
         frames[name] = Pose(
-            start.position + start.rotation @ end / 2,
-            start.rotation @ np.column_stack([plane_axes(axis), axis]),
+            start.position + start.rotation @ middle.position, start.rotation @ middle.rotation
         )
     return frames
+
+
+def _middle(end: np.ndarray) -> Pose:
+    """The middle of a rod from the origin, with z along it."""
+    axis = end / np.linalg.norm(end)
+    return Pose(end / 2, np.column_stack([plane_axes(axis), axis]))
