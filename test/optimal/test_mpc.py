@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from functools import cache
 
+import casadi as ca
 import numpy as np
 import pytest
 from optimal_cases import springs_system
@@ -165,6 +166,20 @@ def test_where_no_plan_is_found_lqr_commands_and_a_warning_says_so(caplog, monke
         memory = command.memory
         assert memory.failures == k + 1 and f"no plan for step {k}" in caplog.text
         np.testing.assert_array_equal(command.u, lqr.command(k, x).u.clip(-0.1, 0.1))
+
+
+def test_a_constraint_without_a_value_leaves_lqr_to_command_and_is_named(caplog):
+    """Nothing is raised: a robot that runs keeps its feedback, in the native loop as well."""
+    dsys, rest = upright()
+    root = nh.Constraint("root", lambda x, u, w: ca.sqrt(x[0] - 1.0), lower=0.0)
+    mpc, x = tracker(constraints=[root]), UP + 0.01
+    command = mpc.command(0, x)
+    lqr = nh.LqrTracker(dsys, rest, *WEIGHTS, hold=True)
+    np.testing.assert_array_equal(command.u, lqr.command(0, x).u.clip(-8.0, 8.0))
+    assert command.memory.failures == 1
+    assert "'root >= 0' is not finite at node 1" in caplog.text
+    run, by_lqr = closed_loop(dsys, mpc, x, 20), closed_loop(dsys, lqr, x, 20)
+    np.testing.assert_allclose(run.trajectory.states, by_lqr.trajectory.states, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def solve(
     after Ctrl-C, the last iterate with the reason.
 
     The search starts with the multipliers `warm_start` of a similar problem, if there are some.
-    Raises StepFailed if a step of the guess fails, and ValueError if cost or constraints of the
+    Raises StepFailed if a step of the guess fails, and NotFinite if cost or constraints of the
     guess are not finite.
     """
     native = Transcription(problem)
@@ -133,6 +133,10 @@ def restart(native: Transcription, mu: float, warm: bool) -> None:
     native.call("ocp_start", int(warm))
 
 
+class NotFinite(ValueError):
+    """Cost or constraints of a guess are not finite."""
+
+
 def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = None) -> None:
     """Put a guess, whose first state stays, and multipliers in their places."""
     p, lower, upper = native.problem, *native.problem.input_bounds
@@ -162,7 +166,7 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
         raise _not_finite(native)
 
 
-def _not_finite(native: Transcription) -> Exception:
+def _not_finite(native: Transcription) -> NotFinite:
     """Why the problem has no value at the guess."""
     p, x, u = native.problem, native.array("x"), native.array("u")
     states, w = p.symbols[0], native.array("w")
@@ -170,14 +174,14 @@ def _not_finite(native: Transcription) -> Exception:
     for k in range(p.steps):
         p.dsys.step(x[k, : p.dsys.nx], u[k])  # raises the error of the step
         if not np.isfinite(cost("stage", x[k], u[k], w[k, :n])[0]).all():
-            return ValueError(f"{p.dsys}: the cost is not finite at node {k} of the guess")
+            return NotFinite(f"{p.dsys}: the cost is not finite at node {k} of the guess")
         rows = p.functions("rows", x[k], u[k], w[k])[0][:, 0] if p.rows else np.zeros(0)
         for row, value in zip(p.rows, rows):
             if not np.isfinite(value) and (k or row.mixed):
-                return ValueError(
+                return NotFinite(
                     f"{p.dsys}: the constraint {row.name!r} is not finite at node {k} of the guess"
                 )
-    return ValueError(
+    return NotFinite(
         f"{p.dsys}: cost or constraints are not finite at the last node of the guess, "
         f"{states} = {x[-1].tolist()}"
     )

@@ -277,7 +277,7 @@ class MpcTracker:
                 outcome = self._from_reference(solver, memory, k)
             if outcome == Outcome.GOES_ON:
                 outcome = solver.call("ocp_prepare")
-        except StepFailed as failure:
+        except (StepFailed, interior_point.NotFinite) as failure:
             log.warning("%s at step %d: %s", self.dsys, k, failure)
             return False
         return outcome == Outcome.GOES_ON
