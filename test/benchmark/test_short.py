@@ -32,7 +32,7 @@ ARGUMENTS = {
         '"duration": 0.1, "tolerances": [1e-3, 1e-6]}'
     ],
     "monte_carlo_hover": ["--compare"],
-    "real_time_payload": ["--goals"],
+    "real_time_nodes": ["--goals", "--controller", "mpc"],
     "restart": ["1"],
     "study_cluster": ["--no-kill"],
     "tree_robots": ["--precision"],

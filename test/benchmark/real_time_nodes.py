@@ -1,5 +1,9 @@
-"""Real time over DDS: plant and tracker of the quadrotor payload in two processes, missed steps
-and jitter; `--help` shows how to run it.
+"""Real time over DDS: plant and tracker of a scenario in two processes, missed steps, jitter and,
+of MPC, commands without a plan of their own.
+
+    python test/benchmark/real_time_nodes.py
+    python test/benchmark/real_time_nodes.py --scenario cart_pole --controller mpc --horizon 0.1 \
+        --rates 500
 """
 
 from __future__ import annotations
@@ -24,7 +28,6 @@ from dds_domains import reserved_domain  # noqa: E402
 from node_processes import Nodes, end_on_signals  # noqa: E402
 from sizes import sized  # noqa: E402
 
-SCENARIO = {"scenario": "quadrotor_payload", "reference": "figure_of_eight"}
 PLANT = (
     "step",
     "missed_steps",
@@ -35,6 +38,7 @@ PLANT = (
     "fallback_steps",
 )
 TRACKER = ("response_max_us", "goals_accepted", "goals_refused", "states_refused")
+PREDICTIVE = ("commands_by_plan", "commands_by_earlier_plan", "commands_by_lqr")
 GOAL_EVERY_S = 10.0
 RATES_HZ = sized([100.0, 200.0], [100.0])
 
@@ -81,22 +85,24 @@ class Watcher:
         rclpy.shutdown()
 
 
-def run(rate_hz: float, seconds: float, goals: bool) -> dict[str, str]:
+def run(rate_hz: float, arguments: argparse.Namespace) -> dict[str, str]:
     """Make one run; returns the last values of the diagnostics."""
+    model = {"scenario": arguments.scenario, "step_s": 1 / rate_hz}
+    model |= {"reference": arguments.reference} if arguments.reference else {}
+    tracker = {**model, "controller": arguments.controller}
+    tracker |= {"mpc.horizon_s": arguments.horizon} if arguments.horizon else {}
+    perturbation = {name: float(value) for name, value in arguments.perturb}
     with tempfile.TemporaryDirectory() as folder, reserved_domain() as domain:
         nodes, watcher = Nodes(domain, Path(folder)), Watcher(domain)
         try:
-            model = {**SCENARIO, "step_s": 1 / rate_hz}
-            nodes.start("tracker", model)
-            plant = nodes.start(
-                "plant",
-                {**model, "duration_s": seconds, "on_finish": "exit", "perturb.position": 0.1},
-            )
+            nodes.start("tracker", tracker)
+            run_s = {"duration_s": arguments.seconds, "on_finish": "exit"}
+            plant = nodes.start("plant", {**model, **run_s, **perturbation})
             next_goal = None
             while plant.process.poll() is None:
                 watcher.spin(0.1)
                 if (
-                    goals
+                    arguments.goals
                     and int(watcher.values.get("step", 0))
                     and (next_goal is None or time.monotonic() > next_goal)
                 ):
@@ -114,7 +120,21 @@ def run(rate_hz: float, seconds: float, goals: bool) -> dict[str, str]:
 def main() -> None:
     """Run at every rate and print a line for each."""
     end_on_signals()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scenario", default="quadrotor_payload")
+    parser.add_argument("--reference", default="", help="the scenario's first one by default")
+    parser.add_argument("--controller", default="lqr", choices=("lqr", "mpc"))
+    parser.add_argument("--horizon", type=float, default=0.0, metavar="S", help="of MPC")
+    parser.add_argument(
+        "--perturb",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="initial error, as `perturb.position 0.1`",
+    )
     parser.add_argument("--seconds", type=float, default=sized(60.0, 2.0))
     parser.add_argument("--rates", type=float, nargs="+", default=RATES_HZ, metavar="HZ")
     parser.add_argument(
@@ -124,10 +144,11 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     for rate in arguments.rates:
-        values = run(rate, arguments.seconds, arguments.goals)
+        values = run(rate, arguments)
+        keys = (*PLANT, *TRACKER, *(PREDICTIVE if arguments.controller == "mpc" else ()))
         print(
-            f"{rate:g} Hz, {arguments.seconds:g} s: "
-            + ", ".join(f"{key} {values.get(key, '-')}" for key in (*PLANT, *TRACKER)),
+            f"{arguments.scenario}, {arguments.controller}, {rate:g} Hz, {arguments.seconds:g} s: "
+            + ", ".join(f"{key} {values.get(key, '-')}" for key in keys),
             flush=True,
         )
 
