@@ -105,11 +105,17 @@ class Impulses:
         self, G: np.ndarray, b: np.ndarray, mu: np.ndarray, bound: np.ndarray, kappa: float
     ) -> bool:
         """Whether the problem of G (n, n), b (n), and mu and bound (N s) of every contact has been
-        solved, at first from the guess.
+        solved: from the guess, from near the central path, or from far inside of the cones.
         """
-        problem = _Problem(self.blocks, G, b, mu, bound, kappa)
-        solved = self.known and problem.iterate(self.x, self.w, self.psi, warm=True)
-        self.known = solved or problem.iterate(self.x, self.w, self.psi, warm=False)
+        problem, at = _Problem(self.blocks, G, b, mu, bound, kappa), (self.x, self.w, self.psi)
+        if not (np.isfinite(G).all() and np.isfinite(b).all()):
+            self.known = False
+            return False
+        self.known = self.known and problem.iterate(*at, warm=True)
+        for start in (problem.near_path, problem.far_inside):
+            if not self.known:
+                start(*at)
+                self.known = problem.iterate(*at, warm=False)
         return self.known
 
 
@@ -170,11 +176,9 @@ class _Problem:
         self.kappa, self.speed = kappa, float(np.abs(b).max(initial=0.0)) + 1e-9
 
     def iterate(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray, warm: bool) -> bool:
-        """Whether the iteration, in place, ends at the solution."""
-        if not (np.isfinite(self.G).all() and np.isfinite(self.b).all()):
-            return False
-        if not warm:
-            self._to_the_interior(x, w, psi)
+        """Whether the iteration, in place, from inside of all cones ends at the solution; from a
+        guess, which is `warm`, it gives up early.
+        """
         short = False
         for _ in range(MOST_ITERATIONS):
             error, cones = w - self.G @ x - self.b, self._cones(x, w, psi)
@@ -195,7 +199,16 @@ class _Problem:
             psi += step * dpsi
         return False
 
-    def _to_the_interior(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray) -> None:
+    def far_inside(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray) -> None:
+        """A start inside of all cones, of the size of all velocities without impulses: it takes
+        more iterations, and ends where those from near the path stall at the edge of a cone.
+        """
+        x[:], w[:], psi[:] = 0.0, 0.0, self.speed
+        for n in (block.normal for block in self.blocks if block.normal >= 0):
+            w[n] = max(abs(self.b[n]), LEAST_SPEED * self.speed)
+            x[n] = w[n] / self.G[n, n]
+
+    def near_path(self, x: np.ndarray, w: np.ndarray, psi: np.ndarray) -> None:
         """A start inside of all cones, near the central path of the size of the closing contacts:
         there w is the velocity without impulses, and x would stop it alone.
         """

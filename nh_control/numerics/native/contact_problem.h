@@ -202,7 +202,7 @@ static double longest_step(const struct contact_problem *problem, int count,
 
 /* A start inside of all cones, near the central path of the size of the closing contacts: there w
  * is the velocity without impulses, and x would stop it alone. */
-static void to_the_interior(const struct contact_problem *problem, struct impulses *at)
+static void near_path(const struct contact_problem *problem, struct impulses *at)
 {
     const double *b = problem->b;
     double height = problem->kappa, closing = 0.0;
@@ -228,14 +228,29 @@ static void to_the_interior(const struct contact_problem *problem, struct impuls
     }
 }
 
-/* Whether the iteration ends at a solution of (S18), from a guess if `warm`. */
+/* A start inside of all cones, of the size of all velocities without impulses: it takes more
+ * iterations, and ends where those from near the path stall at the edge of a cone. */
+static void far_inside(const struct contact_problem *problem, struct impulses *at)
+{
+    memset(at->x, 0, sizeof at->x);
+    memset(at->w, 0, sizeof at->w);
+    for (int i = 0; i < N_SLIPS; ++i) at->psi[i] = problem->speed;
+    for (int i = 0; i < N_CONTACTS; ++i) {
+        const int n = BLOCKS[i].normal;
+        if (n < 0) continue;
+        at->w[n] = larger(fabs(problem->b[n]), CONTACT_LEAST * problem->speed);
+        at->x[n] = at->w[n] / problem->G[N_IMPULSES * n + n];
+    }
+}
+
+/* Whether the iteration from inside of all cones ends at a solution of (S18); from a guess, which
+ * is `warm`, it gives up early. */
 static int contact_iteration(const struct contact_problem *problem, int warm, struct impulses *at)
 {
     struct cone cones[2 * N_CONTACTS];
     struct cone_line lines[2 * N_CONTACTS];
     double error[N_IMPULSES], dx[N_IMPULSES], dw[N_IMPULSES], dpsi[N_SLIPS + 1];
     int was_short = 0;
-    if (!warm) to_the_interior(problem, at);
     for (int iteration = 0; iteration < CONTACT_ITERATIONS; ++iteration) {
         velocity_error(problem, at, error);
         const int count = cones_of(problem, at, cones);
@@ -267,12 +282,15 @@ static int contact_iteration(const struct contact_problem *problem, int warm, st
     return 0;
 }
 
-/* Whether the problem has been solved, at first from the guess. */
+/* Whether the problem has been solved: from the guess, from near the path, or from far inside. */
 static int find_impulses(const struct contact_problem *problem, struct impulses *at)
 {
-    at->known =
-        (at->known && contact_iteration(problem, 1, at)) || contact_iteration(problem, 0, at);
-    return at->known;
+    if (at->known && contact_iteration(problem, 1, at)) return 1;
+    near_path(problem, at);
+    at->known = contact_iteration(problem, 0, at);
+    if (at->known) return 1;
+    far_inside(problem, at);
+    return at->known = contact_iteration(problem, 0, at);
 }
 
 /* Whether a solution was taken to round-off, by Newton's corrections (S22): each leaves its
