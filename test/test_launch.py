@@ -491,7 +491,8 @@ def test_the_general_launch_file_starts_the_same_nodes(launched, name):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
-    package = {"upkie": "upkie_description", "ur5e_around_ball": "airo_models"}.get(name)
+    robots = {"upkie": "upkie_description", "jvrc1": "jvrc_description"}
+    package = {**robots, "ur5e_around_ball": "airo_models"}.get(name)
     if package:
         reason = "needs the robot: pip install -e '.[urdf-test]'"
         pytest.importorskip(package, reason=reason)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.control.stance import Stance
 from nh_control.control.stationary import (
     StationaryGain,
     change_coordinates,
@@ -102,15 +103,22 @@ def finite_horizon(
     R: ArrayLike,
     Qf: ArrayLike | None = None,
     gap: float = FEASIBLE,
+    stance: bool = False,
 ) -> Gains:
     """Time-varying LQR about a trajectory that is feasible up to `gap`: the Riccati recursion
     `P = Q + A^T P' (A - B K)` [johnson2014 (36)] backwards from P_N = Qf (Q if not given), with Q,
-    Qf (ndx, ndx), R (nu, nu).
+    Qf (ndx, ndx), R (nu, nu). With `stance` in the directions that contacts leave free: A and B
+    are `S' A S` and `S' B`, S the projections of `Stance`.
 
-    Raises ValueError as `linearize_along` and `checked_weights` do.
+    Raises ValueError as `linearize_along`, `checked_weights` and `Stance` do.
     """
     Q, R, Qf = checked_weights(dsys, Q, R, Qf)
-    return riccati(*linearize_along(dsys, trajectory, gap), Q, R, Qf)
+    A, B = linearize_along(dsys, trajectory, gap)
+    if stance:
+        S = Stance(dsys).projections(trajectory.states[:-1], trajectory.inputs)
+        after = np.concatenate([S[1:], S[-1:]])
+        A, B = after @ A @ S, after @ B
+    return riccati(A, B, Q, R, Qf)
 
 
 def riccati(
@@ -140,15 +148,17 @@ def infinite_horizon(
     R: ArrayLike,
     drift: float = 1e-8,
     excluded: Sequence[str] = (),
+    stance: bool = False,
 ) -> StationaryGain:
     """Stationary LQR about an equilibrium x = f(x, u), x (nx), u (nu), with weights Q (ndx, ndx)
     and R (nu, nu).
 
     The tangent coordinates named in `excluded` are not stabilized: no input influences them (a
     conserved momentum), or their value does not matter (the angles of wheels). The gain for the
-    other coordinates still uses them as a known signal. Raises NotStabilizable with the directions
-    that no input reaches, and ValueError for an unknown name, or if a step moves the other
-    coordinates by more than `drift`.
+    other coordinates still uses them as a known signal. With `stance` the gain acts in the
+    directions that contacts leave free, as in `finite_horizon`. Raises NotStabilizable with the
+    directions that no input reaches, and ValueError for an unknown name, or if a step moves the
+    other coordinates by more than `drift`.
     """
     Q, R, _ = checked_weights(dsys, Q, R)
     kept = kept_coordinates(dsys, excluded)
@@ -158,14 +168,18 @@ def infinite_horizon(
         raise ValueError(
             f"{dsys}: x is not an equilibrium under u: one step moves it by {moved:.1e}"
         )
+    A_x, B_x = lin
+    if stance:
+        (S,) = Stance(dsys).projections(np.atleast_2d(x), np.atleast_2d(u))
+        A_x, B_x = S @ lin.A @ S, S @ lin.B
     names, T = (
         [dsys.state_space.tangent_names[i] for i in kept],
-        decoupling_transform(lin.A, lin.B, kept),
+        decoupling_transform(A_x, B_x, kept),
     )
-    A, B = change_coordinates(lin.A, lin.B, T)
+    A, B = change_coordinates(A_x, B_x, T)
     reach = B[kept] @ B[kept].T
     _require_stabilizable(dsys, A[np.ix_(kept, kept)], reach, names, stationary=True)
-    return stationary(lin.A, lin.B, Q, R, kept, T)
+    return stationary(A_x, B_x, Q, R, kept, T)
 
 
 def kept_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]:

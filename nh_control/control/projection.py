@@ -19,17 +19,19 @@ def project_trajectory(
     Q: ArrayLike,
     R: ArrayLike,
     Qf: ArrayLike | None = None,
+    stance: bool = False,
 ) -> Trajectory:
     """Discretely feasible trajectory close to `desired`, with its initial state; equal to
     `desired` if that is feasible.
 
     `u_k = u_d,k - K_k local(x_d,k, x_k),  x_{k+1} = f(x_k, u_k)` with the gains of the
     time-varying LQR problem (Q, R, Qf) linearized along the desired states and inputs (Hauser and
-    Saccon, [johnson2014] reference 23). Raises StepFailed with the number of the step
+    Saccon, [johnson2014] reference 23), with `stance` in the directions that contacts leave free,
+    as in `lqr.finite_horizon`. Raises StepFailed with the number of the step
     at which the closed loop leaves the domain of the model.
     """
     return follow_with_gains(
-        dsys, desired, lqr.finite_horizon(dsys, desired, Q, R, Qf, gap=np.inf).K
+        dsys, desired, lqr.finite_horizon(dsys, desired, Q, R, Qf, np.inf, stance).K
     )
 
 

@@ -88,7 +88,8 @@ class LqrTracker:
     `lqr.infinite_horizon`), and past the end the last gain holds the last state. If the last state
     is at rest only under other inputs than the last ones, as in results of `collocate`, a step at
     rest is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
-    refuses longer runs unless the reference ends at rest.
+    refuses longer runs unless the reference ends at rest. With `stance` the gains leave out what
+    contacts that carry a load hold, as the place of a robot's feet, see `stance.Stance`.
 
     With `disturbance_gain` in (0, 1] the tracker estimates a constant disturbance d of the
     momenta, `x1 = retract(f(x, u), (0, d))`, from the innovation,
@@ -108,6 +109,7 @@ class LqrTracker:
         disturbance_gain: float = 0.0,
         hold: bool = False,
         excluded: Sequence[str] = (),
+        stance: bool = False,
     ):
         if not dsys.nu:
             raise ValueError(
@@ -117,6 +119,8 @@ class LqrTracker:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("with hold the terminal cost is determined; give no Qf")
+        if stance and disturbance_gain:
+            raise ValueError("gains of a stance have no disturbance estimate: disturbance_gain=0")
         kept = lqr.kept_coordinates(dsys, excluded)
         if hold:
             reference = _with_rest(dsys, reference, kept)
@@ -124,14 +128,15 @@ class LqrTracker:
         self.disturbance_gain = disturbance_gain
         self.limits = input_limits(dsys, limits)
         self._bounds = tuple(self.limits.T)
-        self._weights, self._excluded = (Q, R, Qf), tuple(excluded)
+        self._weights, self._excluded, self._stance = (Q, R, Qf), tuple(excluded), stance
         constrained = dsys.system.n_holonomic_constraints > 0
         self._impulses = (
             [dsys.constraint_impulses(x) for x in reference.states] if constrained else None
         )
         end = (
             lqr.infinite_horizon(
-                dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE, excluded
+                *(dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE),
+                *(excluded, stance),
             )
             if hold
             else None
@@ -139,7 +144,8 @@ class LqrTracker:
         self._given_gain: np.ndarray | None = None
         self._disturbance_gains: np.ndarray | None = None
         if disturbance_gain == 0:
-            self.gains = lqr.finite_horizon(dsys, reference, Q, R, Qf if end is None else end.P)
+            terminal = Qf if end is None else end.P
+            self.gains = lqr.finite_horizon(dsys, reference, Q, R, terminal, stance=stance)
         else:
             self.gains, self._disturbance_gains = disturbance_gains(
                 dsys, reference, Q, R, Qf, kept if hold else None
@@ -204,6 +210,7 @@ class LqrTracker:
             self.disturbance_gain,
             self.hold,
             self._excluded,
+            self._stance,
         )
 
     def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:

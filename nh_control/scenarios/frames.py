@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
 
-from nh_control.mechanics.external_forces import FORCE, TORQUE, ForceTarget
-from nh_control.multibody import Multibody
+from nh_control.mechanics.external_forces import (
+    FORCE,
+    TORQUE,
+    ForceTarget,
+    with_external_forces,
+)
+from nh_control.mechanics.system import System
+from nh_control.multibody import Multibody, Wrench
+from nh_control.multibody.model import MultibodySystem
 from nh_control.numerics.expressions import Graph
+
+
+@dataclass(frozen=True)
+class FrameTarget(ForceTarget):
+    """A target whose force is that of an input of multibody models, `wrench`."""
+
+    wrench: Wrench | None = None
+
+
+def with_forces(system: System, targets: Iterable[ForceTarget]) -> System:
+    """`with_external_forces`; forces on frames of a multibody model are inputs of the model, so
+    that its steps stay those of the linear-time kernel.
+    """
+    targets = tuple(targets)
+    model = system.model if isinstance(system, MultibodySystem) else None
+    wrenches = [one.wrench for one in targets if isinstance(one, FrameTarget) and one.wrench]
+    if model is None or len(wrenches) < len(targets):
+        return with_external_forces(system, targets)
+    name, inputs = f"{system.name}_disturbed", (*model.inputs, *wrenches)
+    return replace(model, name=name, inputs=inputs).system
 
 
 def on_frames(model: Multibody, frames: Iterable[str]) -> tuple[ForceTarget, ...]:
@@ -29,4 +57,5 @@ def _on_frame(model: Multibody, name: str) -> ForceTarget:
 
     units = ("N",) * 3 + ("N m",) * 3
     about = f"force at the origin of {name} and torque, in the axes of the world"
-    return ForceTarget(name, FORCE + TORQUE, units, force, about)
+    wrench = Wrench(name, name, "world", FORCE + TORQUE)
+    return FrameTarget(name, FORCE + TORQUE, units, force, about, wrench=wrench)

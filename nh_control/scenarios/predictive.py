@@ -41,6 +41,7 @@ def mpc_tracker(
         disturbance_gain=scenario.disturbance_gain if integral else 0.0,
         hold=scenario.hold,
         excluded=scenario.excluded,
+        stance=scenario.stance,
     )
 
 

@@ -24,7 +24,6 @@ from nh_control.mechanics.external_forces import (
     on_coordinates,
     on_ground,
     on_planar_body,
-    with_external_forces,
 )
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
@@ -37,6 +36,7 @@ from nh_control.scenarios.declared import (
 from nh_control.scenarios.default_visual import balls, system_visual, with_axes
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
+from nh_control.scenarios.frames import with_forces
 from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
@@ -83,19 +83,19 @@ class Scenario:
     - `joints`, `body`: joints with one coordinate, and the planar body, in messages; or bodies in
       space, by `to_bodies(parameters, q, v)` and its inverse `from_bodies(bodies) -> (q, v)`.
     - `sensors`: measured outputs of the system; `sensing`: options of their filter.
-    - `external`: `external(system)` are further targets of disturbances, see `targets`.
-    - `monitor`: a further output to monitor, with its unit.
+    - `external`: `external(system)` are further targets of disturbances, see `targets`; `monitor`:
+      a further output to monitor, with its unit.
     - `visual`: `visual(parameters)` is the visual model; by default boxes and sticks.
     - `guidance`: `guidance(model, reference)` replans a reference in motion; or `drive`: the
       motion of a vehicle along velocity commands and to goals.
     - `disturbance_gain`: the gain of the tracker's integral action, if it is used.
-    - `hold`: whether references end at rest and are held there.
-    - `excluded`: tangent coordinates that are not held, see `lqr.infinite_horizon`.
-    - `constraints`: constraints of motions by name, besides the limits of inputs.
-    - `horizon_s`: the horizon of the predictive tracker.
+    - `hold`: whether references end at rest and are held there; `excluded`, `stance`: what
+      feedback leaves out; see `LqrTracker`.
+    - `constraints`: constraints of motions by name, besides the limits of inputs; `horizon_s`: the
+      horizon of the predictive tracker.
     - `limits`: safety limits; beyond them a robot counts as out of control.
-    - `source`: the parameters from which nodes make the scenario if its name is not enough.
-    - `file`: the file that declares it, "" for the package's own scenarios.
+    - `source`: the parameters from which nodes make the scenario if its name is not enough;
+      `file`: the file that declares it, "" for the package's own scenarios.
     - `label`: another name in titles and folders, such as a robot's.
     """
 
@@ -123,6 +123,7 @@ class Scenario:
     disturbance_gain: float = 0.2
     hold: bool = False
     excluded: tuple[str, ...] = ()
+    stance: bool = False
     constraints: Mapping[str, ScenarioConstraint] = field(default_factory=dict)
     horizon_s: float = 1.0
     limits: SafetyLimits = SafetyLimits()
@@ -185,7 +186,7 @@ class Scenario:
         system = self.make_system(parameters) if options.parameters else model.system
         if options.disturbances:
             forces = self.disturbance(model, options)
-            system = with_external_forces(system, forces.targets)
+            system = with_forces(system, forces.targets)
         return self._discrete(system, integrator, h)
 
     def usable_integrators(self, system: System) -> dict[str, Make]:
@@ -265,15 +266,13 @@ class Scenario:
         """
         Q, R, Qf = self.weights
         memory = (0, len(model.method.memory))
+        weights = np.pad(Q, memory), R, None if Qf is None else np.pad(Qf, memory)
         return LqrTracker(
-            model,
-            reference,
-            np.pad(Q, memory),
-            R,
-            None if Qf is None else np.pad(Qf, memory),
+            *(model, reference, *weights),
             disturbance_gain=self.disturbance_gain if integral else 0.0,
             hold=self.hold,
             excluded=self.excluded,
+            stance=self.stance,
         )
 
     def tracked(self, space: Space) -> np.ndarray:

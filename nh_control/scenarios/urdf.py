@@ -23,6 +23,7 @@ from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 from nh_control.multibody import WORLD, JointDamper, JointFriction, Multibody, load_urdf
+from nh_control.multibody.contact_shapes import Disc
 from nh_control.multibody.frames import Frame
 from nh_control.multibody.joint_types import Floating
 from nh_control.multibody.kinematics import Tree
@@ -79,9 +80,10 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
 
     A robot with actuators on a fixed base is held at rest with its joints at 0, or as close to it
     as their ranges allow; with fewer actuators than joints, at an equilibrium near there. A robot
-    with contacts and actuators on a floating base stands on the ground in this way. Any other
-    robot starts there and moves freely. Joints and a floating base are shown. Raises ValueError
-    for a robot with further floating or planar joints.
+    with contacts and actuators on a floating base stands on the ground in this way; on feet, LQR
+    leaves out the directions that they hold, see `Stance`. Any other robot starts there and moves
+    freely. Joints and a floating base are shown. Raises ValueError for a robot with further
+    floating or planar joints.
     """
     model = _with_resistances(model)
     poses = model.space.nq - len(model.tree.scalars)
@@ -113,11 +115,17 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
         visual=partial(robot, model, file),
         step_s=0.005,
         hold=holds,
+        stance=holds and _stands_on_feet(model),
         constraints={"joint_ranges": ScenarioConstraint(partial(joint_ranges, model))}
         if _limited(model)
         else {},
         horizon_s=0.25,
     )
+
+
+def _stands_on_feet(model: Multibody) -> bool:
+    """Whether contacts stay where they are; wheels roll on."""
+    return bool(model.contacts) and not any(isinstance(c.shape, Disc) for c in model.contacts)
 
 
 def _perturbed(

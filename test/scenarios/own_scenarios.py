@@ -3,9 +3,14 @@
 import sys
 from pathlib import Path
 
+import pytest
+
+from nh_control import scenarios
+from nh_control.scenarios import Scenario
+
 EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
-WITH_TESTS = ("upkie", "payload_landing", "ur5e_around_ball")
-"""Examples with tests of their own: two need a package of the extra urdf-test."""
+WITH_TESTS = ("upkie", "jvrc1", "payload_landing", "ur5e_around_ball")
+"""Examples with tests of their own: three need a package of the extra urdf-test."""
 FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.py")) if path.stem not in WITH_TESTS}
 CALLS = {
     "arm_with_payload": (
@@ -42,6 +47,12 @@ CALLS = {
     ),
 }
 """Every example with an initial error, another plant or a disturbance of its own."""
+
+
+def of_robot(name: str, description: str) -> Scenario:
+    """The scenario NAME of an example of this name, whose robot comes with a package."""
+    pytest.importorskip(description, reason="needs the robot: pip install -e '.[urdf-test]'")
+    return scenarios.get(f"{EXAMPLES / f'{name}.py'}:{name.upper()}")
 
 
 def install(folder: Path, package: str = "nh_robots", **scenarios: str) -> Path:

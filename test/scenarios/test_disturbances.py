@@ -4,12 +4,14 @@ scenario.
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 import pytest
 from lifted import LIFTED
 
+import nh_control as nh
 from nh_control import multibody as mb
 from nh_control import scenarios
 from nh_control.command.list_scenarios import example
@@ -28,6 +30,8 @@ from nh_control.scenarios import (
     on_frames,
 )
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
+from nh_control.scenarios.frames import with_forces
+from nh_control.scenarios.urdf import DEFAULT
 
 H = 0.01
 
@@ -237,6 +241,29 @@ def test_a_model_with_prescribed_coordinates_is_disturbed_in_closed_loop():
     torso = scenario.model().state_names.index("torso_tx")
     pushed, free = (run.trajectory.states[-1, torso] for run in runs)
     assert runs[0].failure is None and pushed > free + 1e-4
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_forces_on_frames_keep_a_robot_s_kernel(base):
+    """Its steps are those of the forces as expressions, with a foot on the ground as well."""
+    foot = [nh.Contact("lower_link", nh.Sphere(0.05))] * (base == "floating")
+    model = replace(mb.load_urdf(DEFAULT, base), contacts=foot)
+    targets = on_frames(model, ("upper_link", "lower_link"))
+    kept, other = with_forces(model.system, targets), with_external_forces(model.system, targets)
+    assert (kept.name, kept.inputs, kept.input_units) == (
+        other.name,
+        other.inputs,
+        other.input_units,
+    )
+    np.testing.assert_array_equal(kept.input_bounds, other.input_bounds)
+    plants, rng = [midpoint(system, H) for system in (kept, other)], np.random.default_rng(3)
+    assert [type(plant.engine).__name__ for plant in plants] == ["TreeEngine", "Engine"]
+    x = plants[0].retract(plants[0].state_space.origin, 0.2 * rng.normal(size=plants[0].ndx))
+    u = rng.normal(size=plants[0].nu)
+    x[6] += 1.0 * (base == "floating")
+    np.testing.assert_allclose(*(plant.step(x, u) for plant in plants), atol=1e-11)
+    mixed = with_forces(model.system, [*targets, *on_coordinates(model.space, (), {})])
+    assert type(midpoint(mixed, H).engine).__name__ == "Engine"
 
 
 def test_external_forces_stand_between_a_models_forces_and_its_prescribed_coordinates():

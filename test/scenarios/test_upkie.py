@@ -3,14 +3,12 @@ pushed, under LQR by the derivatives of the step through contact.
 """
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from own_scenarios import EXAMPLES
+from own_scenarios import of_robot
 
 import nh_control as nh
-from nh_control import scenarios
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import PlantOptions, urdf
 from nh_control.scenarios.disturbance import parse
@@ -44,9 +42,7 @@ def test_friction_of_contacts_is_a_parameter_of_a_robot():
 
 @pytest.fixture(scope="module")
 def upkie():
-    if find_spec("upkie_description") is None:
-        pytest.skip("needs the package upkie_description, see the extra urdf-test")
-    return scenarios.get(f"{EXAMPLES / 'upkie.py'}:UPKIE")
+    return of_robot("upkie", "upkie_description")
 
 
 def run(scenario, reference, push=""):

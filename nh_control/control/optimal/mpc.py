@@ -80,6 +80,7 @@ class MpcTracker:
         iterations: int = 3,
         hold: bool = False,
         excluded: Sequence[str] = (),
+        stance: bool = False,
         disturbance_gain: float = 0.0,
         barrier: float = 1e-3,
         hessian: str = "gauss_newton",
@@ -95,12 +96,9 @@ class MpcTracker:
             )
         if hessian not in ("gauss_newton", "exact"):
             raise ValueError(f"unknown hessian {hessian!r}, choose gauss_newton or exact")
-        given = None if hold else Qf
         self.fallback = LqrTracker(
-            *(dsys, reference, Q, R, given),
-            disturbance_gain=disturbance_gain,
-            hold=hold,
-            excluded=excluded,
+            *(dsys, reference, Q, R, None if hold else Qf, None),
+            *(disturbance_gain, hold, excluded, stance),
         )
         self.dsys, self.reference, self.hold = dsys, self.fallback.reference, hold
         self.iterations, self.horizon, self.barrier = iterations, steps, barrier
@@ -108,8 +106,9 @@ class MpcTracker:
         end = self.fallback.gains.P[-1] if Qf is None else Qf
         self._options: dict[str, Any] = (
             dict(Q=Q, R=R, Qf=Qf, horizon_s=horizon_s, limits=limits, constraints=constraints)
-            | dict(iterations=iterations, hold=hold, excluded=excluded, barrier=barrier)
-            | dict(disturbance_gain=disturbance_gain, hessian=hessian, threads=threads)
+            | dict(iterations=iterations, hold=hold, excluded=excluded, stance=stance)
+            | dict(barrier=barrier, hessian=hessian, threads=threads)
+            | dict(disturbance_gain=disturbance_gain)
         )
         bounds = dsys.system.input_bounds.tolist()
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
