@@ -258,9 +258,9 @@ def test_forces_on_frames_keep_a_robot_s_kernel(base):
     np.testing.assert_array_equal(kept.input_bounds, other.input_bounds)
     plants, rng = [midpoint(system, H) for system in (kept, other)], np.random.default_rng(3)
     assert [type(plant.engine).__name__ for plant in plants] == ["TreeEngine", "Engine"]
-    x = plants[0].retract(plants[0].state_space.origin, 0.2 * rng.normal(size=plants[0].ndx))
-    u = rng.normal(size=plants[0].nu)
-    x[6] += 1.0 * (base == "floating")
+    q = model.space.retract(model.space.origin, 0.2 * rng.normal(size=model.space.nv))
+    q[6:7] += 1.0  # above the ground
+    x, u = plants[0].state(q, rng.normal(size=model.space.nw)), rng.normal(size=plants[0].nu)
     np.testing.assert_allclose(*(plant.step(x, u) for plant in plants), atol=1e-11)
     mixed = with_forces(model.system, [*targets, *on_coordinates(model.space, (), {})])
     assert type(midpoint(mixed, H).engine).__name__ == "Engine"
