@@ -31,7 +31,8 @@ def model(module_interpreted):
 
 @pytest.fixture(scope="module")
 def known(model):
-    return Model(SCENARIO, model, SCENARIO.reference(model))
+    rolling = model.state([0, 0.3, 0.5, 1, 2.0], [0.3, -0.2, 0.1, 0.5, 0.2])
+    return Model(SCENARIO, model, model.simulate(rolling, np.zeros((10, 2))))
 
 
 @pytest.fixture

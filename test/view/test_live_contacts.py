@@ -8,6 +8,7 @@ from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.view.contacts import arrow_scale
 from nh_control.view.live import LiveMotion
 
+Q = np.array([0.4, 0.3, 0.5, 1, 2.0])
 FORCES = {"rear_wheels": np.array([0.0, 3.0, -4.0]), "front_wheels": np.zeros(3)}
 
 
@@ -15,16 +16,16 @@ FORCES = {"rear_wheels": np.array([0.0, 3.0, -4.0]), "front_wheels": np.zeros(3)
 def board(module_interpreted):
     scenario = nh.scenarios.get("wet_snakeboard")
     dsys = scenario.model()
-    return dsys, LiveMotion(scenario, dsys, scenario.reference(dsys))
+    start = dsys.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.2])
+    return dsys, LiveMotion(scenario, dsys, dsys.simulate(start, np.zeros((100, 2))))
 
 
 def shown(board, forces):
     """The frame's frames (F, 7) and lengths of arrows at a state, with their names."""
     dsys, motion = board
-    q = np.array([0.4, 0.3, 0.5, 1, 2.0])
-    frame = motion.frame(1.0, q, np.zeros(dsys.system.space.nw), q, {}, forces=forces)
+    frame = motion.frame(1.0, Q, np.zeros(dsys.system.space.nw), Q, {}, forces=forces)
     names = motion.animation.run.names
-    places = ContactPlaces(dsys.system)(q)
+    places = ContactPlaces(dsys.system)(Q)
     return dict(zip(names, np.reshape(frame["run"], (-1, 7)))), frame["arrowLengths"], places
 
 
@@ -36,8 +37,8 @@ def test_arrows_have_the_places_and_directions_of_the_forces(board):
     w, x, y, z = rear[3:]
     along = [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)]
     assert along == pytest.approx([0.0, 0.6, -0.8])
-    # half as long as the board, 4.6 m, for the largest force of the slalom, 1.118 N
-    assert lengths[-2:] == [pytest.approx(5 * 0.5 * 4.6 / 1.118, rel=1e-3), 0]
+    # half as long as the board, 4.6 m, for the reference's largest force: it skids, 0.4 * 9.81 N
+    assert lengths[-2:] == [pytest.approx(5 * 0.5 * 4.6 / (0.4 * 9.81), rel=1e-3), 0]
     doubled = {name: 2 * force for name, force in FORCES.items()}
     assert shown(board, doubled)[1][-2] == pytest.approx(2 * lengths[-2])
 
