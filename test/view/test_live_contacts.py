@@ -16,7 +16,7 @@ FORCES = {"rear_wheels": np.array([0.0, 3.0, -4.0]), "front_wheels": np.zeros(3)
 def board(module_interpreted):
     scenario = nh.scenarios.get("wet_snakeboard")
     dsys = scenario.model()
-    start = dsys.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.2])
+    start = dsys.state([0, 0.3, 0, 0, 0], [0.3, -0.2, 0.1, 0.5, 0.2])
     return dsys, LiveMotion(scenario, dsys, dsys.simulate(start, np.zeros((100, 2))))
 
 
@@ -37,8 +37,9 @@ def test_arrows_have_the_places_and_directions_of_the_forces(board):
     w, x, y, z = rear[3:]
     along = [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)]
     assert along == pytest.approx([0.0, 0.6, -0.8])
-    # half as long as the board, 4.6 m, for the reference's largest force: it skids, 0.4 * 9.81 N
-    assert lengths[-2:] == [pytest.approx(5 * 0.5 * 4.6 / (0.4 * 9.81), rel=1e-3), 0]
+    # half as long as the board with turned trucks for the reference's largest force: it skids
+    extent = 4 + 0.6 * np.cos(0.3) + 0.72 * np.sin(0.3)
+    assert lengths[-2:] == [pytest.approx(5 * 0.5 * extent / (0.4 * 9.81), rel=1e-3), 0]
     doubled = {name: 2 * force for name, force in FORCES.items()}
     assert shown(board, doubled)[1][-2] == pytest.approx(2 * lengths[-2])
 
