@@ -1,5 +1,7 @@
 """Velocities at rest, and how much energy a step may gain."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bodies import HALF, G, ball, box
@@ -32,6 +34,18 @@ def test_a_body_that_slides_has_the_velocity_of_its_positions(interpreted):
     assert found == pytest.approx(between, abs=1e-9)
     flying = dsys.state([0, 5.0, 0], [1, 2, 3])
     assert nh.ContactReadout(dsys).velocities([flying], [[]])[0] == pytest.approx([1, 2, 3])
+
+
+@NATIVELY
+def test_a_step_is_the_impulses_at_its_start_and_a_free_step(interpreted):
+    """So its gain of energy is their work and the error of the free step."""
+    dsys = box()
+    free = nh.midpoint(replace(dsys.system, contacts=()), dsys.h)
+    x = dsys.state([1.0, 0, 0, 0, 0, 0, HALF + 1e-3], [3.0, 1, 0, 0.5, 0, -1])
+    halfway = nh.ContactReadout(dsys).velocities([x], [[]])[0]
+    after = dsys.state(x[:7], 2 * halfway - dsys.velocity(x))
+    assert np.abs(after - x).max() > 0.1
+    assert free.step(after) == pytest.approx(dsys.step(x), abs=1e-12)
 
 
 def largest_change(friction, h):
