@@ -44,6 +44,8 @@ CLOSE = 1e-3
 """Newton's corrections end when they are this small, relative to the sizes of the unknowns."""
 SMALL = 1e-3
 """Least size of an impulse, relative to the largest."""
+MOST_RETURN_STEPS = 30
+"""Steps from a guess to the path."""
 
 CallAt = Callable[[str, np.ndarray, float], Sequence[np.ndarray]]
 """`call(name, z, kappa)`: a function of the step's equations at unknowns z."""
@@ -58,8 +60,10 @@ def follow_path(call: CallAt, contacts: ContactUnknowns, kappa: float, z: np.nda
     if not contact_start(lambda name, at: call(name, at, first), contacts, first, z):
         return False
     path = _Path(call, contacts, z, float(np.log(first)))
+    begin = path.s
     for _ in range(MOST_STEPS):
-        if length < LEAST or not path.update_tangent():
+        # above its begin the path has turned back, to where no solution of the step is
+        if length < LEAST or path.s > begin or not path.update_tangent():
             return False
         # the step ends at s = log(kappa) if the tangent reaches it within the length
         falls = path.ahead[-1]
@@ -72,6 +76,29 @@ def follow_path(call: CallAt, contacts: ContactUnknowns, kappa: float, z: np.nda
             length *= SHORTER
         elif corrections <= EASY:
             length = min(LONGEST, LONGER * length)
+    return False
+
+
+def return_to_path(
+    call: CallAt, contacts: ContactUnknowns, kappa: float, inside: bool, z: np.ndarray
+) -> bool:
+    """Whether Newton's method has led from a guess z (nz) to the path at kappa, in place, by steps
+    `inside` of all cones, or by whole ones.
+    """
+    path, part = _Path(call, contacts, z, float(np.log(kappa))), 1.0
+    at_end = np.append(np.zeros(len(path.size)), 1.0)
+    for _ in range(MOST_RETURN_STEPS):
+        path.size = path.sizes()
+        d = path.direction(path.z, path.s, at_end)
+        if not np.isfinite(d).all():
+            return False
+        if inside:
+            path.z, _, part = path.moved(path.z, path.s, d)
+        else:
+            path.z = path.z + path.scaled(d)
+        if part == 1.0 and path.is_close(d, path.z):
+            z[:] = path.z
+            return True
     return False
 
 
@@ -93,7 +120,7 @@ class _Path:
         """Compute the tangent at this point, in the direction of the last one: r_z dz + r_s ds =
         0. Returns whether it exists.
         """
-        self.size = self._sizes()
+        self.size = self.sizes()
         matrix, _ = self._bordered(self.z, self.s, self.ahead)
         t = equilibrated(matrix, np.append(np.zeros(len(self.z)), 1.0))
         ahead = np.append(t[self.x], t[-1])
@@ -108,22 +135,29 @@ class _Path:
         the tangent, or at constant s if the step reaches `end`. Returns the number of corrections,
         MOST_CORRECTIONS if the step failed.
         """
-        z, s, part = self._moved(self.z, self.s, length * self.tangent)
+        z, s, part = self.moved(self.z, self.s, length * self.tangent)
         row = self.ahead
         if part == 1.0 and abs(s - end) <= LEAST * abs(length):
             s, row = end, np.append(np.zeros(len(self.size)), 1.0)
         for corrections in range(MOST_CORRECTIONS):
-            matrix, r = self._bordered(z, s, row)
-            d = equilibrated(matrix, np.append(-r, 0.0))
+            d = self.direction(z, s, row)
             if not np.isfinite(d).all():
                 break
-            z, s, part = self._moved(z, s, d)
-            y = np.abs(z[self.y]).max(initial=0.0)
-            far = max(np.abs(d[self.x]).max(), abs(d[-1]))
-            if part == 1.0 and far <= CLOSE and np.abs(d[self.y]).max(initial=0.0) <= CLOSE * y:
+            z, s, part = self.moved(z, s, d)
+            if part == 1.0 and self.is_close(d, z):
                 self.z, self.s = z, end if row is not self.ahead else s
                 return corrections
         return MOST_CORRECTIONS
+
+    def direction(self, z: np.ndarray, s: float, row: np.ndarray) -> np.ndarray:
+        """Newton's correction (dy, dx / size, dpsi, ds) at z, s, orthogonal to the row."""
+        matrix, r = self._bordered(z, s, row)
+        return equilibrated(matrix, np.append(-r, 0.0))
+
+    def is_close(self, d: np.ndarray, z: np.ndarray) -> bool:
+        """Whether a correction d is small beside the sizes of the unknowns z."""
+        y, far = np.abs(z[self.y]).max(initial=0.0), max(np.abs(d[self.x]).max(), abs(d[-1]))
+        return bool(far <= CLOSE and np.abs(d[self.y]).max(initial=0.0) <= CLOSE * y)
 
     def _bordered(self, z: np.ndarray, s: float, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The matrix (nz + 1, nz + 1) of the equations for (dy, dx / size, dpsi, ds), whose last
@@ -138,23 +172,28 @@ class _Path:
         matrix[n, self.x], matrix[n, n] = row[:-1], row[-1]
         return matrix, r[:, 0]
 
-    def _moved(self, z: np.ndarray, s: float, d: np.ndarray) -> tuple[np.ndarray, float, float]:
+    def moved(self, z: np.ndarray, s: float, d: np.ndarray) -> tuple[np.ndarray, float, float]:
         """The point after a step d, which is halved until it ends inside all cones, and the part
         of d that was taken, 0 for none.
         """
-        dz, part = d[:-1].copy(), 1.0
-        dz[self.x] *= self.size
+        dz, part = self.scaled(d), 1.0
         for _ in range(MOST_HALVINGS):
             if self._is_inside(z + part * dz):
                 return z + part * dz, s + part * d[-1], part
             part /= 2
         return z, s, 0.0
 
+    def scaled(self, d: np.ndarray) -> np.ndarray:
+        """The change (nz) of the unknowns of a step d of (dy, dx / size, dpsi, ds)."""
+        dz = d[:-1].copy()
+        dz[self.x] *= self.size
+        return dz
+
     def _is_inside(self, z: np.ndarray) -> bool:
         """Whether both vectors of every pair are inside their cones."""
         return all(_is_in_cone(u) and _is_in_cone(v) for _, u, v in self._pairs(z))
 
-    def _sizes(self) -> np.ndarray:
+    def sizes(self) -> np.ndarray:
         """Sizes (n) of the impulses at this point."""
         size = np.empty(len(self.size))
         for rows, u, _ in self._pairs(self.z):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nh_control.discrete.contact_path import CallAt, follow_path
+from nh_control.discrete.contact_path import CallAt, follow_path, return_to_path
 from nh_control.discrete.contact_step import Call, contact_start, corrected, is_inside
 from nh_control.discrete.method import ContactUnknowns
 from nh_control.numerics import newton
@@ -19,13 +19,28 @@ Iterate = Callable[[bool], newton.NewtonResult]
 
 
 def solve_in_contact(
-    call: CallAt, iterate: Iterate, contacts: ContactUnknowns, kappa: float, z: np.ndarray
+    call: CallAt,
+    iterate: Iterate,
+    contacts: ContactUnknowns,
+    kappa: float,
+    z: np.ndarray,
+    start: int,
 ) -> newton.NewtonResult:
-    """The unknowns z (nz) of a step, in place, from a guess in them."""
+    """The unknowns z (nz) of a step, in place; at first from a guess in them that is
+    close (`newton.FROM_CLOSE`), then from the rates of a guess.
+    """
 
     def call_here(name: str, z: np.ndarray) -> list[np.ndarray]:
         return list(call(name, z, kappa))
 
+    guess = np.zeros_like(z) if start == newton.FROM_ZERO else z.copy()
+    for inside in (True, False) if start == newton.FROM_CLOSE else ():
+        has_start = return_to_path(call, contacts, kappa, inside, z)
+        near = _finished(has_start, call_here, iterate, contacts, z)
+        if near.status == newton.CONVERGED:
+            return near
+        z[:] = guess
+    z[:] = guess
     has_start = contact_start(call_here, contacts, kappa, z)
     first = _finished(has_start, call_here, iterate, contacts, z)
     if first.status == newton.CONVERGED:

@@ -58,8 +58,8 @@ class Engine:
     with a status of `newton`. Without a library, CasADi's virtual machine and NumPy do the same.
 
     - step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of its last
-      Jacobian. If `warm` is not zero it starts from the guess in z, with the `sizes` of the last
-      step without a guess.
+      Jacobian. If `warm`, one of `newton.STARTS`, is not zero it starts from the guess in z, with
+      the `sizes` of the last step without a guess.
     - linearize: also r_z, dz = dz/d(dx, u) and ab = [A B], by p as well if it is `parametric`.
     - hessian: also lam, lam_z -> hessian, the second derivative of `lam . local(x1, f(retract(x,
       dx), u + du)) + lam_z . z`.
@@ -263,8 +263,6 @@ class Engine:
     def _in_contact(self, work: Workspace, contacts: ContactUnknowns) -> newton.NewtonResult:
         """Newton's iteration from impulses, with the `sizes` of the terms at its start."""
         x, u, p = work.x, work.u, work.p
-        if not work.warm[0]:
-            work.z[:] = 0.0
 
         def call(name: str, z: np.ndarray, kappa: float) -> Sequence[np.ndarray]:
             return self._step_functions(name, x, u, z, np.hstack([p[:-2], kappa, p[-1]]))
@@ -274,7 +272,8 @@ class Engine:
                 work.sizes[:] = self._step_functions("terms", x, u, work.z, p)[0][:, 0]
             return self._newton(work, warm=True, patient=patient)
 
-        return solve_in_contact(call, iterate, contacts, float(p[-2]), work.z)
+        kappa, start = float(p[-2]), int(work.warm[0])
+        return solve_in_contact(call, iterate, contacts, kappa, work.z, start)
 
     def _newton(
         self, work: Workspace, warm: bool = False, patient: bool = False

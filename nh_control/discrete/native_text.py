@@ -47,15 +47,18 @@ CONTACT_CONSTANTS = {
     "PATH_HALVINGS": contact_path.MOST_HALVINGS,
     "PATH_CLOSE": contact_path.CLOSE,
     "PATH_SMALL": contact_path.SMALL,
+    "PATH_RETURN": contact_path.MOST_RETURN_STEPS,
 }
 
 
 def definitions(shapes: Iterable[str]) -> str:
-    """The text of the header `definitions.h`: places of a workspace's arrays in its list, statuses
-    and constants of Newton's iteration.
+    """The text of the header `definitions.h`: places of a workspace's arrays in its list,
+    statuses, starts and constants of Newton's iteration.
     """
     places = "".join(f"    {array.upper()},\n" for array in shapes)
-    statuses = "".join(f"    {status},\n" for status in newton.STATUS)
+    statuses, starts = (
+        "".join(f"    {name},\n" for name in names) for names in (newton.STATUS, newton.STARTS)
+    )
     constants = {name: getattr(newton, name) for name in CONSTANTS} | {"ROUNDED": ROUNDED}
     constants |= CONTACT_CONSTANTS
     return (
@@ -63,6 +66,7 @@ def definitions(shapes: Iterable[str]) -> str:
         "/* Written by discrete/native_text.py: `definitions`. */\n\n"
         f"/* Arrays of a workspace in its list. */\nenum array {{\n{places}}};\n\n"
         f"/* How a step ends. */\nenum status {{\n{statuses}}};\n\n"
+        f"/* Where a step starts its search. */\nenum start {{\n{starts}}};\n\n"
         f"/* Constants of newton.py, and of contacts. */\n{macros(constants)}#endif\n"
     )
 

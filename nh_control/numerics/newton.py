@@ -61,6 +61,9 @@ STATUS = (
     "NO_IMPULSES",
 )
 CONVERGED, NOT_FINITE, SINGULAR, STALLED, EXHAUSTED, OUTSIDE, HALF_TURN, NO_IMPULSES = range(8)
+STARTS = "FROM_ZERO", "FROM_GUESS", "FROM_CLOSE"
+FROM_ZERO, FROM_GUESS, FROM_CLOSE = range(3)
+"""Where a step starts its search: at zero, at a guess, or at one that is close, with impulses."""
 REASONS = {
     NOT_FINITE: "a value is not finite",
     SINGULAR: "the Jacobian is singular",

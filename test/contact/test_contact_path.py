@@ -8,7 +8,7 @@ from bodies import chain
 from interpreting import made_once_each_way, without_compiler
 
 import nh_control as nh
-from nh_control.discrete import contact_path, contact_solution
+from nh_control.discrete import contact_path, contact_solution, continuation
 from nh_control.discrete.contact_path import follow_path
 from nh_control.discrete.contact_step import contact_start
 from nh_control.discrete.method import ContactUnknowns
@@ -40,6 +40,25 @@ LYING = {
 """States of such chains that come to lie, all but at rest: their contact problems are solved from
 far inside of the cones alone.
 """
+CREEPING = {
+    "folded": [-0.45365709709824, -0.57465147062123, 0.40479676399172, -0.54782342540922,
+        -0.47259440669107, 0.75078471688059, 0.03000000224655, 0.30152797079978, 0.01186687255269,
+        0.00000032095049, -0.00336919132561, -0.01044207212809, -0.00143246999073,
+        -0.00923645868950, -0.00585679960229, -0.02715563876133, -0.00192331374410,
+        -0.00252656046485, -0.00021317670990],
+    "rocking": [-0.62075904373910, -0.33861255194347, -0.62075884390306, 0.33861217786517,
+        2.21003678785074, -3.08890230255644, 0.03000000309400, 3.15332652259661, 0.00000002907092,
+        0.17879904909775, 0.00721320932930, -0.00121496561246, -0.00015885633401,
+        -0.10127895856736, -0.06478164815385, -0.02452455211550, -0.00000067237455,
+        0.00244260594384, -0.00000007071771],
+}
+"""States whose central path turns back before its end: steps of growing length lead there."""
+TURNED = [-0.33676157722339, -0.59744122784967, -0.20889566260535, 0.69715007101496,
+        0.81046785735090, -2.27479723603930, 0.03535757601188, -3.51348128868645,
+        -3.36930698274953, 0.00000033345608, -0.15778479315244, -0.00024262867899,
+        -0.00398223683568, 1.10146584725682, -0.40916363647664, -0.10981398781742,
+        0.03080696064740, -0.00515416459245, 0.02159732519578]
+"""A state whose path turned back, and led to a solution with a million times its energy."""
 # fmt: on
 
 
@@ -64,10 +83,10 @@ def thrown_chain():
 
 
 @pytest.mark.native_twin_slow  # it compiles the chain
-@pytest.mark.parametrize("state", [*STRETCHED, *LYING])
+@pytest.mark.parametrize("state", [*STRETCHED, *LYING, *CREEPING])
 def test_chains_that_lie_step(state, interpreted):
     dsys, readout = thrown_chain()
-    x = np.array({**STRETCHED, **LYING}[state])
+    x = np.array({**STRETCHED, **LYING, **CREEPING}[state])
     x[:4] /= np.linalg.norm(x[:4])
     x1 = dsys.step(x)
     table = readout.table(x[None], np.zeros((1, 0)))
@@ -77,8 +96,23 @@ def test_chains_that_lie_step(state, interpreted):
     assert energy1 < energy
 
 
-def test_only_the_path_finds_them(monkeypatch):
+@pytest.mark.native_twin_slow
+def test_a_path_that_turns_back_leads_to_no_solution(interpreted):
+    """A step that is not found is better than one of another world."""
+    dsys, _ = thrown_chain()
+    try:
+        x1 = dsys.step(TURNED)
+    except nh.StepFailed as failure:
+        assert "no impulses" in str(failure)
+    else:
+        energy, energy1 = dsys.energies(np.array([TURNED, x1]))
+        assert energy1 < energy
+
+
+def test_only_the_path_finds_them_at_once(monkeypatch):
+    """Without a start from shorter steps."""
     monkeypatch.setattr(contact_solution, "follow_path", lambda *given: False)
+    monkeypatch.setattr(continuation, "FRACTIONS", ())
     with without_compiler():
         dsys, _ = thrown_chain()
         with pytest.raises(nh.StepFailed, match="no impulses"):

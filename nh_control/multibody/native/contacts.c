@@ -226,22 +226,35 @@ static int verify_contacts(const struct tree_model *model, const struct tree_dat
     return info[1] <= ACCEPT ? CONVERGED : STALLED;
 }
 
-/* A step with contacts: the unknowns into z, from the rates in it if the step is `warm`; else from
- * the end of the central path. The last residual is that of the solution. info: iterations,
- * relative error, largest |r|. */
-INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data, int warm,
-                            double *z, double *info)
+/* The unknowns z along the central path, or from those of a `guess`, to round-off. */
+static int find_on_path(const struct tree_model *model, const struct tree_data *data, int guess,
+                        double *z, double *info)
 {
     const struct free_tree tree = {model, data};
     const struct free_step step = {free_equations, &tree};
+    const int failed = model->contact_functions->follow_path(&step, data->q, data->u, data->p,
+                                                             guess, z);
+    if (failed || find_contacts(model, data, 1, z, info) != CONVERGED) return NO_IMPULSES;
+    return verify_contacts(model, data, z, info);
+}
+
+/* A step with contacts: the unknowns into z, from a close guess of them all, from the rates of a
+ * guess, or else from the end of the central path. The last residual is that of the solution.
+ * info: iterations, relative error, largest |r|. */
+INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data,
+                            enum start start, double *z, double *info)
+{
+    const size_t size = sizeof(double) * first_impulse(model);
+    double rates[first_impulse(model)];
+    memcpy(rates, z, size);
+    if (start == FROM_ZERO) memset(rates, 0, size);
     info[0] = 0.0;
     info[1] = info[2] = NAN;
-    if (!warm) memset(z, 0, sizeof(double) * first_impulse(model));
     start_contacts(model, data, z);
+    if (start == FROM_CLOSE && find_on_path(model, data, 1, z, info) == CONVERGED)
+        return CONVERGED;
+    memcpy(z, rates, size);
     const int first = find_contacts(model, data, 0, z, info);
     if (first == CONVERGED) return verify_contacts(model, data, z, info);
-    if (model->contact_functions->follow_path(&step, data->q, data->u, data->p, z) ||
-        find_contacts(model, data, 1, z, info) != CONVERGED)
-        return first;
-    return verify_contacts(model, data, z, info);
+    return find_on_path(model, data, 0, z, info) == CONVERGED ? CONVERGED : first;
 }

@@ -42,6 +42,13 @@ enum status {
     NO_IMPULSES,
 };
 
+/* Where a step starts its search. */
+enum start {
+    FROM_ZERO,
+    FROM_GUESS,
+    FROM_CLOSE,
+};
+
 /* Constants of newton.py, and of contacts. */
 #define TARGET 3.552713678800501e-15
 #define ACCEPT 1e-10
@@ -77,4 +84,5 @@ enum status {
 #define PATH_HALVINGS 30
 #define PATH_CLOSE 0.001
 #define PATH_SMALL 0.001
+#define PATH_RETURN 30
 #endif

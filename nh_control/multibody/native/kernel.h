@@ -161,8 +161,8 @@ INTERNAL int project_velocity(const struct tree_model *model, const struct tree_
                               double *z);
 
 /* contacts.c: the impulses of contacts in a step */
-INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data, int warm,
-                            double *z, double *info);
+INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_data *data,
+                            enum start start, double *z, double *info);
 
 /* force_columns.c: forces that change with the motion, in the derivatives */
 INTERNAL void spring_columns(const struct tree_model *model, const struct tree_data *data,

@@ -269,11 +269,11 @@ static int continuation(const struct tree_model *model, const struct tree_data *
 
 /* The unknowns of a step without contacts. Starts, in this order: the guess of a warm start, the
  * mass matrix, zero, zero with patience, the velocity, continuation. */
-static int solve(const struct tree_model *model, const struct tree_data *data, int warm, double *z,
-                 double *info)
+static int solve(const struct tree_model *model, const struct tree_data *data, enum start start,
+                 double *z, double *info)
 {
     int status = STALLED;
-    if (warm) status = iterate(model, data, 0, 0, z, info);
+    if (start != FROM_ZERO) status = iterate(model, data, 0, 0, z, info);
     if (status != CONVERGED) status = iterate(model, data, 1, 0, z, info);
     if (status != CONVERGED) status = from_zero(model, data, 0, z, info);
     if (may_have_a_solution(status)) status = from_zero(model, data, 1, z, info);
@@ -292,11 +292,11 @@ int nh_step(double *const *a)
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     double *z = a[Z];
-    const int warm = *a[WARM] != 0.0;
+    const enum start start = (enum start)*a[WARM];
     load_forces(model, data);
     start_constraints(model, data);
-    const int status = model->n_impulses ? solve_contacts(model, data, warm, z, a[INFO])
-                                         : solve(model, data, warm, z, a[INFO]);
+    const int status = model->n_impulses ? solve_contacts(model, data, start, z, a[INFO])
+                                         : solve(model, data, start, z, a[INFO]);
     if (status != CONVERGED) return status;
     readout(model, data, a[X1]);
     if (!all_finite(a[X1], model->nq + model->nv)) return NOT_FINITE;

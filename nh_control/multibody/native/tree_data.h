@@ -48,7 +48,7 @@ struct contact_functions {
     int (*is_inside)(const double *);
     int (*equations)(const double *, const double *, const double *, double *, double *);
     int (*follow_path)(const struct free_step *, const double *, const double *, const double *,
-                       double *);
+                       int, double *);
 };
 
 /* The model of a[TREE]: the numbers of its header, and where its arrays begin. */

@@ -152,12 +152,33 @@ static int advance(struct path *path, double length, double end)
     return PATH_CORRECTIONS;
 }
 
+/* Whether Newton's method has led from a guess z (N_Z) to the path at the smoothing of p, by steps
+ * `inside` of all cones, or by whole ones. */
+static int return_to_path(const double *x, const double *u, const double *p, int inside, double *z)
+{
+    struct path path = {x, u, p, .s = log(p[N_P - 2])};
+    const double at_end[N_PATH] = {[N_Z] = 1.0};
+    double d[N_PATH], part = 1.0;
+    memcpy(path.z, z, sizeof path.z);
+    for (int i = 0; i < N_Z; ++i) path.size[i] = 1.0;
+    for (int step = 0; step < PATH_RETURN; ++step) {
+        impulse_sizes(&path);
+        if (path_direction(&path, path.z, path.s, at_end, 0, d)) return 0;
+        if (inside) part = moved(&path, d, path.z, &path.s);
+        for (int i = 0; i < N_Z && !inside; ++i) path.z[i] += path.size[i] * d[i];
+        if (part < 1.0 || !is_close(d, path.z)) continue;
+        memcpy(z, path.z, sizeof path.z);
+        return 1;
+    }
+    return 0;
+}
+
 /* Whether the unknowns z (N_Z) have been found along the path, to where Newton's method on all
  * equations converges. r_z: room for (N_Z, N_Z). */
 static int follow_path(const double *x, const double *u, const double *p, double *z, double *r_z)
 {
     struct path path = {x, u, p, .s = log(PATH_HIGHER * p[N_P - 2]), .ahead[N_Z] = -1.0};
-    const double end = log(p[N_P - 2]);
+    const double begin = path.s, end = log(p[N_P - 2]);
     double easier[N_P], length = PATH_FIRST;
     memset(z, 0, sizeof path.z);
     smoothed(p, path.s, easier);
@@ -165,7 +186,8 @@ static int follow_path(const double *x, const double *u, const double *p, double
     memcpy(path.z, z, sizeof path.z);
     for (int i = 0; i < N_Z; ++i) path.size[i] = 1.0;
     for (int step = 0; step < PATH_STEPS; ++step) {
-        if (length < PATH_LEAST || !turn(&path)) return 0;
+        /* above its begin the path has turned back, to where no solution of the step is */
+        if (length < PATH_LEAST || path.s > begin || !turn(&path)) return 0;
         const double falls = path.ahead[N_Z];
         const int reaches = falls < 0.0 && path.s + length * falls <= end;
         const int corrections = advance(&path, reaches ? (end - path.s) / falls : length, end);

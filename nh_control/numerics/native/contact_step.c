@@ -50,13 +50,19 @@ static int finished(int found, double *const *a)
     return status == CONVERGED && !is_inside(z) ? NO_IMPULSES : status;
 }
 
-/* A step (S6) with contacts, from impulses that an interior point finds, else from those at the
- * end of the central path. */
+/* A step (S6) with contacts: from a guess that is close, from impulses that an interior point
+ * finds, else from those at the end of the central path. */
 int nh_step(double *const *a)
 {
     const double *x = a[X], *u = a[U], *p = a[P];
-    double *z = a[Z];
-    if (*a[WARM] == 0.0) memset(z, 0, sizeof(double) * N_Z);
+    const enum start start = (enum start)*a[WARM];
+    double *z = a[Z], guess[N_Z] = {0.0};
+    if (start != FROM_ZERO) memcpy(guess, z, sizeof guess);
+    for (int inside = 1; inside >= 0 && start == FROM_CLOSE; --inside) {
+        if (finished(return_to_path(x, u, p, inside, z), a) == CONVERGED) return read_out(a);
+        memcpy(z, guess, sizeof guess);
+    }
+    memcpy(z, guess, sizeof guess);
     a[INFO][0] = 0.0;
     a[INFO][1] = a[INFO][2] = NAN;
     const int first = finished(contact_start(x, u, p, z, a[R_Z]), a);

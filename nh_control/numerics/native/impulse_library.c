@@ -129,12 +129,13 @@ int call_jacobian(const double *x, const double *u, const double *z, const doubl
     return 0;
 }
 
-/* Follows the central path of a step to the unknowns z (N_Z), close to a solution; 1 where it does
- * not lead there. */
+/* Follows the central path of a step to the unknowns z (N_Z), close to a solution, or returns to it
+ * from those of a `guess`; 1 where it does not lead there. */
 int nh_follow_path(const struct free_step *step, const double *x, const double *u, const double *p,
-                   double *z)
+                   int guess, double *z)
 {
     double r_z[N_Z * N_Z];
     FREE_STEP = step;
-    return !follow_path(x, u, p, z, r_z);
+    if (!guess) return !follow_path(x, u, p, z, r_z);
+    return !(return_to_path(x, u, p, 1, z) || return_to_path(x, u, p, 0, z));
 }
