@@ -21,6 +21,7 @@ PEERS = (
     "mujoco",
     "pinocchio",
     "rclpy",
+    "upkie_description",
 )
 """What some need beyond the package: optional, skipped where it is missing."""
 NO_SCRIPTS = ("conftest", "measured_speed", "sizes")
