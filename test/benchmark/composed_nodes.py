@@ -99,7 +99,7 @@ def end(nodes: Nodes, probe: object) -> None:
         nodes.end()
 
 
-def main(repetitions: int = sized(3, 1), count: int = sized(15, 3)) -> None:
+def main(repetitions: int = sized(3, 1), count: int = sized(15, 2)) -> None:
     """Measure both ways in turn."""
     from probe import Probe
 

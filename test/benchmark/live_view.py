@@ -39,11 +39,12 @@ from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
 
-NAMES = {"snakeboard": "parking", "quadrotor_payload": "figure_of_eight"}
+PAYLOAD = {"quadrotor_payload": "figure_of_eight"}
+NAMES = sized({"snakeboard": "parking", **PAYLOAD}, PAYLOAD)
 STEP_S = 0.01
-RUN_S, LOCKSTEP_S = sized((10.0, 14.0), (4.0, 2.0))
+RUN_S, LOCKSTEP_S = sized((10.0, 14.0), (2.0, 2.0))
 """Wall time in real time, and simulated time in lock-step."""
-START_S, END_S, PULL_S = 2.0, 300.0, 0.05
+START_S, END_S, PULL_S = sized(2.0, 1.0), 300.0, 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
 ADDRESS = re.compile(r"http://\S+\?token=\S+")
 

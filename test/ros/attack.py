@@ -24,7 +24,7 @@ PARAMETERS = ("speed_factor", "reference", "fault", "disturb", "use_sim_time", "
 PARAMETER_KINDS = (*range(11), 211, 255)
 TRANSITIONS = (0, 2, 10, 20, 60, 97, 98, 255)
 """Of lifecycle nodes, which those that are active do not make."""
-SETTLED_S = 1.0
+SETTLED_S = 0.5
 DDS_REQUESTS = QoSProfile(
     depth=qos_profile_services_default.depth, avoid_ros_namespace_conventions=True
 )
