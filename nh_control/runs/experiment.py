@@ -113,7 +113,7 @@ class Experiment:
         """Whether the tracker estimates a disturbance."""
         return self.tracker.disturbance_gain > 0
 
-    @property
+    @cached_property
     def plant_parameters(self) -> Any:
         """Physical parameters of the plant."""
         return self.scenario.plant_parameters(self.options)
