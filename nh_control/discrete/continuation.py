@@ -9,8 +9,10 @@ import numpy as np
 from nh_control.discrete.workspace import Workspace
 from nh_control.numerics import newton
 
-FRACTIONS = 1 / 2, 1 / 4, 1 / 8
-"""Fractions of h whose solutions are tried as starts of a step that fails, in this order."""
+FRACTIONS = 1 / 2, 1 / 4, 1 / 8, 0.99
+"""Fractions of h whose solutions are tried as starts of a step that fails, in this order. The last
+is for steps that fail although steps of almost their length do not.
+"""
 BETWEEN = 8
 """Steps of growing length from there to h, each from the solution of the one before."""
 
