@@ -9,12 +9,12 @@ import numpy as np
 from nh_control.discrete.workspace import Workspace
 from nh_control.numerics import newton
 
-FRACTIONS = 1 / 2, 1 / 4, 1 / 8, 0.99
-"""Fractions of h whose solutions are tried as starts of a step that fails, in this order. The last
-is for steps that fail although steps of almost their length do not.
+FRACTIONS = 1 / 2, 1 / 4, 1 / 8
+"""Fractions of h whose solutions are tried as starts of a step that fails, in this order."""
+ALMOST, BETWEEN = 0.99, 8
+"""With contacts also this fraction, for steps that fail although steps of almost their length do
+not; and steps of growing length from a fraction to h, each from the solution of the one before.
 """
-BETWEEN = 8
-"""Steps of growing length from there to h, each from the solution of the one before."""
 
 
 def solve_by_continuation(
@@ -22,9 +22,10 @@ def solve_by_continuation(
     routine: Callable[[Workspace], int],
     status: int,
     work: Workspace,
+    touches: bool,
 ) -> int:
     """The status of a routine (step, linearization or Hessian) that failed with `status`, after
-    it was tried from the solutions of shorter steps.
+    it was tried from the solutions of shorter steps; `touches`: of a system with contacts.
 
     The unknowns are mean velocities: those of a shorter step are near the velocity of the state,
     while Newton from zero may not have led there. Unknowns of contacts are impulses, too,
@@ -34,9 +35,11 @@ def solve_by_continuation(
     """
     if status == newton.OUTSIDE or not len(work.z):
         return status
-    for between in (1, BETWEEN):
-        if any(_solved_from(f, between, step, routine, work) for f in FRACTIONS):
-            return newton.CONVERGED
+    starts = [(fraction, 1) for fraction in FRACTIONS]
+    if touches:
+        starts += [(fraction, BETWEEN) for fraction in (*FRACTIONS, ALMOST)]
+    if any(_solved_from(*start, step, routine, work) for start in starts):
+        return newton.CONVERGED
     return routine(work)
 
 

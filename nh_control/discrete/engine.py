@@ -122,7 +122,8 @@ class Engine:
         self, routine: Callable[[Workspace], int], status: int, work: Workspace
     ) -> int:
         """The status of a routine that failed, after further attempts, see `continuation`."""
-        return solve_by_continuation(self.step, routine, status, work)
+        touches = self._contacts is not None
+        return solve_by_continuation(self.step, routine, status, work, touches)
 
     @property
     def with_second_derivatives(self) -> Engine:

@@ -99,7 +99,7 @@ class TreeEngine(Engine):
         )
         nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
-        contacts = method.contacts
+        self._contacts = contacts = method.contacts
         self._tree_contacts = None if contacts is None else TreeContacts(system, method, contacts)
         self._n_constants = len(parametric.names(data.model.constants.parameters))
         self._n_parameters = n_parameters = len(system.parameter_values) + 1

@@ -129,8 +129,8 @@ int call_jacobian(const double *x, const double *u, const double *z, const doubl
     return 0;
 }
 
-/* Follows the central path of a step to the unknowns z (N_Z), close to a solution, or returns to it
- * from those of a `guess`; 1 where it does not lead there. */
+/* Follows the central path of a step to the unknowns z (N_Z), close to a solution, or returns to
+ * it from those of a `guess`; 1 where it does not lead there. */
 int nh_follow_path(const struct free_step *step, const double *x, const double *u, const double *p,
                    int guess, double *z)
 {
