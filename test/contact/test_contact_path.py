@@ -86,7 +86,7 @@ def thrown_chain():
 @pytest.mark.native_twin_slow  # it compiles the chain
 @pytest.mark.parametrize(
     "state",
-    [*STRETCHED, *LYING, "folded", "rocking", pytest.param("turned", marks=pytest.mark.slow)],
+    [*STRETCHED, *LYING, *(pytest.param(name, marks=pytest.mark.slow) for name in CREEPING)],
 )
 def test_chains_that_lie_step(state, interpreted):
     dsys, readout = thrown_chain()
