@@ -88,8 +88,8 @@ class LqrTracker:
     `lqr.infinite_horizon`), and past the end the last gain holds the last state. If the last state
     is at rest only under other inputs than the last ones, as in results of `collocate`, a step at
     rest is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
-    refuses longer runs unless the reference ends at rest. With `stance` the gains leave out what
-    contacts that carry a load hold, as the place of a robot's feet, see `stance.Stance`.
+    refuses longer runs unless the reference ends at rest. With `stance` the gains act only in the
+    directions that contacts with a load leave free, see `stance.Stance`: a robot's feet stay.
 
     With `disturbance_gain` in (0, 1] the tracker estimates a constant disturbance d of the
     momenta, `x1 = retract(f(x, u), (0, d))`, from the innovation,

@@ -124,7 +124,7 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
 
 
 def _stands_on_feet(model: Multibody) -> bool:
-    """Whether contacts stay where they are; wheels roll on."""
+    """Whether the model has contacts that stay where they are; wheels roll on."""
     return bool(model.contacts) and not any(isinstance(c.shape, Disc) for c in model.contacts)
 
 
