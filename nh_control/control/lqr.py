@@ -108,16 +108,14 @@ def finite_horizon(
     """Time-varying LQR about a trajectory that is feasible up to `gap`: the Riccati recursion
     `P = Q + A^T P' (A - B K)` [johnson2014 (36)] backwards from P_N = Qf (Q if not given), with Q,
     Qf (ndx, ndx), R (nu, nu). With `stance` in the directions that contacts leave free: A and B
-    are `S' A S` and `S' B`, S the projections of `Stance`.
+    are those that `Stance` projects.
 
     Raises ValueError as `linearize_along`, `checked_weights` and `Stance` do.
     """
     Q, R, Qf = checked_weights(dsys, Q, R, Qf)
     A, B = linearize_along(dsys, trajectory, gap)
     if stance:
-        S = Stance(dsys).projections(trajectory.states[:-1], trajectory.inputs)
-        after = np.concatenate([S[1:], S[-1:]])
-        A, B = after @ A @ S, after @ B
+        A, B = Stance(dsys).project(trajectory.states[:-1], trajectory.inputs, A, B)
     return riccati(A, B, Q, R, Qf)
 
 
@@ -170,8 +168,8 @@ def infinite_horizon(
         )
     A_x, B_x = lin
     if stance:
-        (S,) = Stance(dsys).projections(np.atleast_2d(x), np.atleast_2d(u))
-        A_x, B_x = S @ lin.A @ S, S @ lin.B
+        step = (row[None] for row in (np.asarray(x), np.asarray(u), lin.A, lin.B))
+        (A_x,), (B_x,) = Stance(dsys).project(*step)
     names, T = (
         [dsys.state_space.tangent_names[i] for i in kept],
         decoupling_transform(A_x, B_x, kept),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag, null_space
 
+from nh_control.control.velocity_weights import velocities_by_momenta
 from nh_control.discrete.contact_forces import ContactReadout, ContactTable
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.contact_rows import ContactRows
@@ -24,9 +25,9 @@ class Stance:
     With the rows J (k, nw) of these contacts, the velocities N (nw, n) of `J N = 0`, the tangent
     vectors `F^T N` of the configuration, F = space.frame(q), and the mass matrix M:
 
-        P = diag(F^T N (F^T N)^+,  M N (N^T M N)^{-1} N^T)
+        S = diag(F^T N (F^T N)^+,  M N (N^T M N)^{-1} N^T)
 
-    so that `P (0, J^T x) = 0` for all impulses x. A contact carries a load where its impulse
+    so that `S (0, J^T x) = 0` for all impulses x. A contact carries a load where its impulse
     changes its opening by more than its gap in a step, `lam J_n M^{-1} J_n^T > gap / h`. Raises
     ValueError for a system without contacts, with constraints, or with prescribed coordinates.
     """
@@ -51,7 +52,7 @@ class Stance:
         self._rows = ca.Function("rows", [q, p], [ca.densify(rows), ca.densify(frame)])
 
     def projections(self, states: ArrayLike, inputs: ArrayLike) -> np.ndarray:
-        """P (N, ndx, ndx) at the states (N, nx) of steps under inputs (N, nu); raises StepFailed
+        """S (N, ndx, ndx) at the states (N, nx) of steps under inputs (N, nu); raises StepFailed
         as `step` does.
         """
         states, inputs = np.asarray(states, dtype=float), np.asarray(inputs, dtype=float)
@@ -61,14 +62,21 @@ class Stance:
         each = [self._projection(x, table, k) for k, x in enumerate(steps)]
         return np.array(each)[place.reshape(-1)]
 
+    def project(
+        self, states: ArrayLike, inputs: ArrayLike, A: np.ndarray, B: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`S' A S` and `S' B` of A (N, ndx, ndx) and B (N, ndx, nu) at successive steps, S' that
+        of the next one; raises as `projections` does.
+        """
+        S = self.projections(states, inputs)
+        after = np.concatenate([S[1:], S[-1:]])
+        return after @ A @ S, after @ B
+
     def _projection(self, x: np.ndarray, table: ContactTable, k: int) -> np.ndarray:
-        """P (ndx, ndx) at a state with the contacts of row k."""
-        system, dsys = self.dsys.system, self.dsys
-        q, n = x[: system.space.nq], system.space.nv
+        """S (ndx, ndx) at a state with the contacts of row k."""
+        system, q = self.dsys.system, x[: self.dsys.system.space.nq]
         J, F = (np.asarray(part) for part in self._rows(q, system.parameter_values))
-        # M^{-1}: the velocities of unit momenta, at rest
-        rest = dsys.state(q, np.zeros(system.space.nw))
-        inverse = np.array([dsys.velocity(dsys.retract(rest, d)) for d in np.eye(2 * n)[n:]]).T
+        inverse = velocities_by_momenta(self.dsys, q)  # M^{-1}
         N = null_space(J[self._holds(table, k, J, inverse)], rcond=REDUNDANT)
         tangents, momenta = F.T @ N, np.linalg.solve(inverse, N)
         return block_diag(

@@ -26,12 +26,17 @@ def velocity_weights(dsys: DiscreteSystem, q: ArrayLike, Q: ArrayLike) -> np.nda
             f"{dsys}: the weight of {n} local coordinates and {space.nw} velocities must have "
             f"shape ({size}, {size}) or ({size},), got {Q.shape}"
         )
-    rest = dsys.state(q, np.zeros(space.nw))
     T = np.zeros((size, dsys.ndx))
-    T[:n, :n] = np.eye(n)
-    for column in range(
-        n, dsys.ndx
-    ):  # v is linear in rho: column i is the velocity of the unit vector e_i
-        T[n:, column] = dsys.velocity(dsys.retract(rest, np.eye(dsys.ndx)[column]))
+    T[:n, :n], T[n:, n:] = np.eye(n), velocities_by_momenta(dsys, q)
     weight = T.T @ Q @ T
     return (weight + weight.T) / 2
+
+
+def velocities_by_momenta(dsys: DiscreteSystem, q: ArrayLike) -> np.ndarray:
+    """Derivatives (nw, ndx - nv) of the velocity by the momenta, and by further numbers of a
+    method's state, near rest at the configuration q (nq): `X (X^T M X)^{-1}`.
+    """
+    rest = dsys.state(q, np.zeros(dsys.system.space.nw))
+    # v is linear in rho: column i is the velocity of the unit vector e_i
+    units = np.eye(dsys.ndx)[dsys.system.space.nv :]
+    return np.array([dsys.velocity(dsys.retract(rest, unit)) for unit in units]).T

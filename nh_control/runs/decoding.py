@@ -51,6 +51,14 @@ def unwrap(angle: float, near: float) -> float:
     return angle + math.tau * round((near - angle) / math.tau)
 
 
+def yaw(orientation: Any) -> float:
+    """Angle about z (rad, in (-pi, pi]) of a planar orientation; the norm of the quaternion does
+    not matter.
+    """
+    x, y, z, w = orientation.x, orientation.y, orientation.z, orientation.w
+    return math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
+
+
 def nanoseconds(stamp: Any) -> int:
     """A stamp in integer nanoseconds."""
     return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
@@ -111,10 +119,8 @@ class StateDecoder:
     def _odometry(self, message: Any, q: np.ndarray, v: np.ndarray) -> bool:
         i = self.heading
         pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
-        x, y, z, w = o.x, o.y, o.z, o.w
-        yaw = math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
         if i is not None:
-            q[i : i + 3] = yaw, pose.position.x, pose.position.y
+            q[i : i + 3] = yaw(o), pose.position.x, pose.position.y
             v[i : i + 3] = twist.angular.z, twist.linear.x, twist.linear.y
         return bool(message.twist.covariance[0] != UNKNOWN)
 

@@ -48,14 +48,13 @@ def on_frames(model: Multibody, frames: Iterable[str]) -> tuple[ForceTarget, ...
 
 
 def _on_frame(model: Multibody, name: str) -> ForceTarget:
+    wrench = Wrench(name, name, "world", FORCE + TORQUE)
+
     def force(q: Graph, v: Graph, w: Graph, p: Any) -> Graph:
         # generalized force: gradient of the virtual power by the virtual velocity
         virtual = ca.SX.sym("virtual", model.space.nw)
-        k = model.kinematics(q, virtual)
-        power = ca.dot(w[:3], k.velocity(name)) + ca.dot(w[3:], k.angular_velocity(name))
-        return ca.gradient(power, virtual)
+        return ca.gradient(wrench.power(model.kinematics(q, virtual), w), virtual)
 
     units = ("N",) * 3 + ("N m",) * 3
     about = f"force at the origin of {name} and torque, in the axes of the world"
-    wrench = Wrench(name, name, "world", FORCE + TORQUE)
     return FrameTarget(name, FORCE + TORQUE, units, force, about, wrench=wrench)

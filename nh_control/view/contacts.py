@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ class ContactArrows:
         steps = np.minimum(rows, len(arrays["contact_force"]) - 1)
         positions, forces = (arrays[f"contact_{what}"][steps] for what in ("position", "force"))
         placed = np.isfinite(forces).all(axis=(0, 2))
-        names = tuple(f"contact {name}" for name in arrays["contact_names"][placed])
+        names = arrow_frames(arrays["contact_names"][placed])
         return ContactArrows(names, positions[:, placed], forces[:, placed])
 
     def shown_by(self, visual: VisualModel) -> VisualModel:
@@ -73,6 +73,11 @@ class ContactArrows:
         largest = _largest(self.forces)
         longest = LONGEST * extent(visual, poses)
         return np.minimum(size * longest / largest, 4 * longest) if largest else size
+
+
+def arrow_frames(contacts: Iterable[str]) -> tuple[str, ...]:
+    """Names of the frames of the arrows of contacts."""
+    return tuple(f"contact {name}" for name in contacts)
 
 
 def arrow_scale(

@@ -14,7 +14,7 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import error_metrics
 from nh_control.scenarios import Scenario
 from nh_control.view.animation import Animation, Curves, Poses, by_unit, chosen_rows
-from nh_control.view.contacts import ContactArrows, arrow_scale
+from nh_control.view.contacts import ContactArrows, arrow_frames, arrow_scale
 from nh_control.view.sources import arrow_lengths, cable_loads, coordinate_curves, error_curves
 
 NO_FORCES: Mapping[str, np.ndarray] = MappingProxyType({})
@@ -103,8 +103,7 @@ class LiveMotion:
         shape = len(q), len(names), 3
         positions = np.reshape([list(self._places(row).values()) for row in q], shape)
         known = np.reshape([forces.get(name, np.zeros(3)) for name in names], shape[1:])
-        frames = tuple(f"contact {name}" for name in names)
-        return ContactArrows(frames, positions, np.broadcast_to(known, shape))
+        return ContactArrows(arrow_frames(names), positions, np.broadcast_to(known, shape))
 
     def _arrow_lengths(
         self, inputs: Mapping[str, np.ndarray], contacts: ContactArrows

@@ -12,7 +12,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.runs.decoding import unwrap  # noqa: E402
+from nh_control.runs.decoding import unwrap, yaw  # noqa: E402
 
 
 @given(st.floats(-20, 20), st.floats(-200, 200))
@@ -31,7 +31,7 @@ def test_quaternions_change_order_and_yaw_agrees_with_transforms3d():
         conversions.set_wxyz(message, q)
         assert (message.x, message.y, message.z, message.w) == (q[1], q[2], q[3], q[0])
         assert np.array_equal(conversions.wxyz(message), q)
-        assert conversions.yaw(message) == pytest.approx(angle)
+        assert yaw(message) == pytest.approx(angle)
         conversions.set_yaw(message, angle)
         assert np.allclose(conversions.wxyz(message), q)
 
@@ -43,7 +43,7 @@ def test_the_heading_of_what_is_tilted_is_that_of_its_x_axis_whatever_the_norm()
         for pitch, roll in ((0.3, 0.0), (0.0, 0.4), (-0.2, 0.3)):
             message = Quaternion()
             conversions.set_wxyz(message, -2.5 * euler2quat(heading, pitch, roll, "rzyx"))
-            assert conversions.yaw(message) == pytest.approx(heading)
+            assert yaw(message) == pytest.approx(heading)
 
 
 @given(st.integers(0, 2**31 * 10**9 - 1))

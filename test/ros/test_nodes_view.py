@@ -10,20 +10,33 @@ import pytest
 FRAMES = 20
 
 
-@pytest.mark.slow
-def test_a_browser_sees_what_the_plant_publishes(nodes, probe):
-    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
-    from nh_control import scenarios
-
-    given = {"scenario": "cart_pole"}
+def opened(nodes, probe, given):
+    """A view, the address of its page, and the origin of that."""
+    pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
     shown = nodes.start("view", given)
     probe.wait(lambda: "is shown at" in shown.log, "the view")
     address = re.search(r"http://\S+", shown.log)[0]
-    origin, data, frames = address.partition("/?")[0], {}, []
+    return shown, address, address.partition("/?")[0]
+
+
+def browser(origin):
+    """A session as of a browser on a page."""
+    import aiohttp
+
+    jar = aiohttp.CookieJar(unsafe=True)  # cookies of a host without a name
+    return aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin})
+
+
+@pytest.mark.slow
+def test_a_browser_sees_what_the_plant_publishes(nodes, probe):
+    from nh_control import scenarios
+
+    given = {"scenario": "cart_pole"}
+    shown, address, origin = opened(nodes, probe, given)
+    data, frames = {}, []
 
     async def look():
-        jar = aiohttp.CookieJar(unsafe=True)  # cookies of a host without a name
-        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+        async with browser(origin) as session:
             page = await (await session.get(address)).text()
             data.update(json.loads(page.partition('id="data">')[2].partition("</script>")[0]))
             async with session.ws_connect(f"{origin}/states") as stream:
@@ -60,16 +73,11 @@ def test_a_browser_sees_what_the_plant_publishes(nodes, probe):
 
 @pytest.mark.slow
 def test_a_browser_sees_the_forces_of_contacts(nodes, probe):
-    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
     given = {"scenario": "wet_snakeboard"}
-    shown = nodes.start("view", given)
-    probe.wait(lambda: "is shown at" in shown.log, "the view")
-    address = re.search(r"http://\S+", shown.log)[0]
-    origin = address.partition("/?")[0]
+    shown, address, origin = opened(nodes, probe, given)
 
     async def look():
-        jar = aiohttp.CookieJar(unsafe=True)
-        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+        async with browser(origin) as session:
             await (await session.get(address)).text()
             async with session.ws_connect(f"{origin}/states") as stream:
                 plant = nodes.start("plant", given | {"wait_for": ["view"]})
@@ -87,7 +95,7 @@ def test_a_browser_sees_the_forces_of_contacts(nodes, probe):
 
 @pytest.mark.slow
 def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
-    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
+    pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
     given = {"scenario": "quadrotor_payload", "reference": "hover", "on_finish": "continue"}
     shown = nodes.start("view", given)
     nodes.start("plant", given | {"wait_for": ["view"], "wrench.targets": ["payload"]})
@@ -100,8 +108,7 @@ def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
     origin = address.partition("/?")[0]
 
     async def ask(*requests):
-        jar = aiohttp.CookieJar(unsafe=True)
-        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+        async with browser(origin) as session:
             await (await session.get(address)).text()
             answers = []
             for name, more in requests:
@@ -146,7 +153,7 @@ def _time(message):
 @pytest.mark.slow
 def test_a_plant_of_another_scenario_is_followed_at_the_same_address(nodes, probe):
     """A browser that comes back with its cookie gets the other scenario's page."""
-    aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
+    pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
     given = {"wait_for_tracker": False, "on_finish": "continue"}
     # options of the first scenario that the second one does not have
     shown = nodes.start(
@@ -162,8 +169,7 @@ def test_a_plant_of_another_scenario_is_followed_at_the_same_address(nodes, prob
         return await (await session.get(where)).text()
 
     async def look():
-        jar = aiohttp.CookieJar(unsafe=True)  # cookies of a host without a name
-        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": origin}) as session:
+        async with browser(origin) as session:
             assert "quad1" in await page(session, address)
             first.kill()
             nodes.start("plant", {"scenario": "car", **given})

@@ -33,6 +33,7 @@ from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E40
 from nh_control.ros.messages.state_publisher import transform_broadcaster  # noqa: E402
 from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
+from nh_control.runs.decoding import yaw  # noqa: E402
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
 numbers = st.floats(-1e3, 1e3)
@@ -386,7 +387,7 @@ def test_the_first_body_is_placed():
     quads().place(q, pose)
     assert (pose.position.x, pose.position.y, pose.position.z, pose.orientation.w) == (*q[:3], 1.0)
     BODY.place([0.0, 0.0, 0.6, 1.5, -2.5], pose)
-    assert (pose.position.x, pose.position.y) == (1.5, -2.5) and conversions.yaw(
+    assert (pose.position.x, pose.position.y) == (1.5, -2.5) and yaw(
         pose.orientation
     ) == pytest.approx(0.6)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from nh_control import scenarios
-from nh_control.scenarios import Scenario
+from nh_control.runs.experiment import Experiment, Result
+from nh_control.scenarios import PlantOptions, Scenario
+from nh_control.scenarios.disturbance import parse
 
 EXAMPLES = Path(__file__).parents[2] / "resource" / "examples"
 WITH_TESTS = ("upkie", "jvrc1", "payload_landing", "ur5e_around_ball")
@@ -53,6 +55,15 @@ def of_robot(name: str, description: str) -> Scenario:
     """The scenario NAME of an example of this name, whose robot comes with a package."""
     pytest.importorskip(description, reason="needs the robot: pip install -e '.[urdf-test]'")
     return scenarios.get(f"{EXAMPLES / f'{name}.py'}:{name.upper()}")
+
+
+def pushed(scenario: Scenario, reference: str, push: str = "") -> Result:
+    """The run along a reference under a disturbance, which does not fail."""
+    options = PlantOptions(disturbances=(parse(push),) if push else ())
+    experiment = Experiment.make(scenario, reference, options=options)
+    loop = experiment.run()
+    assert loop.failure is None
+    return Result(experiment, loop, None, 0.0)
 
 
 def install(folder: Path, package: str = "nh_robots", **scenarios: str) -> Path:

@@ -4,13 +4,9 @@ derivatives of the step through contact.
 
 import numpy as np
 import pytest
-from own_scenarios import of_robot
+from own_scenarios import of_robot, pushed
 
-from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlantOptions
-from nh_control.scenarios.disturbance import parse
-from nh_control.scenarios.joints import JointPerturbation
 
 pytestmark = pytest.mark.slow
 HEIGHT = 6
@@ -20,16 +16,6 @@ HEIGHT = 6
 @pytest.fixture(scope="module")
 def jvrc1():
     return of_robot("jvrc1", "jvrc_description")
-
-
-def run(scenario, reference, push=""):
-    disturbances = (parse(push),) if push else ()
-    options = PlantOptions(disturbances=disturbances)
-    still = JointPerturbation()
-    experiment = Experiment.make(scenario, reference, perturbation=still, options=options)
-    loop = experiment.run()
-    assert loop.failure is None
-    return Result(experiment, loop, None, 0.0)
 
 
 def held(result, slip):
@@ -46,14 +32,14 @@ def held(result, slip):
 @pytest.mark.parametrize("force", ["100,0,0", "0,-60,0"])
 def test_it_withstands_a_push(jvrc1, force):
     """Of 0.1 s at its pelvis; it does not step."""
-    result = run(jvrc1, "stand", f"base_link:gust:{force},start=1,duration=0.1")
+    result = pushed(jvrc1, "stand", f"base_link:gust:{force},start=1,duration=0.1")
     error = result.configuration_error()
     assert error.max() > 0.005 and error[-1] < 1e-4
     held(result, slip=1e-3)
 
 
 def test_it_squats_and_stands_up_and_is_pushed_meanwhile(jvrc1):
-    result = run(jvrc1, "squat", "base_link:gust:0,60,0,start=2.2,duration=0.1")
+    result = pushed(jvrc1, "squat", "base_link:gust:0,60,0,start=2.2,duration=0.1")
     height = result.experiment.tracker.reference.states[:, HEIGHT]
     assert height.min() < height[0] - 0.25
     assert height[-1] == pytest.approx(height[0], abs=1e-6)

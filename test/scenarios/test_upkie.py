@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from own_scenarios import of_robot
+from own_scenarios import of_robot, pushed
 
 import nh_control as nh
-from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import PlantOptions, urdf
-from nh_control.scenarios.disturbance import parse
+from nh_control.scenarios import urdf
 
 PUSH = 20.0
 """Force (N) of a push of 0.2 s."""
@@ -45,15 +43,6 @@ def upkie():
     return of_robot("upkie", "upkie_description")
 
 
-def run(scenario, reference, push=""):
-    disturbances = (parse(push),) if push else ()
-    options = PlantOptions(disturbances=disturbances)
-    experiment = Experiment.make(scenario, reference, options=options)
-    loop = experiment.run()
-    assert loop.failure is None
-    return Result(experiment, loop, None, 0.0)
-
-
 @pytest.mark.slow
 def test_upkie_stands_on_its_tires(upkie):
     model = upkie.model()
@@ -74,7 +63,7 @@ def upkie_bodies(scenario):
 @pytest.mark.slow
 @pytest.mark.parametrize("force", [f"{PUSH},0,0", f"-{PUSH},0,0", f"0,{PUSH},0"])
 def test_upkie_withstands_a_push(upkie, force):
-    result = run(upkie, "stand", f"base:gust:{force},start=1,duration=0.2")
+    result = pushed(upkie, "stand", f"base:gust:{force},start=1,duration=0.2")
     error = result.configuration_error()
     assert error.max() > 0.2 and error[-1] < 0.01
     assert result.contacts.gap.max() < 0.1  # it may lift a wheel
@@ -87,5 +76,5 @@ def test_upkie_drives_and_is_pushed_as_it_drives(upkie):
     assert motion.states[-1, 4] - motion.states[0, 4] == pytest.approx(1.0, abs=1e-3)
     wheels = motion.states[-1, [9, 12]] - motion.states[0, [9, 12]]
     assert wheels * 0.05 == pytest.approx([1.0, -1.0], abs=0.03)
-    result = run(upkie, "drive", f"base:gust:-{PUSH},0,0,start=3,duration=0.2")
+    result = pushed(upkie, "drive", f"base:gust:-{PUSH},0,0,start=3,duration=0.2")
     assert result.configuration_error().max() > 0.2 > 0.05 > result.configuration_error()[-1]

@@ -76,14 +76,6 @@ def set_yaw(message: Quaternion, angle: float) -> None:
     message.x, message.y, message.z, message.w = 0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)
 
 
-def yaw(message: Quaternion) -> float:
-    """Angle about z (rad, in (-pi, pi]) of a planar orientation; the norm of the quaternion does
-    not matter.
-    """
-    x, y, z, w = message.x, message.y, message.z, message.w
-    return math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z)
-
-
 def command_message(inputs: Sequence[str]) -> JointState:
     """A command message to `write_command` into."""
     return JointState(name=list(inputs), effort=array("d", bytes(8 * len(inputs))))

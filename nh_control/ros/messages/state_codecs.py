@@ -24,7 +24,7 @@ from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.runs.decoding import unwrap
+from nh_control.runs.decoding import unwrap, yaw
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
 
 UNKNOWN = -1.0
@@ -146,7 +146,7 @@ class PlanarCodec:
         i = self._index
         pose, twist = message.pose.pose, message.twist.twist
         values = (
-            conversions.yaw(pose.orientation),
+            yaw(pose.orientation),
             pose.position.x,
             pose.position.y,
             twist.angular.z,
