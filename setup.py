@@ -2,15 +2,29 @@
 states the same dependencies as rosdep keys.
 """
 
+import os
+import platform
+import runpy
+import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from glob import glob
 from pathlib import Path
 
-from setuptools import Distribution, find_packages, setup
-from setuptools.command.develop import develop
+from setuptools import Distribution, Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 NAME = "nh_control"
 MANIFEST = ElementTree.parse(Path(__file__).parent / "package.xml").getroot()
+LIBRARY = runpy.run_path(str(Path(__file__).parent / NAME / "numerics" / "library.py"))
+"""Sources and flags of the native library."""
+X86 = platform.machine() in ("x86_64", "AMD64")
+LIBRARIES = {
+    f"{NAME}.numerics.{LIBRARY['file_name'](features).removesuffix('.so')}": features
+    for features in (LIBRARY["PROCESSORS"] if X86 else LIBRARY["PROCESSORS"][:1])
+}
+"""Features of processors by the names of their libraries."""
 
 # ROS 2 without a ROS installation: wheels that exist for CPython 3.10-3.13 on x86-64 Linux.
 # Elsewhere, install ROS 2.
@@ -47,15 +61,48 @@ EXECUTABLES = {
 PLOT = ["matplotlib", "pillow"]  # `control` requires them as well: a plain install can plot too
 
 
-class Develop(develop):
-    """`setup.py develop`: setup.cfg sends the executables to lib/nh_control, where `ros2 run`
-    looks, which is right under colcon (--editable); a pip that still runs this command for
-    `pip install -e` wants them in the environment's bin/."""
+def installed_compiler():
+    """The command of the C compiler: `$CC`, else cc, gcc or clang; () if there is none."""
+    if chosen := os.environ.get("CC"):
+        return tuple(chosen.split())
+    return next(((name,) for name in ("cc", "gcc", "clang") if shutil.which(name)), ())
+
+
+def compiler():
+    """The command of the C compiler; without one that of the package ziglang, for a processor of
+    any age. Raises SystemExit if both are missing."""
+    if command := installed_compiler():
+        return command
+    zig = (sys.executable, "-m", "ziglang")
+    if subprocess.run([*zig, "version"], capture_output=True, check=False).returncode:
+        raise SystemExit(
+            "nh_control is built with a C compiler, and found neither $CC nor cc, gcc or clang: "
+            "install one, as by `apt install gcc`, or `pip install ziglang`"
+        )
+    target = f"{platform.machine()}-linux-gnu.2.17"
+    return (*zig, "cc", "-target", target, "-mcpu=baseline", "-fno-sanitize=all")
+
+
+class BuildLibraries(build_ext):
+    """`build_ext` for the native library: the same C files for each kind of processor, several at
+    a time. Python loads them by ctypes: they serve all its versions."""
 
     def finalize_options(self):
-        if not getattr(self, "editable", False):
-            self.script_dir = "$base/bin"
         super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def get_ext_filename(self, fullname):
+        return str(Path(*fullname.split("."))) + ".so"
+
+    def build_extension(self, ext):
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        built = LIBRARY["FOLDER"] / target.name  # by an earlier installation of this checkout
+        if built.is_file() and LIBRARY["digest"]().encode() in built.read_bytes():
+            shutil.copyfile(built, target)
+            return
+        features = LIBRARIES[self.get_ext_fullname(ext.name)]
+        subprocess.run(LIBRARY["command"](features, compiler(), target), check=True)
 
 
 class InstallData(Distribution().get_command_class("install_data")):
@@ -76,8 +123,28 @@ class InstallData(Distribution().get_command_class("install_data")):
             self.outfiles.append(str(folder / name))
 
 
+COMMANDS = {"build_ext": BuildLibraries, "install_data": InstallData}
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # of setuptools before 70.1: colcon's installs make no wheel
+    pass
+else:
+
+    class Wheel(bdist_wheel):
+        """`bdist_wheel` of a wheel for every version of Python on this platform."""
+
+        def get_tag(self):
+            return "py3", "none", super().get_tag()[2]
+
+    COMMANDS["bdist_wheel"] = Wheel
+
 setup(
-    cmdclass={"develop": Develop, "install_data": InstallData},
+    cmdclass=COMMANDS,
+    ext_modules=[Extension(name, []) for name in LIBRARIES],
+    # asked for by pip, which builds in an environment of its own; colcon does not
+    setup_requires=["ziglang"]
+    if "setuptools.build_meta" in sys.modules and not installed_compiler()
+    else [],
     name=NAME,
     version=MANIFEST.findtext("version"),
     description="Structure-preserving simulation and control of mechanical systems, with ROS 2 "
@@ -166,6 +233,7 @@ setup(
             "pandas",
             "pytest",
             "pytest-xdist",
+            "setuptools>=70.1",
             "sympy",
         ],
         "lint": [

@@ -3,7 +3,8 @@ linearizations, LQR, ROS 2 nodes.
 
 `import nh_control as nh` gives the everyday names by theme:
 
-- a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product
+- a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product;
+  functions through points: Spline
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
 - contacts: of a mechanism Contact, its shape Corner, Sphere, Ellipsoid, Disc, Cylinder, Capsule or
   BoxCorners and its ground Plane or HeightField, or the BodySurface of another body; of any system
@@ -103,6 +104,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.multibody.model import Multibody as Multibody
     from nh_control.multibody.robot import Robot as Robot
     from nh_control.multibody.urdf import load_urdf as load_urdf
+    from nh_control.numerics.spline import Spline as Spline
     from nh_control.runs.convergence import convergence as convergence
 
     __version__: str
@@ -111,6 +113,7 @@ _HOMES = {
     "System": "mechanics.system",
     "Parameters": "mechanics.parameters",
     "parameter": "mechanics.parameters",
+    "Spline": "numerics.spline",
     "Rn": "geometry.spaces",
     "SE2": "geometry.spaces",
     "Product": "geometry.spaces",

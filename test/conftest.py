@@ -7,15 +7,14 @@ import os
 import shutil
 import signal
 import tempfile
-from contextlib import nullcontext
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
-from interpreting import without_compiler
+from tiers import with_compiler
 
 BENCHMARKS = Path(__file__).parent / "benchmark"
-LONG_TWINS = 3
 SCRATCH = Path(tempfile.mkdtemp(prefix="nh_control_test_"))
 
 for variable, folder in (
@@ -28,27 +27,18 @@ for variable, folder in (
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     # the processes that tests start share bytecode, too: without it each compiles all it imports
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(SCRATCH / "bytecode"))
+if named := os.environ.get("NH_CONTROL_CC"):
+    os.environ["CC"] = named
+os.environ["NH_CONTROL_CC"] = ""  # tests compile nothing, see tiers.py
 settings.register_profile("nh_control", deadline=None, derandomize=True, database=None)
 settings.load_profile("nh_control")
 
 
-def _twins(request):
-    """The way of one of two twins: whether it runs without a compiler."""
-    from nh_control.numerics import compiled  # not before the cache is set
-
-    if not request.param and compiled.compiler() is None:
-        pytest.skip("needs a C compiler")
-    with without_compiler() if request.param else nullcontext():
-        yield request.param
-
-
-BOTH_WAYS = {"params": (True, False), "ids": ("interpreted", "native")}
-interpreted = pytest.fixture(**BOTH_WAYS)(_twins)
-"""The test runs twice: in CasADi's virtual machine, because a few steps of a system take less time
-than compiling it, and natively, as users run it. `_mark_twins` says which native ones are slow.
-"""
-module_interpreted = pytest.fixture(scope="module", **BOTH_WAYS)(_twins)
-"""The same for fixtures of a module, and, by `usefixtures`, for all of its tests."""
+@pytest.fixture
+def compiler():
+    """The functions of a test are compiled; it is skipped without a C compiler."""
+    with with_compiler():
+        yield
 
 
 @pytest.fixture
@@ -88,42 +78,39 @@ def pytest_collection():
         gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config, items):
     """Tests of node processes follow one another on one worker of pytest-xdist (--dist loadgroup),
-    whatever else runs beside them.
+    whatever else runs beside them. Samples are drawn after `-m` has chosen.
     """
     for item in items:
         if item.path.name.startswith("test_nodes") or item.path.name == "test_run.py":
             item.add_marker(pytest.mark.xdist_group("nodes"))
-    _mark_twins(items)
+    yield
+    if config.option.sample:
+        _sample(config, items)
 
 
-def _mark_twins(items):
-    """The native twin of the first case of a test, of those in the earliest set, is in that set;
-    the twins of others, and those marked `native_twin_slow`, are one set later: default, slow,
-    exhaustive. Of one test, LONG_TWINS of them at most are slow, or all with `native_twins_cheap`.
-    """
+def pytest_addoption(parser):
+    """A sample of the cases of every test."""
+    parser.addoption(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="run at most N cases of every test: always the same ones, drawn by their names",
+    )
+
+
+def _sample(config, items):
+    """Deselect the cases beyond the sample."""
     tests = {}
     for item in items:
-        ways = item.callspec.params if hasattr(item, "callspec") else {}
-        if not ways.get("interpreted", ways.get("module_interpreted", True)):
-            tests.setdefault((item.path, item.cls, item.originalname), []).append(item)
-    for twins in tests.values():
-        first, long = min(twins, key=_set), 0
-        for item in twins:
-            if item is first and not item.get_closest_marker("native_twin_slow"):
-                continue
-            most = len(twins) if item.get_closest_marker("native_twins_cheap") else LONG_TWINS
-            seldom = bool(_set(item)) or long >= most
-            item.add_marker("exhaustive" if seldom else "slow")
-            long += not seldom
-
-
-def _set(item):
-    """0: default, 1: slow, 2: exhaustive."""
-    marks = {mark.name for mark in item.iter_markers()}
-    return 2 if "exhaustive" in marks else int("slow" in marks)
+        tests.setdefault((item.path, item.cls, item.originalname), []).append(item)
+    kept, number = set(), config.option.sample
+    for cases in tests.values():
+        kept.update(sorted(cases, key=lambda item: crc32(item.nodeid.encode()))[:number])
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def pytest_unconfigure():

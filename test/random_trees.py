@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from differences import jacobian
-from interpreting import without_compiler
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import (
@@ -99,20 +98,25 @@ def with_wrenches(model, count, rng):
     return replace(model, inputs=[*wrenches[:1], *model.inputs, *wrenches[1:]])
 
 
+def by_equations(system, h=0.02, forcing="symmetric"):
+    """Return the discrete system by generated equations: a copy is no longer known as a tree."""
+    generated = midpoint(replace(system), h, forcing)
+    assert not isinstance(generated.engine, TreeEngine)
+    return generated
+
+
 def both_ways(model, h=0.02, forcing="symmetric"):
-    """Return the same discrete system by the kernel and by generated equations, without a
+    """Return the same discrete system by the kernel, and by generated equations without a
     compiler.
     """
     tree = midpoint(model.system, h, forcing)
     assert isinstance(tree.engine, TreeEngine)
-    with without_compiler():
-        generated = midpoint(model.system, h, forcing)
-        assert not isinstance(generated.engine, TreeEngine)
-        generated.prepare()
-        for part in ("step", "linearize", "hessian"):
-            getattr(generated.engine, part)
-        generated.step(*random_motion(generated, np.random.default_rng(0)))
-        generated.linearize(*random_motion(generated, np.random.default_rng(0)))
+    generated = by_equations(model.system, h, forcing)
+    generated.prepare()
+    for part in ("step", "linearize", "hessian"):
+        getattr(generated.engine, part)
+    generated.step(*random_motion(generated, np.random.default_rng(0)))
+    generated.linearize(*random_motion(generated, np.random.default_rng(0)))
     return tree, generated
 
 
@@ -121,9 +125,8 @@ def not_worth_compiling(dsys, *functions):
     unchanged.
     """
     _ = dsys.engine, dsys._functions.code.node_functions
-    with without_compiler():
-        for name in ("state", *functions):
-            getattr(dsys._functions.code, name)
+    for name in ("state", *functions):
+        getattr(dsys._functions.code, name)
     return dsys
 
 

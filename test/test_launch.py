@@ -368,10 +368,13 @@ def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
 
     file = tmp_path / "robot.urdf"
     file.write_text(DEFAULT.read_text().replace("base_link", "pelvis"))
-    for given, frame in (({}, "pelvis"), ({"base": "floating"}, "world")):
+    accepts = {"accept_any_inertia": "true"}
+    for given, frame in (({}, "pelvis"), ({"base": "floating"}, "world"), (accepts, "pelvis")):
         actions = launched("urdf", urdf=str(file), **given)
         assert (
-            inline(actions["plant"]) == inline(actions["tracker"]) == {"urdf": str(file), **given}
+            inline(actions["plant"])
+            == inline(actions["tracker"])
+            == {"urdf": str(file), **given, **dict.fromkeys(accepts.keys() & given, True)}
         )
         assert (
             actions["robot_state_publisher"]["parameters"][0]["robot_description"].value
@@ -392,7 +395,7 @@ def test_a_missing_parameter_file_is_named(launched):
 
 
 @pytest.mark.parametrize(
-    "argument", ["rviz", "lockstep", "reference", "plant_integrator", "on_finish", "fallback"]
+    "argument", ["rviz", "lockstep", "plant_integrator", "on_finish", "fallback"]
 )
 def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
     with pytest.raises(
@@ -400,6 +403,12 @@ def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
         match=f'"{argument}" provided value "nonsense" is not valid. Valid options are',
     ):
         launched(**{argument: "nonsense"})
+
+
+@pytest.mark.parametrize("reference", ["/motions/pick.csv", "free:theta=1.0"])
+def test_a_trajectory_in_a_file_and_a_free_motion_can_be_launched(launched, reference):
+    """The nodes know their names: the launch file offers no choice."""
+    assert inline(launched(reference=reference)["tracker"])["reference"] == reference
 
 
 def test_every_possible_integrator_can_be_chosen(monkeypatch):

@@ -52,3 +52,9 @@ EVERY_JOINT = f"""<robot name="every_joint">
 <joint name="weld" type="fixed"><parent link="e"/><child link="f"/><origin xyz="0 1 0" rpy="0 0.5 0"/></joint>
 </robot>"""
 """A tree with every type of joint."""
+PASSIVE = """<robot name="passive"><link name="base"/><link name="rod"><inertial>
+<origin xyz="0 0 -0.5"/><mass value="1"/>
+<inertia ixx="0.08" ixy="0" ixz="0" iyy="0.08" iyz="0" izz="0.01"/></inertial></link>
+<joint name="hinge" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
+<limit effort="0" velocity="0" lower="-3" upper="3"/></joint></robot>"""
+"""A pendulum of 1 kg at 0.5 m, without a motor."""

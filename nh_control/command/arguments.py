@@ -21,7 +21,7 @@ from nh_control.command import (
     run_study,
     view_run,
 )
-from nh_control.command.usage import PROGRAM, UsageError, find_scenario, usage_errors
+from nh_control.command.usage import PROGRAM, UsageError, add_robot, find_scenario, usage_errors
 from nh_control.command.values import (
     assignment,
     bounded_integer,
@@ -30,7 +30,8 @@ from nh_control.command.values import (
     parsed,
 )
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.scenarios import Scenario, UnknownName, disturbance, fault
+from nh_control.scenarios import Scenario, UnknownName, disturbance, fault, free_motion
+from nh_control.scenarios.perturbation import default_perturbation
 from nh_control.scenarios.sensor import ESTIMATES
 
 ON_SCENARIO = {
@@ -54,7 +55,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         options = _shared(usage=_usage(argv[0]))
         chosen, _ = options.parse_known_args(_without_errors(argv[1:]))
         if chosen.scenario:
-            scenario = find_scenario(chosen.scenario, chosen.urdf, chosen.base)
+            scenario = find_scenario(
+                chosen.scenario, chosen.urdf, chosen.base, chosen.accept_any_inertia
+            )
     with usage_errors(scenario.file if scenario else ""):
         parser = _parser(scenario)
     if scenario is not None:
@@ -161,7 +164,7 @@ def _add_list(commands: _Commands) -> None:
         metavar="SCENARIO",
         help="scenario to explain (default: list all)",
     )
-    _add_robot(parser.add_argument)
+    add_robot(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
@@ -182,7 +185,7 @@ def _shared(required: bool = False, usage: str | None = None) -> argparse.Argume
     add = parser.add_argument
     where = f"a name that `{PROGRAM} list` shows, path/to/file.py:NAME, or module:NAME"
     add("scenario", metavar="SCENARIO", help=where, nargs=None if required else "?")
-    _add_robot(add)
+    add_robot(parser)
     _add_model(add)
     _add_plant(add)
     add(
@@ -197,13 +200,6 @@ def _shared(required: bool = False, usage: str | None = None) -> argparse.Argume
     return parser
 
 
-def _add_robot(add: Callable) -> None:
-    robot = "robot of the scenario urdf (default: a double pendulum)"
-    add("--urdf", default="", metavar="FILE", help=robot)
-    root = "whether the root link of that robot is fixed or floating"
-    add("--base", choices=("fixed", "floating"), default="fixed", help=root)
-
-
 def _add_model(add: Callable) -> None:
     def text(option: str, meaning: str) -> None:
         add(option, default="", metavar="NAME", help=meaning)
@@ -212,7 +208,8 @@ def _add_model(add: Callable) -> None:
         add(option, type=bounded_number(0, open_=True), default=0.0, metavar="S", help=meaning)
 
     motion = "motion that the tracker follows, or a joint trajectory, FILE.csv or FILE.yaml"
-    text("--reference", f"{motion} (default: the scenario's first)")
+    free = f"{free_motion.SYNTAX}, without forces from these coordinates and velocities"
+    text("--reference", f"{motion}, or {free} (default: the scenario's first)")
     text("--integrator", "integrator of the tracker's model (default: the scenario's first)")
     seconds("--step", "step of model and commands in s (default: the scenario's)")
     seconds("--duration", "simulated time in s (default: the reference's length)")
@@ -312,7 +309,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
     """Add the scenario's initial errors as options, and its parameters and targets to the help."""
     errors = parser.add_argument_group(f"initial error of {scenario.name}")
-    for entry in declarations(scenario.perturbation):
+    system = scenario.make_system(scenario.parameters)
+    for entry in declarations(default_perturbation(scenario.perturbation, system)):
         errors.add_argument(
             _option(entry),
             dest=f"perturb_{entry.name}",
@@ -321,7 +319,7 @@ def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
             metavar=(entry.unit or ("N" if entry.is_integer else "X")).upper().replace(" ", ""),
             help=_text(entry).replace("%", "%%"),
         )
-    targets = scenario.targets(scenario.make_system(scenario.parameters))
+    targets = scenario.targets(system)
     names = [f"{d.name} ({d.unit})".replace(" ()", "") for d in declarations(scenario.parameters)]
     parser.epilog = (
         f"Parameters of {scenario.name}: {', '.join(names) or 'none'}. "

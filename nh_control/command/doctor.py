@@ -144,7 +144,7 @@ def _compiler() -> Iterator[Finding]:
     path, folder = compiled.compiler(), compiled.cache_directory()
     if path is None:
         remedy = "install gcc or clang; NH_CONTROL_CC names another one"
-        yield Finding("C compiler", WARNING, "none: steps take thirty times longer", remedy)
+        yield Finding("C compiler", WARNING, f"none: steps are {compiled.SLOWER}", remedy)
     else:
         works, what = _compiles(path)
         remedy = "" if works else "install it anew; NH_CONTROL_CC names another one"
@@ -247,7 +247,7 @@ def _ros() -> Iterator[Finding]:
         if importlib.util.find_spec(name) is None:
             dashed = name.replace("_", "-")
             remedy = f"apt install ros-{distribution or '<distro>'}-{dashed}"
-            yield Finding(name, NOTE, f"not installed: no {what}", remedy)
+            yield Finding(name, NOTE, f"not installed: without {what}", remedy)
     yield from _middleware()
     yield from _discovery()
 

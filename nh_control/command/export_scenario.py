@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from nh_control.command.usage import UsageError, find_scenario, usage_errors, writing
+from nh_control.command.usage import UsageError, add_robot, find_scenario, usage_errors, writing
 from nh_control.command.values import bounded_number
 from nh_control.scenarios import Scenario, ros2_control
 from nh_control.scenarios.ros2_control import INTERFACES
@@ -34,9 +34,7 @@ def add_to(commands: Any) -> None:
         help="write NAME.urdf with a hardware interface and NAME_controllers.yaml for controllers "
         f"of ros2_control that command {', '.join(INTERFACES)}",
     )
-    add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf")
-    root = "whether the root link of that robot is fixed or floating"
-    add("--base", choices=("fixed", "floating"), default="fixed", help=root)
+    add_robot(parser)
     motion = "motion whose gains are written (default: the scenario's first)"
     add("--reference", default="", metavar="NAME", help=motion)
     integrator = "integrator of the model (default: the scenario's first)"
@@ -70,7 +68,7 @@ def run(args: Namespace) -> int:
 
     if not (args.c or args.ros2_control):
         raise UsageError("say what to write: --c for C code, or --ros2-control position")
-    scenario = find_scenario(args.scenario, args.urdf, args.base)
+    scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
     if args.ros2_control:
         _write_controllers(scenario, args.ros2_control, args.name or scenario.name, args.output)
     if not args.c:

@@ -19,12 +19,14 @@ from nh_control.mechanics.system import System
 from nh_control.runs import topics
 from nh_control.runs.error_metrics import input_units
 from nh_control.scenarios import Scenario, disturbance, fault
+from nh_control.scenarios.free_motion import SYNTAX
+from nh_control.scenarios.perturbation import default_perturbation
 
 
 def run(args: Namespace) -> int:
     """List all scenarios, or explain one; returns the exit code."""
     if args.scenario:
-        scenario = find_scenario(args.scenario, args.urdf, args.base)
+        scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
         with usage_errors(scenario.file):
             values = explained(scenario)
         _show(values, args.json, _explain)
@@ -117,7 +119,9 @@ def explained(scenario: Scenario) -> dict:
             for name, (lower, upper, unit) in _actuators(scenario, system).items()
         ],
         "messages": topics.contents(scenario),
-        "initial_error": [_declared(d) for d in declarations(scenario.perturbation)],
+        "initial_error": [
+            _declared(d) for d in declarations(default_perturbation(scenario.perturbation, system))
+        ],
         "disturbances": {
             "syntax": disturbance.SYNTAX,
             "example": example(targets),
@@ -194,6 +198,7 @@ def _explain(e: dict) -> None:
     table = _table("references, the default first")
     for name, meaning in e["references"].items():
         table.add_row(name, meaning)
+    table.add_row(SYNTAX, "without forces, from these coordinates and velocities")
     _print(table)
     print(f"integrators: {', '.join(e['integrators'])}; step {e['step_s']:g} s")
     print(f"`{PROGRAM} integrators {e['scenario']}` lists all other integrators\n")

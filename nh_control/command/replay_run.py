@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nh_control.command.usage import FAILED, PROGRAM, UsageError, find_scenario, usage_errors
+from nh_control.command.usage import (
+    FAILED,
+    PROGRAM,
+    UsageError,
+    add_robot,
+    find_scenario,
+    usage_errors,
+)
 from nh_control.command.values import bounded_number
 
 if TYPE_CHECKING:
@@ -60,8 +67,7 @@ def add_recording(parser: Any) -> None:
     add = parser.add_argument
     add("run", metavar="RUN", help=RUN)
     add("--scenario", default="", metavar="NAME", help="scenario, file or module of the robot")
-    add("--urdf", default="", metavar="FILE", help="robot of the scenario urdf")
-    add("--base", choices=("fixed", "floating"), default="fixed", help="that robot's root link")
+    add_robot(parser)
     add("--integrator", default="", metavar="NAME", help="of a robot's model")
     add(
         "--step", type=bounded_number(0), default=0.0, metavar="S", help="of a robot's model, in s"
@@ -104,7 +110,7 @@ def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
     """Return scenario, model and measurements of a robot's recording."""
     from nh_control.runs import measurements, stored
 
-    scenario = find_scenario(args.scenario, args.urdf, args.base)
+    scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
     model = scenario.model(args.integrator, args.step)
     return scenario, model, measurements.read(stored.recording(Path(args.run)), scenario, model)
 

@@ -31,7 +31,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("paper", nargs="?", metavar="KEY", help="one of the papers (default: list them)")
     number = "the figure of this number, or the experiment of this name; repeatable"
     add("--figure", action="append", metavar="N", help=f"only {number} (default: all)")
-    add("--short", action="store_true", help="few steps where an experiment takes minutes")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--short", action="store_true", help="few steps where an experiment takes minutes"
+    )
+    form.add_argument(
+        "--long", action="store_true", help="the paper's length where that takes half an hour"
+    )
     where = "folder of the results (default: a new nh_control_output/KEY)"
     add("--output", default=None, metavar="DIR", help=where)
     add("--overwrite", action="store_true", help="replace results in a given --output")
@@ -53,9 +59,10 @@ def run(args: Namespace) -> int:
         chosen = [paper.experiment(number) for number in numbers]
     except KeyError as error:
         raise UsageError(error.args[0]) from None
-    if args.short:
-        chosen = [replace(one, compute=one.short or one.compute) for one in chosen]
-        paper = replace(paper, title=f"{paper.title} (short form)")
+    for form in ("short", "long"):
+        if getattr(args, form):
+            chosen = [replace(one, compute=getattr(one, form) or one.compute) for one in chosen]
+            paper = replace(paper, title=f"{paper.title} ({form} form)")
     return _write(paper, chosen, _folder(args), args.interruption)
 
 

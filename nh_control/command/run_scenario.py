@@ -56,7 +56,7 @@ def _simulated(experiment: Experiment, args: Namespace, progress: Progress) -> R
     def interrupted() -> bool:
         return args.interruption.requested
 
-    feedback, steps = not args.open_loop, experiment.steps
+    feedback, steps = not args.open_loop and experiment.model.nu > 0, experiment.steps
     start = time.perf_counter()
     loop = experiment.run(feedback, progress.steps("simulating", steps), interrupted)
     wall_s = time.perf_counter() - start
@@ -80,6 +80,8 @@ def run(args: Namespace) -> int:
     files: dict[str, str] = {}
     with Progress() as progress:
         experiment = make_experiment(args, progress)
+        with usage_errors(experiment.scenario.file):
+            experiment.scenario.require_messages(experiment.model.system)
         folder = results_folder(args, experiment)
         options = launcher.Options(
             args.speed_factor, args.lockstep, args.display, not args.no_record, args.view

@@ -12,14 +12,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nh_control.command.usage import FAILED, INTERRUPTED, PROGRAM, UsageError, usage_errors
+from nh_control.command.usage import (
+    FAILED,
+    INTERRUPTED,
+    PROGRAM,
+    UsageError,
+    add_robot,
+    usage_errors,
+)
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
     from nh_control.studies import Store, Study
     from nh_control.studies.pools import WorkerPool
 
-TEXTS = ("urdf", "base", "sampling", "points", "seeds", "seed", "success", "monitor")
+TEXTS = (
+    *("urdf", "base", "accept_any_inertia"),
+    *("sampling", "points", "seeds", "seed", "success", "monitor"),
+)
 """Options that are also keys of a study's file."""
 DESCRIPTION = f"""\
 Many runs of a scenario with varied settings: on a grid, by Monte Carlo, Latin hypercube or
@@ -71,8 +81,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "and largest sizes of its system's declared outputs"
     )
     add("--monitor", action="store_const", const="true", help=f"{least}; slow")
-    add("--urdf", metavar="FILE", help="robot of the scenario urdf")
-    add("--base", choices=("fixed", "floating"), help="root link of that robot")
+    add_robot(parser)
+    parser.set_defaults(urdf=None, base=None, accept_any_inertia=None)
     _add_how(add)
     parser.set_defaults(command=run)
 

@@ -21,6 +21,7 @@ from nh_control.discrete.native_abi import address
 from nh_control.discrete.plant import advance, convert, same_steps, with_external
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics import newton
+from nh_control.numerics.virtual_machine import FunctionData
 
 CHUNK = 200
 """Steps of one native call; Python handles interrupts between the calls."""
@@ -155,12 +156,8 @@ class ClosedLoopRunner:
         tracker, plant, model = self._controller, self._plant, self._model
         if not isinstance(tracker, (LqrTracker, MpcTracker)) or _has_command_of_its_own(tracker):
             return None
-        ours, theirs, space = plant.native(), model.native(), model.system.space
+        ours, theirs, routine = plant.native(), model.native(), native_steps()
         linear = tracker if isinstance(tracker, LqrTracker) else tracker.fallback
-        reduced = model.nx < space.nq + space.nw  # where impulses have no place in the momentum
-        possible = linear.law.impulses is None or not reduced
-        if (routine := native_steps()) is None or ours is None or theirs is None or not possible:
-            return None
         feedback: _LinearFeedback | NativeTracking
         if isinstance(tracker, MpcTracker) and self._feedback:
             feedback = NativeTracking(tracker, theirs)
@@ -174,7 +171,7 @@ class ClosedLoopRunner:
             *(ctypes.pointer(part) for part in (ours.stepper, theirs.stepper)),
             *(ctypes.pointer(part) for part in (ours.motion, theirs.motion)),
             ctypes.pointer(feedback.law),
-            None if same_steps(plant, model) else theirs.state,
+            FunctionData() if same_steps(plant, model) else theirs.state,
             *(address(a) for a in (h, forces, self._external)),
             *(self._substeps, self._external.shape[1], r.every),
             *(address(a) for a in (self._x, *feedback.arrays)),
@@ -182,7 +179,7 @@ class ClosedLoopRunner:
             *optional,
             address(r.saturated),
         )
-        kept = ours, theirs, h, forces
+        kept = ours, theirs, h, forces, data.make_room()
         lasts = sys.maxsize if tracker.hold or not self._feedback else len(tracker.reference)
 
         def steps(end: int) -> bool:

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.lqr import checked_weights
+from nh_control.control.weights import StateWeight, checked_weights, is_local, state_weights
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.compiled import Functions, compiler
@@ -69,18 +69,17 @@ class Cost:
 def quadratic_cost(
     dsys: DiscreteSystem,
     desired: Trajectory,
-    Q: ArrayLike,
+    Q: StateWeight,
     R: ArrayLike,
-    Qf: ArrayLike | None = None,
+    Qf: StateWeight | None = None,
 ) -> Cost:
     """`1/2 sum_k dx_k^T Q dx_k + du_k^T R du_k + 1/2 dx_N^T Qf dx_N` with `dx = local(x_d, x)`,
-    `du = u - u_d`, Qf = Q if not given.
+    `du = u - u_d`, Qf = Q if not given, and weights Q and Qf as `StateWeight` says, at x_d.
 
     `desired` need not be feasible.
     Raises ValueError for weights that are not symmetric, semidefinite (Q, Qf) or definite (R), and
     for a trajectory of another system.
     """
-    Q, R, Qf = (ca.sparsify(ca.DM(weight)) for weight in checked_weights(dsys, Q, R, Qf))
     nx, nu = dsys.nx, dsys.nu
     if desired.states.shape[1] != nx or desired.inputs.shape[1] != nu:
         raise ValueError(
@@ -88,19 +87,46 @@ def quadratic_cost(
             f"{desired.inputs.shape[1]} inputs, expected {nx} and {nu}"
         )
 
+    each, R, last = checked_weights(dsys, desired.states, Q, R, Qf)
+    fixed, effort, final = (ca.SX(ca.sparsify(ca.DM(m))) for m in (each[0], R, last))
+    triangle = ca.Sparsity.upper(dsys.ndx)
+
+    def weight(w: ca.SX) -> ca.SX:
+        if is_local(dsys, Q):
+            return fixed
+        return ca.triu2symm(ca.SX(triangle, w[nx + nu : nx + nu + triangle.nnz()]))
+
     def stage(x: ca.SX, u: ca.SX, w: ca.SX) -> ca.SX:
         dx, du = dsys.state_space.local(w[:nx], x), u - w[nx : nx + nu]
-        return (ca.bilin(Q, dx, dx) + ca.bilin(R, du, du)) / 2
+        return (ca.bilin(weight(w), dx, dx) + ca.bilin(effort, du, du)) / 2
 
     def terminal(x: ca.SX, w: ca.SX) -> ca.SX:
         dx = dsys.state_space.local(w[:nx], x)
-        return ca.bilin(Qf, dx, dx) / 2
+        return ca.bilin(final, dx, dx) / 2
 
-    return Cost(
-        stage,
-        terminal,
-        np.hstack([desired.states, np.vstack([desired.inputs, np.zeros((1, nu))])]),
-    )
+    inputs = np.vstack([desired.inputs, np.zeros((1, nu))])
+    return Cost(stage, terminal, reference_parameters(dsys, desired.states, inputs, Q))
+
+
+def reference_parameters(
+    dsys: DiscreteSystem, states: np.ndarray, inputs: np.ndarray, Q: StateWeight
+) -> np.ndarray:
+    """The parameters of `quadratic_cost` at the nodes of a reference: states (N, nx) and inputs
+    (N, nu). A weight Q on configuration and velocity adds its triangle in the local coordinates of
+    each node.
+    """
+    table = np.hstack([states, inputs])
+    if is_local(dsys, Q):
+        return table
+    return np.hstack([table, triangles(state_weights(dsys, "Q", Q, states), len(states))])
+
+
+def triangles(P: np.ndarray, nodes: int) -> np.ndarray:
+    """The triangles (nodes, n) of symmetric matrices, as CasADi stores upper ones; the last one of
+    P (N, ndx, ndx) at later nodes.
+    """
+    rows, columns = np.tril_indices(P.shape[-1])
+    return P[np.arange(nodes).clip(max=len(P) - 1)][:, rows, columns]
 
 
 LimitsByName: TypeAlias = Mapping[str, tuple[float, float]]

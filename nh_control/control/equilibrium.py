@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.constraints import typical_sizes
+from nh_control.mechanics.potential_shape import PotentialShape, potential_shape
 
 MAX_ITERATIONS = 50
 MAX_HALVINGS = 12
@@ -35,6 +37,41 @@ class NoEquilibrium(ValueError):
         self.x, self.u, self.motion = x, u, motion
 
 
+class Equilibrium(tuple[np.ndarray, np.ndarray]):
+    """State x (nx) and input u (nu) of an equilibrium, `x, u = equilibrium(...)`."""
+
+    dsys: DiscreteSystem
+
+    def __new__(cls, dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray) -> Equilibrium:
+        new = super().__new__(cls, (x, u))
+        new.dsys = dsys
+        return new
+
+    @property
+    def x(self) -> np.ndarray:
+        """State (nx)."""
+        return self[0]
+
+    @property
+    def u(self) -> np.ndarray:
+        """Input (nu)."""
+        return self[1]
+
+    @cached_property
+    def potential(self) -> PotentialShape:
+        """Whether it is a minimum, a maximum or a saddle of the potential energy less the work of
+        the input, in which directions, and where second derivatives do not decide; raises
+        ValueError for a system with contacts.
+        """
+        system = self.dsys.system
+        return potential_shape(system, self.dsys.configuration(self.x), self.u[: system.nu])
+
+    @property
+    def kind(self) -> str:
+        """`minimum`, `maximum`, `saddle` or `flat`, see `potential`."""
+        return self.potential.kind
+
+
 def equilibrium(
     dsys: DiscreteSystem,
     x_guess: ArrayLike,
@@ -42,7 +79,7 @@ def equilibrium(
     fixed: Sequence[str] = (),
     *,
     scale: Mapping[str, float] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Equilibrium:
     """State x (nx) and input u (nu) with `local(x, f(x, u)) = 0` near a guess, by Gauss-Newton
     with exact derivatives; a change is halved until the motion decreases.
 
@@ -52,9 +89,12 @@ def equilibrium(
     system of 1 um or 1 mg needs scales. Coordinates and inputs named in `fixed` keep their guess.
     Limits of inputs are ignored. Bodies stand on the barrier of their contacts, at gaps of
     `smoothing / force`; if the search fails from the guess, it starts with LARGEST_SMOOTHING and
-    decreases the smoothing in steps. Raises NoEquilibrium, StepFailed if no step is possible from
-    the guess, and ValueError for a name that is no coordinate and no input, or for a scale of 0 or
-    less.
+    decreases the smoothing in steps.
+
+    The result may be a maximum or a saddle of the potential energy, as `kind` and `potential` of
+    the result say: `minimize_potential_energy` finds rest. Raises NoEquilibrium, StepFailed if no
+    step is possible from the guess, and ValueError for a name that is no coordinate and no input,
+    or for a scale of 0 or less.
     """
     names = (*dsys.state_space.tangent_names, *dsys.inputs)
     unknown = [name for name in fixed if name not in names]
@@ -64,7 +104,7 @@ def equilibrium(
     free = [i for i, name in enumerate(names) if name not in fixed]
     x, u = np.array(x_guess, dtype=float), np.array(u_guess, dtype=float)
     try:
-        return _found(dsys, x, u, free, sizes)
+        return Equilibrium(dsys, *_found(dsys, x, u, free, sizes))
     except NoEquilibrium as none:
         if not dsys.system.has_contacts:
             raise _with_advice(none, fixed) from None
@@ -75,7 +115,7 @@ def equilibrium(
             last = none
             continue
         if smoothing == dsys.system.smoothing:
-            return x, u
+            return Equilibrium(dsys, x, u)
     raise _with_advice(last, fixed)
 
 

@@ -12,8 +12,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.control.lqr import checked_weight
+from nh_control.control.modes import (
+    NotDetectable,
+    natural_sizes,
+    require_none,
+    unobservable_modes,
+)
 from nh_control.control.tracking import Command, Controller
+from nh_control.control.weights import checked_weight
 from nh_control.discrete.outputs import OutputMap
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Product, Rn, Space
@@ -119,6 +125,21 @@ class KalmanFilter:
         P = transform @ (rest @ belief.P @ rest.T + K @ self.V @ K.T) @ transform.T
         return Belief(x[:, 0], (P + P.T) / 2)
 
+    def require_detectable(self, x: ArrayLike, u: ArrayLike) -> None:
+        """Raises NotDetectable with the modes of the linearization about a state x (nx) under the
+        input u (nu) that do not decay and that the measurement does not see: the covariance of
+        their estimate stays or grows.
+        """
+        lin, y = self.dsys.linearize(x, u), self.expected(x, u)
+        _, H = self._functions("innovation", x, *self._acting(u), y)
+        require_none(
+            NotDetectable,
+            unobservable_modes(lin.A, H, natural_sizes(self.dsys, lin.A), growing=True),
+            self.dsys.state_space.tangent_names,
+            f"{self.dsys}: the measurement does not see modes that do not decay",
+            "Measure {} as well",
+        )
+
     def expected(self, x: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """Measurement at the state x (nx) under the inputs u (nu) without noise."""
         return self._functions("measure", x, *self._acting(u))[0][:, 0]
@@ -179,7 +200,7 @@ class KalmanFilter:
         size = sum(function.n_instructions() for function in equations)
         # outputs as large as accelerations take longer to compile than runs take without
         compiled = self._outputs is None or size <= SMALL
-        return Functions(f"{self.dsys.system.name}_kalman", equations, compiled)
+        return Functions(f"{self.dsys.system.name}_kalman", equations, compiled=compiled)
 
     @property
     def equations(self) -> list[ca.Function]:

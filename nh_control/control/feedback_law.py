@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.discrete.motion import loops
 from nh_control.discrete.native_abi import MotionData, NativeSystem, StepperData, address
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics.library import library
+from nh_control.numerics.virtual_machine import FunctionData
 
 
 class LawData(ctypes.Structure):
     """`struct law` of closed_loop.c."""
 
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("local", "retract")),
+        *((name, FunctionData) for name in ("local", "retract")),
         *((name, ctypes.c_void_p) for name in ("targets", "feedforward", "K", "K_d")),
         *((name, ctypes.c_void_p) for name in ("impulses", "limits")),
         *((name, ctypes.c_longlong) for name in ("length", "hold", "ndx", "nv", "n_disturbance")),
@@ -34,12 +35,21 @@ class LoopData(ctypes.Structure):
         *((name, ctypes.POINTER(StepperData)) for name in ("plant", "model")),
         *((name, ctypes.POINTER(MotionData)) for name in ("plant_motion", "model_motion")),
         ("law", ctypes.POINTER(LawData)),
-        *((name, ctypes.c_void_p) for name in ("state", "h", "no_forces", "external")),
+        ("state", FunctionData),
+        *((name, ctypes.c_void_p) for name in ("h", "no_forces", "external")),
         *((name, ctypes.c_longlong) for name in ("substeps", "n_external", "every")),
         *((name, ctypes.c_void_p) for name in ("x", "disturbance", "predicted", "stage")),
         *((name, ctypes.c_void_p) for name in ("states", "inputs", "errors")),
-        *((name, ctypes.c_void_p) for name in ("plant_states", "before", "saturated")),
+        *((name, ctypes.c_void_p) for name in ("plant_states", "before", "saturated", "room")),
     ]
+
+    def make_room(self) -> np.ndarray:
+        """The memory of a step, which must live as long as the loop runs."""
+        size = library()["nh_loop_room"]
+        size.restype = ctypes.c_longlong
+        memory = np.empty(size(ctypes.byref(self)))
+        self.room = memory.ctypes.data
+        return memory
 
 
 STEPS = ctypes.CFUNCTYPE(
@@ -97,6 +107,5 @@ def matrix_vector_product(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def native_steps() -> Any:
-    """nh_closed_loop, which lets other threads run; None without a compiler."""
-    library = loops()
-    return None if library is None else STEPS(("nh_closed_loop", library))
+    """nh_closed_loop, which lets other threads run."""
+    return STEPS(("nh_closed_loop", library()))

@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: a joint trajectory is a file {', '.join(ENDINGS)}")
     text = path.read_text(encoding="utf-8")
     try:
-        return _of_csv(text) if path.suffix == ".csv" else from_message(yaml.safe_load(text))
+        return _of_csv(text) if path.suffix == ".csv" else from_message(_of_yaml(text))
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -83,6 +83,20 @@ def from_message(message: Any) -> dict[str, Any]:
     return {"names": tuple(map(str, names)), "times": np.array(times), **tables}
 
 
+def _of_yaml(text: str) -> Any:
+    """The message in a YAML file, which may be there several times, ended by `---`, as `ros2 topic
+    echo` writes it; raises ValueError for different ones.
+    """
+    messages = [one for one in yaml.safe_load_all(text) if one is not None] or [None]
+    motions = [[_entry(one, name) for name in ("joint_names", "points")] for one in messages]
+    if any(motion != motions[0] for motion in motions):
+        raise ValueError(
+            f"expected one joint trajectory, got {len(messages)} different messages; keep one of "
+            f"them, or write `ros2 topic echo --once`"
+        )
+    return messages[-1]
+
+
 def _entry(of: Any, name: str) -> Any:
     """An entry of a dictionary, or a field of a message; an empty list without one."""
     entry = of.get(name) if isinstance(of, dict) else getattr(of, name, None)
@@ -97,11 +111,12 @@ def _numbers(values: Any, field: str, point: int) -> list[float]:
 
 
 def _time(given: Any, point: int) -> float:
-    """Seconds of a duration: a number, or sec and nanosec."""
+    """Seconds of a duration: a number, or sec and nanosec, of which one may be left out."""
     if isinstance(given, (int, float)):
         return float(given)
-    parts = _entry(given, "sec"), _entry(given, "nanosec")
-    if not all(isinstance(part, int) for part in parts):
+    known = [_entry(given, name) for name in ("sec", "nanosec")]
+    parts = [0 if part == [] else part for part in known]
+    if known == [[], []] or not all(type(part) is int for part in parts):
         raise ValueError(
             f"point {point}: time_from_start must be seconds, or sec and nanosec, got {given!r}"
         )

@@ -13,19 +13,27 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.control.modes import NotDetectable as NotDetectable
+from nh_control.control.modes import NotStabilizable as NotStabilizable
+from nh_control.control.modes import (
+    natural_sizes,
+    outputs_of,
+    require_none,
+    uncontrollable_modes,
+    unobservable_modes,
+)
 from nh_control.control.stance import Stance
 from nh_control.control.stationary import (
     StationaryGain,
     change_coordinates,
+    change_weight,
     decoupling_transform,
     stationary,
 )
-from nh_control.control.velocity_weights import velocity_weights as velocity_weights
+from nh_control.control.weights import StateWeight, checked_weights
+from nh_control.control.weights import velocity_weights as velocity_weights
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-
-MARGINAL = 1e-6
-"""A mode must be controllable if the modulus of its eigenvalue is above 1 - MARGINAL."""
 
 FEASIBLE = 1e-6
 """A trajectory counts as feasible if the gap between each step and the next state is not larger
@@ -35,16 +43,6 @@ than this, in local coordinates.
 
 Stage: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """A Riccati map (A, G, H), `P -> H + A^T P (I + G P)^{-1} A`."""
-
-
-class NotStabilizable(ValueError):
-    """The linearization has modes that neither decay nor are controllable; `directions` (d, n) are
-    their unit left eigenvectors over the n coordinates that are not excluded.
-    """
-
-    def __init__(self, message: str, directions: np.ndarray):
-        super().__init__(message)
-        self.directions = directions
 
 
 @dataclass(frozen=True)
@@ -99,20 +97,20 @@ def linearize_along(
 def finite_horizon(
     dsys: DiscreteSystem,
     trajectory: Trajectory,
-    Q: ArrayLike,
+    Q: StateWeight,
     R: ArrayLike,
-    Qf: ArrayLike | None = None,
+    Qf: StateWeight | None = None,
     gap: float = FEASIBLE,
     stance: bool = False,
 ) -> Gains:
     """Time-varying LQR about a trajectory that is feasible up to `gap`: the Riccati recursion
-    `P = Q + A^T P' (A - B K)` [johnson2014 (36)] backwards from P_N = Qf (Q if not given), with Q,
-    Qf (ndx, ndx), R (nu, nu). With `stance` in the directions that contacts leave free: A and B
-    are those that `Stance` projects.
+    `P = Q + A^T P' (A - B K)` [johnson2014 (36)] backwards from P_N = Qf (Q if not given), with
+    weights Q and Qf, see `weights.StateWeight`, and R (nu, nu). With `stance` in the directions
+    that contacts leave free: A and B are those that `Stance` projects.
 
     Raises ValueError as `linearize_along`, `checked_weights` and `Stance` do.
     """
-    Q, R, Qf = checked_weights(dsys, Q, R, Qf)
+    Q, R, Qf = checked_weights(dsys, trajectory.states, Q, R, Qf)
     A, B = linearize_along(dsys, trajectory, gap)
     if stance:
         A, B = Stance(dsys).project(trajectory.states[:-1], trajectory.inputs, A, B)
@@ -122,10 +120,11 @@ def finite_horizon(
 def riccati(
     A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, P_end: np.ndarray
 ) -> Gains:
-    """Riccati recursion backwards over A (N, n, n), B (N, n, m) from P_N = P_end [johnson2014
-    (36)]; every P is symmetrized.
+    """Riccati recursion backwards over A (N, n, n), B (N, n, m), Q (n, n), or one for each step,
+    from P_N = P_end [johnson2014 (36)]; every P is symmetrized.
     """
     steps, n, m = B.shape
+    Q = np.broadcast_to(Q, (steps, n, n)) if Q.ndim == 2 else Q
     K, P = np.empty((steps, m, n)), np.empty((steps + 1, n, n))
     P[steps] = P_end
     for k in reversed(range(steps)):
@@ -133,7 +132,7 @@ def riccati(
         pb = P[k + 1] @ B[k]
         K[k] = np.linalg.solve(R + B[k].T @ pb, pb.T @ A[k])
         # cost to go: P = Q + A^T P' (A - B K)
-        p = Q + A[k].T @ P[k + 1] @ (A[k] - B[k] @ K[k])
+        p = Q[k] + A[k].T @ P[k + 1] @ (A[k] - B[k] @ K[k])
         P[k] = (p + p.T) / 2
     return Gains(K, P)
 
@@ -142,24 +141,28 @@ def infinite_horizon(
     dsys: DiscreteSystem,
     x: ArrayLike,
     u: ArrayLike,
-    Q: ArrayLike,
+    Q: StateWeight,
     R: ArrayLike,
     drift: float = 1e-8,
     excluded: Sequence[str] = (),
     stance: bool = False,
 ) -> StationaryGain:
-    """Stationary LQR about an equilibrium x = f(x, u), x (nx), u (nu), with weights Q (ndx, ndx)
-    and R (nu, nu).
+    """Stationary LQR about an equilibrium x = f(x, u), x (nx), u (nu), with weights Q, see
+    `weights.StateWeight`, and R (nu, nu). The impulses of holonomic constraints in x may be others
+    than those under u.
 
     The tangent coordinates named in `excluded` are not stabilized: no input influences them (a
     conserved momentum), or their value does not matter (the angles of wheels). The gain for the
     other coordinates still uses them as a known signal. With `stance` the gain acts in the
     directions that contacts leave free, as in `finite_horizon`. Raises NotStabilizable with the
-    directions that no input reaches, and ValueError for an unknown name, or if a step moves the
-    other coordinates by more than `drift`.
+    directions that no input reaches, NotDetectable with those on the unit circle that Q does not
+    see, and ValueError for an unknown name, or if a step moves the other coordinates by more than
+    `drift`.
     """
-    Q, R, _ = checked_weights(dsys, Q, R)
+    (weight,), R, _ = checked_weights(dsys, x, Q, R)
     kept = kept_coordinates(dsys, excluded)
+    if isinstance(dsys, DiscreteSystem):  # any other linearization has no impulses
+        x = dsys.with_impulses_of_step(x, u)
     lin = dsys.linearize(x, u)
     moved = np.abs(dsys.local(np.asarray(x, float), lin.x1)[kept]).max()
     if moved > drift:
@@ -170,14 +173,12 @@ def infinite_horizon(
     if stance:
         step = (row[None] for row in (np.asarray(x), np.asarray(u), lin.A, lin.B))
         (A_x,), (B_x,) = Stance(dsys).project(*step)
-    names, T = (
-        [dsys.state_space.tangent_names[i] for i in kept],
-        decoupling_transform(A_x, B_x, kept),
-    )
+    names, sizes = dsys.state_space.tangent_names, natural_sizes(dsys, lin.A)
+    T = decoupling_transform(A_x, B_x, kept, sizes)
     A, B = change_coordinates(A_x, B_x, T)
-    reach = B[kept] @ B[kept].T
-    _require_stabilizable(dsys, A[np.ix_(kept, kept)], reach, names, stationary=True)
-    return stationary(A_x, B_x, Q, R, kept, T)
+    k, C = np.ix_(kept, kept), outputs_of(change_weight(weight, T)[np.ix_(kept, kept)])
+    _require_solvable(dsys, A[k], B[kept], C, sizes[kept], [names[i] for i in kept])
+    return stationary(A_x, B_x, weight, R, kept, T, sizes)
 
 
 def kept_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]:
@@ -191,16 +192,17 @@ def kept_coordinates(dsys: DiscreteSystem, excluded: Sequence[str]) -> list[int]
     return [i for i, name in enumerate(names) if name not in excluded]
 
 
-def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: ArrayLike) -> Gains:
+def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: StateWeight, R: ArrayLike) -> Gains:
     """Periodic LQR about one period of a motion that repeats up to a symmetry of the dynamics (a
     gait): the gains stabilize it for all time.
 
     The Riccati map of a period, `P -> H + A^T P (I + G P)^{-1} A`, is composed from its steps and
     iterated to its fixed point by the structure-preserving doubling algorithm (Anderson 1978; Chu,
     Fan, Lin and Wang 2004). Raises ValueError if the linearization after the period differs
-    from the first one, NotStabilizable for modes that no input reaches.
+    from the first one, NotStabilizable for modes that no input reaches, and NotDetectable for
+    those that Q does not see.
     """
-    Q, R, _ = checked_weights(dsys, Q, R)
+    Q, R, _ = checked_weights(dsys, trajectory.states, Q, R)
     A, B = linearize_along(dsys, trajectory)
     again = dsys.linearize(trajectory.states[-1], trajectory.inputs[0])
     gap = max(np.abs(again.A - A[0]).max(), np.abs(again.B - B[0]).max())
@@ -209,17 +211,22 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: Arra
             f"{dsys}: trajectory {trajectory.name!r} is not periodic: the linearization after "
             f"the period differs by {gap:.1e}"
         )
-    # the Riccati map of every step has (A, G, H) = (A_k, B_k R^{-1} B_k^T, Q); compose the period
-    stage = [(a, b @ np.linalg.solve(R, b.T), Q) for a, b in zip(A, B)]
+    # transition matrix, what inputs reach and what the weight sees over the period
+    transition = np.eye(dsys.ndx)
+    reach, seen = np.zeros((dsys.ndx, dsys.nu, 0)), []
+    for a, b, q in zip(A, B, Q):
+        seen.append(outputs_of(q) @ transition)
+        transition = a @ transition
+        reach = np.dstack([np.einsum("ij,jkl->ikl", a, reach), b])
+    sizes = natural_sizes(dsys, transition)
+    names = dsys.state_space.tangent_names
+    _require_solvable(dsys, transition, reach, np.array(seen), sizes, names, " over one period")
+    # in natural sizes, the Riccati map of every step has (A, G, H) = (A_k, B_k R^{-1} B_k^T, Q)
+    A, B, Q = A * sizes / sizes[:, None], B / sizes[:, None], Q * np.outer(sizes, sizes)
+    stage = [(a, b @ np.linalg.solve(R, b.T), q) for a, b, q in zip(A, B, Q)]
     period = stage[0]
     for nxt in stage[1:]:
         period = _compose(period, nxt)
-    reach, names = np.zeros((dsys.ndx, dsys.ndx)), dsys.state_space.tangent_names
-    # transition matrix and controllability Gramian of the period
-    transition = np.eye(dsys.ndx)
-    for a, g, _ in stage:
-        transition, reach = a @ transition, a @ reach @ a.T + g
-    _require_stabilizable(dsys, transition, reach, names, stationary=False)
     # doubling: the composed map stands for 1, 2, 4, ... periods; its H tends to the fixed point
     for _ in range(60):
         doubled = _compose(period, period)
@@ -234,7 +241,7 @@ def periodic(dsys: DiscreteSystem, trajectory: Trajectory, Q: ArrayLike, R: Arra
             f"{dsys}: the periodic Riccati iteration did not converge: relative defect "
             f"{defect:.1e} over one period"
         )
-    return gains
+    return Gains(gains.K / sizes, gains.P / np.outer(sizes, sizes))
 
 
 def _compose(first: Stage, second: Stage) -> Stage:
@@ -249,92 +256,30 @@ def _compose(first: Stage, second: Stage) -> Stage:
     return a2 @ wa, (g + g.T) / 2, (h + h.T) / 2
 
 
-def _require_stabilizable(
+def _require_solvable(
     dsys: DiscreteSystem,
-    transition: np.ndarray,
-    reach: np.ndarray,
+    A: np.ndarray,
+    B: np.ndarray,
+    C: np.ndarray,
+    sizes: np.ndarray,
     names: Sequence[str],
-    stationary: bool,
+    over: str = "",
 ) -> None:
-    """Raises NotStabilizable unless the pair (transition, reach) is stabilizable, by the test of
-    Popov, Belevitch and Hautus: `[transition - value I, reach]` must have full rank for every
-    eigenvalue that does not decay.
+    """Raises NotStabilizable for modes of A that do not decay and that no input of B reaches, and
+    NotDetectable for those on the unit circle that no row of C sees.
     """
-    n, what = len(names), "the linearization" + " over one period" * (not stationary)
-    values, out_of_reach = np.linalg.eigvals(transition), []
-    scale = np.abs(transition).max() + np.abs(reach).max()
-    done: list[complex] = []
-    for value in values[np.abs(values) > 1 - MARGINAL]:
-        if value.imag < 0 or any(abs(value - other) < 1e-4 for other in done):
-            continue
-        done.append(value)
-        # left singular vectors of singular value 0 are left eigenvectors normal to `reach`
-        pencil = np.hstack([transition - value * np.eye(n), reach])
-        left_vectors, sizes, _ = np.linalg.svd(pencil)
-        out_of_reach += [(value, left_vectors[:, i]) for i in range(n) if sizes[i] < 1e-8 * scale]
-    if out_of_reach:
-        directions = np.array([w for _, w in out_of_reach])
-        text = "; ".join(
-            f"{_combination(w, names)} (eigenvalue {_number(value)})" for value, w in out_of_reach
-        )
-        raise NotStabilizable(
-            f"{dsys}: {what} is not stabilizable, no input influences: {text}. Linearize about a "
-            f"moving reference{_leaving_out(directions, names) if stationary else ''}.",
-            directions,
-        )
-
-
-def _leaving_out(directions: np.ndarray, names: Sequence[str]) -> str:
-    """The remedy: exclude the coordinate with the largest weight in each direction."""
-    chosen: list[int] = []
-    for w in directions:
-        chosen.append(int(np.argmax(np.where(np.isin(range(len(w)), chosen), 0.0, np.abs(w)))))
-    left_out = tuple(names[i] for i in sorted(chosen))
-    return f", or exclude coordinates from the problem, `excluded={left_out}`"
-
-
-def _combination(w: np.ndarray, names: Sequence[str]) -> str:
-    w = w / w[np.argmax(np.abs(w))]
-    return " + ".join(
-        f"{_number(c)} {name}" if abs(c - 1) > 1e-6 else name
-        for c, name in zip(w, names)
-        if abs(c) > 1e-3
+    remedy = "" if over else "exclude coordinates from the problem, `excluded={}`"
+    require_none(
+        NotStabilizable,
+        uncontrollable_modes(A, B, sizes),
+        names,
+        f"{dsys}: the linearization{over} is not stabilizable, no input influences",
+        "Linearize about a moving reference" + (remedy and ", or " + remedy),
     )
-
-
-def _number(value: complex) -> str:
-    return f"{value.real:.3g}" if abs(value.imag) < 1e-9 else f"{value:.3g}"
-
-
-def checked_weights(
-    dsys: DiscreteSystem, Q: ArrayLike, R: ArrayLike, Qf: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(Q, R, Qf) as arrays, Qf = Q if not given; raises ValueError unless Q, Qf (ndx, ndx) are
-    positive semidefinite and R (nu, nu) is positive definite.
-    """
-    Q, R = checked_weight("Q", Q, dsys.ndx), checked_weight("R", R, dsys.nu)
-    if np.linalg.eigvalsh(R).min() <= 0:
-        raise ValueError(
-            f"{dsys}: R must be positive definite, its smallest eigenvalue is "
-            f"{np.linalg.eigvalsh(R).min():.1e}"
-        )
-    return Q, R, Q if Qf is None else checked_weight("Qf", Qf, dsys.ndx)
-
-
-def checked_weight(name: str, value: ArrayLike, n: int) -> np.ndarray:
-    """The weight as an array (n, n), from a number for n = 1; raises ValueError unless it is
-    finite, symmetric and positive semidefinite.
-    """
-    value = np.asarray(value, dtype=float)
-    if n == 1 and not value.ndim:
-        value = value.reshape(1, 1)
-    if value.shape != (n, n) or not np.isfinite(value).all() or not np.allclose(value, value.T):
-        raise ValueError(
-            f"{name} must be a finite symmetric ({n}, {n}) matrix, got shape {value.shape}"
-        )
-    if np.linalg.eigvalsh(value).min() < -1e-9 * np.abs(value).max():
-        raise ValueError(
-            f"{name} must be positive semidefinite, its smallest eigenvalue is "
-            f"{np.linalg.eigvalsh(value).min():.1e}"
-        )
-    return value
+    require_none(
+        NotDetectable,
+        unobservable_modes(A, C, sizes, growing=False),
+        names,
+        f"{dsys}: the weight Q does not see modes of the linearization{over} that do not decay",
+        "Give these coordinates weights" + (remedy and ", or " + remedy),
+    )

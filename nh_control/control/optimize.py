@@ -1,31 +1,27 @@
-"""Trajectory optimization: one entry to the interior point method, to IPOPT where there is no
-compiler, and to the projection operator by name.
+"""Trajectory optimization: one entry to the interior point method, and to the projection operator
+by name.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
 from nh_control.control import projected_descent
-from nh_control.control.collocation import collocate
 from nh_control.control.constraints import Constraint
 from nh_control.control.costs import Cost, LimitsByName
 from nh_control.control.guesses import require_fitting
 from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.transcription import Problem
 from nh_control.control.optimum import Iteration, Monitor, Optimum, bar
+from nh_control.control.weights import StateWeight
 from nh_control.discrete.step_routines import has_fast_hessian
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.numerics import compiled
 
 __all__ = ["METHODS", "Iteration", "Monitor", "Optimum", "bar", "optimize"]
-
-log = logging.getLogger(__name__)
 
 INTERIOR_POINT = "interior_point"
 METHODS = (INTERIOR_POINT, *projected_descent.METHODS)
@@ -36,7 +32,7 @@ def optimize(
     dsys: DiscreteSystem,
     cost: Cost,
     guess: Trajectory,
-    Q: ArrayLike | None = None,
+    Q: StateWeight | None = None,
     R: ArrayLike | None = None,
     method: str = INTERIOR_POINT,
     limits: LimitsByName | None = None,
@@ -73,8 +69,7 @@ def optimize(
       `tolerance` (1e-8) at the end. `barrier_start` is the first barrier, `warm_start` an optimum
       of a similar problem. Limits and constraints of states hold from the second node on. Several
       `threads` share the steps and their derivatives, which pays for large robots; the results are
-      the same to the bit. Ctrl-C returns the last iterate. Without a C compiler IPOPT solves the
-      same problem (`collocate`).
+      the same to the bit. Ctrl-C returns the last iterate.
     - "newton", "quasi" and "steepest" (`projected_descent.descend`) need the LQR weights Q (ndx,
       ndx) and R (nu, nu), and treat `limits` by barriers with `barrier_weights`. The default
       tolerance is 1e-6.
@@ -93,12 +88,6 @@ def optimize(
         )
     _require_interior_point_options(Q, R, hessian)
     tolerance, limits = 1e-8 if tolerance is None else tolerance, limits or {}
-    if compiled.compiler() is None and not (free or periodic):
-        log.warning("%s: without a C compiler IPOPT solves the problem (`collocate`)", dsys)
-        return collocate(
-            *(dsys, cost, guess, end, fixed, limits, tolerance, max_iterations, barrier_start),
-            constraints=constraints,
-        )
     terms = limits, constraints, end, fixed, hessian != "gauss_newton", free, periodic, threads
     problem = Problem(dsys, cost, len(guess), *terms)
     if hessian is None and not (has_fast_hessian(dsys) or problem.states.parameters):
@@ -111,13 +100,13 @@ def optimize(
 
 def _projection_weights(
     method: str,
-    Q: ArrayLike | None,
+    Q: StateWeight | None,
     R: ArrayLike | None,
     constraints: Sequence[Constraint],
     end: ArrayLike | None,
     free: Sequence[str],
     periodic: bool,
-) -> tuple[ArrayLike, ArrayLike]:
+) -> tuple[StateWeight, ArrayLike]:
     """Q and R; raises ValueError without them, and for options of the interior point method."""
     if constraints or end is not None or free or periodic:
         raise ValueError(
@@ -129,7 +118,7 @@ def _projection_weights(
 
 
 def _require_interior_point_options(
-    Q: ArrayLike | None, R: ArrayLike | None, hessian: str | None
+    Q: StateWeight | None, R: ArrayLike | None, hessian: str | None
 ) -> None:
     if Q is not None or R is not None:
         raise ValueError(

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.rollout import processors
-from nh_control.discrete.motion import loops
 from nh_control.discrete.native_abi import address
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.numerics.library import library
 
 BLOCK = 256
 """Smallest number of steps for a further thread."""
@@ -45,7 +45,8 @@ def step_all(
     count = min(processors(), -(-len(states) // BLOCK)) if len(states) > BLOCK else 1
     if count == 1:
         _native_steps(dsys, states, inputs, after, statuses)
-    elif dsys.native() is not None:  # compiled before there are threads
+    else:
+        dsys.native()  # made before there are threads
         parts = (np.array_split(a, count) for a in (states, inputs, after, statuses))
         list(_pool(count).map(_native_steps, [dsys] * count, *parts))
     failures: dict[int, Exception] = {}
@@ -61,11 +62,9 @@ def _native_steps(
     dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, x1: np.ndarray, statuses: np.ndarray
 ) -> None:
     """Steps of the rows, with this thread's arrays."""
-    native, library = dsys.native(), loops()
-    if native is not None and library is not None:
-        stepper = ctypes.byref(native.stepper)
-        arrays = (address(array) for array in (x, u, x1, statuses))
-        _STEPS(("nh_steps", library))(stepper, len(x), *arrays)
+    native = dsys.native()
+    arrays = (address(array) for array in (x, u, x1, statuses))
+    _STEPS(("nh_steps", library()))(ctypes.byref(native.stepper), len(x), *arrays)
 
 
 @cache

@@ -29,6 +29,7 @@ from nh_control.control.costs import (
 from nh_control.control.linear_quadratic import Tangent, solve_linear_quadratic
 from nh_control.control.optimum import Iteration, Monitor, Optimum
 from nh_control.control.projection import follow_with_gains
+from nh_control.control.weights import StateWeight, checked_weights, state_weights
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -52,7 +53,7 @@ def descend(
     dsys: DiscreteSystem,
     cost: Cost,
     guess: Trajectory,
-    Q: ArrayLike,
+    Q: StateWeight,
     R: ArrayLike,
     method: str = "newton",
     limits: LimitsByName | None = None,
@@ -63,9 +64,10 @@ def descend(
 ) -> Optimum:
     """Minimize the cost over the feasible trajectories that start at the guess's first state.
 
-    The guess need not be feasible: it is projected. Q (ndx, ndx), R (nu, nu) are the LQR weights
-    of the projection and the metric of steepest descent. A descent direction zeta minimizes
-    `DJ zeta + 1/2 W(zeta, zeta)` over the tangents. For "newton" `W = D2 (J o P)`, exact by the
+    The guess need not be feasible: it is projected. Q and R (nu, nu) are the LQR weights, see
+    `weights.StateWeight`, of the projection and the metric of steepest descent. A descent
+    direction zeta minimizes `DJ zeta + 1/2 W(zeta, zeta)` over the tangents. For "newton"
+    `W = D2 (J o P)`, exact by the
     adjoint `q = (A - B K)^T q' + J_x - K^T J_u` and `dsys.hessian(x, u, q')`; for "quasi" W is the
     Hessian of the cost alone; for "steepest" it is diag(Q, R). If such a problem is not convex, or
     no step along its direction decreases the cost, the next kind is used; each iteration says
@@ -82,7 +84,7 @@ def descend(
         raise ValueError(f"unknown method {method!r}, choose one of {METHODS}")
     if not len(barrier_weights) or not min(barrier_weights) > 0:
         raise ValueError(f"barrier_weights must be positive, got {barrier_weights}")
-    Q, R, _ = lqr.checked_weights(dsys, Q, R)
+    _, R, _ = checked_weights(dsys, guess.states, Q, R)
     descent = _Descent(
         dsys,
         Q,
@@ -143,7 +145,7 @@ class _Descent:
     """The descent iteration for a compiled cost."""
 
     dsys: DiscreteSystem
-    Q: np.ndarray
+    Q: StateWeight
     R: np.ndarray
     kinds: tuple[str, ...]
     tolerance: float
@@ -188,10 +190,11 @@ class _Descent:
         """
         # the closed loop that projects: gains K of the LQR problem along the trajectory
         A, B = lqr.linearize_along(self.dsys, trajectory)
-        K = lqr.riccati(A, B, self.Q, self.R, self.Q).K
+        Q = state_weights(self.dsys, "Q", self.Q, trajectory.states)
+        K = lqr.riccati(A, B, Q, self.R, Q[-1]).K
         model = cost.expand(trajectory.states, trajectory.inputs)
         for kind in self.kinds:
-            zeta = self._direction(kind, trajectory, A, B, K, model)
+            zeta = self._direction(kind, trajectory, A, B, K, model, Q)
             if zeta is None:
                 continue
             slope = model.slope(*zeta)
@@ -212,13 +215,14 @@ class _Descent:
         B: np.ndarray,
         K: np.ndarray,
         model: Expansion,
+        Q: np.ndarray,
     ) -> Tangent | None:
         """Tangent (z, v) that minimizes the quadratic model of this kind; None where the model is
         not convex.
         """
         hessians, end = model.hessians, model.end_hessian
         if kind == "steepest":
-            hessians, end = np.broadcast_to(block_diag(self.Q, self.R), hessians.shape), self.Q
+            hessians, end = np.array([block_diag(q, self.R) for q in Q[:-1]]), Q[-1]
         elif kind == "newton":
             hessians = hessians + self._curvature(trajectory, A, B, K, model)
         return solve_linear_quadratic(A, B, model.gradients, hessians, model.end_gradient, end)

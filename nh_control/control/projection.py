@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control import lqr
+from nh_control.control.weights import StateWeight
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -16,9 +17,9 @@ from nh_control.discrete.trajectory import Trajectory
 def project_trajectory(
     dsys: DiscreteSystem,
     desired: Trajectory,
-    Q: ArrayLike,
+    Q: StateWeight,
     R: ArrayLike,
-    Qf: ArrayLike | None = None,
+    Qf: StateWeight | None = None,
     stance: bool = False,
 ) -> Trajectory:
     """Discretely feasible trajectory close to `desired`, with its initial state; equal to

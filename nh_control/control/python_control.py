@@ -27,12 +27,15 @@ def to_control(
 
     States are the local coordinates by their names, inputs the system's. `outputs` are names of
     local coordinates (all by default) and of the system's declared outputs, with their exact C and
-    D, or rows (ndx) of C by name. The result describes the system near an equilibrium, or near a
-    motion that is constant in the body's axes; elsewhere it is one step of a time-varying system.
-    Raises ValueError for unknown names and other shapes, and as `linearize` does.
+    D, or rows (ndx) of C by name. The impulses of holonomic constraints in x are those of a step
+    under u, `DiscreteSystem.with_impulses_of_step`. The result describes the system near an
+    equilibrium, or near a motion that is constant in the body's axes; elsewhere it is one step of
+    a time-varying system. Raises ValueError for unknown names and other shapes, and as `linearize`
+    does.
     """
     from control import ss  # takes a second to import
 
+    x = dsys.with_impulses_of_step(x, u)
     names, lin = dsys.state_space.tangent_names, dsys.linearize(x, u)
     rows = _rows(dsys, names if outputs is None else outputs, x, u)
     CD = np.array(list(rows.values())).reshape(len(rows), dsys.ndx + dsys.nu)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag, null_space
 
-from nh_control.control.velocity_weights import velocities_by_momenta
+from nh_control.control.weights import velocities_by_momenta
 from nh_control.discrete.contact_forces import ContactReadout, ContactTable
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.contact_rows import ContactRows
@@ -76,7 +76,9 @@ class Stance:
         """S (ndx, ndx) at a state with the contacts of row k."""
         system, q = self.dsys.system, x[: self.dsys.system.space.nq]
         J, F = (np.asarray(part) for part in self._rows(q, system.parameter_values))
-        inverse = velocities_by_momenta(self.dsys, q)  # M^{-1}
+        inverse = velocities_by_momenta(
+            self.dsys, self.dsys.state(q, np.zeros(system.space.nw))
+        )  # M^{-1}
         N = null_space(J[self._holds(table, k, J, inverse)], rcond=REDUNDANT)
         tangents, momenta = F.T @ N, np.linalg.solve(inverse, N)
         return block_diag(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.optimal.plan import Plan
 from nh_control.control.tracking import Command, LqrTracker
+from nh_control.control.weights import StateWeight
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 
@@ -29,9 +30,9 @@ class LateMpc(MpcTracker):
         self,
         dsys: DiscreteSystem,
         reference: Trajectory,
-        Q: ArrayLike,
+        Q: StateWeight,
         R: ArrayLike,
-        Qf: ArrayLike | None = None,
+        Qf: StateWeight | None = None,
         *,
         is_late: Callable[[int], bool],
         **options: Any,

@@ -21,6 +21,7 @@ from nh_control.control.equilibrium import NoEquilibrium, equilibrium
 from nh_control.control.feedback_law import FeedbackLaw, matrix_vector_product
 from nh_control.control.run_length import rests_at_end as rests_at_end
 from nh_control.control.run_length import run_steps as run_steps
+from nh_control.control.weights import StateWeight, is_local, weight_matrix, weight_names
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -88,7 +89,8 @@ class LqrTracker:
     `lqr.infinite_horizon`), and past the end the last gain holds the last state. If the last state
     is at rest only under other inputs than the last ones, as in results of `collocate`, a step at
     rest is appended. Without `hold`, motion is damped past the end (`damping_input`), and `steps`
-    refuses longer runs unless the reference ends at rest. With `stance` the gains act only in the
+    refuses longer runs unless the reference ends at rest. Commands of a system without inputs are
+    empty. With `stance` the gains act only in the
     directions that contacts with a load leave free, see `stance.Stance`: a robot's feet stay.
 
     With `disturbance_gain` in (0, 1] the tracker estimates a constant disturbance d of the
@@ -102,25 +104,23 @@ class LqrTracker:
         self,
         dsys: DiscreteSystem,
         reference: Trajectory,
-        Q: ArrayLike,
+        Q: StateWeight,
         R: ArrayLike,
-        Qf: ArrayLike | None = None,
+        Qf: StateWeight | None = None,
         limits: ArrayLike | None = None,
         disturbance_gain: float = 0.0,
         hold: bool = False,
         excluded: Sequence[str] = (),
         stance: bool = False,
     ):
-        if not dsys.nu:
-            raise ValueError(
-                f"{dsys}: a system without inputs cannot track a reference; run it without tracker"
-            )
         if not 0 <= disturbance_gain <= 1:
             raise ValueError(f"disturbance_gain must lie in [0, 1], got {disturbance_gain}")
         if hold and Qf is not None:
             raise ValueError("with hold the terminal cost is determined; give no Qf")
         if stance and disturbance_gain:
             raise ValueError("gains of a stance have no disturbance estimate: disturbance_gain=0")
+        if disturbance_gain and not dsys.nu:
+            raise ValueError(f"{dsys}: nothing can compensate a disturbance: it has no inputs")
         kept = lqr.kept_coordinates(dsys, excluded)
         if hold:
             reference = _with_rest(dsys, reference, kept)
@@ -138,12 +138,15 @@ class LqrTracker:
                 *(dsys, reference.states[-1], reference.inputs[-1], Q, R, lqr.FEASIBLE),
                 *(excluded, stance),
             )
-            if hold
+            if hold and dsys.nu
             else None
         )
         self._given_gain: np.ndarray | None = None
         self._disturbance_gains: np.ndarray | None = None
-        if disturbance_gain == 0:
+        if not dsys.nu:  # nothing to command
+            steps, n = len(reference), dsys.ndx
+            self.gains = lqr.Gains(np.zeros((steps, 0, n)), np.zeros((steps + 1, n, n)))
+        elif disturbance_gain == 0:
             terminal = Qf if end is None else end.P
             self.gains = lqr.finite_horizon(dsys, reference, Q, R, terminal, stance=stance)
         else:
@@ -199,7 +202,7 @@ class LqrTracker:
         return tracker if self._given_gain is None else tracker.with_gains(self._given_gain)
 
     def _on(
-        self, reference: Trajectory, Q: ArrayLike, R: ArrayLike, Qf: ArrayLike | None
+        self, reference: Trajectory, Q: StateWeight, R: ArrayLike, Qf: StateWeight | None
     ) -> LqrTracker:
         """A tracker with the options of this one."""
         return LqrTracker(
@@ -214,22 +217,30 @@ class LqrTracker:
         )
 
     def with_weights(self, state: Mapping[int, float], inputs: Mapping[int, float]) -> LqrTracker:
-        """The same tracker with other diagonal weights for local coordinates (`state`) and inputs,
-        by their indices. Rows and columns of Q, R and Qf are scaled by `sqrt(new / old)`.
+        """The same tracker with other diagonal weights for `weighted` coordinates (`state`) and
+        inputs, by their indices. Rows and columns of Q, R and Qf are scaled by `sqrt(new / old)`.
         """
         Q, R, Qf = self._weights
-        Qf = None if Qf is None else _scaled(Qf, Q, state)
+        Q = weight_matrix(self.dsys, "Q", Q)
+        Qf = None if Qf is None else _scaled(weight_matrix(self.dsys, "Qf", Qf), Q, state)
         return self._on(self.reference, _scaled(Q, Q, state), _scaled(R, R, inputs), Qf)
 
     @property
-    def weights(self) -> tuple[ArrayLike, ArrayLike, ArrayLike | None]:
+    def weights(self) -> tuple[StateWeight, ArrayLike, StateWeight | None]:
         """The weights (Q, R, Qf)."""
         return self._weights
 
     @property
+    def weighted(self) -> tuple[str, ...]:
+        """Names of what Q weights: local coordinates, or changes of configuration and velocity."""
+        local = is_local(self.dsys, self._weights[0])
+        return self.dsys.state_space.tangent_names if local else weight_names(self.dsys)
+
+    @property
     def diagonal_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Diagonal weights of the local coordinates (ndx) and the inputs (nu)."""
-        return np.diag(self._weights[0]).copy(), np.diag(self._weights[1]).copy()
+        """Diagonal weights of the `weighted` coordinates and the inputs (nu)."""
+        Q, R, _ = self._weights
+        return np.diag(weight_matrix(self.dsys, "Q", Q)).copy(), np.diag(R).copy()
 
     def steps(self, duration_s: float = 0.0) -> int:
         """Number of steps of a run, see `run_steps`."""

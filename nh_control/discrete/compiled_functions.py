@@ -80,23 +80,27 @@ class CompiledFunctions:
         middle, displacement = self._mean_motion(q, q1)
         residual = s.constraint_matrix(middle) @ displacement - h * s.drift(middle)
         outputs = {
-            "state": ([q, v, u, h], ca.vertcat(q, self._momentum(q, v, u, h))),
+            "state": ([q, v, u, h], self._state(q, v, u, h)),
             "energy": ([q, v], s.mechanics.energy(q, v)),
             "local": ([x, x1], states.local(x, x1)),
             "retract": ([x, dx], states.retract(x, dx)),
             "constraint": ([x, x1, h], residual),
         }
+        if s.n_holonomic_constraints:
+            mu = ca.SX.sym("mu", s.n_holonomic_constraints)
+            outputs["add_impulses"] = [x, mu], s.mechanics.add_impulses(x, mu)
         functions = [
             ca.Function(name, [*arguments, p], [f]) for name, (arguments, f) in outputs.items()
         ]
         return Functions(f"{s.name}_state", functions)
 
-    def _momentum(self, q: ca.SX, v: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
-        """Stored momentum of a velocity, with the memory that the method starts with."""
-        rho, method = self._system.mechanics.momentum(q, v), self._method
-        if method.start is None:
-            return ca.vertcat(rho, ca.SX(len(method.memory), 1))
-        return ca.vertcat(rho, method.start(q, rho, u, h))
+    def _state(self, q: ca.SX, v: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
+        """The state of a velocity, with the memory that the method starts with."""
+        mechanics, method = self._system.mechanics, self._method
+        rho, memory = mechanics.momentum(q, v), ca.SX(len(method.memory), 1)
+        if method.start is not None:
+            memory = method.start(q, rho, u, h)
+        return mechanics.at_signs([mechanics.state_of(q, ca.vertcat(rho, memory))], q)[0]
 
     def _mean_motion(self, q: ca.SX, q1: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The configuration at which a step evaluates its velocity constraints, and the mean

@@ -11,12 +11,13 @@ import numpy as np
 
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.method import Method
-from nh_control.discrete.native_abi import Substeps
-from nh_control.discrete.simulation import native_simulation, python_simulation
+from nh_control.discrete.native_abi import StepperData
+from nh_control.discrete.simulation import simulate
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 from nh_control.numerics.expressions import Vector
+from nh_control.numerics.library import library
 
 
 class _Substep(NamedTuple):
@@ -53,16 +54,13 @@ class ComposedEngine:
         """The engine that differentiates by the parameters, too."""
         return ComposedEngine(self._part.parametric, self._fractions)
 
+    def step(self, work: Workspace) -> int:
+        """All substeps; where one fails, from other starts."""
+        return self._substeps(self.stepper(work).address) and self._step_from_others(work)
+
     @cached_property
-    def step(self) -> Callable[[Workspace], int]:
-        """All substeps."""
-        library, fractions = self._part.step_library, self._fractions
-        if library is None:
-            return self._interpreted_step
-        native, first_fraction = library["nh_substeps"], ctypes.c_void_p(fractions.ctypes.data)
-        return lambda work: (
-            native(work.list, first_fraction, len(fractions)) and self._interpreted_step(work)
-        )
+    def _substeps(self) -> Callable[[ctypes.c_void_p], int]:
+        return library()["nh_substeps"]
 
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace
@@ -70,17 +68,19 @@ class ComposedEngine:
         """The same status: every substep has tried other starts before."""
         return status
 
-    @cached_property
-    def simulate(self) -> Callable[..., tuple[int, int]]:
+    def simulate(
+        self, work: Workspace, inputs: np.ndarray, every: int, states: np.ndarray
+    ) -> tuple[int, int]:
         """Trajectories as `Engine.simulate`."""
-        if self._part.step_library is None:
-            return python_simulation(self.step)
-        return native_simulation(self._part.step_library, self._fractions)
+        return simulate(self.stepper(work), inputs, every, states)
 
-    @property
-    def substeps(self) -> Substeps | None:
-        """All substeps for native loops, None without a compiler."""
-        return Substeps.of(self._part.step_library, self._fractions)
+    def stepper(self, work: Workspace) -> StepperData:
+        """All substeps for native loops."""
+        return self._part.stepper(work, self._fractions)
+
+    def prepare(self, work: Workspace, second: bool) -> None:
+        """Give work.system the functions of first or `second` derivatives."""
+        self._part.prepare(work, second)
 
     def jacobians(self, work: Workspace) -> Sequence[np.ndarray]:
         """r_z of all substeps of the last linearization."""
@@ -145,7 +145,7 @@ class ComposedEngine:
             derivative = np.vstack([substep.ab @ derivative, np.eye(n_columns)[ndx:]])
         return [*derivatives, derivative]
 
-    def _interpreted_step(self, work: Workspace) -> int:
+    def _step_from_others(self, work: Workspace) -> int:
         first = np.empty_like(work.z)
 
         def keep(i: int) -> None:

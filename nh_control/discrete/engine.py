@@ -1,27 +1,29 @@
-"""Runs the equations of a step, natively or in CasADi's virtual machine."""
+"""Runs the equations of a step: natively, by functions that are compiled for the system or that
+CasADi's virtual machine evaluates.
+"""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import casadi as ca
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
 
-from nh_control.discrete.contact_solution import solve_in_contact
 from nh_control.discrete.continuation import solve_by_continuation
 from nh_control.discrete.equations import StepEquations
-from nh_control.discrete.method import ContactUnknowns, Method
-from nh_control.discrete.native_abi import Substeps
-from nh_control.discrete.native_text import contact_sizes, native_text
-from nh_control.discrete.simulation import native_simulation, python_simulation
+from nh_control.discrete.method import Method
+from nh_control.discrete.native_abi import StepperData
+from nh_control.discrete.native_text import native_text
+from nh_control.discrete.simulation import simulate
+from nh_control.discrete.system_data import SystemData, room, system_data
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.numerics.compiled import Functions, Native
+from nh_control.numerics.compiled import Functions
+from nh_control.numerics.contact_problem import Block
+from nh_control.numerics.library import library
 
 SINGLE_SUBSTEP = np.ones(1)
 """The fractions of h of a step without substeps: h itself."""
@@ -37,7 +39,7 @@ def step_shapes(nx: int, nu: int, n_parameters: int, n: int, ndx: int, n_columns
     first: Shapes = {"factors": (n, n), "pivots": (n,), "dz": (n, w), "ab": (ndx, w)}
     adjoints: Shapes = {"g_z": (ndx, n), "lam": (ndx,), "lam_z": (n,), "mu": (n,)}
     second: Shapes = {"full": (w + n,) * 2, "g": (n, w), "half": (w,) * 2, "hessian": (w, w)}
-    return {**step, **newtons, **first, **adjoints, **second}
+    return {**step, **newtons, **first, **adjoints, **second, "system": (1,), "room": (1,)}
 
 
 class NodeFunctions(Protocol):
@@ -55,7 +57,11 @@ class NodeFunctions(Protocol):
 
 class Engine:
     """`step(work)`, `linearize(work)` and `hessian(work)` on the arrays of a `Workspace`, each
-    with a status of `newton`. Without a library, CasADi's virtual machine and NumPy do the same.
+    with a status of `newton`.
+
+    The routines are those of the package's library, which call the functions of work.system. With
+    a compiler, a system without contacts has the same routines compiled for its sizes, which take
+    over between two calls when they are ready.
 
     - step: x, u, p -> z, x1, info (iterations, relative error, largest |r|), and r_z of its last
       Jacobian. If `warm`, one of `newton.STARTS`, is not zero it starts from the guess in z, with
@@ -72,6 +78,7 @@ class Engine:
         self.shapes = step_shapes(
             e.nx, e.nu, e.n_parameters, e.nz, e.ndx, e.n_columns(self._parameters)
         )
+        self.shapes |= {"system": self._system_data, "room": (room(self._sized_system()),)}
 
     def shapes_at(self, p: np.ndarray) -> Shapes:
         """Shapes of a workspace for the parameters p (n_parameters)."""
@@ -85,38 +92,66 @@ class Engine:
     @cached_property
     def step(self) -> Callable[[Workspace], int]:
         """Solves the step's equations and reads the next state out."""
-        native = self._native_step
-        return self._interpreted_step if native is None else lambda work: native(work.list)
+        step = self._native_step
+        return lambda work: step(work.list)
 
-    @cached_property
-    def simulate(self) -> Callable[..., tuple[int, int]]:
-        """`simulate(work, inputs, every, states)`: steps from work.x under inputs (N, nu), each
-        held for `every` steps, write states (N, nx). It returns a status and the number of steps.
+    def simulate(
+        self, work: Workspace, inputs: np.ndarray, every: int, states: np.ndarray
+    ) -> tuple[int, int]:
+        """Steps from work.x under inputs (N, nu), each held for `every` steps; writes states
+        (N, nx) and returns a status and the number of steps.
         """
-        if self.step_library is None:
-            return python_simulation(self.step)
-        return native_simulation(self.step_library, SINGLE_SUBSTEP)
+        return simulate(self.stepper(work), inputs, every, states)
 
-    @property
-    def substeps(self) -> Substeps | None:
-        """The step for native loops, None without a compiler."""
-        return Substeps.of(self.step_library, SINGLE_SUBSTEP)
+    def stepper(self, work: Workspace, fractions: np.ndarray = SINGLE_SUBSTEP) -> StepperData:
+        """The step by these fractions of h for native loops, for a workspace the same until
+        another routine takes over.
+        """
+        if work.stepper is None or work.stepper.routine is not self._native_step:
+            work.stepper = StepperData.of(self._native_step, work, fractions)
+        return work.stepper
 
     @cached_property
     def linearize(self) -> Callable[[Workspace], int]:
         """Step and first derivatives."""
-        step, native = self._native_step, self._native_linearize
-        if native is None:
-            return self._interpreted_linearize
-        return lambda work: native(step, work.list)
+        step, linearize = self._native_step, self._native_linearize
+        return self._prepared(False, lambda work: linearize(step, work.list))
 
     @cached_property
     def hessian(self) -> Callable[[Workspace], int]:
         """Step, first and contracted second derivatives."""
-        step, linearize, native = self._native_step, self._native_linearize, self._native_hessian
-        if native is None:
-            return self._interpreted_hessian
-        return lambda work: native(linearize, step, work.list)
+        step, linearize = self._native_step, self._native_linearize
+        hessian = self._native_hessian
+        return self._prepared(True, lambda work: hessian(linearize, step, work.list))
+
+    def _prepared(
+        self, second: bool, routine: Callable[[Workspace], int]
+    ) -> Callable[[Workspace], int]:
+        """A routine that gives the workspace the functions of first or `second` derivatives before
+        each call, where they are not compiled into the routine.
+        """
+        functions = self._second if second else self._first
+        if functions.is_compiled and self._contacts is None:
+            return routine
+
+        def prepared(work: Workspace) -> int:
+            self.prepare(work, second)
+            return routine(work)
+
+        return prepared
+
+    def prepare(self, work: Workspace, second: bool) -> None:
+        """Give work.system the functions of first or `second` derivatives, which are made when
+        they are first needed.
+        """
+        if "first" not in work.system.kept:
+            work.system.set("first", self._first.function("first"))
+        if second and "second" not in work.system.kept:
+            work.system.set("second", self._second.function("second"))
+
+    def compile(self) -> None:
+        """Begin to compile all functions."""
+        self._step_functions, self._first, self._second  # noqa: B018  (made when asked for)
 
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace
@@ -124,6 +159,11 @@ class Engine:
         """The status of a routine that failed, after further attempts, see `continuation`."""
         touches = self._contacts is not None
         return solve_by_continuation(self.step, routine, status, work, touches)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether steps call compiled functions."""
+        return self._step_functions.is_compiled
 
     @property
     def with_second_derivatives(self) -> Engine:
@@ -148,45 +188,55 @@ class Engine:
         """r_z as a failed step evaluated it last."""
         return work.r_z
 
-    def native_derivatives(self, second: bool) -> tuple[Any, Any, Any] | None:
-        """nh_step, nh_linearize and, for `second` derivatives, nh_hessian (None if Python computes
-        these); None without a compiler.
+    def native_derivatives(self, second: bool) -> tuple[Any, Any, Any]:
+        """The native step, its linearization and, for `second` derivatives, the Hessian, None if
+        Python computes these. `prepare` comes before their first call.
         """
-        if self._native_linearize is None:
-            return None
         hessian = self._native_hessian if second else None
         return self._native_step, self._native_linearize, hessian
 
     @cached_property
     def _native_step(self) -> Any:
-        return None if self.step_library is None else self.step_library["nh_step"]
-
-    @cached_property
-    def step_library(self) -> ctypes.CDLL | None:
-        """The library with nh_step and the loops around it, None without a compiler."""
-        if self._narrow is not None:
-            return self._narrow.step_library
-        return self._library("step", self.equations.step, self.step_file, "simulate.c")
+        return self._routine(self._step_functions, self.step_routine)
 
     @cached_property
     def _native_linearize(self) -> Any:
-        if self._native_step is None:
-            return None
-        library = self._library("linearize", [self._first_function], "linearize.c")
-        return None if library is None else library["nh_linearize"]
+        return self._routine(self._first, "nh_linearize")
 
     @cached_property
     def _native_hessian(self) -> Any:
-        if self._native_linearize is None:
-            return None
-        library = self._library("hessian", [self._second_function], "hessian.c")
-        return None if library is None else library["nh_hessian"]
+        return self._routine(self._second, "nh_hessian")
 
-    def _library(
-        self, name: str, functions: Sequence[ca.Function], *files: str
-    ) -> ctypes.CDLL | None:
-        text = native_text(self.sizes, self.shapes, *files, given=self.headers)
-        return Native(f"{self.equations.system.name}_{name}", functions, text).library
+    def _routine(self, functions: Functions, name: str) -> Any:
+        """A routine of the library, or the same one compiled with these functions for the sizes of
+        this system.
+        """
+        compiled = functions.is_compiled and self._contacts is None
+        return (functions if compiled else library())[name]
+
+    def _compiled(self, name: str, functions: Sequence[ca.Function], file: str) -> Functions:
+        """The functions with a routine that calls them. When both are compiled, routines are taken
+        anew.
+        """
+        text = "" if self._contacts is not None else native_text(self.sizes, self.shapes, file)
+        compiled = Functions(f"{self.equations.system.name}_{name}", functions, text)
+        compiled.when_ready(lambda _: self._forget_routines())
+        return compiled
+
+    def _forget_routines(self) -> None:
+        for name in ("step", "linearize", "hessian"):
+            self.__dict__.pop(f"_native_{name}", None)
+            self.__dict__.pop(name, None)
+
+    def _sized_system(self) -> SystemData:
+        return system_data(self.sizes, *self.contact_blocks)
+
+    def _system_data(self) -> SystemData:
+        """The system for one thread, with the functions of its step."""
+        data = self._sized_system()
+        for f in self.equations.step:
+            data.set(f.name(), self._step_functions.function(f.name()))
+        return data
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -197,14 +247,20 @@ class Engine:
         return sizes | {"N_TURNS": e.n_turns}
 
     @property
-    def step_file(self) -> str:
-        """The C file with nh_step."""
-        return "newton_step.c" if self._contacts is None else "contact_step.c"
+    def contact_blocks(self) -> tuple[int, Sequence[Block]]:
+        """The place of the first impulse among the unknowns, and the rows of the contacts."""
+        contacts = self._contacts
+        return (0, ()) if contacts is None else (contacts.first, contacts.blocks)
 
     @property
-    def headers(self) -> dict[str, str]:
-        """Further headers of that file by their names."""
-        return {} if self._contacts is None else {"contact_sizes.h": contact_sizes(self._contacts)}
+    def step_routine(self) -> str:
+        """The name of the native step."""
+        return "nh_newton_step" if self._contacts is None else "nh_contact_step"
+
+    @property
+    def step_file(self) -> str:
+        """The C file of the step."""
+        return "newton_step.c" if self._contacts is None else "contact_step.c"
 
     @property
     def functions(self) -> list[ca.Function]:
@@ -221,106 +277,25 @@ class Engine:
 
     @cached_property
     def _step_functions(self) -> Functions:
-        return Functions(f"{self.equations.system.name}_step_functions", self.equations.step)
+        if self._narrow is not None:
+            functions = self._narrow._step_functions
+            functions.when_ready(lambda _: self._forget_routines())
+            return functions
+        return self._compiled("step", self.equations.step, self.step_file)
 
     @cached_property
     def _first(self) -> Functions:
-        return Functions(f"{self.equations.system.name}_first", [self._first_function])
+        return self._compiled("linearize", [self._first_function], "linearize.c")
+
+    @cached_property
+    def _second(self) -> Functions:
+        return self._compiled("hessian", [self._second_function], "hessian.c")
 
     @cached_property
     def contraction(self) -> Functions:
         """`adjoint` and `second` of the equations, which nothing compiles."""
         functions = [self.equations.adjoint, self._second_function]
         return Functions(f"{self.equations.system.name}_second", functions, compiled=False)
-
-    def _interpreted_step(self, work: Workspace) -> int:
-        if self._narrow is not None:
-            return self._narrow._interpreted_step(work)
-        x, u, p, call = work.x, work.u, work.p, self._step_functions
-        contacts = self._contacts
-        result = self._solved(work) if contacts is None else self._in_contact(work, contacts)
-        work.info[:] = result.iterations, result.error, result.residual
-        if result.status != newton.CONVERGED:
-            return result.status
-        end, domain = call("readout", x, u, work.z, p)
-        work.x1[:] = end[:, 0]
-        if not np.isfinite(work.x1).all():
-            return newton.NOT_FINITE
-        outside = np.flatnonzero(~(domain[:, 0] > 0))
-        if not len(outside):
-            return newton.CONVERGED
-        places = len(domain) - self.equations.n_turns
-        return newton.OUTSIDE if outside[0] < places else newton.HALF_TURN
-
-    def _solved(self, work: Workspace) -> newton.NewtonResult:
-        """Newton's iteration from a guess, from zero and, patiently, once more."""
-        result = self._newton(work, bool(work.warm[0]))
-        if work.warm[0] and result.status != newton.CONVERGED:
-            result = self._newton(work)
-        if result.status in (newton.STALLED, newton.EXHAUSTED):
-            result = self._newton(work, patient=True)
-        return result
-
-    def _in_contact(self, work: Workspace, contacts: ContactUnknowns) -> newton.NewtonResult:
-        """Newton's iteration from impulses, with the `sizes` of the terms at its start."""
-        x, u, p = work.x, work.u, work.p
-
-        def call(name: str, z: np.ndarray, kappa: float) -> Sequence[np.ndarray]:
-            return self._step_functions(name, x, u, z, np.hstack([p[:-2], kappa, p[-1]]))
-
-        def iterate(patient: bool) -> newton.NewtonResult:
-            if not patient:
-                work.sizes[:] = self._step_functions("terms", x, u, work.z, p)[0][:, 0]
-            return self._newton(work, warm=True, patient=patient)
-
-        kappa, start = float(p[-2]), int(work.warm[0])
-        return solve_in_contact(call, iterate, contacts, kappa, work.z, start)
-
-    def _newton(
-        self, work: Workspace, warm: bool = False, patient: bool = False
-    ) -> newton.NewtonResult:
-        x, u, p, call = work.x, work.u, work.p, self._step_functions
-        if warm:
-            r, work.r_z[...] = (call(f, x, u, work.z, p)[0] for f in ("residual", "jacobian"))
-        else:
-            scale, r, work.r_z[...] = call("start", x, u, p)
-            work.sizes[:] = np.where(np.isfinite(scale[:, 0]), scale[:, 0], 0.0)
-            work.z[:] = 0.0
-        return newton.newton(
-            lambda z: call("residual", x, u, z, p)[0][:, 0],
-            lambda z: call("jacobian", x, u, z, p)[0],
-            work.sizes,
-            r[:, 0],
-            work.r_z,
-            work.z,
-            patient,
-            lambda z: call("terms", x, u, z, p)[0][:, 0],
-        )
-
-    def _interpreted_linearize(self, work: Workspace) -> int:
-        status = self.step(work)
-        if status != newton.CONVERGED:
-            return status
-        work.r_z[...], r_w, g_w, work.g_z[...] = self._first(
-            "first", work.x, work.u, work.z, work.p, work.x1
-        )
-        if len(work.z):
-            factors, pivots, singular = dgetrf(work.r_z)
-            if singular:
-                return newton.SINGULAR
-            work.dz[...] = dgetrs(factors, pivots, -r_w)[0]
-        with np.errstate(all="ignore"):
-            work.ab[...] = g_w + work.g_z @ work.dz
-        finite = np.isfinite(work.ab).all() and np.isfinite(work.dz).all()
-        return newton.CONVERGED if finite else newton.NOT_FINITE
-
-    def _interpreted_hessian(self, work: Workspace) -> int:
-        status = self.linearize(work)
-        if status != newton.CONVERGED:
-            return status
-        if len(work.z):
-            work.mu[:] = np.linalg.solve(work.r_z.T, work.g_z.T @ work.lam + work.lam_z)
-        return self.contract(work)
 
     def contract(self, work: Workspace) -> int:
         """The contracted second derivative of a step that is linearized, by its adjoint mu."""

@@ -66,7 +66,9 @@ class StepEquations:
         r, g = self._expressions(x, u, z, h)
         if r.shape != z.shape:
             raise ValueError(f"{self.name}: the residual must have shape {z.shape}, got {r.shape}")
-        points, c = self._gradients.points, self._gradients.symbols
+        q = x[: system.space.nq]
+        (points,) = system.mechanics.at_signs([self._gradients.points], q)
+        c = self._gradients.symbols
         self._derivatives = LagrangianDerivatives(system, points.shape[0])
         self._plain = x, u, z, p, c
         self._point = ca.Function("point", [x, u, z, p], [points])
@@ -76,7 +78,7 @@ class StepEquations:
         self.n_model_domain = domain.shape[0]
         slow = self._turns(g, h)
         self.n_turns = slow.shape[0]
-        inside = ca.vertcat(domain, on_manifold(system.space, x[:nq]), slow)
+        inside = ca.vertcat(domain, on_manifold(system.space, q), slow)
         self._g = ca.Function("after", [x, u, z, p, c], [g, inside])
         self.first = cache(self._first)
         self.second = cache(self._second)
@@ -177,24 +179,28 @@ class StepEquations:
         return (p[i] for i in range(self.n_parameters - 1))
 
     def _expressions(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
-        symbols = self._step_symbols(x, u, z, h)
+        symbols, mechanics = self._step_symbols(x, u, z, h), self.system.mechanics
         r = self.method.residual(symbols)
-        return r, ca.vertcat(*self.method.readout(symbols))
+        x1 = mechanics.state_of(*self.method.readout(symbols))
+        r, x1 = mechanics.at_signs([r, x1], symbols.q)
+        return r, x1
 
     def _step_symbols(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepSymbols:
-        n = self.system.space.nq
-        return StepSymbols(x[:n], x[n:], u, z, h, self._gradients)
+        q, rho = self.system.mechanics.components_of(x)
+        return StepSymbols(q, rho, u, z, h, self._gradients)
 
     def _turns(self, x1: ca.SX, h: ca.SX) -> ca.SX:
         """Numbers that are positive as long as the velocity after a step would rotate no body by
         half a turn in one more step. Only explicit methods have them: an implicit method that
         diverges fails to solve its equations, but an explicit one gives no other sign.
         """
-        system, nq = self.system, self.system.space.nq
+        system = self.system
         if self.nz or not has_rotations(system.space):
             return ca.SX(0, 1)
-        mass, momentum, basis, drift = system.mechanics.inertia(x1[:nq], x1[nq:])
+        q1, rho1 = system.mechanics.components_of(x1)
+        mass, momentum, basis, drift = system.mechanics.inertia(q1, rho1)
         velocity = basis @ factorized(mass)(momentum) + drift
+        (velocity,) = system.mechanics.at_signs([velocity], q1)
         return below_half_a_turn(system.space, velocity, h)
 
     def _at_zero(self, x: Graph, u: Graph, z: Graph, p: Graph) -> tuple[Graph, Graph, Graph]:
@@ -222,6 +228,7 @@ class StepEquations:
         symbols = self._step_symbols(x, u, z, p[-1])
         w = contacts.velocities(symbols)
         outputs = [w, ca.jacobian(w, z[: contacts.first]), contacts.coefficients(symbols)]
+        outputs = self.system.mechanics.at_signs(outputs, symbols.q)
         dense, names = [ca.densify(output) for output in outputs], ["w", "w_y", "coefficients"]
         return [ca.Function("contacts", [x, u, z, p], dense, ["x", "u", "z", "p"], names)]
 

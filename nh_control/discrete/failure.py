@@ -42,11 +42,28 @@ def failure(
     conditioning = Conditioning.of(r_z, dsys.method.multipliers, dsys.nominal_masses)
     reason = newton.REASONS[status]
     about = residual, error, int(iterations), conditioning
+    if status in (newton.OUTSIDE, newton.HALF_TURN):
+        reason += outside_the_domain(dsys, work.x1) if status == newton.OUTSIDE else ""
+        return StepFailed(str(dsys), dsys.h, reason, *about, solved=True)
     contact = contact_at_fault(dsys, x) if status == newton.NO_IMPULSES else None
     if contact is None:
         return StepFailed(str(dsys), dsys.h, reason, *about)
     reason = f"{reason}; {contact}"
     return StepFailed(str(dsys), dsys.h, reason, *about, contact=contact.name, remedy=REMEDY)
+
+
+def outside_the_domain(dsys: StateMap, x1: np.ndarray) -> str:
+    """Where a step to the state x1 (nx) leaves the model's domain, as the end of a sentence; ""
+    if it does not.
+    """
+    system, q, q1 = dsys.system, dsys.system.symbols[0], dsys.configuration(x1)
+    domain = system.domain_at(q)
+    values = system.value(domain, q1).reshape(-1)
+    for i in map(int, np.flatnonzero(~(values > 0))):
+        uses = [k for k in range(len(q1)) if ca.depends_on(domain[i], q[k])]
+        at = ", ".join(f"{system.space.names[k]} = {q1[k]:.4g}" for k in uses)
+        return f" (domain = {values[i]:.2g} at {at}, must be positive)"
+    return ""
 
 
 class ContactAtFault(NamedTuple):

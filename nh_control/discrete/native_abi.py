@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nh_control.discrete.workspace import Workspace
+from nh_control.numerics.virtual_machine import FunctionData
 
 
 def address(array: np.ndarray) -> ctypes.c_void_p:
@@ -19,61 +20,50 @@ class MotionData(ctypes.Structure):
     """`struct motion` of motion.h."""
 
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("inertia", "p")),
-        *((name, ctypes.c_longlong) for name in ("nx", "nq", "nw", "nrho", "n_impulses")),
+        *((name, FunctionData) for name in ("inertia", "add_impulses")),
+        ("p", ctypes.c_void_p),
+        *((name, ctypes.c_longlong) for name in ("nx", "nw", "nrho", "n_impulses")),
         ("room", ctypes.c_void_p),
     ]
-
-
-class Substeps(NamedTuple):
-    """Address of nh_substeps and the fractions of the step that it takes."""
-
-    routine: int
-    fractions: np.ndarray
-
-    @classmethod
-    def of(cls, library: ctypes.CDLL | None, fractions: np.ndarray) -> Substeps | None:
-        """The substeps by the `nh_substeps` of a library; None without a library or
-        the routine.
-        """
-        if library is None:
-            return None
-        routine = ctypes.cast(library["nh_substeps"], ctypes.c_void_p).value
-        return None if routine is None else cls(routine, fractions)
+    kept: Any
 
 
 class StepperData(ctypes.Structure):
-    """`struct stepper` of closed_loop.c, on one thread's workspace."""
+    """`struct stepper` of stepper.h, on one thread's workspace."""
 
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("substeps", "arrays", "fractions")),
-        ("n", ctypes.c_longlong),
-        *((name, ctypes.c_void_p) for name in ("x", "u", "x1")),
-        *((name, ctypes.c_longlong) for name in ("nx", "nu", "nq", "n_prescribed")),
+        *((name, ctypes.c_void_p) for name in ("step", "arrays", "fractions")),
+        *((name, ctypes.c_void_p) for name in ("x", "u", "h", "z", "x1", "warm", "room")),
+        *((name, ctypes.c_longlong) for name in ("n", "nx", "nu", "nz", "nq", "n_prescribed")),
     ]
+    kept: Any
+    routine: Any
+    address: ctypes.c_void_p
 
     @classmethod
-    def of(cls, substeps: Substeps, work: Workspace, nq: int, n_prescribed: int) -> StepperData:
-        """The data for a system with nq coordinates; the last `n_prescribed` are prescribed."""
+    def of(cls, step: Any, work: Workspace, fractions: np.ndarray) -> StepperData:
+        """The native routine `step` by these fractions of h; nq and n_prescribed are not set."""
+        room = np.empty(len(work.x) + 3 * len(work.z))
         data = cls(
-            substeps.routine,
+            ctypes.cast(step, ctypes.c_void_p).value,
             ctypes.addressof(work.list),
-            address(substeps.fractions),
-            len(substeps.fractions),
-            *(address(array) for array in (work.x, work.u, work.x1)),
-            *(len(work.x), len(work.u), nq, n_prescribed),
+            address(fractions),
+            *(address(array) for array in (work.x, work.u, work.p[-1:], work.z, work.x1)),
+            *(address(array) for array in (work.warm, room)),
+            *(len(array) for array in (fractions, work.x, work.u, work.z)),
         )
-        data.kept = substeps, work
+        data.kept, data.routine = (work, fractions, room), step
+        data.address = ctypes.c_void_p(ctypes.addressof(data))
         return data
 
 
 class NativeSystem(NamedTuple):
     """A discrete system for native loops of one thread: its steps and velocities, and the
-    addresses of local(x0, x1, p), retract(x, dx, p) and state(q, v, u, h, p).
+    functions local(x0, x1, p), retract(x, dx, p) and state(q, v, u, h, p).
     """
 
     stepper: StepperData
     motion: MotionData
-    local: int
-    retract: int
-    state: int
+    local: FunctionData
+    retract: FunctionData
+    state: FunctionData

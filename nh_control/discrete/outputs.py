@@ -85,10 +85,11 @@ class OutputMap:
     def expression(self, x: ca.SX, u: ca.SX) -> ca.SX:
         """The values (ny) at expressions of a state x (nx) and of forces u (nu)."""
         system = self.system
-        nq, n = system.space.nq, system.mechanics.state_space.nq
-        mass, momentum, basis, given = system.mechanics.inertia(x[:nq], x[nq:n])
-        velocity = basis @ factorized(mass)(momentum) + given
-        return self._of(x[:nq], velocity, u)
+        mechanics = system.mechanics
+        q, rho = mechanics.components_of(x[: mechanics.state_space.nq])
+        mass, momentum, basis, drift = mechanics.at_signs(mechanics.inertia(q, rho), q)
+        velocity = basis @ factorized(mass)(momentum) + drift
+        return self._of(q, velocity, u)
 
     def linearize(self, x: ArrayLike, u: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         """C (n, ndx) and D (n, nu) with `local(y, c(retract(x, dx), u + du)) = C dx + D du`, to

@@ -87,7 +87,7 @@ class StepFailed(RuntimeError):
     """A step's equations could not be solved. It carries the reason, residual, relative error,
     iterations, condition number of r_z and `conditioning` (both of the last Jacobian), the step
     and time if they are known, and the name of the `contact` that most likely caused the failure
-    of a step without impulses, else "".
+    of a step without impulses, else "". A step that is `solved` fails because of where it ends.
     """
 
     def __init__(
@@ -102,24 +102,25 @@ class StepFailed(RuntimeError):
         step: int | None = None,
         contact: str = "",
         remedy: str = "reduce h, or keep away from the singular configuration",
+        solved: bool = False,
     ):
         self.reason, self.residual, self.error = reason, residual, error
         self.iterations, self.conditioning, self.step = iterations, conditioning, step
         self.condition = conditioning.jacobian
         self.time = None if step is None else step * h
-        self.contact, self._remedy = contact, remedy
+        self.contact, self._remedy, self._solved = contact, remedy, solved
         self._about = (system, h, reason, residual, error, iterations, conditioning)
         where = "" if step is None else f" at step {step} (t = {step * h:g} s)"
-        super().__init__(
-            f"{system}{where}: {reason}: residual {residual:.1e} (relative {error:.1e}, tolerance "
-            f"{newton.TARGET:.0e}) after {iterations} Newton iterations, condition number "
-            f"{conditioning.jacobian:.1e} (M {conditioning.mass:.1e}, Dh M^-1 Dh^T "
-            f"{conditioning.constraint:.1e}), h = {h:g}; {remedy}"
+        numbers = (
+            f": residual {residual:.1e} (relative {error:.1e}, tolerance {newton.TARGET:.0e}) "
+            f"after {iterations} Newton iterations, condition number {conditioning.jacobian:.1e} "
+            f"(M {conditioning.mass:.1e}, Dh M^-1 Dh^T {conditioning.constraint:.1e}), h = {h:g}"
         )
+        super().__init__(f"{system}{where}: {reason}{'' if solved else numbers}; {remedy}")
 
     def at_step(self, step: int) -> StepFailed:
         """The same failure with the step's number."""
-        return StepFailed(*self._about, step, self.contact, self._remedy)
+        return StepFailed(*self._about, step, self.contact, self._remedy, self._solved)
 
 
 class SolvedStep(NamedTuple):

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.discrete.native_abi import StepperData
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.workspace import Workspace
 from nh_control.numerics import newton
+from nh_control.numerics.library import library
 
 CHUNK = 20_000
 """Steps of one native call, between which Python sees interrupts."""
 
 _SIMULATE = ctypes.CFUNCTYPE(
     ctypes.c_int,
-    *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int),
+    ctypes.POINTER(StepperData),
     *(ctypes.POINTER(ctypes.c_longlong), ctypes.c_longlong, ctypes.c_longlong),
     *(ctypes.c_void_p, ctypes.c_void_p),
 )
@@ -97,39 +100,23 @@ def _steps(
     return x
 
 
-def native_simulation(library: ctypes.CDLL, fractions: np.ndarray) -> Callable[..., Any]:
-    """`simulate(work, inputs, every, states) -> (status, steps taken)` of a library with
-    nh_simulate, with substeps by fractions of the step.
+def simulate(
+    stepper: StepperData, inputs: np.ndarray, every: int, states: np.ndarray
+) -> tuple[int, int]:
+    """A status and the number of steps from stepper.x under inputs (N, nu), each held for `every`
+    steps, whose states (N, nx) are written.
     """
-    routine = _SIMULATE(("nh_simulate", library))
-    substeps = fractions.ctypes.data, len(fractions)
-
-    def simulate(work: Any, inputs: np.ndarray, every: int, states: np.ndarray) -> tuple[int, int]:
-        done = ctypes.c_longlong(0)
-        for end in _ends(every * len(inputs)):
-            status = routine(
-                work.list, *substeps, done, end, every, inputs.ctypes.data, states.ctypes.data
-            )
-            if status != newton.CONVERGED:
-                return status, done.value
-        return newton.CONVERGED, done.value
-
-    return simulate
+    done, routine = ctypes.c_longlong(0), _routine()
+    for end in _ends(every * len(inputs)):
+        status = routine(stepper, done, end, every, inputs.ctypes.data, states.ctypes.data)
+        if status != newton.CONVERGED:
+            return status, done.value
+    return newton.CONVERGED, done.value
 
 
-def python_simulation(step: Callable[[Any], int]) -> Callable[..., Any]:
-    """The same with a step from Python."""
-
-    def simulate(work: Any, inputs: np.ndarray, every: int, states: np.ndarray) -> tuple[int, int]:
-        for k in range(every * len(inputs)):
-            work.u[:] = inputs[k // every]
-            status = step(work)
-            if status != newton.CONVERGED:
-                return status, k
-            work.x[:] = states[k // every] = work.x1
-        return newton.CONVERGED, every * len(inputs)
-
-    return simulate
+@cache
+def _routine() -> Any:
+    return _SIMULATE(("nh_simulate", library()))
 
 
 def _ends(steps: int) -> Iterator[int]:

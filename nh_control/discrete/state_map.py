@@ -54,22 +54,18 @@ class StateMap:
         """The masses `(X^T M X)_ii` of the momenta rho at the system's nominal configuration,
         (nrho): units of momenta and velocities for tests that must not depend on units.
         """
-        q, n = self.system.nominal_configuration, self.system.space.nq
+        q, n = self.system.nominal_configuration, self.system.space.nv
         symbol = self.system.symbols[0]
-        basis = self.system.value(self.system.mechanics.admissible_basis(symbol), q)
+        mechanics = self.system.mechanics
+        (columns,) = mechanics.at_signs([mechanics.admissible_basis(symbol)], symbol)
+        basis = self.system.value(columns, q)
         rest = self.measured_state(q, np.zeros(self.system.space.nw))
-        moving = [self.measured_state(q, v) - rest for v in basis.T]
-        return np.array([x[n + i] for i, x in enumerate(moving)])
+        moving = [self.local(rest, self.measured_state(q, v)) for v in basis.T]
+        return np.array([dx[n + i] for i, dx in enumerate(moving)])
 
     def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
         """State (nx) of configuration q (nq) and velocity v (nw), or (N, nx) of tables of them;
-        the part of v outside the velocity constraints is dropped, orthogonally in the mass metric.
-
-        A method with memory, like GNI, starts with that of the input u (nu) of the first step,
-        zero unless it is given: without it the sleigh's errors by GNI are 50 times as large.
-        Quaternions and directions of few digits are normalized. Raises ValueError for other
-        numbers off their manifold or not finite, and for more than half a turn in one step;
-        NotConsistent for a configuration that does not satisfy the holonomic constraints.
+        see `DiscreteSystem.state`. The momentum is that of the velocity alone.
         """
         space = self.system.space
         q = states.configuration(self, space, q)
@@ -93,9 +89,9 @@ class StateMap:
         return self.measured_state(q, v, u)
 
     def measured_state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
-        """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it,
-        however far they are from the constraints. Raises ValueError for numbers that are not
-        finite.
+        """State (nx) of a measured configuration q (nq) and velocity v (nw), as `state` gives it
+        but for impulses of holonomic constraints, however far they are from these. Raises
+        ValueError for numbers that are not finite.
         """
         if (node := self._code.node_functions) is not None:
             space = self.system.space
@@ -279,9 +275,10 @@ class StateMap:
             )
         (count,) = counts
         rows = [np.broadcast_to(one, (count, one.shape[-1])) for one in given]
-        values = self.motion.pairs(name, rows[0], rows[1], size)
-        if values is not None and all_finite(values):
-            return values
+        if self.motion.takes(name, rows[0], rows[1]):
+            values = self.motion.pairs(name, rows[0], rows[1], size)
+            if all_finite(values):
+                return values
         return np.reshape([self._evaluate(name, *row) for row in zip(*rows)], (count, size))
 
     def _energies(self, states: np.ndarray) -> np.ndarray:

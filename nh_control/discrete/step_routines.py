@@ -20,9 +20,9 @@ HESSIAN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctype
 
 
 class StepRoutines:
-    """`nh_step`, `nh_linearize` and, for `second` derivatives, `nh_hessian` of a discrete system,
-    and the functions `local` and `retract` of states, as addresses, on the arrays of `work`;
-    `parametric` ones have all parameters, and h, among the variables of their derivatives.
+    """Addresses of the native step, its linearization and, for `second` derivatives, the Hessian
+    of a system, on the arrays of `work`; `parametric` ones have all parameters, and h, among the
+    variables of their derivatives.
 
     Python computes what has no native code, such as second derivatives of trees and derivatives of
     compositions; `check` raises the errors of these calls after the native algorithm.
@@ -38,6 +38,7 @@ class StepRoutines:
         self.dsys, p = dsys, dsys.parameter_values
         self.work = Workspace(self._engine.shapes_at(p))
         self.work.p[:] = p
+        self._engine.prepare(self.work, second)
         engine, native = self._engine, None
         if not isinstance(engine, ComposedEngine):
             native = engine.native_derivatives(second)
@@ -50,7 +51,6 @@ class StepRoutines:
                 hessian = HESSIAN(self._call("hessian"))
         self.takes_solutions = type(engine) is Engine and native is not None
         self.are_native = native is not None and (not second or native[2] is not None)
-        self.local, self.retract = (dsys.state_address(name) for name in ("local", "retract"))
         self.kept = step, linearize, hessian
         self.step, self.linearize, self.hessian = map(_address, self.kept)
 

@@ -16,7 +16,7 @@ from nh_control.discrete.composed import ComposedEngine, check_composition
 from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.failure import failure
 from nh_control.discrete.method import Method
-from nh_control.discrete.native_abi import NativeSystem, StepperData
+from nh_control.discrete.native_abi import NativeSystem
 from nh_control.discrete.results import Conditioning, Linearization, SolvedStep, StepFailed
 from nh_control.discrete.simulation import advance, input_rows
 from nh_control.discrete.state_between import state_between
@@ -25,6 +25,8 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.discrete.workspace import Workspace, assign
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics.system import System
+from nh_control.numerics.compiled import wait_for_compiler
+from nh_control.numerics.virtual_machine import FunctionData
 
 
 class DiscreteSystem:
@@ -47,12 +49,21 @@ class DiscreteSystem:
     ):
         method.require_taken(system)
         code = CompiledFunctions(system, method, make_kernel, step_space, alpha)
-        self._bind(system, checked_step(method, h), method, method.state_space(system), code)
+        self._bind(system, checked_step(method, h), method, code)
 
     def _bind(
-        self, system: System, h: float, method: Method, space: Space, code: CompiledFunctions
+        self,
+        system: System,
+        h: float,
+        method: Method,
+        code: CompiledFunctions,
+        space: Space | None = None,
     ) -> None:
         """Take the values of the parameters and of h for the functions of `code`."""
+        if system.mechanics.default_basis is not None:  # local coordinates depend on parameters
+            space = method.state_space(system.numeric)
+        elif space is None:
+            space = method.state_space(system)
         self.system, self.h, self.method, self.state_space = system, h, method, space
         self._functions = BoundFunctions(code, method.substeps, self.parameter_values)
         self.state_map = states = StateMap(system, h, method, space, self._functions)
@@ -82,7 +93,6 @@ class DiscreteSystem:
         """See `StateMap.nominal_masses`."""
         return self.state_map.nominal_masses
 
-    state = of_states(StateMap.state)
     measured_state = of_states(StateMap.measured_state)
     configuration = of_states(StateMap.configuration)
     velocity = of_states(StateMap.velocity)
@@ -97,6 +107,37 @@ class DiscreteSystem:
     retract = of_states(StateMap.retract)
     constraint_residual = of_states(StateMap.constraint_residual)
     constraint_residuals = of_states(StateMap.constraint_residuals)
+
+    def state(self, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
+        """State (nx) of configuration q (nq) and velocity v (nw), or (N, nx) of tables of them;
+        the part of v outside the velocity constraints is dropped, orthogonally in the mass metric.
+
+        A step under the inputs u (nu), by default without forces and with prescribed coordinates
+        that move by v, gives a state what else its motion until now left there: the memory of a
+        method like GNI (without it the sleigh's errors are 50 times as large), and the impulses of
+        holonomic constraints in the momentum, `with_impulses_of_step`; none where it fails.
+        Quaternions and directions of few digits are normalized. Raises ValueError for other
+        numbers off their manifold or not finite, and for more than half a turn in one step;
+        NotConsistent for a configuration that does not satisfy the holonomic constraints.
+        """
+        x = self.state_map.state(q, v, u)
+        if not self.method.multipliers:
+            return x
+        inputs = np.broadcast_to(self._drifting(x) if u is None else u, (*x.shape[:-1], self.nu))
+        rows = zip(np.atleast_2d(x), np.atleast_2d(inputs))
+        return np.reshape([self._with_own_impulses(*row) for row in rows], x.shape)
+
+    def with_impulses_of_step(self, x: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
+        """The state x (nx) with the impulses of the holonomic constraints in its momentum that a
+        step under u (nu) leaves there; raises as `step` does.
+
+        No step depends on them, but derivatives at x do: a momentum M v has no impulse of the
+        constraints until now, and the derivatives contain half of their force. At an equilibrium
+        x = f(x, u) results, and the eigenvalues of A there are those of the motion.
+        """
+        if not self.method.multipliers:
+            return np.array(x, dtype=float)
+        return self.with_constraint_impulses(x, self.constraint_impulses(self.step(x, u)))
 
     def with_parameters(self, **changes: Any) -> DiscreteSystem:
         """The same discrete system with other physical parameters; compiled code is shared. Raises
@@ -153,7 +194,7 @@ class DiscreteSystem:
         Raises as `step` does, and ValueError for an unknown parameter.
         """
         engine, arrays = self._differentiated(parameters)
-        work, n, m = self._run(engine.linearize, x, u, arrays), self.ndx, self._multipliers
+        work, n, m = self._run(engine.linearize, x, u, engine, arrays), self.ndx, self._multipliers
         ab, dz, first = work.ab.copy(), work.dz, self.method.substeps[0]
         by_x, by_u = slice(n), slice(n, n + self.nu)
         by_p, multipliers_by_p = self._no_parameters
@@ -189,7 +230,7 @@ class DiscreteSystem:
         if multiplier_adjoint is not None:
             assign(work.lam_z[m], multiplier_adjoint, self, "multiplier adjoint")
             work.lam_z[m] /= self.method.substeps[0]
-        full = self._run(engine.hessian, x, u, arrays).hessian
+        full = self._run(engine.hessian, x, u, engine, arrays).hessian
         if not parameters:
             return full.copy()
         kept = [*range(self.ndx + self.nu), *self._columns(parameters)]
@@ -200,8 +241,8 @@ class DiscreteSystem:
         `-Dh(q0)^T multipliers / h` is the constraints' force there [johnson2014 (28)]. A
         composition has those of its first substep, over the fraction of h.
 
-        The first step from a momentum M v has half of them, because M v contains no force before
-        it.
+        The first step from a momentum M v, as of a `measured_state`, has half of them, because M v
+        contains no force before it.
         """
         z = self._run(self.engine.step, x, u).z
         return z[self._multipliers] / self.method.substeps[0]
@@ -220,12 +261,13 @@ class DiscreteSystem:
         return max(substeps, key=lambda substep: substep.jacobian)
 
     def prepare(self) -> DiscreteSystem:
-        """Compile or load all functions now instead of at the first calls, except the second
-        derivatives of a tree of bodies; returns this system.
+        """Wait until all functions are compiled, instead of stepping by CasADi's virtual machine
+        meanwhile, except the second derivatives of a tree of bodies; returns this system.
         """
         code = self._functions.code
-        code.engine.hessian, code.state  # noqa: B018  (made when asked for)
-        code.node_functions or code.inertia  # noqa: B018
+        code.engine.compile()
+        code.state, code.node_functions or code.inertia  # noqa: B018  (made when asked for)
+        wait_for_compiler()
         return self
 
     def simulate(
@@ -274,38 +316,54 @@ class DiscreteSystem:
         derivatives = lambda x: self.linearize(x, u)  # noqa: E731
         return state_between(self.state_map, derivatives, q0, q1, iterations)
 
-    def state_address(self, name: str) -> int:
-        """Address of "local", "retract" or "state" in native code, 0 without native code."""
-        return self._functions.code.state.address(name) or 0
+    def state_function(self, name: str) -> FunctionData:
+        """`local(x0, x1, p)` or `retract(x, dx, p)` for native code of one thread."""
+        return self._functions.code.state.function(name)
 
     @property
     def substep_engine(self) -> Engine:
         """The engine of a step, of a composition that of its substeps."""
         return self._functions.code.engine
 
-    def native(self) -> NativeSystem | None:
-        """Data for native loops of this thread; None where there is no native code."""
-        substeps, motion, s = self.engine.substeps, self.state_map.motion.data, self.system
-        if substeps is None or motion is None:
-            return None
-        stepper = StepperData.of(substeps, self._arrays.work, s.space.nq, len(s.prescribed))
-        functions = map(self.state_address, ("local", "retract", "state"))
-        return NativeSystem(stepper, motion, *functions)
+    def native(self) -> NativeSystem:
+        """Data for native loops of this thread."""
+        stepper, s = self.engine.stepper(self._arrays.work), self.system
+        stepper.nq, stepper.n_prescribed = s.space.nq, len(s.prescribed)
+        functions = map(self.state_function, ("local", "retract", "state"))
+        return NativeSystem(stepper, self.state_map.motion.data, *functions)
 
     def _run(
         self,
         routine: Callable[[Workspace], int],
         x: ArrayLike,
         u: ArrayLike,
+        engine: Engine | ComposedEngine | None = None,
         arrays: Arrays | None = None,
     ) -> Workspace:
         work = (self._arrays if arrays is None else arrays).work
         assign(work.x, x, self, "state")
         assign(work.u, u, self, "input")
         status = routine(work)
-        if status and (status := self.engine.solve_by_continuation(routine, status, work)):
-            raise failure(self.state_map, self.engine, status, work)
+        if status:
+            engine = self.engine if engine is None else engine
+            if status := engine.solve_by_continuation(routine, status, work):
+                raise failure(self.state_map, engine, status, work)
         return work
+
+    def _drifting(self, x: np.ndarray) -> np.ndarray:
+        """Inputs (..., nu) of states (..., nx) without forces, with prescribed coordinates that
+        keep their velocities.
+        """
+        u, n = self.idle(x), len(self.system.prescribed)
+        if n:
+            u[..., self.system.nu :] += self.h * self.velocity(x)[..., self.system.space.nw - n :]
+        return u
+
+    def _with_own_impulses(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        try:
+            return self.with_impulses_of_step(x, u)
+        except (StepFailed, np.linalg.LinAlgError):
+            return x  # there is no step whose derivatives the impulses could change
 
     def _columns(self, parameters: Sequence[str]) -> list[int]:
         """Places of parameters among the variables (dx, du, p)."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-Shapes = dict[str, tuple[int, ...] | np.ndarray]
-"""Shapes of a workspace's arrays, or arrays themselves that all threads read."""
+from nh_control.discrete.system_data import SystemData
+
+Shapes = dict[str, tuple[int, ...] | np.ndarray | Callable[[], ctypes.Structure]]
+"""Shapes of a workspace's arrays, arrays themselves that all threads read, and what makes the
+functions of one thread.
+"""
 
 
 class Workspace:
@@ -35,14 +41,26 @@ class Workspace:
     g: np.ndarray
     half: np.ndarray
     hessian: np.ndarray
+    system: SystemData
+    room: np.ndarray
     jacobians: np.ndarray
+    stepper: Any
+    """The step for native loops, once it is used."""
+    generated: Workspace | None
+    """The same arrays with the functions of a generated engine, once it is used."""
 
     def __init__(self, shapes: Shapes):
+        self.stepper = self.generated = None
+        addresses = list[int]()
         for name, shape in shapes.items():
-            self.__dict__[name] = shape if isinstance(shape, np.ndarray) else np.zeros(shape)
-        self.list = (ctypes.c_void_p * len(shapes))(
-            *(getattr(self, name).ctypes.data for name in shapes)
-        )
+            if callable(shape):
+                data = self.__dict__[name] = shape()
+                addresses.append(ctypes.addressof(data))
+            else:
+                array = shape if isinstance(shape, np.ndarray) else np.zeros(shape)
+                self.__dict__[name] = array
+                addresses.append(array.ctypes.data)
+        self.list = (ctypes.c_void_p * len(addresses))(*addresses)
 
 
 def assign(array: np.ndarray, value: ArrayLike, where: object, what: str) -> None:

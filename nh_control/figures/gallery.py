@@ -85,6 +85,10 @@ def _pages(result: Result) -> dict[str, Draw]:
         every["contacts"] = contacts.contacts
     if declared_constraints(result):
         every["constraints"] = kept.constraints
+    if not e.model.nu:
+        del every["inputs"]
+        if not result.loop.errors.any():
+            del every["error"]
     for name, draw in every.items():
         drawn[name] = draw
         further = range(1, len(SPLIT[draw](result)) if draw in SPLIT else 1)

@@ -74,7 +74,7 @@ def path(
     body = experiment.scenario.body
     if body is not None:
         heading = states[:, experiment.model.state_names.index(body.coordinates[0])]
-        _mark_cusps(axes, xy[_cusps(xy, heading)])
+        mark_cusps(axes, xy[cusps(xy, heading)])
     bar = clock.bar(figure, ax=axes, fraction=0.03, pad=0.01, aspect=50 * ratio)
     bar.yaxis.set_major_locator(MaxNLocator(7 if ratio > 0.4 else 3, steps=[1, 2, 5, 10]))
     axes.legend(loc="lower left", bbox_to_anchor=(0.45, 1.0), ncols=3, borderaxespad=0.2)
@@ -147,7 +147,8 @@ def _curves(result: Result, pages: list[list[int]], page: int) -> Figure:
     return figure
 
 
-def _mark_cusps(axes: Axes, xy: np.ndarray) -> None:
+def mark_cusps(axes: Axes, xy: np.ndarray) -> None:
+    """Draw cusps (N, 2) as dots, with a label if there are any."""
     if len(xy):
         axes.plot(
             *xy.T,
@@ -160,8 +161,10 @@ def _mark_cusps(axes: Axes, xy: np.ndarray) -> None:
         )
 
 
-def _cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the nodes at which the body's velocity along its heading changes sign."""
+def cusps(xy: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Return the indices of the nodes at which a path (N, 2) with the heading theta (N) changes
+    between forward and backward motion, faster than 2 % of its largest speed.
+    """
     forward = np.einsum(
         "ki,ki->k", np.diff(xy, axis=0), np.column_stack([np.cos(theta), np.sin(theta)])[:-1]
     )

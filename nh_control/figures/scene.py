@@ -119,7 +119,8 @@ def tracks(experiment: Experiment, states: np.ndarray) -> dict[str, np.ndarray]:
         }
     if scenario.body is not None:
         xy = [model.state_names.index(coordinate) for coordinate in scenario.body.coordinates[1:]]
-        return {scenario.body.frame: np.column_stack([states[:, xy], np.zeros(len(states))])}
+        z = np.full(len(states), scenario.body.z)
+        return {scenario.body.frame: np.column_stack([states[:, xy], z])}
     visual = scenario.visual_model(parameters)
     if not visual.trail:
         return {}
@@ -156,7 +157,7 @@ def _body_poses(experiment: Experiment, x: np.ndarray) -> dict[str, Pose]:
     }
     if scenario.body is not None:
         place = [x[model.state_names.index(name)] for name in scenario.body.coordinates]
-        poses[scenario.body.frame] = Pose.planar(*place)
+        poses[scenario.body.frame] = scenario.body.pose(*place)
     return poses
 
 

@@ -93,7 +93,8 @@ def _thin_labels(axis: Axis) -> None:
 
 def run_label(result: Result) -> str:
     """Return the label of the run's curve."""
-    return "tracked" if result.feedback else "open loop"
+    without = "open loop" if result.experiment.model.nu else "free motion"
+    return "tracked" if result.feedback else without
 
 
 def title(result: Result) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from nh_control import scenarios
 from nh_control.control.parallel_steps import step_all
+from nh_control.control.weights import state_weights
 from nh_control.scenarios import Scenario
 
 try:
@@ -39,7 +40,9 @@ class _Tracking:
         self.reference = self.scenario.reference(self.dsys, reference)
         self.failure_reward = float(failure_reward)
         tracker = self.scenario.tracker(self.dsys, self.reference)
-        self._weights, self._bounds = tracker.diagonal_weights, tracker.limits.T
+        Q, R, _ = tracker.weights
+        self._weights = state_weights(self.dsys, "Q", Q, self.reference.states), np.asarray(R)
+        self._bounds = tracker.limits.T
         n = self.dsys.nx + self.dsys.ndx
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (n,), np.float64)
         self.action_space = gymnasium.spaces.Box(*self._bounds, dtype=np.float64)
@@ -88,7 +91,8 @@ class _Tracking:
         Q, R = self._weights
         dx = self.dsys.local(self.reference.states[k[going] + 1], following[going])
         du = u[going] - self.reference.inputs[k[going]]
-        rewards[going] = -(dx**2 @ Q + du**2 @ R)
+        errors = np.einsum("ni,nij,nj->n", dx, Q[k[going] + 1], dx)
+        rewards[going] = -(errors + np.einsum("ni,ij,nj->n", du, R, du))
         return following, rewards, failures
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import casadi as ca
+import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.integrators import lie_pairs
@@ -56,6 +58,10 @@ class AdaptiveIntegrator:
     field. The field is a function f(t, x) of CasADi expressions that gives an algebra element, or
     a `ca.Function` f(x, u, p) of state, inputs and parameters. `u` may be a function u(t, x) of
     expressions. If the time is used, it is one more number of the state, on which R^1 acts.
+
+    Inputs of a system are its own, then the accelerations of prescribed coordinates. Impulses of
+    holonomic constraints in the momentum of x0, as states of discrete systems have them, are
+    taken out.
 
     `method` is a key of `METHODS`: "rkmk54" and "rkmk853" of Dormand and Prince, the
     commutator-free "cf32", "cf32_third_stage" and "cf43"; or a table with an embedded method, such
@@ -116,6 +122,10 @@ class AdaptiveIntegrator:
         request = Request.checked(
             problem, t_span, x0, u, t_eval, dense_output, rtol, atol, first_step, max_step, p
         )
+        if problem.start is not None:
+            x = request.x0[: problem.nx]
+            settled = np.asarray(problem.start(x, request.p))[:, 0]
+            request = replace(request, x0=np.concatenate([settled, request.x0[problem.nx :]]))
         between = dense_output or t_eval is not None or bool(self.events)
         steps, evaluations = self._dense_steps if between else self._steps
         run = Run(request, problem, steps, self._functions, self.events, self._pair.order)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.registry import Integrator, first_of
+from nh_control.integrators.registry import Integrator, first_of, if_prescribed
 from nh_control.integrators.variational import INTEGRATORS as VARIATIONAL
 from nh_control.mechanics.system import System
 
@@ -108,14 +108,10 @@ def composition(base: Integrator, order: int, substeps: int | None = None) -> In
         make=make,
         order=order,
         preserves=tuple(kept for kept in base.preserves if kept not in LOST),
-        refuses=first_of(base.refuses, _if_prescribed),
+        refuses=first_of(base.refuses, if_prescribed),
         source=f"{base.source}; composed: Hairer, Lubich, Wanner V.3.2",
         contacts=False,  # they open and close in steps forward only
     )
-
-
-def _if_prescribed(system: System) -> str:
-    return f"has prescribed coordinates {system.prescribed}" if system.prescribed else ""
 
 
 INTEGRATORS = tuple(

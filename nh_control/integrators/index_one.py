@@ -12,7 +12,7 @@ from nh_control.discrete.method import Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.lie_group import lie_step
 from nh_control.integrators.lie_tableaux import TABLES, Table
-from nh_control.integrators.registry import Integrator, first_of, if_constrained
+from nh_control.integrators.registry import Integrator, first_of, if_constrained, if_prescribed
 from nh_control.mechanics.lie_equations import LieEquations, factorized, refuses
 from nh_control.mechanics.system import System
 
@@ -97,7 +97,7 @@ def _on_spheres(system: System) -> str:
     return "" if system.space.nw == system.space.nv else "has unit vectors"
 
 
-if_unfit = first_of(refuses, if_constrained, _without_constraints, _on_spheres)
+if_unfit = first_of(if_prescribed, refuses, if_constrained, _without_constraints, _on_spheres)
 """Refuses all systems without holonomic constraints, and spaces that are no Lie groups."""
 
 INTEGRATORS = tuple(

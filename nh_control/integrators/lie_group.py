@@ -15,7 +15,7 @@ from nh_control.integrators.lie_stages import (
     munthe_kaas_stages,
 )
 from nh_control.integrators.lie_tableaux import TABLES, CommutatorFree, MuntheKaas, Table
-from nh_control.integrators.registry import Integrator
+from nh_control.integrators.registry import Integrator, first_of, if_prescribed
 from nh_control.mechanics.lie_equations import LieEquations, refuses
 from nh_control.mechanics.system import System
 
@@ -54,7 +54,7 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
 
     Nothing is solved, nz = 0. Inputs are constant over a step. `coordinates` are those of the
     groups, "exp", or for Munthe-Kaas methods with dtau^{-1} also "cay" or "second". Raises
-    ValueError for systems that `refuses` rejects, and for coordinates with which the method loses
+    ValueError for systems that `if_unfit` refuses, and for coordinates with which the method loses
     its order.
     """
     if coordinates != "exp" and table.needs_exp:
@@ -62,20 +62,24 @@ def lie_group(system: System, h: float, table: Table, coordinates: str = "exp") 
             f"{table.name}: needs the exponential, whose flows it composes, got coordinates "
             f"{coordinates!r}; use rkmk3, rkmk4 or rkmk5"
         )
+    if reason := if_unfit(system):
+        raise ValueError(f"{system.name} {reason}; use an integrator that takes it")
     equations, main = LieEquations(system, coordinates), table.main
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, u, _, h, _ = symbols
-        p = system.parameter_symbols
-        end, _ = lie_step(
-            main, equations.action, lambda x: equations.field(x, u, p), ca.vertcat(q, rho), h
-        )
-        return end[: system.space.nq], end[system.space.nq :]
+        p, start = system.parameter_symbols, system.mechanics.state_of(q, rho)
+        end, _ = lie_step(main, equations.action, lambda x: equations.field(x, u, p), start, h)
+        return system.mechanics.components_of(end)
 
     name = NAMES.get(table.name, table.name)
     return DiscreteSystem(system, h, Method(name, 0, no_residual, readout))
 
 
+if_unfit = first_of(if_prescribed, refuses)
+"""Refuses prescribed coordinates, because inputs of a step are their next values, not their
+accelerations, and systems without `LieEquations`.
+"""
 NAMES = {"rkmk54": "rkmk5", "cf32": "cf3", "cf32_third_stage": "cf3_third_stage", "cf43": "cf4"}
 """Names of the pairs' main methods."""
 
@@ -87,7 +91,7 @@ INTEGRATORS = tuple(
         symmetric=False,
         explicit=True,
         preserves=("the manifold", "velocity constraints at the nodes"),
-        refuses=refuses,
+        refuses=if_unfit,
         source=table.source,
     )
     for name, table in TABLES.items()

@@ -27,7 +27,7 @@ Input: TypeAlias = ArrayLike | Callable[[Any, Any], Any]
 class LieProblem:
     """`x' = generator(x) field(x, u, p)`, without inputs if they are functions. If the field
     depends on the time (`timed`), it is the last number of x. Parameters have values if there is a
-    system.
+    system. `start(x, p)` is the state at which a solution starts, None if that is x.
     """
 
     name: str
@@ -35,6 +35,7 @@ class LieProblem:
     field: ca.Function
     parameters: np.ndarray | None
     timed: bool
+    start: ca.Function | None = None
 
     @property
     def nx(self) -> int:
@@ -64,6 +65,9 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
     rate 1. Raises ValueError for a field or an input of a wrong size, and for systems that
     `LieEquations` refuses.
     """
+    if isinstance(equations, System):
+        equations = LieEquations(equations)
+    start = equations.start if isinstance(equations, LieEquations) else None
     name, action, field, values = _parts(equations)
     t, x = ca.SX.sym("t"), ca.SX.sym("x", action.nx)
     input_symbol, p = ca.SX(0, 1), ca.SX(0, 1)
@@ -84,15 +88,13 @@ def lie_problem(equations: Equations, u: Input) -> LieProblem:
         action, x = ProductAction(action, TranslationAction("t")), ca.vertcat(x, t)
         f = ca.vertcat(f, 1)
     function = ca.Function("field", [x, input_symbol, p], [ca.densify(f)], {"cse": True})
-    return LieProblem(name, action, function, values, timed)
+    return LieProblem(name, action, function, values, timed, start)
 
 
 def _parts(
-    equations: Equations,
+    equations: LieEquations | tuple[HomogeneousSpace, UserField | ca.Function],
 ) -> tuple[str, HomogeneousSpace, ca.Function | UserField, np.ndarray | None]:
     """Name, action, field and values of the parameters."""
-    if isinstance(equations, System):
-        equations = LieEquations(equations)
     if isinstance(equations, LieEquations):
         system = equations.system
         return system.name, equations.action, equations.field, system.parameter_values

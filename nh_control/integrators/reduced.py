@@ -33,7 +33,7 @@ TANGENTS = {"exact": _exact_tangents, "truncated": _truncated_tangents}
 
 
 def rdp(
-    system: System, h: float, retraction: str = "exp", alpha: float = 0.5, tangent: str = "exact"
+    system: System, h: float, retraction: str = "sccsk", alpha: float = 0.5, tangent: str = "exact"
 ) -> DiscreteSystem:
     """Reduced d'Alembert-Pontryagin integrator on Q = R^s x SE(2) with constraints and Lagrangian
     invariant under SE(2) [kobilarov2010 (27), (28)].
@@ -45,6 +45,11 @@ def rdp(
     "truncated" (`I - ad/2`). Second order for alpha = 1/2 and a symmetric tau (exp, cay, sccsk).
     With ccsk or another alpha it is of first order, and the energy of motions that change shape
     drifts at a rate of order h.
+
+    With exp and cay a body that translates with v and yaws freely has `m v^2 h^2 / 12` and
+    `m v^2 h^2 / 4` more yaw inertia, with sccsk it has not (theory: celledoni2016, free yaw). The
+    exact tangent keeps momenta of translations that the constraints allow, the truncated one only
+    with cay.
 
     Differences from the printed (27), corrected here:
 

@@ -104,6 +104,11 @@ def first_of(*reasons: Refusal) -> Refusal:
     return lambda system: next((text for reason in reasons if (text := reason(system))), "")
 
 
+def if_prescribed(system: System) -> str:
+    """Refuses prescribed coordinates."""
+    return f"has prescribed coordinates {system.prescribed}" if system.prescribed else ""
+
+
 def if_constrained(system: System) -> str:
     """Refuses velocity constraints."""
     return "has velocity constraints" if system.n_velocity_constraints else ""

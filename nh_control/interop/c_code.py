@@ -15,7 +15,7 @@ import numpy as np
 from nh_control.control.estimation import KalmanFilter
 from nh_control.control.tracking import LqrTracker
 from nh_control.discrete.engine import Engine
-from nh_control.discrete.native_text import definitions, macros
+from nh_control.discrete.native_text import definitions, fixed_headers
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.workspace import Shapes
 from nh_control.interop.c_interface import CInterface
@@ -23,14 +23,15 @@ from nh_control.multibody import kernel_layout, tree_engine
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics.amalgamation import NATIVE, amalgamation
 from nh_control.numerics.generated_c import static_source
+from nh_control.numerics.identifiers import identifier
 
 FOLDER = Path(__file__).parent / "native"
 OWN = ("model.c", "tracker.c", "filter.c")
-UNUSED = ("lam", "lam_z", "mu", "full", "g", "half", "hessian", "slopes")
+UNUSED = ("lam", "lam_z", "mu", "full", "g", "half", "hessian", "system", "slopes")
 """Arrays of a workspace that steps and first derivatives do not need."""
 UNCALLED = ("derivatives_by_h",)
 """Functions of joints for derivatives by parameters only."""
-PRIVATE = re.compile(r"^(?:int|double) ((?:nh|tree)_\w+)\(", re.MULTILINE)
+PRIVATE = re.compile(r"^(?:int|double|void|long long) ((?:nh|tree)_\w+)\(", re.MULTILINE)
 """Functions of the package's C files."""
 SAME = 1e-12
 """Difference below which states and inputs are equal."""
@@ -39,6 +40,7 @@ QUIET = """#if defined(__GNUC__)
 #endif
 """
 TREE = """#undef __AVX512F__ /* memory is laid out for vectors of four numbers */
+#undef __SANITIZE_ADDRESS__ /* and on the stack, without gaps between its arrays */
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #if !defined(__clang__)
@@ -92,9 +94,12 @@ def export_c(
     filters of outputs that depend on inputs, and for trackers with a disturbance estimate or of
     systems with holonomic constraints.
     """
-    name = name or re.sub(r"\W", "_", dsys.system.name)
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(f"{dsys}: the name {name!r} must consist of letters, digits and _")
+    name = name or _c_name(dsys.system.name)
+    if not re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", name):
+        raise ValueError(
+            f"{dsys}: the name {name!r} must consist of letters, digits and single _ between "
+            "them, and begin with a letter"
+        )
     if tracker is not None:
         _check_tracker(dsys, tracker)
     if kalman is None:
@@ -118,7 +123,10 @@ def export_c(
     else:
         model = _generated_model(engine, name, functions)
     room = _sizes(interface) + model.room + _numbers(dsys) + (table.text() if table else "")
-    given = {**model.given, "room.h": f'#include "system.h"\n{room}'}
+    step, linearize = model.routines
+    named = f"#define STEP {step}\n#define LINEARIZE {linearize}\n"
+    named += f"enum {{ N_ARRAYS = {model.n_arrays} }};\n"
+    given = {**model.given, "room.h": f'#include "definitions.h"\n{named}{room}'}
     folders = (*model.folders, NATIVE, FOLDER)
     text = amalgamation([*model.files, *files], given, folders, marked=False)
     private = "".join(f"#define {f} {name}_{f}\n" for f in sorted({*PRIVATE.findall(text)}))
@@ -131,12 +139,14 @@ def export_c(
 @dataclass(frozen=True)
 class _Model:
     """The differences between engines: generated functions, files and the texts that they include,
-    and `struct room` with its list.
+    the routines of step and linearization, and `struct room` with the list of `n_arrays` arrays.
     """
 
     functions: str
     files: tuple[str, ...]
     given: dict[str, str]
+    routines: tuple[str, str]
+    n_arrays: int
     room: str
     folders: tuple[Path, ...] = ()
     top: str = ""
@@ -151,13 +161,11 @@ def _functions_of_states(dsys: DiscreteSystem, kalman: KalmanFilter) -> list[ca.
 
 def _generated_model(engine: Engine, name: str, functions: list[ca.Function]) -> _Model:
     text = static_source(_by_name([*engine.functions, *functions]), f"{name}_generated")
-    given = {
-        "system.h": macros(engine.sizes) + '#include "definitions.h"\n',
-        "definitions.h": definitions(engine.shapes),
-        **engine.headers,
-    }
+    given = fixed_headers(engine.sizes, engine.shapes, *engine.contact_blocks)
     files = engine.step_file, "linearize.c"
-    return _Model(text, files, given, _room(_sizes_of(engine.shapes)))
+    routines = engine.step_routine, "nh_linearize"
+    room = _room(_sizes_of(engine.shapes))
+    return _Model(text, files, given, routines, len(engine.shapes), room)
 
 
 def _tree_model(
@@ -166,43 +174,51 @@ def _tree_model(
     """The kernel of trees with its model as constant numbers."""
     kinds = engine.joint_functions
     shapes = dict(engine.shapes_at(dsys.parameter_values))
-    words = engine.packed_model(dsys.parameter_values).view(np.uint64)
+    words = np.asarray(shapes.pop("tree")).view(np.uint64)
     given = {
         "definitions.h": definitions(tree_engine.ARRAYS),
         "tree_layout.h": kernel_layout.header(),
     }
-    named = _by_name(functions)
-    for i, kind in enumerate(kinds):
-        named |= {f"joint{i}_{f.name()}": f for f in kind if f.name() not in UNCALLED}
-    text = "#define INTERNAL static\n" + static_source(named, f"{name}_generated")
+    of_joints = {
+        f"joint{i}_{f.name()}": f
+        for i, kind in enumerate(kinds)
+        for f in kind
+        if f.name() not in UNCALLED
+    }
+    named = {**_by_name(functions), **of_joints}
+    text = static_source(named, f"{name}_generated", routines=of_joints)
     table = ", ".join(f"UINT64_C({word:#x})" for word in words)
     tree = f"static const uint64_t MODEL_WORDS[] = {{{table}}};\n"
-    del shapes["tree"]
-    sizes = _sizes_of(shapes)
-    if not kinds:
-        room = tree + _room(sizes, "a[TREE] = (double *)MODEL_WORDS;")
-    else:  # addresses of functions are known to the linker only
+    if kinds:
         calls = (
-            f"{{{', '.join(_address(f'joint{i}_{f.name()}', f.name()) for f in kind)}}}"
+            f"{{{', '.join(_routine(f'joint{i}_{f.name()}', f.name()) for f in kind)}}}"
             for i, kind in enumerate(kinds)
         )
         tree += f"static const struct joint_functions JOINTS[] = {{{', '.join(calls)}}};\n"
-        room = tree + _room(
-            sizes | {"tree": len(words)},
-            "memcpy(room->tree, MODEL_WORDS, sizeof MODEL_WORDS);\n"
-            "    a[TREE] = room->tree;\n"
-            "    memcpy((char *)room->tree + TREE_OF(a)->joint_functions, JOINTS, sizeof JOINTS);",
-        )
-    files = tree_engine.FILES
-    return _Model(text, files, given, room, (tree_engine.FOLDER,), TREE)
+    joints = "JOINTS" if kinds else "0"
+    tree += f"static const struct tree_functions FUNCTIONS = {{{joints}, 0}};\n"
+    room = tree + _room(
+        _sizes_of(shapes),
+        "a[TREE] = (double *)MODEL_WORDS;\n    a[SYSTEM] = (double *)&FUNCTIONS;",
+    )
+    routines = "tree_step", "tree_linearize"
+    sized = routines, len(tree_engine.ARRAYS), room
+    return _Model(text, ("kernel.c",), given, *sized, (tree_engine.FOLDER,), TREE)
+
+
+def _c_name(name: str) -> str:
+    """A name for functions in C: they begin with a letter, and no _ follows another."""
+    plain = re.sub("_+", "_", identifier(name)).strip("_")
+    return plain if plain[:1].isalpha() else f"system_{plain}".strip("_")
 
 
 def _by_name(functions: Iterable[ca.Function]) -> dict[str, ca.Function]:
     return {f.name(): f for f in functions}
 
 
-def _address(name: str, function: str) -> str:
-    return "0" if function in UNCALLED else f"call_{name}"
+def _routine(name: str, function: str) -> str:
+    """C text of a `struct function`."""
+    return "{0, 0}" if function in UNCALLED else f"{{function_{name}, 0}}"
 
 
 def _sizes_of(shapes: Shapes) -> dict[str, int]:
@@ -213,6 +229,7 @@ def _sizes_of(shapes: Shapes) -> dict[str, int]:
 
 def _room(sizes: dict[str, int], more: str = "") -> str:
     """C text of `struct room` with arrays of these numbers, and of the list of them."""
+    sizes = sizes | {"rest": sizes["x"] + 3 * sizes["z"]}
     fields = "".join(
         f"    {'int' if name == 'pivots' else 'double'} {name}[{max(n, 1)}];\n"
         for name, n in sizes.items()
@@ -220,7 +237,7 @@ def _room(sizes: dict[str, int], more: str = "") -> str:
     listed = "".join(
         f"    a[{name.upper()}] = {'(double *)' if name == 'pivots' else ''}room->{name};\n"
         for name in sizes
-        if name != "tree"
+        if name != "rest"
     )
     return (
         f"struct room {{\n{fields}}};\n\n"

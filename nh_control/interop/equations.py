@@ -10,7 +10,7 @@ import casadi as ca
 
 from nh_control.discrete.method import StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics.continuous import motion_terms
+from nh_control.mechanics.motion_terms import motion_terms
 from nh_control.mechanics.system import System
 from nh_control.multibody.model import Multibody
 

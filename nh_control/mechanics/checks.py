@@ -10,10 +10,13 @@ import numpy as np
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics import first_order_checks
 from nh_control.mechanics.contact_checks import check_contacts
-from nh_control.mechanics.elimination import dependent_rows
+from nh_control.mechanics.independence import (
+    dependent_holonomic_rows,
+    require_independent_velocity_constraints,
+)
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
-from nh_control.numerics.expressions import contains_nan
+from nh_control.numerics.expressions import contains_nan, require_written_out
 
 WRITTEN = {
     "lagrangian": ("q, v", "lagrangian_at"),
@@ -37,6 +40,7 @@ HINTS = {
     "velocity_constraint": "it is the matrix A of A(q) v = b(q); a constraint that is not linear "
     "in v is not supported"
 }
+SYMMETRIC = "[1, 0; -connection(r), basis(r)] of symmetry"
 ON_TIME = (
     "for dependence on time, add a prescribed coordinate at the end of the space: "
     'prescribed=("time",), with the next values t + h as inputs'
@@ -90,11 +94,14 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
         (system.n_velocity_constraints, system.space.nw),
     )
     _expect(system, "velocity_drift", system.drift(q), (system.n_velocity_constraints, 1))
-    _require_independence(system, q)
+    require_independent_velocity_constraints(system)
     _require_freedom(system)
-    x = mechanics.admissible_basis(q)
+    _require_independent_holonomic_constraints(system, mechanics)
+    (x,) = mechanics.at_signs([mechanics.admissible_basis(q)], q)
     _expect(system, "distribution", x, (system.space.nw, system.nrho))
-    _require_solution(system, q, x)
+    _require_solution(system, q, x, "distribution(q)")
+    if system.symmetry is not None:
+        _require_solution(system, q, _symmetry_basis(system, q), SYMMETRIC)
     _require_positive(system, x.T @ mass @ x)
 
 
@@ -151,6 +158,7 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
         raise ValueError(
             f"{system.name}: {what}({arguments}) fails: {reason}; {remedy}"
         ) from problem
+    require_written_out(f"{system.name}: {what}({arguments})", expression)
     if contains_nan(expression):
         raise ValueError(
             f"{system.name}: {what}({arguments}) contains NaN where an expression is "
@@ -167,11 +175,6 @@ def _require_freedom(system: LagrangianSystem) -> None:
         raise ValueError(
             f"{system.name}: the {system.n_velocity_constraints} rows of velocity_constraint "
             f"leave no motion for the {free} velocities that are {kept}; drop rows"
-        )
-    if system.n_holonomic_constraints > system.nrho:
-        raise ValueError(
-            f"{system.name}: holonomic_constraint has {system.n_holonomic_constraints} equations "
-            f"for {system.nrho} admissible velocities; drop dependent equations"
         )
 
 
@@ -232,44 +235,56 @@ def _require_matrix_of_q(system: LagrangianSystem, q: ca.SX) -> None:
         )
 
 
-def _require_independence(system: LagrangianSystem, q: ca.SX) -> None:
-    """The constraints must be independent at the nominal configuration, where it lies in the
-    domain.
+def _require_independent_holonomic_constraints(
+    system: LagrangianSystem, mechanics: Mechanics
+) -> None:
+    """Holonomic constraints leave a motion, and depend on each other at single configurations at
+    most.
     """
-    nominal = system.nominal_configuration
-    if (
-        not system.n_velocity_constraints
-        or not (system.value(system.domain_at(q), nominal) > 0).all()
-    ):
-        return
-    a = system.value(system.constraint_matrix(q) @ system.space.frame(q), nominal)
-    if not np.isfinite(a).all():
-        raise ValueError(
-            f"{system.name}: velocity_constraint is not finite at q = {nominal.tolist()}: "
-            f"{a.tolist()}; give a configuration, `nominal`, where it is finite"
+    dependent, found = dependent_holonomic_rows(system, mechanics)
+    problems = list[str]()
+    if system.n_holonomic_constraints > system.nrho:
+        problems = [
+            f"holonomic_constraint has {system.n_holonomic_constraints} equations for "
+            f"{system.nrho} admissible velocities"
+        ]
+    if dependent:
+        rows, remedy = system.named_constraint_rows(dependent, found)
+        others = " or on velocity_constraint" if system.n_velocity_constraints else ""
+        problems.append(
+            f"{rows} are zero or depend on rows before{others} at random configurations that "
+            f"satisfy the constraints, such as q = {found[0].tolist()}"
         )
-    if dependent := dependent_rows(a):
-        raise ValueError(
-            f"{system.name}: rows {dependent} (counted from 0) of velocity_constraint are zero or "
-            f"depend on rows before at q = {nominal.tolist()}: {a.tolist()}; drop dependent rows, "
-            "write them so that they stay independent there, or give a configuration, `nominal`, "
-            "where they are independent"
-        )
+    elif problems:
+        remedy = "drop dependent equations"
+    if problems:
+        raise ValueError(f"{system.name}: {'; '.join([*problems, remedy])}")
 
 
-def _require_solution(system: LagrangianSystem, q: ca.SX, x: ca.SX) -> None:
+def _symmetry_basis(system: LagrangianSystem, q: ca.SX) -> ca.SX:
+    """`[1, 0; -connection(r), basis(r)]`, the velocities that a system's symmetry admits."""
+    n = system.declared_symmetry.n_shape
+    connection, basis = system.connection(q[:n]), system.symmetry_basis(q[:n])
+    shape = ca.horzcat(ca.SX.eye(n), ca.SX(n, basis.shape[1]))
+    x = ca.vertcat(shape, ca.horzcat(-connection, basis))
+    _expect(system, SYMMETRIC, x, (system.space.nw, system.nrho))
+    return x
+
+
+def _require_solution(system: LagrangianSystem, q: ca.SX, x: ca.SX, what: str) -> None:
     """A X must vanish at the nominal configuration and at others around it."""
-    a = system.constraint_matrix(q)
+    rows = system.constraint_matrix(q)
     for d in (
         np.zeros(system.space.nv),
         *np.random.default_rng(0).normal(size=(3, system.space.nv)),
     ):
         nominal = system.space.retract(system.nominal_configuration, d)
-        defect, size = (np.abs(system.value(e, nominal)).max(initial=0.0) for e in (a @ x, a))
-        if not defect <= 1e-12 * max(1.0, size):
+        a, basis = (system.value(e, nominal) for e in (rows, x))
+        defect = np.abs(a @ basis).max(initial=0.0)
+        if not defect <= 1e-12 * np.abs(a).max(initial=0.0) * np.abs(basis).max(initial=0.0):
             raise ValueError(
-                f"{system.name}: velocity_constraint(q) @ distribution(q) must vanish, got "
-                f"{defect:.1e} at q = {nominal.tolist()}"
+                f"{system.name}: velocity_constraint(q) @ {what} must vanish, got {defect:.1e} at "
+                f"q = {nominal.tolist()}"
             )
 
 

@@ -83,9 +83,11 @@ def minimize_potential_energy(
     """Configuration of least potential energy near q (nq),
     `min V(q1) = -L(q1, 0)  subject to  h(q1) = 0`: a stable equilibrium without forces.
 
-    Coordinates named in `fixed` (None: the prescribed ones) keep their values; `scale` is as for
-    `satisfy_constraints`; q need not satisfy the constraints. Raises NotConsistent with the
-    residuals where there is no minimum, ValueError for an unknown name or a scale of 0 or less.
+    From a maximum or a saddle it moves along the most negative second derivative; a direction
+    without one, such as at a maximum of `-q^4`, is not left. Coordinates named in `fixed` (None:
+    the prescribed ones) keep their values; `scale` is as for `satisfy_constraints`; q need not
+    satisfy the constraints. Raises NotConsistent with the residuals where there is no minimum,
+    ValueError for an unknown name or a scale of 0 or less.
     """
     rest = ca.SX.zeros(system.space.nw)
     return _minimum(
@@ -113,7 +115,8 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
         )
     q_, v_ = ca.SX.sym("q", len(q)), ca.SX.sym("v", len(v))
     fixed = system.numeric
-    state = ca.vertcat(q_, fixed.mechanics.momentum(q_, v_))
+    state = fixed.mechanics.state_of(q_, fixed.mechanics.momentum(q_, v_))
+    (state,) = fixed.mechanics.at_signs([state], q_)
     x, h = ca.Function("state", [q_, v_], [state, fixed.holonomic(q_)])(q, v)
     values = inertia(fixed)(x, [])
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
@@ -218,6 +221,7 @@ def _minimum(
     curvature = ca.Function(
         "curvature", [e, base, mu], [ca.hessian(f + ca.dot(mu, h), e)[0], ca.jacobian(h, e)]
     )
+    failures = 0
     for _ in range(MAX_ROUNDS):
         solution = solver(x0=0, p=q, lbg=0, ubg=0)
         step, residual = (np.asarray(solution[name])[:, 0] for name in ("x", "g"))
@@ -232,7 +236,9 @@ def _minimum(
         change = np.zeros(system.space.nv)
         change[free] = sizes * step
         q = system.space.retract(q, change)
-        if not stats["success"]:
+        # IPOPT may end just above its tolerances; from there it starts once more
+        failures += not stats["success"]
+        if failures > 1:
             break
     raise NotConsistent(
         f"{system.name}: {failure} near q with {list(fixed)} kept: IPOPT says "

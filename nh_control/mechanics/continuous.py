@@ -1,13 +1,22 @@
-"""Continuous equations of motion of a system on any space, derived from its Lagrangian, to compare
-discrete ones with.
+"""Continuous equations of motion of a system on any space, derived from its Lagrangian, and their
+linearization.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics import states
+from nh_control.mechanics.continuous_derivatives import (
+    ContinuousDerivatives,
+    ContinuousLinearization,
+)
+from nh_control.mechanics.motion_terms import input_names, motion_terms, with_known_rates
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 
@@ -18,29 +27,51 @@ class ContinuousSystem:
 
     `l_q` is the derivative along `retract(q, e)` at e = 0, `F = frame^T f`, C the velocity
     constraints and the Jacobian of the holonomic ones. With J(e) the derivative of `local(q, .)`
-    at `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. Evaluated in
-    CasADi's virtual machine. Raises ValueError for a system with prescribed coordinates, whose
-    accelerations would have to be given. `terms(q, v, u)` is the CasADi function of all that the
-    equations are made of.
+    at `retract(q, e)` along the frame there, `ad*_y p . n = p . (J'[y] n - J'[n] y)`. The
+    accelerations of prescribed coordinates are inputs u (nu), after the system's own, see
+    `inputs`. Evaluated in CasADi's virtual machine. `terms(q, v, u)` is the CasADi function of all
+    that the equations are made of, u the forces alone.
     """
 
     def __init__(self, system: System):
-        require_free(system)
         self.system = system = system.numeric
         q, v, u = system.symbols
         terms = motion_terms(system, q, v, u)
         values = [ca.densify(value) for value in terms.values()]
         self.terms = ca.Function("terms", [q, v, u], values, ["q", "v", "u"], list(terms))
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs: the system's, then the accelerations of prescribed coordinates,
+        `<name>_ddot`.
+        """
+        return input_names(self.system)
+
+    @property
+    def state_space(self) -> Space:
+        """Space of the states (q, s) of a linearization, with velocities in the places of the
+        momenta of a discrete system, see `Mechanics.velocity_space`.
+        """
+        return self.system.mechanics.velocity_space
+
+    def state(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """State (nx) of configuration q (nq) and velocity v (nw); the part of v outside the
+        velocity constraints is dropped.
+        """
+        return self._derivatives.state(*self._numbers(q=q, v=v))
+
+    def velocity(self, x: ArrayLike) -> np.ndarray:
+        """Velocity (nw) of a state x (nx), without the rates of first-order coordinates."""
+        x = states.numbers(self.system.name, "x", x, self.state_space.nq)
+        return self._derivatives.velocity(x)
+
     def mass_matrix(self, q: ArrayLike) -> np.ndarray:
         """Mass matrix of the velocity's components, (nv, nv), at configuration q (nq)."""
-        return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))["mass"]
+        return self._at_rest(q)["mass"]
 
     def potential_force(self, q: ArrayLike) -> np.ndarray:
         """Generalized force `l_q` (nv) at rest: of gravity and springs."""
-        return self._evaluate(q, np.zeros(self.system.space.nw), np.zeros(self.system.nu))[
-            "gradient_q"
-        ][:, 0]
+        return self._at_rest(q)["gradient_q"][:, 0]
 
     def acceleration(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Rate (nw) of the stored velocity v (nw) at configuration q (nq) under inputs u (nu); q
@@ -50,84 +81,100 @@ class ContinuousSystem:
         `[M, -C^T; C, 0] (y', lam) = (F, -C'[y] y)`. Raises LinAlgError where the mass matrix or
         the constraints are singular.
         """
-        self._require_inertia()
-        t = self._evaluate(q, v, u)
-        return (t["frame"] @ _rates(t)[: self.system.space.nv] + t["frame_rate"])[:, 0]
+        if self.system.first_order:
+            raise ValueError(
+                f"{self.system.name}: the first-order coordinates {self.system.first_order} have "
+                "no accelerations; use ReducedEquations or linearize, which have their rates"
+            )
+        t, z = self._solved(q, v, u)
+        return (t["frame"] @ z[: self.system.space.nv] + t["frame_rate"])[:, 0]
 
     def multipliers(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Multipliers lam (n_velocity_constraints + n_holonomic_constraints) of the constraints in
         the same equations: `C^T lam` are the generalized forces that the constraints exert. Raises
-        as `acceleration` does.
+        LinAlgError as `acceleration` does.
         """
-        self._require_inertia()
-        return _rates(self._evaluate(q, v, u))[self.system.space.nv :, 0]
+        return self._solved(q, v, u)[1][self.system.space.nv :, 0]
 
-    def _require_inertia(self) -> None:
-        if self.system.first_order:
-            raise ValueError(
-                f"{self.system.name}: the first-order coordinates {self.system.first_order} have "
-                "no accelerations; use ReducedEquations, which has their rates"
-            )
+    def linearize(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> ContinuousLinearization:
+        """A and B of the rate of a small change of the state, and derivatives of the multipliers,
+        at configuration q (nq), velocity v (nw) and inputs u (nu), in local coordinates.
 
-    def _evaluate(self, q: ArrayLike, v: ArrayLike, u: ArrayLike) -> dict[str, np.ndarray]:
-        for value, name, size in (
-            (q, "q", self.system.space.nq),
-            (v, "v", self.system.space.nw),
-            (u, "u", self.system.nu),
-        ):
-            if np.shape(value) != (size,):
-                raise ValueError(
-                    f"{self.system.name}: {name} must have shape ({size},), got {np.shape(value)}"
-                )
-        values = self.terms(q=np.asarray(q), v=np.asarray(v), u=np.asarray(u, dtype=float))
-        return {name: np.asarray(value) for name, value in values.items()}
+        With f the rate of the states x = (q, s) and
+        `g(dx, u) = D_1 local(x, x_e) f(x) + D_2 local(x, x_e) f(x_e, u),  x_e = retract(x, dx)`,
+        the rate of `local(x, x_e)` of two motions, A and B are the derivatives of g at dx = 0.
+        Those of a discrete step of size h are `1 + h A + O(h^2)` and `h B + O(h^2)`. By the
+        implicit function theorem for z = (y', lam) in the equations of motion `r(dx, u, z) = 0`,
+        `dz = -r_z^{-1} r_(x,u)`. The part of v outside the velocity constraints is dropped. Raises
+        as `acceleration` does, but takes first-order coordinates.
+        """
+        return self._derivatives.linearize(self.state(q, v), self._numbers(u=u)[0], self.inputs)
 
+    def hessian(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        u: ArrayLike,
+        lam: ArrayLike,
+        multiplier_adjoint: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Second derivative of `lam . g(dx, u + du)`, g as in `linearize`, at zero over (dx, du),
+        (ndx + nu, ndx + nu), for an adjoint lam (ndx); a `multiplier_adjoint` adds its product
+        with the multipliers.
 
-def _rates(t: dict[str, np.ndarray]) -> np.ndarray:
-    """(y', lam), as a column."""
-    zero = np.zeros((len(t["constraint"]),) * 2)
-    matrix = np.block([[t["mass"], -t["constraint"].T], [t["constraint"], zero]])
-    return newton.solve(matrix, np.concatenate([t["force"], -t["constraint_rate"]]))
-
-
-def require_free(system: System) -> None:
-    """Raise ValueError for prescribed coordinates."""
-    if system.prescribed:
-        raise ValueError(
-            f"{system.name}: continuous equations of motion need free coordinates, but "
-            f"{system.prescribed} are prescribed"
+        `mu = r_z^{-T} (g_z^T lam + lam_z);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, lam_z
+        the `multiplier_adjoint` at the places of the multipliers in z. Raises as `linearize` does.
+        """
+        m = self.system.n_velocity_constraints + self.system.n_holonomic_constraints
+        lam_z = np.zeros(m) if multiplier_adjoint is None else multiplier_adjoint
+        name, size = self.system.name, self.state_space.nv
+        return self._derivatives.hessian(
+            self.state(q, v),
+            self._numbers(u=u)[0],
+            states.numbers(name, "adjoint", lam, size),
+            states.numbers(name, "multiplier adjoint", lam_z, m),
         )
 
+    @cached_property
+    def _derivatives(self) -> ContinuousDerivatives:
+        return ContinuousDerivatives(self.system, self._motion, self.state_space)
 
-def motion_terms(system: System, q: ca.SX, v: ca.SX, u: ca.SX) -> dict[str, ca.SX]:
-    """What Hamel's equations of a system are made of, at expressions: mass, gradient_q, force,
-    constraint, constraint_rate, frame and frame_rate, see `ContinuousSystem`.
-    """
-    space = system.space
-    e, y, n = (ca.SX.sym(name, space.nv) for name in "eyn")
-    moved = space.retract(q, e)
-    velocity = space.frame(moved) @ y
-    lagrangian = system.lagrangian_at(moved, velocity)
-    momentum, gradient_q = ca.gradient(lagrangian, y), ca.gradient(lagrangian, e)
-    jacobian = space.local_jacobians(q, e)[1]
-    bracket = ca.jtimes(jacobian @ n, e, y) - ca.jtimes(jacobian @ y, e, n)
-    force = (
-        space.frame(q).T @ system.generalized_force(q, v, u)
-        + gradient_q
-        + ca.gradient(ca.dot(momentum, bracket), n)
-        - ca.jtimes(momentum, e, y)
-    )
-    rolling = system.constraint_matrix(moved) @ space.frame(moved)
-    constraint = ca.vertcat(rolling, system.mechanics.holonomic_jacobian(moved))
-    drift = ca.vertcat(system.drift(moved), ca.SX(system.n_holonomic_constraints, 1))
-    terms = {
-        "mass": ca.jacobian(momentum, y),
-        "gradient_q": gradient_q,
-        "force": force,
-        "constraint": constraint,
-        "constraint_rate": ca.jtimes(constraint @ y - drift, e, y),
-        "frame": space.frame(q),
-        "frame_rate": ca.jtimes(velocity, e, y),
-    }
-    at_zero = [e, y], [ca.SX.zeros(space.nv), space.frame(q).T @ v]
-    return dict(zip(terms, ca.substitute(list(terms.values()), *at_zero)))
+    @cached_property
+    def _motion(self) -> ca.Function:
+        """`(K, b, frame, frame_rate)(q, v, u)`: the equations `K (y', lam) = b`, and of v'."""
+        system, (q, v, _) = self.system, self.system.symbols
+        u = ca.SX.sym("u", len(self.inputs))
+        moving = system.with_rates(q, v, u[: system.nu])
+        values = self.terms.call([q, moving, u[: system.nu]])
+        raw = dict(zip(self.terms.name_out(), values))
+        t = with_known_rates(system, raw, system.prescribed_part(u))
+        rows, k = t["constraint"], t["constraint"].shape[0]
+        matrix = ca.vertcat(ca.horzcat(t["mass"], -rows.T), ca.horzcat(rows, ca.SX(k, k)))
+        right = ca.vertcat(t["force"], -t["constraint_rate"])
+        values = [ca.densify(value) for value in (matrix, right, t["frame"], t["frame_rate"])]
+        return ca.Function("motion", [q, v, u], values)
+
+    def _solved(
+        self, q: ArrayLike, v: ArrayLike, u: ArrayLike
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The terms of v', and (y', lam) as a column."""
+        values = map(np.asarray, self._motion.call(self._numbers(q=q, v=v, u=u)))
+        matrix, right, frame, frame_rate = values
+        return {"frame": frame, "frame_rate": frame_rate}, newton.solve(matrix, right)
+
+    def _numbers(self, **values: ArrayLike) -> list[np.ndarray]:
+        """Values of q, v and u as arrays; raises ValueError for other shapes and numbers that are
+        not finite.
+        """
+        space, name = self.system.space, self.system.name
+        sizes = {"q": space.nq, "v": space.nw, "u": len(self.inputs)}
+        labels = {"u": f"inputs u {self.inputs}"}
+        return [
+            states.numbers(name, labels.get(key, key), value, sizes[key])
+            for key, value in values.items()
+        ]
+
+    def _at_rest(self, q: ArrayLike) -> dict[str, np.ndarray]:
+        rest = np.zeros(self.system.space.nw), np.zeros(self.system.nu)
+        values = self.terms.call([*self._numbers(q=q), *rest])
+        return {key: np.asarray(value) for key, value in zip(self.terms.name_out(), values)}

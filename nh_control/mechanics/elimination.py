@@ -115,12 +115,15 @@ class Elimination:
         return flat
 
 
-def dependent_rows(a: np.ndarray) -> list[int]:
-    """Rows of a matrix that follow from those before them. Columns and rows are divided by their
-    largest number, so that their units do not matter.
+def dependent_rows(a: np.ndarray, tolerance: float | None = None) -> list[int]:
+    """Rows of a matrix that follow from those before them, to a `tolerance` relative to the
+    largest singular value (None: to round-off). Columns and rows are divided by their largest
+    number, so that their units do not matter.
     """
     for axis in (0, 1):
-        largest = np.abs(a).max(axis=axis, keepdims=True)
+        largest = np.abs(a).max(axis=axis, keepdims=True, initial=0.0)
         a = a / np.where(largest > 0, largest, 1.0)
-    ranks = [np.linalg.matrix_rank(a[:k]) for k in range(1, len(a) + 1)]
+    values = (np.linalg.svd(a[:k], compute_uv=False) for k in range(1, len(a) + 1))
+    least = max(a.shape) * np.finfo(float).eps if tolerance is None else tolerance
+    ranks = [int((each > least * each.max(initial=0.0)).sum()) for each in values]
     return [k for k, rank in enumerate(ranks) if rank == (ranks[k - 1] if k else 0)]

@@ -169,13 +169,13 @@ def inertia(system: System) -> ca.Function:
     nq, nw, n = system.space.nq, system.space.nw, system.nrho
     derivatives, p_ = LagrangianDerivatives(system, nq + nw), system.parameter_symbols
     x_, mass_ = ca.SX.sym("x", system.mechanics.state_space.nq), ca.SX.sym("mass", n, n)
-    q, rest = x_[:nq], ca.SX.zeros(nw)
-    basis = system.mechanics.admissible_basis(q)
+    mechanics, rest = system.mechanics, ca.SX.zeros(nw)
+    q, rho = mechanics.components_of(x_)
+    (basis,) = mechanics.at_signs([mechanics.admissible_basis(q)], q)
     along = ca.vertcat(ca.SX(nq, n), basis)
     directions = ca.Function("directions", [x_, p_], [ca.vertcat(q, rest, p_), basis, along])
-    system_of = ca.Function(
-        "system_of", [x_, p_, mass_], system.mechanics.inertia(q, x_[nq:], mass_)
-    )
+    values = mechanics.at_signs(mechanics.inertia(q, rho, mass_), q)
+    system_of = ca.Function("system_of", [x_, p_, mass_], values)
     x, p = derivatives.kind.sym("x", x_.shape[0]), derivatives.kind.sym("p", p_.shape[0])
     point, basis, along = directions(x, p)
     mass = basis.T @ derivatives.second_times(point, along)[nq:, :]

@@ -167,6 +167,17 @@ class LagrangianSystem:
             return ca.SX(0, 1)
         return ca.vertcat(self._call(self.holonomic_constraint, q))
 
+    def named_constraint_rows(
+        self, rows: Sequence[int], configurations: Sequence[np.ndarray]
+    ) -> tuple[str, str]:
+        """For a message: these dependent rows of the holonomic constraints, and a remedy that
+        helps at these configurations (nq), which satisfy the constraints.
+        """
+        return (
+            f"rows {list(rows)} (counted from 0) of holonomic_constraint",
+            "drop dependent rows, and write rows whose derivatives do not vanish where they hold",
+        )
+
     def declared_basis(self, q: ca.SX) -> ca.SX:
         """X(q), (nw, nrho), of a declared distribution; raises ValueError where there is none."""
         if self.distribution is None:

@@ -36,8 +36,10 @@ class LieEquations:
     `h'' + 2 alpha h' + beta^2 h = 0`: (0, 0) is [mueller2013 (3)]. Momenta of unit vectors keep
     their normal part zero by the action of SE(3), `f = (q x v, q x (rho' - (q . k) v))`, k the
     momentum before its projection. Kinetic energies must be positive on the admissible velocities.
-    `field(x, u, p)` is a CasADi function of state, input and the system's parameters, `action`
-    acts on x. Raises ValueError for systems without such equations, see `refuses`.
+    `field(x, u, p)` is a CasADi function of state, inputs and the system's parameters, `action`
+    acts on x. Inputs are the system's, then the accelerations of prescribed coordinates, whose
+    velocities stand in the place of their momenta. Raises ValueError for systems without such
+    equations, see `refuses`.
     """
 
     def __init__(
@@ -54,13 +56,34 @@ class LieEquations:
     @cached_property
     def field(self) -> ca.Function:
         """`f(x, u, p)`."""
-        system, n = self.system, self.system.space.nq
-        x, u = ca.SX.sym("x", self.action.nx), ca.SX.sym("u", system.nu)
-        value = _Field(system, x[:n], x[n:], u, self.baumgarte).algebra()
+        system = self.system
+        x = ca.SX.sym("x", self.action.nx)
+        u = ca.SX.sym("u", system.nu + len(system.prescribed))
+        q, rho = system.mechanics.components_of(x)
+        value = _Field(system, q, rho, u, self.baumgarte).algebra()
+        (value,) = system.mechanics.at_signs([value], q)
         arguments = [x, u, system.parameter_symbols]
         return ca.Function(
             "field", arguments, [ca.densify(value)], ["x", "u", "p"], ["f"], {"cse": True}
         )
+
+    @cached_property
+    def start(self) -> ca.Function | None:
+        """`start(x, p)`: the state with the momentum of its velocity alone, which is that of a
+        solution; None where all momenta are. A state of a discrete system has impulses of
+        holonomic constraints in its momentum, too, along `Dh` at its own configuration.
+        """
+        system = self.system
+        if not system.n_holonomic_constraints or self.baumgarte is not None:
+            return None
+        x = ca.SX.sym("x", self.action.nx)
+        mechanics = system.mechanics
+        q, rho = mechanics.components_of(x)
+        mass, momentum, basis, c = mechanics.inertia(q, rho)
+        velocity = basis @ factorized(mass)(momentum) + c
+        value = mechanics.state_of(q, mechanics.momentum(q, velocity))
+        (value,) = mechanics.at_signs([value], q)
+        return ca.Function("start", [x, system.parameter_symbols], [ca.densify(value)])
 
 
 def state_action(system: System, coordinates: str = "exp") -> ProductAction:
@@ -80,8 +103,6 @@ def state_action(system: System, coordinates: str = "exp") -> ProductAction:
 
 def refuses(system: System) -> str:
     """The reason for which a system has no such equations, "" if it has them."""
-    if system.prescribed:
-        return "has prescribed coordinates"
     if system.first_order:
         return f"has first-order coordinates {system.first_order}"
     for factor, _, _ in simple_factors(system.space):
@@ -101,9 +122,12 @@ class _Field:
         u: ca.SX,
         baumgarte: tuple[float, float] | None,
     ):
-        self._system, self._q, self._baumgarte = system, q, baumgarte
+        self._system, self._q, self._rho, self._baumgarte = system, q, rho, baumgarte
+        self._accelerations = system.prescribed_part(u)
         self._factors = [(f, [*at], [*w]) for f, at, w in simple_factors(system.space)]
-        self._basis, self._particular, self._kept = _stored_basis(system, q)
+        self._basis, self._particular, self._kept = _stored_basis(
+            system, q, system.prescribed_part(rho)
+        )
         mass, momentum, x, c = system.mechanics.inertia(q, rho)
         self._solve = factorized(mass)
         n = system.nrho
@@ -115,7 +139,7 @@ class _Field:
         self._x, self._v = x[:, : system.nrho], x @ y + c
         self._s = self._v[self._kept] if self._kept else y[: system.nrho]
         self._gradient_q, self._p = system.mechanics.gradients(q, self._v)
-        self._force = system.generalized_force(q, self._v, u)
+        self._force = system.generalized_force(q, self._v, u[: system.nu])
         self._q_rate = self._moving(self._v)
         constant = ca.SX.sym("p", system.space.nw)
         basis_rate = ca.jtimes(self._basis.T @ constant, q, self._q_rate)
@@ -129,7 +153,8 @@ class _Field:
             gradient_q += ca.jtimes(h, self._q, self._multipliers(), True)
         rate = self._rate(gradient_q)
         if not self._kept:
-            return ca.vertcat(self._v, rate)
+            return ca.vertcat(self._v, self._stored_rate(rate), self._accelerations)
+        rate = self._with_accelerations(rate)
         pushed, parts = self._basis.T @ self._p, []
         place = {i: k for k, i in enumerate(self._kept)}
         for factor, q, w in self._factors:
@@ -141,6 +166,17 @@ class _Field:
             else:
                 parts += [v, rate[places]]
         return ca.vertcat(*parts)
+
+    def _stored_rate(self, rate: ca.SX) -> ca.SX:
+        """The rate of the stored momenta for that of rho, which is stored itself where the system
+        declares a basis.
+        """
+        if (basis := self._system.mechanics.default_basis) is None:
+            return rate
+        rho = ca.SX.sym("rho", rate.shape[0])
+        stored = basis.momenta(self._q, basis.signs) @ rho
+        moved = ca.jtimes(stored, ca.vertcat(self._q, rho), ca.vertcat(self._q_rate, rate))
+        return ca.substitute(moved, rho, self._rho[: rate.shape[0]])
 
     def _rate(self, gradient_q: ca.SX) -> ca.SX:
         """rho' for dL/dq = gradient_q; for unit vectors without its normal part."""
@@ -160,7 +196,7 @@ class _Field:
         system, q = self._system, self._q
         v, s = ca.SX.sym("v", system.space.nw), ca.SX.sym("s", self._s.shape[0])
         drift_rate = ca.jtimes(self._basis @ s + self._particular, q, self._q_rate)
-        w = ca.substitute(drift_rate, s, self._s) + self._basis @ self._normal()
+        w = ca.substitute(drift_rate, s, self._s) + self._known_rate()
         state, along = ca.vertcat(q, v), ca.vertcat(self._q_rate, w)
         momentum, sliding = (
             system.mechanics.gradients(q, v)[1],
@@ -174,16 +210,31 @@ class _Field:
         frame = (
             system.mechanics.elimination.stored_frame(q) if self._kept else ca.SX.eye(system.nrho)
         )
-        force = frame.T @ (self._rate(self._gradient_q) - self._basis_rate) - self._x.T @ p_rate
+        reduced = (frame.T @ (self._rate(self._gradient_q) - self._basis_rate))[: system.nrho]
+        force = reduced - self._x.T @ p_rate
         return -self._solve(ca.vertcat(force, -g))[system.nrho :]
 
-    def _normal(self) -> ca.SX:
-        """The part of s' that keeps the velocities of unit vectors tangent: -|v|^2 q."""
-        normal = ca.SX(self._system.space.nw, 1)
+    def _known_rate(self) -> ca.SX:
+        """The part of v' that is known: of prescribed coordinates, and `-|v|^2 q` of unit vectors,
+        which keeps their velocities tangent.
+        """
+        system, accelerations = self._system, self._accelerations
+        if not self._kept:  # c is linear in the prescribed velocities
+            particular = system.mechanics.particular
+            change = particular(self._q, accelerations) - particular(self._q, 0 * accelerations)
+            return system.space.frame(self._q) @ change
+        normal = ca.SX(system.space.nw, 1)
         for factor, q, w in self._factors:
             if isinstance(factor, S2):
                 normal[w] = -ca.sumsqr(self._v[w]) * self._q[q]
-        return normal[self._kept] if self._kept else ca.SX(self._s.shape[0], 1)
+        return self._basis @ self._with_accelerations(normal)[self._kept]
+
+    def _with_accelerations(self, rate: ca.SX) -> ca.SX:
+        """The rate of a stored velocity or momentum with those of prescribed coordinates, which
+        are its last numbers.
+        """
+        n = rate.shape[0] - len(self._system.prescribed)
+        return ca.vertcat(rate[:n], self._accelerations)
 
     def _moving(self, v: ca.SX) -> ca.SX:
         """q' of the velocity v."""
@@ -200,17 +251,19 @@ def _pose(factor: Space) -> GroupAction | None:
     return action if isinstance(action, GroupAction) else None
 
 
-def _stored_basis(system: System, q: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
+def _stored_basis(system: System, q: ca.SX, prescribed: ca.SX) -> tuple[ca.SX, ca.SX, list[int]]:
     """(X, c, kept) of `v = X s + c` with s the velocities that rho belongs to: those in the places
-    `kept`, or coordinates on a distribution if none are.
+    `kept`, with prescribed ones, or coordinates on a distribution if none are.
     """
     n, out = system.space.nw, system.mechanics.elimination
     kept = [i for i in range(n) if i not in out.dropped]
     if not system.n_velocity_constraints:
         return ca.SX.eye(n), ca.SX(n, 1), kept
-    c = system.space.frame(q) @ out.particular(q, ca.SX(0, 1))
+    frame, still = system.space.frame(q), ca.SX(len(system.prescribed), 1)
     if not out.on_spheres:
+        c = frame @ system.mechanics.particular(q, prescribed)
         return system.mechanics.admissible_basis(q), c, []
+    c = frame @ out.particular(q, still)
     a, dropped, basis = system.constraint_matrix(q), list(out.dropped), ca.SX(n, len(kept))
     basis[kept, :] = ca.SX.eye(len(kept))
     basis[dropped, :] = -ca.solve(a[:, dropped], a[:, kept])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import casadi as ca
 
 from nh_control.geometry.spaces import PhaseSpace, Product, Rn, Space
+from nh_control.mechanics.constrained_states import AdmissibleBasis, ConstrainedStates
 from nh_control.mechanics.elimination import Elimination
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.states import own_sizes
@@ -27,35 +29,102 @@ class Mechanics:
         return Elimination(self.system)
 
     @cached_property
+    def default_basis(self) -> AdmissibleBasis | None:
+        """Bases of the admissible velocities of a system that declares neither a distribution nor
+        dependent velocities, None for others and beside spheres.
+        """
+        system = self.system
+        declared = system.distribution is not None or system.dependent is not None
+        if not system.n_velocity_constraints or declared or self.elimination.on_spheres:
+            return None
+        return AdmissibleBasis(system)
+
+    def at_signs(self, expressions: Sequence[ca.SX], q: ca.SX) -> list[ca.SX]:
+        """Expressions of several configurations with the signs of `default_basis` chosen at q."""
+        if (basis := self.default_basis) is None:
+            return list(expressions)
+        return ca.substitute(list(expressions), [basis.signs], [basis.signs_at(q)])
+
+    def components_of(self, x: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """The configuration of a state x, and (rho, ...) as methods take it: the components
+        `X^T p` where p is stored on its constraints, then what follows.
+        """
+        n = self.system.space.nq
+        q, stored = x[:n], x[n:]
+        if (basis := self.default_basis) is None:
+            return q, stored
+        p, rest = stored[: basis.n_momenta], stored[basis.n_momenta :]
+        return q, ca.vertcat(basis.components(q, p, basis.signs), rest)
+
+    def state_of(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+        """The state of a configuration and (rho, ...), the inverse of `components_of`."""
+        if (basis := self.default_basis) is None:
+            return ca.vertcat(q, rho)
+        components, rest = ca.vertsplit(rho, [0, self.system.nrho, rho.shape[0]])
+        return ca.vertcat(q, basis.momenta(q, basis.signs) @ components, rest)
+
+    @cached_property
     def state_space(self) -> Space:
         """Space of the states (q, rho), where the velocities of prescribed coordinates stand in
         the place of their momenta; first-order coordinates have none.
 
         Without velocity constraints rho is p = dL/dv, stored like velocities; with them it is
-        `X^T p` (nrho). Beside spheres, whose bases turn, rho is stored like the independent
-        velocities.
+        `X^T p` (nrho) in the basis that the system declares, and without such a basis p on its
+        constraints, see `ConstrainedStates`. Beside spheres, whose bases turn, rho is stored like
+        the independent velocities.
+        """
+        if (basis := self.default_basis) is not None:
+            moving = self.system.space.velocity_names[: basis.n_momenta]
+            momenta = tuple(f"p_{name.removesuffix('_dot')}" for name in moving)
+            rest = tuple(f"v_{name}" for name in self.system.prescribed)
+            return ConstrainedStates(self.system.space, basis, momenta, rest)
+        stored, local = (
+            [self._momentum_name(name.removesuffix("_dot")) for name in names]
+            for names in (self.system.space.velocity_names, self.system.space.tangent_names)
+        )
+        return self._phase_space("rho", stored, local)
+
+    @cached_property
+    def velocity_space(self) -> Space:
+        """Space of the pairs (q, s) of a configuration and an admissible velocity: the velocities
+        stand where `state_space` has their momenta, with coordinates s (nrho) on a distribution.
+        """
+        space = self.system.space
+        flat = space.nw == space.nv
+        local = space.velocity_names if flat else [f"{name}_dot" for name in space.tangent_names]
+        return self._phase_space("s", space.velocity_names, local)
+
+    def _phase_space(self, letter: str, stored: Sequence[str], local: Sequence[str]) -> Space:
+        """Space of (q, r) where r are components `letter`_i on a distribution, or else stored
+        like velocities.
         """
         system, space, elimination = self.system, self.system.space, self.elimination
         if self._stores_components:
-            rho = (f"rho_{i + 1}" for i in range(system.nrho))
-            return Product(space, Rn(*rho, *(f"v_{name}" for name in system.prescribed)))
-        stored, local = (
-            [self._momentum_name(name.removesuffix("_dot")) for name in names]
-            for names in (space.velocity_names, space.tangent_names)
-        )
+            components = (f"{letter}_{i + 1}" for i in range(system.nrho))
+            return Product(space, Rn(*components, *(f"v_{name}" for name in system.prescribed)))
         return PhaseSpace(space, stored, local, elimination.dropped, elimination.without_momentum)
 
     def admissible_basis(self, q: ca.SX) -> ca.SX:
         """X(q), (nw, nrho): a basis of the virtual velocities, A X = 0."""
         if self.system.distribution is not None:
             return self.system.declared_basis(q)
+        if (basis := self.default_basis) is not None:
+            return basis.basis(q, basis.signs)
         return self.system.space.frame(q) @ self.admissible_tangents(q)
 
     def admissible_tangents(self, q: ca.SX) -> ca.SX:
         """The same basis in local coordinates, `X = frame(q) Y`, (nv, nrho)."""
-        if self.system.distribution is not None:
+        if self.system.distribution is not None or self.default_basis is not None:
             return self.admissible_basis(q)
         return self.elimination.tangents(q)
+
+    def particular(self, q: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
+        """A velocity c (nv) in local coordinates with `A frame c = b` and these prescribed
+        velocities.
+        """
+        if (basis := self.default_basis) is not None:
+            return basis.particular(q, prescribed_velocity)
+        return self.elimination.particular(q, prescribed_velocity)
 
     def holonomic_jacobian(self, q: ca.SX) -> ca.SX:
         """Dh(q) along all tangent vectors, (n_holonomic_constraints, nv); those of prescribed
@@ -89,6 +158,16 @@ class Mechanics:
         impulse = ca.jtimes(h, e, multipliers, True)
         impulse = ca.substitute(impulse, e, ca.SX.zeros(self.system.space.nv))
         return self.admissible_tangents(q).T @ impulse
+
+    def add_impulses(self, x: ca.SX, mu: ca.SX) -> ca.SX:
+        """The state x with the impulses `Dh(q)^T mu` added to its momentum; what follows (q, rho),
+        like a method's memory, stays.
+        """
+        x, rest = x[: self.state_space.nq], x[self.state_space.nq :]
+        q, rho = self.components_of(x)
+        stays = ca.SX(len(self.system.prescribed), 1)
+        changed = rho + self.store(q, self.holonomic_impulse(q, mu), stays)
+        return self.at_signs([ca.vertcat(self.state_of(q, changed), rest)], q)[0]
 
     def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
         """Components `X^T p` (nrho) of a stored momentum."""
@@ -133,7 +212,7 @@ class Mechanics:
         """
         # v = X y + c, where c keeps A c = b with the prescribed velocities
         x = self.admissible_basis(q)
-        particular = self.elimination.particular(q, self.system.prescribed_part(rho))
+        particular = self.particular(q, self.system.prescribed_part(rho))
         c = self.system.space.frame(q) @ particular
         if mass is None:
             v_ = self.system.symbols[1]

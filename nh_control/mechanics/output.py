@@ -10,7 +10,7 @@ import casadi as ca
 
 from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
-from nh_control.numerics.expressions import Returned
+from nh_control.numerics.expressions import Returned, require_written_out
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Output:
                 f"{system.name}: the output {self.name} must have {len(self.names)} numbers "
                 f"{self.names}, got shape {y.shape}"
             )
+        require_written_out(f"{system.name}: the output {self.name}", y)
         return y
 
     def behind(self, nq: int, nw: int, inputs: Callable[..., ca.SX]) -> Output:

@@ -69,6 +69,7 @@ class System(LagrangianSystem):
         if self.grips:  # a basis of the motions that keep all rows is none of the others alone
             object.__setattr__(self, "distribution", None)
             object.__setattr__(self, "dependent", None)
+            object.__setattr__(self, "symmetry", None)
         check_declaration(self)
         check_mechanics(self, self.mechanics)
         self._check_outputs()

@@ -20,8 +20,8 @@ A cart that a motor pushes, and a pendulum with a hook on it:
     x = model.state(crane.configuration({"pole": 0.3}), crane.velocity())
     crane.point(model.configuration(model.step(x, [1.0])), "hook")
 
-`midpoint` steps a tree in time linear in its bodies, by one compiled kernel that reads the model
-as data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.md` has the
+`midpoint` steps a tree in time linear in its bodies, by one kernel in C that reads the model as
+data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.md` has the
 theory). The kernel knows all joints, elements, inputs and constraints of this package, prescribed
 coordinates and joints that follow others. Some of them add a small dense system to every step:
 constraints one of their multipliers, springs and dampers between points one of their forces,
@@ -29,8 +29,9 @@ joints that follow others one of the shared coordinates. CasADi's virtual machin
 contracted second derivatives at the kernel's solution.
 
 The same step is generated from the Lagrangian for models with joints or elements of a user's own
-class, and without a compiler. Derivatives by parameters and h are generated, too, for systems with
-constraints, wrenches, or springs and dampers between points.
+class, with spatial wrenches, or with two `NonlinearJointSpring`s of one joint. Derivatives by
+parameters and h are generated, too, for systems with constraints, wrenches, or springs and dampers
+between points.
 
 The same model in maximal coordinates: every body has a configuration space of its own, and the
 joints are constraints. There every body needs an inertia:
@@ -43,11 +44,14 @@ joints are constraints. There every body needs an inertia:
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.constraints import Coincident, Distance, PointOnPlane
 from nh_control.multibody.elements import (
+    ConstantWrench,
     Damper,
+    Element,
     JointDamper,
     JointFriction,
     JointInput,
     JointSpring,
+    NonlinearJointSpring,
     Spring,
     Wrench,
 )
@@ -71,13 +75,16 @@ from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.maximal import joint_reactions, maximal_coordinates, maximal_state
 from nh_control.multibody.model import Multibody, Pose
 from nh_control.multibody.robot import NoSolution, Robot
+from nh_control.multibody.tape_measure import TapeMeasure
 from nh_control.multibody.urdf import UrdfError, load_urdf
 
 __all__ = [
     "Body",
     "Coincident",
+    "ConstantWrench",
     "Damper",
     "Distance",
+    "Element",
     "Frame",
     "JointConstraint",
     "JointDamper",
@@ -89,11 +96,13 @@ __all__ = [
     "Mimic",
     "Multibody",
     "NoSolution",
+    "NonlinearJointSpring",
     "Point",
     "PointOnPlane",
     "Pose",
     "Robot",
     "Spring",
+    "TapeMeasure",
     "UrdfError",
     "WORLD",
     "Wrench",

@@ -24,8 +24,8 @@ class Body:
     `inertia` is a (3, 3) tensor or the three principal inertias (Jx, Jy, Jz); a body without
     inertia is a point mass. Raises ValueError unless the mass is positive and the tensor is
     symmetric, positive definite and has no principal inertia above the sum of the other two (no
-    distribution of mass has that). `accept_any_inertia` skips the last two checks, for data that
-    are known to be wrong.
+    distribution of mass has that). `accept_any_inertia` skips the last two checks, and accepts an
+    inertia without mass, for data that are known to be wrong and for parts of a body.
     """
 
     frame: str
@@ -35,7 +35,8 @@ class Body:
     accept_any_inertia: bool = False
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.mass) and self.mass > 0):
+        massless = self.mass == 0 and self.accept_any_inertia
+        if not (np.isfinite(self.mass) and (self.mass > 0 or massless)):
             raise ValueError(
                 f"body on {self.frame!r}: mass must be positive and finite, got {self.mass}"
             )
@@ -78,7 +79,7 @@ class SpatialInertia:
 
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         mass = self.mass + other.mass
-        center = (self.mass * self.center + other.mass * other.center) / mass
+        center = (self.mass * self.center + other.mass * other.center) / (mass or 1.0)
         # parallel axis theorem: J + m (d.d 1 - d d^T) about the common center
         parts = [
             part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
@@ -101,18 +102,25 @@ def _tensor(inertia: ArrayLike, frame: str, accept_any: bool) -> np.ndarray:
             f"{where} must be three finite numbers or a symmetric (3, 3) tensor, got "
             f"{values.tolist()}"
         )
-    if accept_any:
-        return tensor
+    if not accept_any and (problem := inertia_problem(tensor)):
+        raise ValueError(f"{where} {problem}")
+    return tensor
+
+
+def inertia_problem(tensor: np.ndarray, least: float = 0.0) -> str:
+    """Why no body has an inertia tensor (3, 3), "" if one has: a principal value is not above
+    `least` times the largest, or the largest is above the sum of the others.
+    """
     principal = np.linalg.eigvalsh(tensor)
-    if principal[0] <= 0:
-        raise ValueError(
-            f"{where} must be positive definite, its principal values are {principal.tolist()}; "
-            f"leave it out for a point mass"
+    if principal[0] <= least * principal[2]:
+        return (
+            f"must be positive definite, its principal values are {principal.tolist()}; leave it "
+            "out for a point mass"
         )
     if 2 * principal[2] > (1 + TRIANGLE_TOLERANCE) * principal.sum():
-        raise ValueError(
-            f"{where} violates the triangle inequality: no body has the principal values "
+        return (
+            f"violates the triangle inequality: no body has the principal values "
             f"{principal.tolist()}, the largest above the sum of the others; "
             "is it about the center of mass?"
         )
-    return tensor
+    return ""

@@ -12,6 +12,7 @@ from nh_control.multibody.constraints import Distance
 from nh_control.multibody.elements import JointInput
 from nh_control.multibody.kinematics import Kinematics, Tree
 from nh_control.multibody.parts import MultibodyParts
+from nh_control.numerics.expressions import Expression, require_written_out
 
 
 def check_parts(model: MultibodyParts, k: Kinematics) -> None:
@@ -27,12 +28,13 @@ def check_parts(model: MultibodyParts, k: Kinematics) -> None:
                 f"{model.name}: the input on {entry.coordinate!r} has no effect, its motion is "
                 f"prescribed; remove the input or the prescribed coordinate"
             )
-        entry.power(k, ca.SX(len(entry.names(model.tree)), 1))
+        power = entry.power(k, ca.SX.sym("u", len(entry.names(model.tree))))
+        _require_written_out(model, entry, power)
     for element in model.elements:
-        element.potential(k)
-        element.power(k, k)
+        for value in (element.potential(k), element.power(k, k)):
+            _require_written_out(model, element, value)
     for constraint in model.constraints:
-        constraint.residual(k)
+        _require_written_out(model, constraint, constraint.residual(k))
     names = [contact.name for contact in model.contacts]
     if len(set(names)) < len(names):
         raise ValueError(
@@ -47,6 +49,10 @@ def check_parts(model: MultibodyParts, k: Kinematics) -> None:
                 f"{model.name}: the prescribed coordinate {name!r} is neither that of a joint "
                 f"nor the length of a Distance"
             )
+
+
+def _require_written_out(model: MultibodyParts, part: object, value: Expression) -> None:
+    require_written_out(f"{model.name}: {type(part).__name__}", ca.SX(value))
 
 
 def check_masses(model: MultibodyParts, mass_matrix: np.ndarray) -> None:
@@ -108,6 +114,7 @@ def _size(model: MultibodyParts) -> float:
     """1 for a model without lengths."""
     lengths = [np.linalg.norm(frame.position) for frame in model.frames]
     for body in model.bodies:
-        gyration = np.sqrt(np.trace(np.array(body.inertia)) / body.mass)
-        lengths += [np.linalg.norm(body.center), gyration]
+        lengths.append(np.linalg.norm(body.center))
+        if body.mass:
+            lengths.append(np.sqrt(np.trace(np.array(body.inertia)) / body.mass))
     return float(max(lengths, default=0.0)) or 1.0

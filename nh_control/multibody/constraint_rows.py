@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,7 +45,8 @@ def located(
 @dataclass(frozen=True)
 class Row:
     """One row of h(q) between points a and b, each a frame's number, a position and a direction in
-    the kernel's axes; `turning`: whether a's direction is fixed in its frame, not in the world.
+    the kernel's axes; `turning`: whether a's direction is fixed in its frame, not in the world;
+    `zero`: the direction in a of b's direction at the angle zero of a screw.
     """
 
     kind: ConstraintType
@@ -56,6 +57,7 @@ class Row:
     value: float = 0.0
     length: tuple[int, int] = (NONE, NONE)
     turning: bool = False
+    zero: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
     def packed(self) -> np.ndarray:
         """The record of `struct constraint_row`."""
@@ -71,6 +73,7 @@ class Row:
             at_b=self.b[1],
             e_a=self.along_a,
             e_b=self.along_b,
+            e_zero=self.zero,
         )
 
 
@@ -104,6 +107,8 @@ class Rows:
                 yield self._along(constraint.a, constraint.b, direction, turning)
             for at_a, at_b, cosine in constraint.directions:
                 yield self._turned(constraint, at_a, at_b, cosine)
+            if constraint.kind == "helical":
+                yield self._screw(constraint)
 
     def _distance(self, constraint: Distance) -> Row:
         ends, none = (self._point(constraint.a), self._point(constraint.b)), np.zeros(3)
@@ -123,6 +128,13 @@ class Rows:
         ways = self._direction(joint.a, at_a), self._direction(joint.b, at_b)
         ends = self._point(joint.a), self._point(joint.b)
         return Row(ConstraintType.AXES_COSINE, *ends, *ways, cosine)
+
+    def _screw(self, joint: JointConstraint) -> Row:
+        axis, zero, at_b = joint.screw_axes
+        axis, zero = self._direction(joint.a, axis), self._direction(joint.a, zero)
+        ends = self._point(joint.a), self._point(joint.b)
+        at_b = self._direction(joint.b, at_b)
+        return Row(ConstraintType.SCREW, *ends, axis, at_b, joint.pitch, turning=True, zero=zero)
 
     def _point(self, point: Point | str) -> tuple[int, np.ndarray]:
         return located(self.model, self.index, self.axes, point)

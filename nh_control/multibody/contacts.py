@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from nh_control.mechanics.contacts import BOUNCE_SPEED, require_number
@@ -10,6 +9,7 @@ from nh_control.multibody.contact_grounds import Ground, Plane
 from nh_control.multibody.contact_pairs import BodySurface, round_shape
 from nh_control.multibody.contact_shapes import Corner, Shape, Touch
 from nh_control.multibody.kinematics import Kinematics, Point
+from nh_control.numerics.identifiers import identifier
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Contact:
     @property
     def constant(self) -> str:
         """The prefix of its parameters, `<constant>_friction`."""
-        return re.sub(r"\W", "_", self.name)
+        return identifier(self.name)
 
     @property
     def point(self) -> Point:

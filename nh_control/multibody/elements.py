@@ -10,6 +10,9 @@ import casadi as ca
 import numpy as np
 
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
+from nh_control.multibody.motion import three_numbers
+from nh_control.numerics.expressions import Vector
+from nh_control.numerics.spline import Spline
 
 FRICTION_VELOCITY = 0.05
 """Rate (rad/s or m/s) over which dry friction changes its sign unless another one is given."""
@@ -73,6 +76,34 @@ class JointSpring(Element):
 
 
 @dataclass(frozen=True)
+class NonlinearJointSpring(Element):
+    """Spring on a joint's coordinate whose force (N m or N) is a spline of it,
+    `F = -force(scale q + offset)`, with the potential energy `V' = -F` from the first knot on.
+
+    Raises ValueError for a scale of zero, which makes the force constant.
+    """
+
+    coordinate: str
+    force: Spline
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.force, Spline):
+            raise ValueError(
+                f"{self}: force must be a Spline, such as nh.Spline(x, y); nh.Spline.of takes "
+                "curves of SciPy"
+            )
+        if self.scale == 0:
+            raise ValueError(f"{self}: the scale must not be zero; a ConstantWrench is constant")
+
+    def potential(self, k: Kinematics) -> ca.SX:
+        x = self.scale * k.coordinate(self.coordinate) + self.offset
+        return self.force.antiderivative()(x) / self.scale
+
+
+@dataclass(frozen=True)
 class Damper(Element):
     """Linear damper between two points: a force of `-damping` (N s/m) times the rate of their
     distance along the line through them; the points must not coincide.
@@ -131,6 +162,52 @@ class JointFriction(Element):
         return -self.friction * part * virtual.rate(self.coordinate)
 
 
+AXES = ("body", "world", "spatial")
+"""Axes of a wrench: those of the frame, of the world at the point, of the world at its origin."""
+
+
+def twist_of(k: Kinematics, point: Point | str, axes: str) -> ca.SX:
+    """The twist (6) with which a wrench (torque, force) has power: angular velocity of the point's
+    frame, and velocity of the point, or for "spatial" axes of the point of the frame that is at
+    the origin of the world.
+    """
+    if axes == "body":
+        return ca.vertcat(k.angular_velocity(point, axes), k.velocity(point, axes))
+    omega, velocity = k.angular_velocity(point), k.velocity(point)
+    if axes == "spatial":
+        velocity -= ca.cross(omega, k.position(point))
+    return ca.vertcat(omega, velocity)
+
+
+def _require_axes(what: str, axes: str) -> None:
+    if axes not in AXES:
+        raise ValueError(f"{what}: axes must be one of {', '.join(AXES)}, got {axes!r}")
+
+
+@dataclass(frozen=True)
+class ConstantWrench(Element):
+    """A constant torque (3, N m) on a frame and a constant force (3, N) at a point of it. `axes`
+    are those of the frame ("body"), with which the wrench turns, or of the world: the force acts
+    at the point ("world"), or along a line through the origin of the world ("spatial"). Raises
+    ValueError for other axes.
+    """
+
+    point: Point | str
+    torque: Vector = (0.0, 0.0, 0.0)
+    force: Vector = (0.0, 0.0, 0.0)
+    axes: str = "body"
+
+    def __post_init__(self) -> None:
+        for name in ("torque", "force"):
+            numbers = three_numbers(getattr(self, name), f"constant wrench: {name}")
+            object.__setattr__(self, name, numbers)
+        _require_axes("constant wrench", self.axes)
+
+    def power(self, k: Kinematics, virtual: Kinematics) -> ca.SX:
+        wrench = ca.SX([*self.torque, *self.force])
+        return ca.dot(wrench, twist_of(virtual, self.point, self.axes))
+
+
 class Input(ABC):
     """Inputs u (n) of a model, each with a name, a unit and limits."""
 
@@ -182,7 +259,8 @@ WRENCH = ("torque_x", "torque_y", "torque_z", "force_x", "force_y", "force_z")
 @dataclass(frozen=True)
 class Wrench(Input):
     """Torque (N m) on a frame and force (N) at a point of it, in the axes of the frame ("body") or
-    of the world ("world"); inputs `<name>_<component>`.
+    of the world ("world"), or at the origin of the world ("spatial"), as of `ConstantWrench`;
+    inputs `<name>_<component>`.
 
     `components` are some of torque_x ... force_z, `limit` is the largest size of each, or a pair
     (lower, upper).
@@ -195,10 +273,7 @@ class Wrench(Input):
     limit: float | Sequence[float] = np.inf
 
     def __post_init__(self) -> None:
-        if self.axes not in ("body", "world"):
-            raise ValueError(
-                f"wrench {self.name!r}: axes must be 'body' or 'world', got {self.axes!r}"
-            )
+        _require_axes(f"wrench {self.name!r}", self.axes)
         for component in self.components:
             if component not in WRENCH:
                 raise ValueError(
@@ -218,10 +293,7 @@ class Wrench(Input):
         return np.array([_pair(self.limit)] * len(self.components))
 
     def power(self, virtual: Kinematics, u: ca.SX) -> ca.SX:
-        twist = ca.vertcat(
-            virtual.angular_velocity(self.point, self.axes),
-            virtual.velocity(self.point, self.axes),
-        )
+        twist = twist_of(virtual, self.point, self.axes)
         return ca.dot(u, twist[[WRENCH.index(component) for component in self.components]])
 
 

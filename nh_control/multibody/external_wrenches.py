@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nh_control.multibody import kernel_layout
-from nh_control.multibody.elements import WRENCH, Wrench
+from nh_control.multibody.elements import WRENCH, ConstantWrench, Wrench
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame
+from nh_control.multibody.kernel_layout import NONE
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.parts import MultibodyParts
 from nh_control.multibody.point_forces import damped_frames
@@ -19,7 +20,8 @@ from nh_control.multibody.point_forces import damped_frames
 class ExternalWrench:
     """One component of a wrench on the frame with the number `body`, in the kernel's axes: a
     torque, or a force at the point `at`, along `direction`. `turning`: whether the direction is
-    fixed in the body, not in the world; `place`: index of the input.
+    fixed in the body, not in the world; `place`: index of the input, or -1 for the constant
+    `value`.
     """
 
     body: int
@@ -28,6 +30,7 @@ class ExternalWrench:
     place: int
     at: np.ndarray
     direction: np.ndarray
+    value: float = 0.0
 
     def packed(self) -> np.ndarray:
         """The record of `struct external_wrench`."""
@@ -36,6 +39,7 @@ class ExternalWrench:
             torque=self.torque,
             body_fixed=self.turning,
             input=self.place,
+            value=self.value,
             at=self.at,
             e=self.direction,
         )
@@ -43,9 +47,12 @@ class ExternalWrench:
 
 def unknown_wrench(model: MultibodyParts) -> str:
     """The wrench of a model that the kernel does not support, "" if it supports all."""
-    wrenches = (entry for entry in model.inputs if type(entry) is Wrench)
-    still = any(not carriers_of(model, _frame_of(entry)) for entry in wrenches)
-    return "a Wrench on the world" if still else ""
+    for entry in _wrenches(model):
+        if not carriers_of(model, _frame_of(entry)):
+            return f"a {type(entry).__name__} on the world"
+        if entry.axes == "spatial":
+            return f"a spatial {type(entry).__name__}"
+    return ""
 
 
 def carriers_of(model: MultibodyParts, name: str) -> list[Frame]:
@@ -60,7 +67,7 @@ def carriers_of(model: MultibodyParts, name: str) -> list[Frame]:
 
 def carriers(model: MultibodyParts) -> set[int]:
     """Places of the velocities that carry a body on which a wrench or a damper acts."""
-    pushed = (_frame_of(entry) for entry in model.inputs if isinstance(entry, Wrench))
+    pushed = (_frame_of(entry) for entry in _wrenches(model))
     on = (*pushed, *damped_frames(model))
     frames = (frame for name in on for frame in carriers_of(model, name))
     names = (frame.mimic.coordinate if frame.mimic else frame.coordinate for frame in frames)
@@ -71,27 +78,45 @@ def carriers(model: MultibodyParts) -> set[int]:
 def external_wrenches(
     model: MultibodyParts, index: dict[str, int], axes: dict[str, np.ndarray]
 ) -> Iterator[ExternalWrench]:
-    """The components of a model's wrenches in the order of the inputs. `index` are the numbers of
-    its moving frames, `axes` (3, 3) the kernel's axes in the frames' axes.
+    """The components of a model's wrenches: inputs in their order, then constant ones. `index` are
+    the numbers of its moving frames, `axes` (3, 3) the kernel's axes in the frames' axes.
     """
     place = 0
     for entry in model.inputs:
         if isinstance(entry, Wrench):
-            frame = _frame_of(entry)
-            point = entry.point.position if isinstance(entry.point, Point) else ORIGIN
-            anchor, origin, rotation = model.tree.anchors[frame]
-            position = axes[anchor].T @ (origin + rotation @ np.array(point))
             for k, component in enumerate(entry.components):
-                number, turning = WRENCH.index(component), entry.axes == "body"
-                direction = np.eye(3)[number % 3]
-                direction = (
-                    axes[anchor].T @ rotation @ direction if turning else axes[WORLD].T @ direction
-                )
-                yield ExternalWrench(
-                    index[anchor], number < 3, turning, place + k, position, direction
-                )
+                yield _component(model, index, axes, entry, WRENCH.index(component), place + k)
         place += len(entry.names(model.tree))
+    for element in model.elements:
+        if isinstance(element, ConstantWrench):
+            for number, value in enumerate((*element.torque, *element.force)):
+                if value:
+                    yield _component(model, index, axes, element, number, NONE, value)
 
 
-def _frame_of(entry: Wrench) -> str:
+def _component(
+    model: MultibodyParts,
+    index: dict[str, int],
+    axes: dict[str, np.ndarray],
+    entry: Wrench | ConstantWrench,
+    number: int,
+    place: int,
+    value: float = 0.0,
+) -> ExternalWrench:
+    """The component with this number in WRENCH."""
+    frame = _frame_of(entry)
+    point = entry.point.position if isinstance(entry.point, Point) else ORIGIN
+    anchor, origin, rotation = model.tree.anchors[frame]
+    position = axes[anchor].T @ (origin + rotation @ np.array(point))
+    turning, direction = entry.axes == "body", np.eye(3)[number % 3]
+    direction = axes[anchor].T @ rotation @ direction if turning else axes[WORLD].T @ direction
+    return ExternalWrench(index[anchor], number < 3, turning, place, position, direction, value)
+
+
+def _wrenches(model: MultibodyParts) -> list[Wrench | ConstantWrench]:
+    parts = (*model.inputs, *model.elements)
+    return [part for part in parts if isinstance(part, (Wrench, ConstantWrench))]
+
+
+def _frame_of(entry: Wrench | ConstantWrench) -> str:
     return entry.point.frame if isinstance(entry.point, Point) else entry.point

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,11 +30,34 @@ NO_ROTATION = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 @dataclass(frozen=True)
 class Mimic:
-    """The coordinate of a joint that follows another one: `ratio * coordinate + offset`."""
+    """The coordinate of a joint that follows another one: `ratio * coordinate + offset`. The other
+    one may follow a third.
+    """
 
     coordinate: str
     ratio: float = 1.0
     offset: float = 0.0
+
+
+def of_leader(mimic: Mimic, followers: Mapping[str, Mimic]) -> Mimic:
+    """The same motion as a `Mimic` of the joint at the end of a chain of `followers`, by the names
+    of their coordinates: `r1 (r2 q + o2) + o1 = r1 r2 q + (r1 o2 + o1)`.
+
+    Raises ValueError if they follow each other in a circle.
+    """
+    chain = list[str]()
+    while mimic.coordinate in followers:
+        if mimic.coordinate in chain:
+            raise ValueError(
+                f"the mimics of {', '.join(map(repr, chain))} form a circle; one of them needs a "
+                "coordinate of its own"
+            )
+        chain.append(mimic.coordinate)
+        next_ = followers[mimic.coordinate]
+        mimic = Mimic(
+            next_.coordinate, mimic.ratio * next_.ratio, mimic.ratio * next_.offset + mimic.offset
+        )
+    return mimic
 
 
 @dataclass(frozen=True)
@@ -100,6 +124,16 @@ class Frame:
     def is_fixed(self) -> bool:
         """Whether the frame does not move in its parent."""
         return isinstance(self.joint, Fixed)
+
+
+def following_leaders(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The frames, of which those that follow a follower follow its leader, see `of_leader`."""
+    own = {frame.coordinate for frame in frames if frame.mimic is None}
+    followers = {f.coordinate: f.mimic for f in frames if f.mimic and f.coordinate not in own}
+    return tuple(
+        replace(frame, mimic=of_leader(frame.mimic, followers)) if frame.mimic else frame
+        for frame in frames
+    )
 
 
 def fixed(

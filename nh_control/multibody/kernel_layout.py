@@ -59,6 +59,7 @@ class ConstraintType(IntEnum):
     DISTANCE = 0  # |s|^2 - value^2
     ALONG_AXIS = 1  # e_a . s
     AXES_COSINE = 2  # e_a . e_b - value
+    SCREW = 3  # e_a . s - value * (angle from e_zero to e_b about e_a)
 
 
 class JointQuantity(IntEnum):
@@ -163,7 +164,9 @@ JOINT = Struct(
     Field("friction_velocity", REAL, comment="rate over which it changes its sign"),
     Field("ratio", REAL, comment="of its coordinate to that of the joint that it follows"),
     Field("pitch", REAL, comment="translation of a REVOLUTE joint along its axis per radian"),
-    Field(PADDING, REAL, 2),
+    Field("n_knots", comment="knots of the spline that is its nonlinear spring, 0: there is none"),
+    Field("spline", comment="where the numbers of the spline begin"),
+    Field(PADDING, REAL, 1),
     Field("column", VECTOR, 3, "columns of the rotation of the placement in the parent"),
     Field("p", VECTOR, 1, "position of the placement"),
     Field("first_moment", VECTOR, 1, "mass times center"),
@@ -183,6 +186,7 @@ CONSTRAINT = Struct(
     Field("at_b", VECTOR),
     Field("e_a", VECTOR, 1, "directions"),
     Field("e_b", VECTOR),
+    Field("e_zero", VECTOR, comment="of a SCREW, in body a"),
 )
 WRENCH = Struct(
     "external_wrench",
@@ -190,7 +194,8 @@ WRENCH = Struct(
     Field("body"),
     Field("torque", comment="whether it is a torque, not a force"),
     Field("body_fixed", comment="whether e is fixed in the body, not in the world"),
-    Field("input", comment="number of its input"),
+    Field("input", comment="number of its input, -1: it is `value`"),
+    Field("value", REAL),
     Field("at", VECTOR, 1, "the point in the axes of the body"),
     Field("e", VECTOR, 1, "the direction"),
 )
@@ -236,13 +241,13 @@ TREE = Struct(
     Field("n_impulses", comment="impulses of contacts"),
     Field("n_slips", comment="slip bounds of contacts with friction"),
     Field("n_contact_rates", comment="unknowns on which velocities of contacts depend"),
+    Field("impulse_room", comment="numbers of memory of the impulse library"),
     Field("joints", comment="struct joint (n_bodies)"),
     Field("actuated_rates", comment="int32_t (forces): the rate on which a force acts, or -1"),
     Field("constraints", comment="struct constraint_row (n_constraints)"),
     Field("wrenches", comment="struct external_wrench (n_wrenches)"),
     Field("point_forces", comment="struct point_force: springs, then dampers"),
-    Field("joint_functions", comment="addresses of the functions of every generated type"),
-    Field("contact_functions", comment="addresses of the functions of the contacts"),
+    Field("splines", comment="double: splines of nonlinear springs (tree_data.h)"),
     Field("contact_rates", comment="int32_t (n_contact_rates)"),
     Field("start_fraction", REAL, comment="part of the forces that acts at the start of a step"),
     Field("energy_at_rest", REAL, comment="sum of stiffness rest^2 of all joint springs"),

@@ -111,11 +111,11 @@ class Tree:
         """Name and unit of the effort on a coordinate, e.g. ("torque", "N m"); raises ValueError
         if no joint has the coordinate.
         """
+        if coordinate in self.constraint_joints and coordinate not in self.scalars:
+            return self.constraint_joints[coordinate].effort
         for frame in self.frames.values():
             if frame.coordinate == coordinate and not frame.mimic and not frame.is_fixed:
                 return frame.joint.effort
-        if coordinate in self.constraint_joints:
-            return self.constraint_joints[coordinate].effort
         raise ValueError(
             f"{self.name}: no joint has the coordinate {coordinate!r}; {self._among(self.scalars)}"
         )

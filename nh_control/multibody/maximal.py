@@ -16,10 +16,12 @@ from nh_control.multibody.frames import WORLD, Frame, fixed, floating
 from nh_control.multibody.joint_types import (
     CONFIGURATION_SPACES,
     Floating,
+    Helical,
     Joint,
     Planar,
     Prismatic,
     Revolute,
+    ScalarJoint,
     Spherical,
 )
 from nh_control.multibody.joints import JointConstraint
@@ -29,6 +31,7 @@ from nh_control.numerics.expressions import Vector
 
 KINDS: dict[type[Joint], str] = {
     Revolute: "revolute",
+    Helical: "helical",
     Prismatic: "prismatic",
     Planar: "planar",
     Spherical: "spherical",
@@ -51,8 +54,8 @@ def maximal_coordinates(
     default): "SE3" with twists in the body's axes, or "SO3xR3" with linear velocities in the axes
     of the world; on both the mass matrix is constant, because the frames are at the centers of
     mass. Two joints without a body between them become one universal or cylindrical joint.
-    Springs, dampers and inputs on revolute and prismatic joints stay. `maximal_state` converts
-    configurations and velocities.
+    Springs, dampers and inputs on revolute, prismatic and helical joints stay. `maximal_state`
+    converts configurations and velocities.
 
     Raises ValueError for any other joint without a body, for joints that mimic or are prescribed,
     for springs, dampers and inputs on other joints, and for unknown names.
@@ -158,7 +161,7 @@ def _check(
         f.coordinate
         for f in model.frames
         if f.name in inertias
-        and isinstance(f.joint, Revolute | Prismatic)
+        and isinstance(f.joint, ScalarJoint)
         and model.tree.anchors[f.parent][0] in (WORLD, *inertias)
     }
     unsupported = [f.name for f in model.frames if f.mimic]
@@ -171,8 +174,8 @@ def _check(
     if unsupported:
         raise ValueError(
             f"{model.name}: in maximal coordinates {unsupported} cannot mimic, be prescribed or "
-            f"carry springs, dampers or inputs: only revolute and prismatic joints between bodies "
-            f"have coordinates there; add bodies, or use joint coordinates"
+            f"carry springs, dampers or inputs: only revolute, prismatic and helical joints "
+            f"between bodies have coordinates there; add bodies, or use joint coordinates"
         )
 
 
@@ -187,10 +190,12 @@ def _joint(
                 f"{model.name}: no constraint for the {type(frame.joint).__name__} joint of "
                 f"{frame.name!r} in maximal coordinates; use joint coordinates"
             )
-        kind = KINDS[type(frame.joint)]
+        kind, pitch = KINDS[type(frame.joint)], getattr(frame.joint, "pitch", 0.0)
+        if kind == "helical" and not pitch:
+            kind = "revolute"
         axis = getattr(frame.joint, "axis", "z")
-        point = Point(anchor, position)
-        return JointConstraint(frame.coordinate, kind, point, frame.name, axis, rotation)
+        ends = Point(anchor, position), frame.name
+        return JointConstraint(frame.coordinate, kind, *ends, axis, rotation, pitch=pitch)
     first = model.tree.frames[anchor]
     base, base_position, base_rotation = _placement(model, first)
     combined = _combined_joint(first.joint, frame.joint, rotation)

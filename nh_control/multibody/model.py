@@ -17,11 +17,13 @@ from nh_control.mechanics.checks import check_declaration
 from nh_control.mechanics.system import System
 from nh_control.multibody.checks import check_masses, check_parts, generic_configuration
 from nh_control.multibody.contact_laws import unilateral_constraints
+from nh_control.multibody.frames import following_leaders
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.motion import constant, three_numbers
 from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
+from nh_control.multibody.redundant_rows import named_rows
 
 SEQUENCES = (
     "frames",
@@ -64,6 +66,7 @@ class Multibody(MultibodyParts):
     def __post_init__(self) -> None:
         for field in SEQUENCES:
             object.__setattr__(self, field, tuple(getattr(self, field)))
+        object.__setattr__(self, "frames", following_leaders(self.frames))
         object.__setattr__(self, "gravity", three_numbers(self.gravity, f"{self.name}: gravity"))
         names = [c.name for c in self.constraints]
         if len(set(names)) < len(names):
@@ -156,14 +159,23 @@ class Multibody(MultibodyParts):
 
     @cached_property
     def is_known_regular(self) -> bool:
-        """Whether every joint, moved alone, gives kinetic energy to the bodies on its own frame.
+        """Whether every joint, moved alone, gives kinetic energy to the bodies on its own frame,
+        except followers that carry no mass.
 
         Then the mass matrix is regular, by induction from the root, also where joints follow
         others; if not, it may be regular or singular.
         """
-        free = (f for f in self.frames if not (f.is_fixed or f.coordinate in self.prescribed))
         parts = {part.frame: part for part in self.spatial_inertias}
-        return all(frame.name in parts and moves_mass(frame, parts[frame.name]) for frame in free)
+        carriers = set(parts)
+        for frame in reversed(self.frames):
+            if frame.name in carriers:
+                carriers.add(self.tree.anchors[frame.parent].frame)
+        return all(
+            frame.name in parts and moves_mass(frame, parts[frame.name])
+            for frame in self.frames
+            if not (frame.is_fixed or frame.coordinate in self.prescribed)
+            and not (frame.mimic and frame.name not in carriers)
+        )
 
     @property
     def _own_force(self) -> Callable[..., ca.SX] | None:
@@ -273,3 +285,10 @@ class MultibodySystem(System):
     def model(self) -> Multibody | None:
         """The model whose functions these are."""
         return self.__dict__["_model"]
+
+    def named_constraint_rows(
+        self, rows: Sequence[int], configurations: Sequence[np.ndarray]
+    ) -> tuple[str, str]:
+        if self.model is None:
+            return super().named_constraint_rows(rows, configurations)
+        return named_rows(self.model, rows, configurations)

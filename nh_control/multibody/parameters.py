@@ -5,7 +5,6 @@ dampers, friction and springs), and as parameters of its system.
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping
 from dataclasses import fields, make_dataclass, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from nh_control.multibody.elements import JointDamper, JointFriction, JointSprin
 from nh_control.multibody.frames import Frame
 from nh_control.multibody.motion import constant
 from nh_control.multibody.parts import MultibodyParts
+from nh_control.numerics.identifiers import identifier
 
 MASS_SCALE = "mass_scale"
 """The constant of the whole model."""
@@ -67,7 +67,7 @@ class ModelConstants(Generic[ModelT]):
     `<coordinate>_damping`, `<coordinate>_friction`, `<coordinate>_friction_velocity`,
     `<coordinate>_stiffness` and `<coordinate>_rest` of joints, `<contact>_friction` and
     `<contact>_restitution` of contacts, and `mass_scale` of all masses.
-    Characters that no identifier may have become "_"; repeated names end with "_2", "_3", ...
+    Names become identifiers, see `identifier`; repeated ones end with "_2", "_3", ...
     """
 
     def __init__(self, model: ModelT):
@@ -76,6 +76,8 @@ class ModelConstants(Generic[ModelT]):
         for parts in PARTS:
             for index, part in enumerate(getattr(model, parts)):
                 for name in FIELDS.get(type(part), ()):
+                    if name == "mass" and not part.mass:
+                        continue  # of a rotor, or of a link with an inertia alone
                     self.locations[self._unused_name(part, name)] = Location(parts, index, name)
 
     @cached_property
@@ -151,7 +153,7 @@ class ModelConstants(Generic[ModelT]):
     def _unused_name(self, part: Any, name: str) -> str:
         is_named = name == "position" or isinstance(part, Contact)
         owner = part.name if is_named else getattr(part, "coordinate", "")
-        first = re.sub(r"\W", "_", f"{owner or part.frame}_{name}")
+        first = identifier(f"{owner or part.frame}_{name}")
         unused, count = first, 1
         while unused in self.locations:
             count += 1

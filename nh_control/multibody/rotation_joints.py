@@ -4,7 +4,7 @@ closed forms, shorter than the general ones of `joint_functions`.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import casadi as ca
 
@@ -14,13 +14,14 @@ from nh_control.multibody.joint_functions import Changes, JointFunctions
 from nh_control.multibody.joint_types import Floating, Joint, Spherical
 
 
-def functions_of(joint: Joint) -> JointFunctions:
+@cache
+def functions_of(joint: Joint) -> tuple[ca.Function, ...]:
     """The functions of a joint for the kernel."""
-    if isinstance(joint, Spherical):
-        return RotationJointFunctions(joint, joint.retraction)
-    if isinstance(joint, Floating) and joint.configuration_space == "SO3xR3":
-        return RotationJointFunctions(joint, joint.retraction)
-    return JointFunctions(joint)
+    if isinstance(joint, Spherical) or (
+        isinstance(joint, Floating) and joint.configuration_space == "SO3xR3"
+    ):
+        return tuple(RotationJointFunctions(joint, joint.retraction))
+    return tuple(JointFunctions(joint))
 
 
 class RotationJointFunctions(JointFunctions):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from nh_control.multibody import joint_forces
 from nh_control.multibody.constraint_rows import unknown_constraint
 from nh_control.multibody.elements import (
+    ConstantWrench,
     Damper,
-    JointDamper,
     JointFriction,
     JointInput,
-    JointSpring,
+    NonlinearJointSpring,
     Spring,
     Wrench,
 )
 from nh_control.multibody.external_wrenches import unknown_wrench
 from nh_control.multibody.model import Multibody
 
-ON_JOINTS = (JointSpring, JointDamper, JointFriction, JointInput)
+KNOWN = (*joint_forces.ON_JOINTS, JointInput)
+ONCE = (JointFriction, NonlinearJointSpring)
+"""Elements of which the kernel supports one for each joint."""
 
 
 def not_a_tree(model: Multibody) -> str:
@@ -24,14 +27,15 @@ def not_a_tree(model: Multibody) -> str:
         return f"a {unknown}"
     if unknown := unknown_wrench(model):
         return unknown
-    rough = [part.coordinate for part in model.elements if isinstance(part, JointFriction)]
-    if len(set(rough)) < len(rough):
-        return "several JointFrictions of one joint"
+    for kind in ONCE:
+        joints = [part.coordinate for part in model.elements if isinstance(part, kind)]
+        if len(set(joints)) < len(joints):
+            return f"a second {kind.__name__} of one joint"
     for part in (*model.elements, *model.inputs):
-        if type(part) in (Wrench, Spring, Damper):
+        if type(part) in (Wrench, ConstantWrench, Spring, Damper):
             continue
         # `type(part)`: a subclass may do anything, and the kernel would not do it
-        if not isinstance(part, ON_JOINTS) or type(part) not in ON_JOINTS:
+        if not isinstance(part, KNOWN) or type(part) not in KNOWN:
             return f"a {type(part).__name__}"
         if part.coordinate not in model.tree.scalars:
             return f"a {type(part).__name__} of a constraint"

@@ -1,5 +1,5 @@
 """The contacts of a tree as functions that the linear-time kernel calls: rows and velocities by
-generated code, impulses by `numerics/native/impulse_library.c`.
+functions of the model, impulses by `numerics/native/impulse_library.c`.
 """
 
 from __future__ import annotations
@@ -7,30 +7,41 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.engine import step_shapes
 from nh_control.discrete.method import ContactUnknowns, Method, StepSymbols
-from nh_control.discrete.native_text import contact_sizes, definitions, macros
+from nh_control.discrete.system_data import SystemData, system_data
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.multibody.model import MultibodySystem
-from nh_control.numerics.amalgamation import amalgamation
-from nh_control.numerics.compiled import Native
+from nh_control.numerics.compiled import Functions
 from nh_control.numerics.contact_problem import impulse_count, slip_count
+from nh_control.numerics.library import library
+from nh_control.numerics.virtual_machine import FunctionData, routine
 
-CALLS = (
-    "call_rows",
-    "call_velocities",
-    "call_derivatives",
+FUNCTIONS = "rows", "velocities", "derivatives"
+ROUTINES = (
     "nh_find_impulses",
     "nh_settle_impulses",
     "nh_is_inside",
     "nh_impulse_equations",
     "nh_follow_path",
 )
-"""The functions in the order of `struct contact_functions`."""
+"""The functions and the library's routines in the order of `struct contact_functions`."""
+
+
+class ContactFunctionsData(ctypes.Structure):
+    """`struct contact_functions` of free_step.h; `kept` must live as long as native code calls
+    them.
+    """
+
+    _fields_ = [
+        *((name, FunctionData) for name in FUNCTIONS),
+        *((name, ctypes.c_void_p) for name in (*ROUTINES, "sizes")),
+    ]
+    kept: Any
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,7 @@ class TreeContacts:
             "n_impulses": impulse_count(blocks),
             "n_slips": slip_count(blocks),
             "n_contact_rates": len(self.rates),
+            "impulse_room": self._room,
         }
 
     @cached_property
@@ -65,33 +77,29 @@ class TreeContacts:
         by_y = ca.jacobian(self._velocities, self._symbols[2][: self.unknowns.first])
         return np.unique(by_y.sparsity().get_triplet()[1]).astype(np.int32)
 
-    @cached_property
-    def addresses(self) -> np.ndarray:
-        """Addresses of the functions. Raises OSError without a compiler."""
-        if self._library is None:
-            raise OSError(f"no library of the contacts of {self.system.name}")
-        calls = (ctypes.cast(self._library[name], ctypes.c_void_p).value or 0 for name in CALLS)
-        return np.array(list(calls), dtype=np.uint64)
+    def data(self) -> ContactFunctionsData:
+        """The functions for native code of one thread."""
+        functions = [self._code.function(name) for name in FUNCTIONS]
+        routines = (routine(library(), name) for name in ROUTINES)
+        data = ContactFunctionsData(*functions, *routines, ctypes.addressof(self._sizes))
+        data.kept = functions, self
+        return data
+
+    @property
+    def _room(self) -> int:
+        """Numbers of memory that the routines need."""
+        size = library()["nh_impulse_room"]
+        size.restype = ctypes.c_longlong
+        return int(size(ctypes.byref(self._sizes), self.system.space.nv, len(self.rates)))
 
     @cached_property
-    def _library(self) -> ctypes.PyDLL | None:
-        space = self.system.space
-        sizes = {
-            "N_CONTACT_RATES": len(self.rates),
-            "N_TANGENTS": space.nv,
-            "N_FREE": space.nv - len(self.system.prescribed),
-        }
-        rates = ", ".join(map(str, self.rates))
-        table = f"static const int CONTACT_RATES[N_CONTACT_RATES] = {{{rates}}};\n"
-        given = {
-            "contact_sizes.h": contact_sizes(self.unknowns) + macros(sizes) + table,
-            "definitions.h": definitions(step_shapes(0, 0, 0, 0, 0, 0)),
-            "system.h": macros(
-                {"N_Z": self.method.nz, "N_P": self._symbols[3].numel(), "N_COLUMNS": 1}
-            ),
-        }
-        text = amalgamation(["impulse_library.c"], given)
-        return Native(f"{self.system.name}_contacts", self._functions, text).library
+    def _sizes(self) -> SystemData:
+        sizes = {"N_Z": self.method.nz, "N_P": self._symbols[3].numel()}
+        return system_data(sizes, self.unknowns.first, self.unknowns.blocks)
+
+    @cached_property
+    def _code(self) -> Functions:
+        return Functions(f"{self.system.name}_contacts", self._functions)
 
     @cached_property
     def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:

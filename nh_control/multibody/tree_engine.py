@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +18,30 @@ from nh_control.discrete.engine import (
     step_shapes,
 )
 from nh_control.discrete.method import Method
-from nh_control.discrete.native_text import definitions
 from nh_control.discrete.workspace import Shapes, Workspace
 from nh_control.mechanics import parametric
-from nh_control.multibody.joint_types import Joint
-from nh_control.multibody.kernel_layout import header
 from nh_control.multibody.model import Multibody, MultibodySystem
 from nh_control.multibody.parameter_jacobian import ParameterJacobian
 from nh_control.multibody.rotation_joints import functions_of
 from nh_control.multibody.supported_trees import not_a_tree
 from nh_control.multibody.tree_contacts import TreeContacts
+from nh_control.multibody.tree_functions import TreeFunctionsData, tree_functions
 from nh_control.multibody.tree_model import TreeModel
 from nh_control.numerics import newton
-from nh_control.numerics.amalgamation import NATIVE, amalgamation
-from nh_control.numerics.compiled import Native
+from nh_control.numerics.compiled import Functions
+from nh_control.numerics.library import library
 
-FILES = (
-    "tree_data.c",
-    "dense.c",
-    "multi_dof_joints.c",
-    "point_forces.c",
-    "external_wrenches.c",
-    "residual.c",
-    "factorization.c",
-    "mimic_joints.c",
-    "joint_rows.c",
-    "low_rank_update.c",
-    "constraints.c",
-    "kkt.c",
-    "contacts.c",
-    "step.c",
-    "parameter_jacobian.c",
-    "jacobian_columns.c",
-    "force_columns.c",
-    "contact_columns.c",
-    "linearization.c",
-    "node_state.c",
-    "simulate.c",
-)
 FOLDER = Path(__file__).parent / "native"
 ARRAYS = (*step_shapes(0, 0, 0, 0, 0, 0), "tree", "memory", "slopes")
 """Arrays of a workspace in their order."""
-VECTORS = {"avx2": ("-mavx2",), "avx512vl": ("-mavx512f", "-mavx512vl")}
-"""Flags of the compiler for what a processor can do; without contraction the bits are the same."""
 
 
 class TreeEngine(Engine):
     """An `Engine` for which Newton's equation of a step costs time linear in the bodies, and every
     column of A and B, too: a Riccati recursion from the leaves of the tree and a sweep back
-    (native/factorization.c), by a compiled kernel that reads the model as numbers. Constraints
-    add a dense system of their multipliers (native/kkt.c), springs and dampers between points one
-    of their forces (native/low_rank_update.c).
+    (native/factorization.c), by the library's kernel, which reads the model as numbers.
+    Constraints add a dense system of their multipliers (native/kkt.c), springs and dampers between
+    points one of their forces (native/low_rank_update.c).
 
     Steps equal those of the generated equations to round-off. Second derivatives, over the
     kernel's first ones, are these equations' own, made when they are asked for and evaluated by
@@ -85,12 +58,11 @@ class TreeEngine(Engine):
         system: MultibodySystem,
         method: Method,
         data: TreeModel,
-        library: ctypes.CDLL,
         force_at_start: float,
         generated: Callable[[], Engine],
     ):
-        self._of = system, method, data, library, force_at_start
-        self._trees, self._make, self._data = library, generated, data
+        self._of = system, method, data, force_at_start
+        self._trees, self._make, self._data = library(), generated, data
         self._force_at_start = force_at_start
         self._n_z, self._nv = method.nz, system.space.nv
         self._free, self._n_constraints = (
@@ -105,9 +77,10 @@ class TreeEngine(Engine):
         self._n_parameters = n_parameters = len(system.parameter_values) + 1
         n_columns = ndx + nu + (n_parameters if self._by_parameters else 0)
         packed = self._packed(data)
-        room = library["tree_data_size"](ctypes.c_void_p(packed.ctypes.data), n_columns)
+        room = self._trees["tree_data_size"](ctypes.c_void_p(packed.ctypes.data))
         self.shapes: Shapes = {
             **step_shapes(nx, nu, n_parameters, method.nz, ndx, n_columns),
+            "system": self._functions,
             "tree": packed,
             "memory": (room,),
         }
@@ -125,26 +98,23 @@ class TreeEngine(Engine):
         )
 
     def _packed(self, data: TreeModel) -> np.ndarray:
-        addresses = [address for joint in data.multi_dof_types for address in _compiled(joint)[1]]
-        functions = np.array(addresses, dtype=np.uint64)
-        return data.packed(
-            self._force_at_start, self._n_parameters, functions, self._tree_contacts
-        )
+        return data.packed(self._force_at_start, self._n_parameters, self._tree_contacts)
 
-    def packed_model(self, p: np.ndarray) -> np.ndarray:
-        """The model's numbers at the parameters p (n_parameters), with zeros for the addresses of
-        functions.
-        """
-        data = TreeModel(self._model_at(p)) if self._n_constants else self._data
-        n = sum(map(len, self.joint_functions))
-        return data.packed(self._force_at_start, self._n_parameters, np.zeros(n, dtype=np.uint64))
+    def _functions(self) -> TreeFunctionsData:
+        """The functions of joints and contacts, for one thread."""
+        return tree_functions(self._joint_code, self._tree_contacts)
+
+    @cached_property
+    def _joint_code(self) -> list[Functions]:
+        kinds = zip(self._data.multi_dof_types, self.joint_functions)
+        return [Functions(f"joint_{type(joint).__name__}", kind) for joint, kind in kinds]
 
     @property
-    def joint_functions(self) -> list[list[ca.Function]]:
-        """The generated functions of every kind of joints with several coordinates, in the order
-        of `struct joint_functions`.
+    def joint_functions(self) -> list[tuple[ca.Function, ...]]:
+        """The functions of every kind of joints with several coordinates, in the order of
+        `struct joint_functions`.
         """
-        return [list(functions_of(joint)) for joint in self._data.multi_dof_types]
+        return [functions_of(joint) for joint in self._data.multi_dof_types]
 
     @property
     def nz(self) -> int:
@@ -163,27 +133,50 @@ class TreeEngine(Engine):
         return ParametricTreeEngine(*self._of, lambda: self._generated)
 
     @property
-    def step_library(self) -> ctypes.CDLL:
-        """The kernel."""
-        return self._trees
+    def _native_step(self) -> ctypes._NamedFuncPointer:
+        return self._trees["tree_step"]
+
+    def prepare(self, work: Workspace, second: bool) -> None:
+        """Do nothing: the kernel has the derivatives itself."""
+
+    def _prepared(
+        self, second: bool, routine: Callable[[Workspace], int]
+    ) -> Callable[[Workspace], int]:
+        return routine
+
+    def compile(self) -> None:
+        """Begin to compile the functions of joints and contacts."""
+        self._functions()
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether steps call compiled functions."""
+        return all(code.is_compiled for code in self._joint_code)
 
     @property
     def hessian(self) -> Callable[[Workspace], int]:
         """Step and first derivatives by the kernel, then the contracted second ones, whose
         equations are made at the first call; with contacts all by generated code.
         """
-        return self._hessian if self._tree_contacts is None else self._generated.hessian
+        return self._hessian if self._tree_contacts is None else self._generated_hessian
 
     @property
     def with_second_derivatives(self) -> Engine:
         """The engine whose second derivatives are fast: with contacts the generated one."""
         return self if self._tree_contacts is None else self._generated
 
+    def _generated_hessian(self, work: Workspace) -> int:
+        shapes = self._generated.shapes
+        if work.generated is None:
+            shared = {name: work.__dict__[name] for name in {*shapes} - {"system", "room"}}
+            work.generated = Workspace(shapes | shared)
+        return self._generated.hessian(work.generated)
+
     def _hessian(self, work: Workspace) -> int:
         status = self.linearize(work)
         if status != newton.CONVERGED:
             return status
-        second = self._second
+        second = self._with_second
         arguments = work.x, work.u, work.z, work.p, work.x1, work.lam
         r_z = self._constrained(work) if self._n_constraints else None
         work.mu[:] = 0.0
@@ -194,11 +187,11 @@ class TreeEngine(Engine):
         return second.contract(work)
 
     def native_derivatives(self, second: bool) -> tuple[Any, Any, Any]:
-        """nh_step and nh_linearize of the kernel, which has no second derivatives."""
+        """The kernel's step and linearization; it has no second derivatives."""
         return self._native_step, self._native_linearize, None
 
     @property
-    def _second(self) -> Engine:
+    def _with_second(self) -> Engine:
         return self._generated
 
     def _by_rho(self, work: Workspace) -> np.ndarray:
@@ -269,7 +262,7 @@ class TreeEngine(Engine):
 
     @cached_property
     def _native_linearize(self) -> ctypes._NamedFuncPointer:
-        return self._trees["nh_linearize"]
+        return self._trees["tree_linearize"]
 
 
 class ParametricTreeEngine(TreeEngine):
@@ -283,7 +276,7 @@ class ParametricTreeEngine(TreeEngine):
         return super().shapes_at(p) | {"slopes": slopes}
 
     @property
-    def _second(self) -> Engine:
+    def _with_second(self) -> Engine:
         return self._generated.parametric
 
     @cached_property
@@ -293,16 +286,14 @@ class ParametricTreeEngine(TreeEngine):
 
 def tree_engine(system: MultibodySystem, method: Method, force_at_start: float) -> Engine | None:
     """The kernel of the midpoint rule with the part `force_at_start` of the forces at the start of
-    a step. None if the functions of the system are not its model's, if the kernel does not support
-    a part of the model, and without a compiler.
+    a step. None if the functions of the system are not its model's, and if the kernel does not
+    support a part of the model.
     """
     model = system.model
     if model is None or not_a_tree(model) or any(c.bounces for c in system.contacts):
         return None
-    if (library := kernel()) is None:
-        return None
     generated = partial(generated_engine, system, method)
-    return TreeEngine(system, method, TreeModel(model), library, force_at_start, generated)
+    return TreeEngine(system, method, TreeModel(model), force_at_start, generated)
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
@@ -311,30 +302,3 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
         return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         return np.full_like(matrix, np.nan)
-
-
-def kernel() -> ctypes.PyDLL | None:
-    """The kernel, compiled once for all trees; None without a compiler."""
-    given = {"definitions.h": definitions(ARRAYS), "tree_layout.h": header()}
-    text = "#define INTERNAL static\n" + amalgamation(FILES, given, (FOLDER, NATIVE))
-    return Native("trees", (), text, ("-O3", *_vector_flags())).library
-
-
-@cache
-def _compiled(joint: Joint) -> tuple[ctypes.PyDLL, list[int]]:
-    """Addresses of a joint's functions in the library that is made of them."""
-    functions = list(functions_of(joint))
-    library = Native(f"joint_{type(joint).__name__}", functions).library
-    if library is None:
-        raise OSError(f"no library of {joint}, but one of the kernel")
-    calls = (library[f"call_{f.name()}"] for f in functions)
-    return library, [ctypes.cast(call, ctypes.c_void_p).value or 0 for call in calls]
-
-
-@cache
-def _vector_flags() -> tuple[str, ...]:
-    try:
-        known = Path("/proc/cpuinfo").read_text().split()
-    except OSError:
-        return ()
-    return tuple(flag for name, flags in VECTORS.items() if name in known for flag in flags)

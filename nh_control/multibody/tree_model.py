@@ -10,18 +10,14 @@ from transforms3d.axangles import axangle2mat
 
 from nh_control.multibody import kernel_layout
 from nh_control.multibody.constraint_rows import Row, Rows
-from nh_control.multibody.elements import (
-    JointDamper,
-    JointFriction,
-    JointInput,
-    JointSpring,
-)
+from nh_control.multibody.elements import JointInput, JointSpring
 from nh_control.multibody.external_wrenches import (
     ExternalWrench,
     carriers,
     external_wrenches,
 )
 from nh_control.multibody.frames import WORLD, Frame, Mimic, prismatic
+from nh_control.multibody.joint_forces import NO_FORCES, coefficients, splines
 from nh_control.multibody.joint_inertia import moments
 from nh_control.multibody.joint_types import Floating, Joint, Planar, ScalarJoint, Spherical
 from nh_control.multibody.kernel_layout import (
@@ -39,16 +35,10 @@ from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import PointForceElement, point_forces
 from nh_control.multibody.tree_contacts import TreeContacts
 
-NO_SPRINGS = {
-    "stiffness": 0.0,
-    "rest_force": 0.0,
-    "damping": 0.0,
-    "friction": 0.0,
-    "friction_velocity": 1.0,
-}
-"""Coefficients of a joint without springs, dampers and friction."""
 _NONE = np.zeros(0, dtype=np.int32)
-NO_CONTACTS = dict.fromkeys(("n_contacts", "n_impulses", "n_slips", "n_contact_rates"), 0)
+NO_CONTACTS = dict.fromkeys(
+    ("n_contacts", "n_impulses", "n_slips", "n_contact_rates", "impulse_room"), 0
+)
 """Numbers in the header of a model without contacts."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
@@ -136,13 +126,11 @@ class TreeModel:
         self,
         start_fraction: float,
         n_parameters: int,
-        functions: np.ndarray,
         contacts: TreeContacts | None = None,
     ) -> np.ndarray:
         """The doubles of `struct tree_header` with its arrays: `start_fraction` is the part of the
         forces at the start of a step, `n_parameters` the number of parameters with the step,
-        `functions` are the addresses of the functions of all kinds of joints of several
-        coordinates, `contacts` the model's.
+        `contacts` are the model's.
         """
         model, space = self.model, self.model.space
         prescribed = len(model.prescribed)
@@ -166,8 +154,7 @@ class TreeModel:
                 "point_forces": np.array(
                     [element.packed() for element in (*springs, *dampers)], POINT_FORCE.dtype
                 ),
-                "joint_functions": functions,
-                "contact_functions": _NONE if contacts is None else contacts.addresses,
+                "splines": splines(model),
                 "contact_rates": _NONE if contacts is None else contacts.rates,
             },
             n_bodies=len(self.frames),
@@ -196,7 +183,7 @@ class TreeModel:
         tree, index, turned = self.model.tree, self._index, self.axes
         nv = self.model.space.nv
         masses = {part.frame: part for part in self.model.spatial_inertias}
-        springs, weights = self._coefficients(), self._weights()
+        forces, weights = coefficients(self.model), self._weights()
         constrained, modes = self._constrained(), self._modes()
         joints, n_multi_dof = [], 0
         for frame in self.frames:
@@ -215,7 +202,7 @@ class TreeModel:
                 position = position + frame.joint.slide * mimic.offset * axis
                 if frame.joint.rotates:
                     placed = placed @ axangle2mat(UPRIGHT, mimic.offset)
-            own_springs = {} if frame.mimic else springs.get(frame.coordinate, {})
+            own_forces = {} if frame.mimic else forces.get(frame.coordinate, {})
             joints.append(
                 JOINT.record(
                     parent=index.get(parent, NONE),
@@ -230,7 +217,7 @@ class TreeModel:
                     constrained=frame.name in constrained,
                     mass=mass,
                     carried_mass=weights[frame.name],
-                    **{**NO_SPRINGS, **own_springs},
+                    **{**NO_FORCES, **own_forces},
                     ratio=mimic.ratio,
                     pitch=pitch,
                     column=placed.T,
@@ -303,25 +290,6 @@ class TreeModel:
             if parent != WORLD:
                 weights[parent] += weights[frame.name]
         return weights
-
-    def _coefficients(self) -> dict[str, dict[str, float]]:
-        """Coefficients, as in NO_SPRINGS, of the coordinates that have springs, dampers or
-        friction.
-        """
-        coefficients: dict[str, dict[str, float]] = {}
-        for element in self.model.elements:
-            if not isinstance(element, (JointSpring, JointDamper, JointFriction)):
-                continue
-            numbers = coefficients.setdefault(element.coordinate, dict(NO_SPRINGS))
-            if isinstance(element, JointSpring):
-                numbers["stiffness"] += element.stiffness
-                numbers["rest_force"] += element.stiffness * element.rest
-            elif isinstance(element, JointDamper):
-                numbers["damping"] += element.damping
-            else:
-                numbers["friction"] = element.friction
-                numbers["friction_velocity"] = element.friction_velocity
-        return coefficients
 
     def _kind(self, joint: Joint) -> int:
         """Number of a joint's kind in the kernel."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element as XmlElement
 
@@ -21,52 +19,27 @@ from nh_control.multibody.elements import (
     JointFriction,
     JointInput,
 )
-from nh_control.multibody.frames import (
-    NO_LIMITS,
-    WORLD,
-    Frame,
-    Limits,
-    Mimic,
-    fixed,
-    floating,
-    planar,
-    prismatic,
-    revolute,
-)
+from nh_control.multibody.frames import WORLD, Frame, fixed, floating
 from nh_control.multibody.model import Multibody
-from nh_control.multibody.urdf_bodies import bodies_of
+from nh_control.multibody.urdf_bodies import bodies_of, check_inertias
 from nh_control.multibody.urdf_contacts import FRICTION, Contacts, Surfaces
-from nh_control.multibody.urdf_elements import (
-    attribute,
-    number,
-    origin_of,
-    required_child,
-    vector,
-)
+from nh_control.multibody.urdf_elements import attribute
+from nh_control.multibody.urdf_joints import SCALAR, UrdfJoint, moving_joints
+from nh_control.multibody.urdf_source import XACRO, described, robot_element, urdf_path
 from nh_control.multibody.urdf_source import UrdfError as UrdfError
-from nh_control.multibody.urdf_source import robot_element
 from nh_control.multibody.urdf_transmissions import rotor_parts, rotors
 from nh_control.numerics.expressions import Vector
 
 log = logging.getLogger(__name__)
-
-MAKERS: dict[str, Callable[..., Frame]] = {
-    "revolute": revolute,
-    "continuous": revolute,
-    "prismatic": prismatic,
-    "planar": planar,
-    "floating": floating,
-    "fixed": fixed,
-}
-SCALAR = ("revolute", "continuous", "prismatic")
-WITH_AXIS = (*SCALAR, "planar")
+FLOAT = "base='floating' (--base floating, base:=floating)"
+"""How a floating base is asked for, in Python, of the command and of nodes."""
 
 
 def load_urdf(
     source: str | Path,
     base: str = "fixed",
     actuated: Sequence[str] | None = None,
-    strict: bool = True,
+    accept_any_inertia: bool = False,
     gravity: Vector = (0.0, 0.0, -9.81),
     space: str = "SE3",
     friction_velocity: float = FRICTION_VELOCITY,
@@ -93,118 +66,79 @@ def load_urdf(
     ends) and capsules, not meshes; or a list of the links that touch, and of `Contact` where
     shapes are to be others. Steps take the less time the fewer there are.
 
-    With `strict` an inertia tensor that no body can have is an error, otherwise a warning. Raises
-    UrdfError for a text that is not a URDF and for elements that are not supported, OSError for a
-    file that cannot be read.
+    An inertia tensor that no body can have is a warning if those of the links that are welded to
+    it, by fixed joints, make up for it; otherwise an error, and a warning with
+    `accept_any_inertia`. Raises UrdfError for a text that is not a URDF and for elements that are
+    not supported, OSError for a file that cannot be read.
     """
     if base not in ("fixed", "floating"):
         raise ValueError(f"load_urdf: base must be 'fixed' or 'floating', got {base!r}")
     robot = robot_element(source)
-    name = attribute(robot, "name", "robot")
+    name, path = attribute(robot, "name", described(source)), urdf_path(source)
     surfaces = Surfaces(ground, friction, restitution)
     try:
         links = _links(robot)
-        bodies = {link: list(bodies_of(link, links[link], strict)) for link in links}
-        root, joints = _sorted(links, [_Joint.read(element) for element in robot.findall("joint")])
-        joints = _without_idle(joints, bodies)
-        rotor_frames, rotor_bodies = rotor_parts(rotors(robot), joints)
-        frames = [*_root_frames(root, joints, base, space), *(joint.frame() for joint in joints)]
-        return Multibody(
+        bodies = [body for link in links for body in bodies_of(link, links[link])]
+        root, joints = _sorted(links, list(map(UrdfJoint.read, robot.findall("joint"))))
+        names = [*links, *(joint.name for joint in joints)]
+        if unexpanded := sorted(filter(XACRO.search, names)):
+            log.warning("names %s have expressions of xacro: run xacro on the file", unexpanded)
+        motors = rotors(robot)
+        joints, idle = moving_joints(
+            joints, {body.frame for body in bodies}, {motor.joint for motor in motors}
+        )
+        if idle:
+            log.warning(
+                "the joints %s are fixed: they follow a fixed joint, or no link that moves with "
+                "their coordinate has a <mass>",
+                sorted(idle),
+            )
+        rotor_frames, rotor_bodies = rotor_parts(motors, joints)
+        if base == "fixed" and all(joint.kind == "fixed" for joint in joints):
+            raise _at_rest(root, joints, idle, bodies)
+        frames = [*_root_frames(root, base, space), *(joint.frame() for joint in joints)]
+        model = Multibody(
             name=re.sub(r"\W", "_", name),
             frames=frames + rotor_frames,
-            bodies=[body for on_link in bodies.values() for body in on_link] + rotor_bodies,
+            bodies=bodies + rotor_bodies,
             elements=_resistances(joints, friction_velocity),
             inputs=_inputs(joints, actuated),
             gravity=gravity,
             contacts=surfaces.contacts(links, contacts),
         )
+        check_inertias(model, links, accept_any_inertia)
+        return model
     except ValueError as error:
-        raise UrdfError(f"URDF of {name!r}: {error}") from error
+        where = f"URDF of {name!r}" + (f" in {path}" if path else "")
+        raise UrdfError(f"{where}: {error}") from error
 
 
-def _root_frames(root: str, joints: Sequence[_Joint], base: str, space: str) -> list[Frame]:
-    """The frame of the root link, none if this is the world; raises UrdfError if nothing moves."""
+def _root_frames(root: str, base: str, space: str) -> list[Frame]:
+    """The frame of the root link, none if this is the world."""
     if root == WORLD and base == "floating":
         raise UrdfError(f"the root link {WORLD!r} cannot move: use base='fixed'")
-    if base == "fixed" and all(joint.kind == "fixed" for joint in joints):
-        raise UrdfError("no joint moves: load it with base='floating', or add a joint")
     if root == WORLD:
         return []
     return [floating(root, space=space) if base == "floating" else fixed(root)]
 
 
-@dataclass(frozen=True)
-class _Joint:
-    """The values of a joint element."""
-
-    name: str
-    kind: str
-    parent: str
-    child: str
-    position: np.ndarray
-    rotation: np.ndarray
-    axis: np.ndarray
-    limits: Limits
-    effort: float
-    damping: float
-    friction: float
-    mimic: Mimic | None
-
-    @staticmethod
-    def read(element: XmlElement) -> _Joint:
-        name = attribute(element, "name", "a joint")
-        where = f"joint {name!r}"
-        kind = attribute(element, "type", where)
-        if kind not in MAKERS:
-            raise UrdfError(
-                f"{where}: unsupported type {kind!r}, supported are {', '.join(MAKERS)}"
-            )
-        parent, child = (
-            attribute(required_child(element, tag, where), "link", where)
-            for tag in ("parent", "child")
+def _at_rest(
+    root: str, joints: Sequence[UrdfJoint], idle: Sequence[str], bodies: Sequence[Body]
+) -> UrdfError:
+    """Why no joint of a robot on a fixed base moves, and what helps."""
+    if idle:
+        return UrdfError(
+            f"no joint moves, because no link that the joints {sorted(idle)} move has a mass: "
+            'give those links an <inertial> with <mass value="..."/> and <inertia .../>'
         )
-        axis = element.find("axis")
-        limits, effort = _limits(element, kind, where)
-        dynamics = element.find("dynamics")
-        damping, friction = (
-            0.0 if dynamics is None else number(dynamics, key, where, "0")
-            for key in ("damping", "friction")
-        )
-        return _Joint(
-            name,
-            kind,
-            parent,
-            child,
-            *origin_of(element, where),
-            vector(axis, "xyz", where, "1 0 0"),
-            limits,
-            effort,
-            damping,
-            friction,
-            _mimic(element, kind, where),
-        )
-
-    def frame(self) -> Frame:
-        """The frame of the child link."""
-        make = partial(
-            MAKERS[self.kind],
-            self.child,
-            self.parent,
-            position=self.position,
-            rotation=self.rotation,
-        )
-        if self.kind == "fixed":
-            return make()
-        if self.kind in WITH_AXIS:
-            make = partial(make, axis=self.axis)
-        return (
-            make(coordinate=self.name, mimic=self.mimic, limits=self.limits)
-            if self.kind in SCALAR
-            else make(coordinate=self.name)
-        )
+    frames = [floating(root), *(joint.frame() for joint in joints)] if root != WORLD else []
+    if frames and Multibody("floating", frames, bodies).is_known_regular:
+        return UrdfError(f"no joint moves: load it with {FLOAT}, or add a joint")
+    needed = "on a floating base it needs a <mass> and an <inertia>"
+    return UrdfError(f"no joint moves: add a joint; {needed}")
 
 
-def _resistances(joints: Sequence[_Joint], friction_velocity: float) -> list[Element]:
+def _resistances(joints: Sequence[UrdfJoint], friction_velocity: float) -> list[Element]:
     """The dampers of the joints, then their friction; a mimic damps the coordinate that it follows
     by `ratio^2` times its own damping, and rubs on it by `|ratio|` times its own friction.
     """
@@ -212,13 +146,11 @@ def _resistances(joints: Sequence[_Joint], friction_velocity: float) -> list[Ele
     for joint in joints:
         if joint.kind not in SCALAR:
             continue
-        followed, ratio = joint.name, 1.0
-        if joint.mimic:
-            followed, ratio = joint.mimic.coordinate, joint.mimic.ratio
+        ratio = joint.mimic.ratio if joint.mimic else 1.0
         if joint.damping:
-            dampers.append(JointDamper(followed, ratio**2 * joint.damping))
+            dampers.append(JointDamper(joint.leader, ratio**2 * joint.damping))
         if joint.friction:
-            friction[followed] = friction.get(followed, 0.0) + abs(ratio) * joint.friction
+            friction[joint.leader] = friction.get(joint.leader, 0.0) + abs(ratio) * joint.friction
     return dampers + [JointFriction(*one, friction_velocity) for one in friction.items()]
 
 
@@ -229,17 +161,32 @@ def _links(robot: XmlElement) -> dict[str, XmlElement]:
         if name in links:
             raise UrdfError(f"two links are named {name!r}")
         links[name] = element
+    if not links:
+        raise UrdfError("expected at least one <link> in <robot>, got none")
     return links
 
 
-def _sorted(links: dict[str, XmlElement], joints: Sequence[_Joint]) -> tuple[str, list[_Joint]]:
+def _sorted(
+    links: dict[str, XmlElement], joints: Sequence[UrdfJoint]
+) -> tuple[str, list[UrdfJoint]]:
     """The root link, and the joints in an order in which parents come before their children."""
-    by_parent: dict[str, list[_Joint]] = {name: [] for name in links}
+    by_parent: dict[str, list[UrdfJoint]] = {name: [] for name in links}
     children: list[str] = []
+    names = [joint.name for joint in joints if joint.kind != "fixed"]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UrdfError(f"several joints that move are named {twice}; names of joints must differ")
     for joint in joints:
         for link in (joint.parent, joint.child):
             if link not in links:
-                raise UrdfError(f"joint {joint.name!r}: unknown link {link!r}")
+                raise UrdfError(
+                    f"joint {joint.name!r}: unknown link {link!r}; add <link name={link!r}/>, or "
+                    "correct the joint"
+                )
+        if joint.child == WORLD:
+            raise UrdfError(
+                f"joint {joint.name!r}: the link {WORLD!r} does not move, and is the child of no "
+                "joint; give the link another name"
+            )
         if joint.child in children:
             raise UrdfError(
                 f"joint {joint.name!r}: the link {joint.child!r} has another parent already; a "
@@ -249,7 +196,9 @@ def _sorted(links: dict[str, XmlElement], joints: Sequence[_Joint]) -> tuple[str
         by_parent[joint.parent].append(joint)
     roots = [name for name in links if name not in children]
     if len(roots) != 1:
-        raise UrdfError(f"expected one root link, the child of no joint, got {roots}")
+        raise UrdfError(
+            f"expected one root link, the child of no joint, got {roots}; add joints between them"
+        )
     ordered, stack = [], by_parent[roots[0]][::-1]
     while stack:  # depth first
         joint = stack.pop()
@@ -263,25 +212,7 @@ def _sorted(links: dict[str, XmlElement], joints: Sequence[_Joint]) -> tuple[str
     return roots[0], ordered
 
 
-def _without_idle(joints: list[_Joint], bodies: dict[str, list[Body]]) -> list[_Joint]:
-    """The joints, with those fixed that carry no mass and that no other joint follows: nothing
-    says how they would move.
-    """
-    carried = {link for link, on_link in bodies.items() if on_link}
-    for joint in reversed(joints):  # children come after their parents
-        carried |= {joint.parent} if joint.child in carried else set()
-    followed = {joint.mimic.coordinate for joint in joints if joint.mimic}
-    idle = {
-        joint.name
-        for joint in joints
-        if joint.kind != "fixed" and joint.child not in carried and joint.name not in followed
-    }
-    if idle:
-        log.warning("the joints %s carry no mass and are fixed at 0", sorted(idle))
-    return [replace(j, kind="fixed", mimic=None) if j.name in idle else j for j in joints]
-
-
-def _inputs(joints: Sequence[_Joint], actuated: Sequence[str] | None) -> list[JointInput]:
+def _inputs(joints: Sequence[UrdfJoint], actuated: Sequence[str] | None) -> list[JointInput]:
     free = {
         joint.name: joint.effort for joint in joints if joint.kind in SCALAR and not joint.mimic
     }
@@ -294,37 +225,3 @@ def _inputs(joints: Sequence[_Joint], actuated: Sequence[str] | None) -> list[Jo
                 f"{list(free)}"
             )
     return [JointInput(name, free[name] or np.inf) for name in actuated]
-
-
-def _limits(element: XmlElement, kind: str, where: str) -> tuple[Limits, float]:
-    """The limits of the coordinate and its rate, and of the effort."""
-    limit = element.find("limit")
-    if limit is None or kind not in SCALAR:
-        if kind in ("revolute", "prismatic"):
-            raise UrdfError(
-                f"{where}: a {kind} joint needs a <limit> with effort and velocity; use "
-                f"'continuous' for a joint without range"
-            )
-        return NO_LIMITS, np.inf
-    lower, upper = (
-        (-np.inf, np.inf)
-        if kind == "continuous"
-        else (number(limit, key, where, "0") for key in ("lower", "upper"))
-    )
-    effort = number(limit, "effort", where, "inf")
-    if effort < 0:
-        raise UrdfError(f"{where}: the effort limit must not be negative, got {effort:g}")
-    return Limits(lower, upper, number(limit, "velocity", where, "inf")), effort
-
-
-def _mimic(element: XmlElement, kind: str, where: str) -> Mimic | None:
-    mimic = element.find("mimic")
-    if mimic is None or kind == "fixed":
-        return None
-    if kind not in SCALAR:
-        raise UrdfError(f"{where}: a {kind} joint cannot mimic another")
-    return Mimic(
-        attribute(mimic, "joint", where),
-        number(mimic, "multiplier", where, "1"),
-        number(mimic, "offset", where, "0"),
-    )

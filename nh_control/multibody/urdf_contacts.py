@@ -60,9 +60,15 @@ class Surfaces:
         for i, element in enumerate(elements, 1):
             name = link if len(elements) == 1 else f"{link}_{i}"
             position, rotation = origin_of(element, f"link {link!r}: collision")
+            try:
+                shape = _shape(element, link, rotation)
+            except UrdfError:
+                raise
+            except ValueError as error:
+                raise UrdfError(f"link {link!r}: collision: {error}") from error
             yield Contact(
                 Point(link, tuple(position)),
-                _shape(element, link, rotation),
+                shape,
                 self.friction,
                 self.restitution,
                 self.ground,
@@ -83,7 +89,7 @@ def _shape(element: Element, link: str, rotation: np.ndarray) -> Shape:
     if shape.tag == "sphere":
         return Sphere(number(shape, "radius", where))
     if shape.tag == "box":
-        return BoxCorners(tuple(vector(shape, "size", where, "")), rotation)
+        return BoxCorners(tuple(vector(shape, "size", where)), rotation)
     if shape.tag in ("cylinder", "capsule"):
         radius, length = (number(shape, key, where) for key in ("radius", "length"))
         made = Cylinder if shape.tag == "cylinder" else Capsule

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 PACKAGE = "package://"
+MARK = "\ufeff"
+"""The byte order mark, decoded."""
+BLANK = f"{MARK} \t\r\n"
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    b"<\0": "utf-16-le",
+    b"\0<": "utf-16-be",
+}
+"""Encodings by the first bytes of a file."""
+DECLARATION = re.compile(r"\A((?:\s|<!--.*?-->)*)<\?xml\s[^>]*\?>", re.DOTALL)
+"""An XML declaration, after blank lines and comments."""
+XACRO = re.compile(r"\$[({]")
+"""The begin of an expression that xacro replaces."""
+DECLARED = re.compile(rb"<\?xml\s[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
 
 class UrdfError(ValueError):
@@ -24,17 +42,35 @@ def robot_element(source: str | Path) -> Element:
     Raises UrdfError for what is no URDF, for a package that is not found, and for xacro elements
     without the package; OSError for a file that cannot be read.
     """
+    return _parsed(urdf_text(source), source)
+
+
+def urdf_text(source: str | Path) -> str:
+    """The text of the URDF that `robot_element` reads; raises as this does."""
+    path = urdf_path(source)
+    text = _declared_first(str(source) if path is None else _decoded(path))
+    if not any(element.tag.startswith("xacro:") for element in _parsed(text, source).iter()):
+        return text
+    if path is None:
+        raise UrdfError(
+            "the text has xacro elements: give the path of the file, or run xacro on it first"
+        )
+    return _declared_first(_expanded(path))
+
+
+def urdf_path(source: str | Path) -> Path | None:
+    """The file of a URDF, None for one that is given as text."""
     text = str(source)
-    if text.lstrip().startswith("<"):
-        robot = _parsed(text)
-        if _has_xacro(robot):
-            raise UrdfError(
-                "the text has xacro elements: give the path of the file, or run xacro on it first"
-            )
-        return robot
-    path = located(text) if text.startswith(PACKAGE) else Path(source)
-    robot = _parsed(path.read_text(encoding="utf-8"))
-    return _parsed(_expanded(path)) if _has_xacro(robot) else robot
+    if not text.strip(BLANK):
+        raise UrdfError(f"expected the path of a URDF, or its text, got {text!r}")
+    if text.lstrip(BLANK).startswith("<"):
+        return None
+    return located(text) if text.startswith(PACKAGE) else Path(source)
+
+
+def described(source: str | Path) -> str:
+    """The file of a URDF, or that it is a text, for messages."""
+    return str(urdf_path(source) or "the text of the URDF")
 
 
 def located(uri: str) -> Path:
@@ -62,8 +98,29 @@ def _folders(variable: str) -> list[str]:
     return [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 
 
-def _has_xacro(robot: Element) -> bool:
-    return any(element.tag.startswith("xacro:") for element in robot.iter())
+def _decoded(path: Path) -> str:
+    """The text of a file in the encoding of its byte order mark, or else of its XML declaration,
+    or else in UTF-8.
+    """
+    data = path.read_bytes()
+    encoding = next((name for mark, name in MARKS.items() if data.startswith(mark)), "")
+    if not encoding:
+        declared = DECLARED.search(data)
+        encoding = declared[1].decode("ascii") if declared else "utf-8"
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise UrdfError(
+            f"{path}: {error}; save the file as UTF-8, or declare the encoding that it has: "
+            '<?xml version="1.0" encoding="..."?>'
+        ) from error
+
+
+def _declared_first(text: str) -> str:
+    """The text without byte order mark and zeros at its end; its XML declaration, which many files
+    have after blank lines or comments, comes first and names no encoding.
+    """
+    return DECLARATION.sub(r'<?xml version="1.0"?>\1', text.lstrip(MARK).rstrip("\0"), count=1)
 
 
 def _expanded(path: Path) -> str:
@@ -81,7 +138,7 @@ def _expanded(path: Path) -> str:
         raise UrdfError(f"{path}: xacro: {error}") from error
 
 
-def _parsed(text: str) -> Element:
+def _parsed(text: str, source: str | Path) -> Element:
     """The robot element. Namespace prefixes need not be declared, because many URDFs with
     extensions do not declare them.
     """
@@ -94,8 +151,10 @@ def _parsed(text: str) -> Element:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise UrdfError(f"the URDF is not well-formed XML: {error}") from error
+        raise UrdfError(f"{described(source)} is not well-formed XML: {error}") from error
     robot = builder.close()
     if robot.tag != "robot":
-        raise UrdfError(f"a URDF has the root element <robot>, got <{robot.tag}>")
+        raise UrdfError(
+            f"{described(source)}: a URDF has the root element <robot>, got <{robot.tag}>"
+        )
     return robot

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.frames import Frame, Mimic, revolute
-from nh_control.multibody.urdf_elements import attribute, number
+from nh_control.multibody.motion import unit_vector
+from nh_control.multibody.urdf_elements import attribute, number, numbers
+from nh_control.multibody.urdf_joints import SCALAR, UrdfJoint
 from nh_control.multibody.urdf_source import UrdfError
-
-SCALAR = ("revolute", "continuous", "prismatic")
-ROTOR_KG = 1e-9
-"""Mass of a rotor's body; the link's mass contains the motor's."""
 
 
 @dataclass(frozen=True)
@@ -53,61 +50,58 @@ def rotors(robot: Element) -> list[Rotor]:
     return with_inertia
 
 
-def rotor_parts(rotors: Sequence[Rotor], joints: Sequence[Any]) -> tuple[list[Frame], list[Body]]:
+def rotor_parts(
+    rotors: Sequence[Rotor], joints: Sequence[UrdfJoint]
+) -> tuple[list[Frame], list[Body]]:
     """Frames and bodies of rotors, on the links that carry the motors: the parents of the joints,
-    along whose axes they turn. `joints` are joints as `urdf` reads them.
+    along whose axes they turn. The bodies have no mass, because the links' masses contain the
+    motors'.
 
     The energy is `J (omega_parent . axis + ratio q')^2 / 2`, on a fixed link the reflected inertia
-    `ratio^2 J`. Raises UrdfError for a joint that is unknown, follows another joint, or does not
-    have one coordinate.
+    `ratio^2 J`. Raises UrdfError for a joint that is unknown or does not have one coordinate.
     """
-    known = {joint.name: joint for joint in joints}
+    known = {joint.name: joint for joint in joints if joint.kind in SCALAR}
+    taken = {link for joint in joints for link in (joint.parent, joint.child)}
     frames, bodies = list[Frame](), list[Body]()
     for rotor in rotors:
-        joint = known.get(rotor.joint)
-        if (
-            joint is None
-            or joint.mimic
-            or joint.kind not in ("revolute", "continuous", "prismatic")
-        ):
+        if rotor.joint not in known:
             raise UrdfError(
                 f"transmission of {rotor.joint!r}: a rotor needs a revolute, continuous or "
-                "prismatic joint with a coordinate of its own"
+                f"prismatic joint, choose of {list(known)}"
             )
-        axis = joint.axis / np.linalg.norm(joint.axis)
+        joint = known[rotor.joint]
+        axis = unit_vector(joint.axis, f"joint {joint.name!r}")
+        name = f"{joint.name}_rotor"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        ratio = rotor.ratio * (joint.mimic.ratio if joint.mimic else 1.0)
         frames.append(
             revolute(
-                f"{joint.name}_rotor",
+                name,
                 joint.parent,
                 axis=axis,
                 position=joint.position,
                 rotation=joint.rotation,
-                mimic=Mimic(joint.name, rotor.ratio),
+                mimic=Mimic(joint.leader, ratio),
             )
         )
         inertia = rotor.inertia * np.outer(axis, axis)
-        body = Body(frames[-1].name, ROTOR_KG, inertia=inertia, accept_any_inertia=True)
-        bodies.append(body)
+        bodies.append(Body(frames[-1].name, 0.0, inertia=inertia, accept_any_inertia=True))
     return frames, bodies
 
 
 def _values(actuator: Element, where: str) -> tuple[float, float]:
-    """Ratio and inertia of an actuator."""
+    """Ratio and inertia of an actuator; without an inertia the ratio is 1."""
     named = {child.tag.rpartition(":")[2]: child for child in actuator}
     ratio, inertia = 1.0, 0.0
+    if (rotor := named.get("rotor_inertia")) is None:
+        return ratio, inertia  # what the ratio is does not matter
     if (reduction := named.get("mechanicalReduction")) is not None and reduction.text:
-        try:
-            ratio = float(reduction.text)
-        except ValueError:
-            raise UrdfError(
-                f"{where}: mechanicalReduction must be a number, got {reduction.text!r}"
-            ) from None
+        (ratio,) = numbers(reduction.text, 1, f"{where}: <mechanicalReduction>")
     if (gear := named.get("gear_ratio")) is not None:
         ratio = number(gear, "value", where)
-    if (rotor := named.get("rotor_inertia")) is not None:
-        inertia = number(rotor, "value", where)
-    if not (np.isfinite([ratio, inertia]).all() and inertia >= 0):
-        raise UrdfError(
-            f"{where}: expected a finite ratio and an inertia >= 0, got {ratio:g} and {inertia:g}"
-        )
+    inertia = number(rotor, "value", where)
+    if inertia < 0:
+        raise UrdfError(f"{where}: expected a rotor inertia >= 0, got {inertia:g}")
     return ratio, inertia

@@ -1,5 +1,5 @@
-"""Variable step sizes with embedded pairs, on any manifold: the loop in Python, and the same loop
-in C (native/adaptive.c), which releases the interpreter lock.
+"""Variable step sizes with embedded pairs, on any manifold, by native/adaptive.c, which releases
+the interpreter lock.
 
 A trial of size h gives the next point x1, the field f1 there and the differences e of x1 and the
 embedded solutions. The error is the root mean square of `e_i / s_i` over the stored numbers, `s_i
@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import casadi as ca
 import numpy as np
 
-from nh_control.numerics.amalgamation import amalgamation
-from nh_control.numerics.compiled import Functions, Native
+from nh_control.numerics.compiled import Functions
+from nh_control.numerics.library import library
+from nh_control.numerics.virtual_machine import FunctionData
 
 SAFETY = 0.9
 LEAST = 0.2
@@ -46,12 +47,39 @@ ARRAYS = (
     *("DIRECTIONS", "LIMITS", "SEEN", "TIMES", "STATES", "CURVES", "VALUES"),
 )
 
+
+def definitions() -> str:
+    """The text of the header `adaptive_definitions.h`: the names and constants above."""
+    names = {"array": ARRAYS, "status": STATUS, "control": CONTROL, "counts": COUNTS}
+    lines = {name: "".join(f"    {place},\n" for place in names[name]) for name in names}
+    enums = (f"enum {name} {{\n{text}}};\n\n" for name, text in lines.items())
+    constants = ("SAFETY", "LEAST", "MOST", "DAMPING")
+    defines = (f"#define {name} {globals()[name]}\n" for name in constants)
+    return (
+        "#ifndef NH_ADAPTIVE_DEFINITIONS_H\n#define NH_ADAPTIVE_DEFINITIONS_H\n"
+        "/* Written by numerics/adaptive.py: `definitions`. */\n\n"
+        f"{''.join(enums)}{''.join(defines)}#endif\n"
+    )
+
+
 Blocks: TypeAlias = Sequence[Sequence[int]]
 """Indices of the numbers of each block."""
 
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong)
-_POINTS = ctypes.CFUNCTYPE(None, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_longlong)
+_POINTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, *[ctypes.c_void_p] * 4)
 """Function types that release the interpreter lock; functions of `ctypes.PyDLL` do not."""
+
+
+class _EquationData(ctypes.Structure):
+    """`struct equation` of adaptive.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_int) for name in ("n_x", "n_f", "n_errors", "n_dense", "n_events")),
+        ("n_blocks", ctypes.c_int),
+        *((name, ctypes.c_void_p) for name in ("blocks", "places")),
+        ("exponent", ctypes.c_double),
+        *((name, FunctionData) for name in ("trial", "point", "events")),
+    ]
 
 
 class Arrays:
@@ -77,8 +105,7 @@ class Arrays:
 
 
 class AdaptiveSteps:
-    """The loop around three CasADi functions on column vectors; in C, or in Python without a
-    compiler.
+    """The loop around three CasADi functions on column vectors.
 
     `nh_trial(x, f, u, p, h) -> (x1, f1, e, dense)` has the field f at x and the differences e
     (embedded solutions, N_X); `nh_point(x, dense, theta)` interpolates between x (theta = 0) and
@@ -107,11 +134,8 @@ class AdaptiveSteps:
             "N_DENSE": trial.size1_out(3),
             "N_EVENTS": events.size1_out(0),
         }
-        library = Native(name, self._functions, self._text()).library
-        self._library: Any = library and {
-            "run": _RUN(("nh_adaptive", library)),
-            "points": _POINTS(("nh_points", library)),
-        }
+        self._compiled = Functions(name, self._functions)
+        self._of_thread = threading.local()
 
     def run(self, arrays: Arrays) -> int:
         """Step from arrays.x at control[TIME] until the end, a terminal event, a failure or the
@@ -121,9 +145,8 @@ class AdaptiveSteps:
         and the dense output curves[k - 1]; row 0 is the start. The next call continues from x, f,
         control and seen.
         """
-        if self._library:
-            return self._library["run"](arrays.list, arrays.counts.ctypes.data, arrays.room)
-        return _Loop(self._interpreted, arrays, self._blocks, self._exponent).run()
+        run = _RUN(("nh_adaptive", library()))
+        return run(self._equation, arrays.list, arrays.counts.ctypes.data, arrays.room)
 
     def points(self, starts: np.ndarray, curves: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Return points (n, N_X) at fractions theta (n) of steps with starts (n, N_X) and dense
@@ -131,119 +154,27 @@ class AdaptiveSteps:
         """
         starts, curves, theta = (np.ascontiguousarray(a) for a in (starts, curves, theta))
         points = np.empty_like(starts)
-        if self._library:
-            addresses = (a.ctypes.data for a in (starts, curves, theta, points))
-            self._library["points"](len(theta), *addresses)
-            return points
-        for k, arguments in enumerate(zip(starts, curves, theta[:, None])):
-            points[k] = self._interpreted("nh_point", *arguments)[0][:, 0]
+        addresses = (a.ctypes.data for a in (starts, curves, theta, points))
+        _POINTS(("nh_points", library()))(self._equation, len(theta), *addresses)
         return points
 
-    @cached_property
-    def _interpreted(self) -> Functions:
-        return Functions(self._name, self._functions)
-
-    def _text(self) -> str:
-        """Return the loop's C source after its constants."""
-        constants: dict[str, object] = {
-            **self.sizes,
-            **{
-                name: k
-                for names in (ARRAYS, CONTROL, COUNTS, STATUS)
-                for k, name in enumerate(names)
-            },
-            "BLOCKS": ", ".join(str(len(block)) for block in self._blocks),
-            "PLACES": ", ".join(str(i) for block in self._blocks for i in block),
-            "EXPONENT": self._exponent,
-            **{name: globals()[name] for name in ("SAFETY", "LEAST", "MOST", "DAMPING")},
-        }
-        defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
-        return amalgamation(["adaptive.c"], {"adaptive_system.h": defines})
-
-
-class _Loop:
-    """The loop of native/adaptive.c in Python."""
-
-    def __init__(self, call: Functions, arrays: Arrays, blocks: Blocks, exponent: float):
-        self._call, self._a = call, arrays
-        self._blocks, self._exponent = blocks, exponent
-
-    def run(self) -> int:
-        a = self._a
-        c = a.control
-        a.times[0], a.states[0], a.values[0] = c[TIME], a.x, self._events()
-        k = a.counts[STORED] = 0
-        while c[TIME] != c[END]:
-            if k == a.room:
-                return UNFINISHED
-            status = self._accepted_step()
-            if status != UNFINISHED:
-                return status
-            a.x[:], a.f[:] = a.x1, a.f1
-            a.curves[k] = a.dense
-            k = a.counts[STORED] = k + 1
-            a.times[k], a.states[k], a.values[k] = c[TIME], a.x, self._events()
-            if self._stopping(a.values[k - 1], a.values[k]):
-                return STOPPED
-        return FINISHED
-
-    def _accepted_step(self) -> int:
-        a = self._a
-        c = a.control
-        t, forward = float(c[TIME]), 1.0 if c[END] > c[TIME] else -1.0
-        least = 10.0 * abs(math.nextafter(t, forward * math.inf) - t)
-        size, rejected = max(float(c[SIZE]), least), False
-        while True:
-            size = min(size, float(c[LARGEST]))
-            # The step size must exceed ten spacings of numbers at t.
-            if size < least:
-                return UNDERFLOWN
-            # Do not step past the end.
-            t1 = t + forward * size
-            if forward * (t1 - c[END]) > 0.0:
-                t1 = float(c[END])
-            h = t1 - t
-            size = abs(h)
-            error = c[ERROR] = self._trial(h)
-            a.counts[TRIALS] += 1
-            factor = self._factor(error)
-            # Accept the trial, or repeat it with a smaller step [celledoni2021] (33).
-            if error <= 1.0:
-                c[SIZE] = size * (min(factor, 1.0) if rejected else factor)
-                c[TIME] = t1
-                return UNFINISHED
-            size, rejected = size * factor, True
-
-    def _factor(self, error: float) -> float:
-        if error == 0.0:
-            return MOST
-        factor = SAFETY * error**-self._exponent
-        return min(factor, MOST) if factor > LEAST else LEAST  # also for NaN
-
-    def _trial(self, h: float) -> float:
-        a = self._a
-        results = self._call("nh_trial", a.x, a.f, a.u, a.p, [h])
-        a.x1[:], a.f1[:], a.dense[:] = (results[k][:, 0] for k in (0, 1, 3))
-        a.errors[:] = results[2]
-        first = self._weighted(a.errors[0])
-        if len(a.errors) == 1 or first == 0.0:
-            return first
-        # Two embedded solutions: a^2 / sqrt(a^2 + (DAMPING b)^2), see the module's docstring.
-        second = self._weighted(a.errors[1])
-        return first * (first / math.hypot(first, DAMPING * second))
-
-    def _weighted(self, e: np.ndarray) -> float:
-        a = self._a
-        return weighted_error(e, (a.x, a.x1), a.atol, float(a.control[RTOL]), self._blocks)
-
-    def _events(self) -> np.ndarray:
-        a = self._a
-        return self._call("nh_events", [a.control[TIME]], a.x, a.u, a.p)[0][:, 0]
-
-    def _stopping(self, g: np.ndarray, g1: np.ndarray) -> bool:
-        a = self._a
-        a.seen += crossings(g, g1, a.directions)
-        return bool((a.seen >= a.limits).any())
+    @property
+    def _equation(self) -> int:
+        """The address of the equation with this thread's functions."""
+        if not hasattr(self._of_thread, "data"):
+            functions = [
+                self._compiled.function(name) for name in ("nh_trial", "nh_point", "nh_events")
+            ]
+            blocks = np.array([len(block) for block in self._blocks], dtype=np.int32)
+            places = np.array([i for block in self._blocks for i in block], dtype=np.int32)
+            names = "N_X", "N_F", "N_ERRORS", "N_DENSE", "N_EVENTS"
+            self._of_thread.data = _EquationData(
+                *(self.sizes[name] for name in names),
+                *(len(blocks), blocks.ctypes.data, places.ctypes.data),
+                *(self._exponent, *functions),
+            )
+            self._of_thread.kept = functions, blocks, places
+        return ctypes.addressof(self._of_thread.data)
 
 
 def weighted_error(

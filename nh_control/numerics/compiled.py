@@ -1,5 +1,6 @@
-"""CasADi functions compiled to C once, cached by content, and called on shared buffers; CasADi's
-virtual machine where there is no compiler. Matrices are stored row by row in both cases.
+"""CasADi functions compiled to C in the background, cached by content, and called on shared
+buffers; CasADi's virtual machine until they are compiled and where there is no compiler. Matrices
+are stored row by row in both cases.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +28,20 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.numerics import generated_c
+from nh_control.numerics.background import background
+from nh_control.numerics.expressions import require_expressions
 from nh_control.numerics.generated_c import by_rows, source
+from nh_control.numerics.virtual_machine import FunctionData, routine, virtual_function
 
 log = logging.getLogger(__name__)
 
-FLAGS = ("-fPIC", "-shared", "-ffp-contract=off")
-"""No -ffast-math and no contraction: the results do not depend on the processor's vector units."""
+FLAGS = ("-fPIC", "-shared", "-ffp-contract=off", "-fno-semantic-interposition")
+"""No -ffast-math and no contraction: the results do not depend on the processor's vector units.
+Functions of a library call each other directly, not by its table of symbols.
+"""
+POLL_S = 0.02
+"""Period of asking whether another process has compiled a library."""
 SMALL = 16_000
 """Number of instructions up to which -O2 is used: steps of small systems are a fifth faster than
 with -O1, but large straight-line functions take minutes.
@@ -67,6 +79,9 @@ def is_private(folder: Path) -> bool:
     return False
 
 
+SLOWER = "1.4 to 8 times slower"
+"""Steps without a compiler, measured by test/benchmark/without_compiler.py."""
+
 _unusable: set[Path] = set()
 
 
@@ -75,10 +90,11 @@ def _cannot_use(folder: Path, problem: str) -> None:
     if folder not in _unusable:
         _unusable.add(folder)
         log.warning(
-            "cannot use the cache %s: %s; using CasADi's virtual machine, a step about thirty "
-            "times slower ($NH_CONTROL_CACHE moves the cache)",
+            "cannot use the cache %s: %s; using CasADi's virtual machine, steps are %s "
+            "($NH_CONTROL_CACHE moves the cache)",
             folder,
             problem,
+            SLOWER,
         )
 
 
@@ -93,9 +109,10 @@ def compiler() -> str | None:
     path = next(filter(None, paths), None)
     if path is None:
         log.warning(
-            "no C compiler (looked for %s): using CasADi's virtual machine, a step about thirty "
-            "times slower",
+            "no C compiler (looked for %s): using CasADi's virtual machine, steps are %s; install "
+            "gcc or clang",
             ", ".join(candidates) or "none",
+            SLOWER,
         )
     return path
 
@@ -106,14 +123,13 @@ def _compiler_version(path: str) -> str:
 
 
 class Native:
-    """The shared library made from CasADi `functions` and further C text; `library` is None if
-    that is not possible.
+    """The shared library made from CasADi `functions` and further C text.
 
-    The library is looked up in the cache, if that is private, by the hash of its source, flags,
-    compiler and processor type. Otherwise it is compiled there under a lock, so that two processes
-    compile it once, and moved into place atomically. For each function f there is
-    `call_f(in0, ..., out0, ...)` on dense doubles, matrices row by row. `flags` are further
-    compiler flags.
+    It is looked up in the cache, if that is private, by the hash of its functions, flags, compiler
+    and processor type. Otherwise it is compiled there in the background, under a lock, so that two
+    processes compile it once, and moved into place atomically. `library` is None until then, and
+    stays None where that is not possible. For each function f there is `call_f(in0, ..., out0,
+    ...)` on dense doubles, matrices row by row, and `function_f`, see `generated_c.source`.
     """
 
     def __init__(
@@ -123,79 +139,110 @@ class Native:
         more_c: str = "",
         flags: tuple[str, ...] = (),
     ):
+        require_expressions(name, functions)
         self.library: ctypes.PyDLL | None = None
-        self.path: Path | None = None
-        path = compiler()
-        if path is None:
+        self._compiling: Future[None] | None = None
+        path, folder = compiler(), cache_directory()
+        if path is None or not is_private(folder):
             return
-        folder = cache_directory()
-        # functions that were made again, as for every solution of a problem, are found by their
-        # expressions, because generating their C takes longer than writing these down
-        made_of = [name, more_c, *(f.serialize() for f in functions)]
-        made_by = [path, _compiler_version(path), *FLAGS, *flags, str(folder)]
-        key = hashlib.sha256("\0".join([*made_of, *made_by]).encode()).digest()
-        target = _targets.get(key)
-        if target is not None and is_private(folder) and _intact(target):
-            self.library, self.path = ctypes.PyDLL(str(target)), target
-            return
-        functions = [by_rows(f) for f in functions]
         level = "-O2" if sum(map(_instructions, functions)) <= SMALL else "-O1"
         command = (path, level, *FLAGS, *flags)
-        self.library, self.path = _load(name, source(functions) + more_c, command)
-        if self.path is not None:
-            _targets[key] = self.path
+        # C text follows from the functions, and takes much longer to generate than these words
+        key = [more_c, *(f.serialize() for f in functions), *command, _compiler_version(path)]
+        key += [platform.machine(), ca.CasadiMeta.version(), _generator()]
+        digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:24]
+        self.path = folder / f"{name}-{digest}.so"
+        if _intact(self.path):
+            self._load()
+            return
+        if self.path.exists():
+            log.warning("cached %s is damaged: compiling it again", self.path)
+        make = partial(self._make, list(functions), more_c, command)
+        self._compiling = background.submit(make)
+
+    def when_ready(self, call: Callable[[ctypes.PyDLL], object]) -> None:
+        """Call `call(library)` once the library is loaded: now, or later by another thread; never
+        where it cannot be compiled.
+        """
+        if self.library is not None:
+            call(self.library)
+        elif self._compiling is not None:
+            self._compiling.add_done_callback(
+                lambda _: None if self.library is None else call(self.library)
+            )
+
+    def wait(self) -> ctypes.PyDLL | None:
+        """The library, once it is compiled."""
+        if self._compiling is not None:
+            self._compiling.result()
+        return self.library
+
+    def _make(
+        self, functions: Sequence[ca.Function], more_c: str, command: tuple[str, ...]
+    ) -> None:
+        try:
+            text = source([by_rows(f) for f in functions]) + more_c
+            _compile(text, command, self.path)
+            self._load()
+        except OSError as error:
+            if not background.is_closed:
+                _cannot_use(self.path.parent, str(error))
+        except subprocess.CalledProcessError as error:
+            if not background.is_closed:
+                log.warning(
+                    "%s failed on %s (%s): using CasADi's virtual machine",
+                    *(command[0], self.path.stem, error.stderr.strip()[-500:]),
+                )
+
+    def _load(self) -> None:
+        self.library = ctypes.PyDLL(str(self.path))
 
 
-_targets: dict[bytes, Path] = {}
-"""Libraries of this process by the hash of their functions."""
+def wait_for_compiler() -> None:
+    """Wait until all functions of this process are compiled."""
+    background.wait()
+
+
+@cache
+def _generator() -> str:
+    """The code that generates C text."""
+    return Path(generated_c.__file__).read_text()
 
 
 def _instructions(f: ca.Function) -> int:
     """Instructions of a function and of the functions that it calls."""
-    called = f.find_functions() if f.class_name() == "SXFunction" else ()
+    called = f.find_functions() if f.is_a("SXFunction") else ()
     return sum(each.n_instructions() for each in (f, *called))
 
 
-def _load(
-    name: str, source: str, command: tuple[str, ...]
-) -> tuple[ctypes.PyDLL | None, Path | None]:
-    key = "\0".join([source, *command, _compiler_version(command[0]), platform.machine()])
-    folder = cache_directory()
-    target = folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
-    if not is_private(folder):
-        return None, None
-    try:
-        if not _intact(target):
-            if target.exists():
-                log.warning("cached %s is damaged: compiling it again", target)
-            _compile(source, command, target)
-        return ctypes.PyDLL(str(target)), target
-    except OSError as error:
-        _cannot_use(folder, str(error))
-    except subprocess.CalledProcessError as error:
-        log.warning(
-            "%s failed on %s (%s): using CasADi's virtual machine",
-            command[0],
-            target.stem,
-            error.stderr.strip()[-500:],
-        )
-    return None, None
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """A context in which no other process has the lock `path`. Raises OSError if this process ends
+    meanwhile.
+    """
+    with open(path, "w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if background.is_closed:
+                    raise
+                time.sleep(POLL_S)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # forked processes have the file open, too
 
 
 def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
-    with open(target.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(target.with_suffix(".lock")):
         if _intact(target):
             return
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             c_file, so_file = Path(scratch) / "functions.c", Path(scratch) / "functions.so"
             c_file.write_text(source)
-            subprocess.run(
-                [*command, "-o", str(so_file), str(c_file), "-lm"],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
+            background.run([*command, "-o", str(so_file), str(c_file), "-lm"])
             library = so_file.read_bytes()
             so_file.write_bytes(library + hashlib.sha256(library).digest())
             os.replace(so_file, target)
@@ -217,7 +264,12 @@ class _Evaluator(threading.local):
     CasADi's virtual machine.
     """
 
-    def __init__(self, f: ca.Function, native: Callable[..., object] | None):
+    def __init__(
+        self,
+        f: ca.Function,
+        native: Callable[..., object] | None,
+        dense: Callable[[], ca.Function],
+    ):
         self.inputs: list[np.ndarray] = [np.zeros(f.size1_in(k)) for k in range(f.n_in())]
         self.outputs: list[np.ndarray] = [np.zeros(f.size_out(k)) for k in range(f.n_out())]
         if native is not None:
@@ -227,7 +279,7 @@ class _Evaluator(threading.local):
             )
             return
         self._buffer: Any  # CasADi's type hints ask for a size, which a memoryview already has
-        self._buffer, self.run = by_rows(f, dense=True).buffer()
+        self._buffer, self.run = dense().buffer()
         for k, array in enumerate(self.inputs):
             self._buffer.set_arg(k, array.data)
         for k, array in enumerate(self.outputs):
@@ -238,42 +290,84 @@ class Functions:
     """CasADi functions of column vectors, called by name as
     `f(name, *vectors) -> tuple of new (rows, columns) arrays`.
 
-    Vectors have shape (n,). Wrong argument shapes raise ValueError. With `compiled=False`, or
-    without a compiler, CasADi's virtual machine evaluates the functions.
+    Vectors have shape (n,). Wrong argument shapes raise ValueError. CasADi's virtual machine
+    evaluates the functions, and compiled code takes over between two calls when it is ready. With
+    `compiled=False`, or without a compiler, the virtual machine remains. `more_c` is C text that
+    is compiled with the functions.
     """
 
-    def __init__(self, name: str, functions: Sequence[ca.Function], compiled: bool = True):
-        self._name, self._compiler = name, compiler() if compiled else ""
+    def __init__(
+        self, name: str, functions: Sequence[ca.Function], more_c: str = "", compiled: bool = True
+    ):
+        require_expressions(name, functions)
         self._functions = {f.name(): f for f in functions}
-        self._native = Native(name, functions).library if compiled else None
-        self._calls = {f.name(): self._bind(f) for f in functions}
+        self._calls = dict[str, Callable[..., tuple[np.ndarray, ...]]]()
+        self._dense = dict[str, ca.Function]()
+        self._native = Native(name, functions, more_c) if compiled else None
+        self.when_ready(lambda _: self._calls.clear())
 
     def __call__(self, name: str, *args: ArrayLike) -> tuple[np.ndarray, ...]:
-        return self._calls[name](*args)
+        call = self._calls.get(name)
+        if call is None:
+            call = self._calls[name] = self._bind(self._functions[name])
+        return call(*args)
 
     def direct(self, name: str) -> _Evaluator:
         """A function with its own arrays `inputs` and `outputs` and `run()`, without checks, for
-        fast loops of one thread.
+        fast loops of one thread; waits until it is compiled.
         """
+        if self._native is not None:
+            self._native.wait()
         return self._evaluator(self._functions[name])
 
     def size_in(self, name: str, k: int) -> int:
         """Numbers that the function takes as its argument k."""
         return int(self._functions[name].size1_in(k))
 
-    def address(self, name: str) -> int | None:
-        """Address of `call_name(in0, ..., out0, ...)` for native code, None without it. A function
-        that was made without a compiler is compiled now.
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code evaluates the functions."""
+        return self._library is not None
+
+    def __getitem__(self, name: str) -> Any:
+        """A routine of `more_c`, when it is compiled."""
+        if self._library is None:
+            raise KeyError(f"{name} is not compiled")
+        return self._library[name]
+
+    def when_ready(self, call: Callable[[ctypes.PyDLL], object]) -> None:
+        """Call `call(library)` once the functions are compiled, see `Native.when_ready`."""
+        if self._native is not None:
+            self._native.when_ready(call)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the functions."""
+        return tuple(self._functions)
+
+    def function(self, name: str) -> FunctionData:
+        """The function for native code of one thread, in the virtual machine until it is
+        compiled.
         """
-        if self._compiler is None and (path := compiler()):
-            self._compiler = path
-            self._native = Native(self._name, list(self._functions.values())).library
-        if self._native is None:
-            return None
-        return ctypes.cast(self._native[f"call_{name}"], ctypes.c_void_p).value
+        if self._library is not None:
+            return FunctionData(routine(self._library, f"function_{name}"))
+        data = virtual_function(self._in_rows(name))
+        self.when_ready(lambda library: data.use_compiled(routine(library, f"function_{name}")))
+        return data
+
+    @property
+    def _library(self) -> ctypes.PyDLL | None:
+        return None if self._native is None else self._native.library
+
+    def _in_rows(self, name: str) -> ca.Function:
+        """The function as the virtual machine evaluates it."""
+        if name not in self._dense:
+            self._dense[name] = by_rows(self._functions[name], dense=True)
+        return self._dense[name]
 
     def _evaluator(self, f: ca.Function) -> _Evaluator:
-        return _Evaluator(f, None if self._native is None else self._native[f"call_{f.name()}"])
+        native = None if self._library is None else self._library[f"call_{f.name()}"]
+        return _Evaluator(f, native, partial(self._in_rows, f.name()))
 
     def _bind(self, f: ca.Function) -> Callable[..., tuple[np.ndarray, ...]]:
         evaluator = self._evaluator(f)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -40,6 +40,27 @@ def contains_nan(value: ca.SX) -> bool:
     f = ca.Function("value", ca.symvar(value), [value])
     constants = (k for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST)
     return any(math.isnan(f.instruction_constant(k)) for k in constants)
+
+
+def require_written_out(what: str, value: ca.SX) -> None:
+    """Raise ValueError, which begins with `what`, for an expression that calls functions without
+    expressions of their own, such as those of `ca.interpolant` and `ca.external`: neither second
+    derivatives nor C code can be made of it.
+    """
+    require_expressions(what, [ca.Function("value", ca.symvar(value), [value])])
+
+
+def require_expressions(what: str, functions: Iterable[ca.Function]) -> None:
+    """Raise ValueError as `require_written_out` does for the expressions of functions."""
+    parts = (part for f in functions for part in (f, *f.find_functions()))
+    calls = (f for part in parts if part.is_a("SXFunction") for f in part.find_functions())
+    for f in calls:
+        if not f.is_a("SXFunction") and not f.is_a("MXFunction"):
+            raise ValueError(
+                f"{what} calls the function {f.name()!r} ({f.class_name()}), which cannot be "
+                "differentiated twice; write a table or a spline as nh.Spline(x, y), and other "
+                "functions with CasADi's operations"
+            )
 
 
 def as_expression(value: Returned) -> ca.SX:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
 
 
 def source(functions: Sequence[ca.Function]) -> str:
-    """C text of functions, and of `int call_NAME(in0, ..., out0, ...)` for each."""
-    wrappers = (_wrapper(f, f"int call_{f.name()}") for f in functions)
+    """C text of functions, of `int call_NAME(in0, ..., out0, ...)` for each, and of
+    `function_NAME`, the routine of a `struct function` of function.h.
+    """
+    wrappers = (
+        _wrapper(f, f"int call_{f.name()}") + _routine(f, f.name(), "int") for f in functions
+    )
     return _generated(functions, "functions") + "".join(wrappers)
 
 
-def static_source(functions: Mapping[str, ca.Function], prefix: str) -> str:
+def static_source(
+    functions: Mapping[str, ca.Function], prefix: str, routines: Collection[str] = ()
+) -> str:
     """C text of functions by name that other C text includes: `static int call_NAME(in0, ...,
-    out0, ...)` of each, as `Native` has them; all other names begin with the `prefix`.
+    out0, ...)` of each, and `function_NAME` of those named in `routines`, as `Native` has them;
+    all other names begin with the `prefix`.
     """
     named = {name: by_rows(f, name=f"{prefix}_{name}") for name, f in functions.items()}
-    wrappers = (_wrapper(f, f"static int call_{name}") for name, f in named.items())
+    wrappers = (
+        _wrapper(f, f"static int call_{name}")
+        + (_routine(f, name, "static int") if name in routines else "")
+        for name, f in named.items()
+    )
     return _generated(list(named.values()), prefix) + "".join(wrappers)
 
 
@@ -58,6 +69,18 @@ def _wrapper(f: ca.Function, heading: str) -> str:
         f"    double *res[{f.sz_res() + 1}] = {{{', '.join(results) or '0'}}};\n"
         f"    casadi_int iw[{f.sz_iw() + 1}];\n    {_doubles('w', f.sz_w())}"
         f"    const int failed = {f.name()}(arg, res, iw, w, 0);\n{after}    return failed;\n}}\n"
+    )
+
+
+def _routine(f: ca.Function, name: str, result: str) -> str:
+    """C text of `function_NAME`, which takes the addresses of its arguments and results in two
+    lists.
+    """
+    arguments = [f"in[{k}]" for k in range(f.n_in())] + [f"out[{k}]" for k in range(f.n_out())]
+    return (
+        f"\n{result} function_{name}(const void *self, const double *const *in, "
+        f"double *const *out)\n{{\n    (void)self;\n"
+        f"    return call_{name}({', '.join(arguments)});\n}}\n"
     )
 
 

@@ -5,6 +5,7 @@ asymmetric pendulum.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,6 +20,8 @@ from nh_control.systems import gearbox
 METHODS = {"Gonzalez-R": "gonzalez_r", "Gonzalez-F": "gonzalez_f", "SI-DLA": "si_dla"}
 STEP_S, DURATION_S, SHORT_S = 0.1, 50_000.0, 500.0
 TURN_STEPS, KEPT_TURNS = 10, 50
+ZERO = 1e-18
+"""Ordinate of the constraint errors that are exactly zero, on a logarithmic axis."""
 TURN, TURN_REST = 2 * np.pi, 2.4492935982947064e-16
 """2 pi as the sum of two numbers of double precision."""
 START = (0.18905338, -0.52274844, -0.41306354), (0.2833655, 0.70591289, 1.14416587)
@@ -93,18 +96,23 @@ class Gearbox:
         )
 
     def draw(self) -> Figure:
-        """Draw energy and constraint."""
-        figure = Figure(figsize=(7.4, 3.2), layout="constrained")
-        panels = figure.subplots(1, 2)
-        for panel, values, title in zip(
-            panels,
-            (self.energy, self.constraint),
-            ("Gearbox: relative energy error", "|p₁ + sin(q₃) p₂|"),
-        ):
-            for (name, value), color in zip(values.items(), SERIES):
-                panel.plot(self.times, positive(value), color=color, label=name, linewidth=0.8)
-            panel.set(title=title, xlabel="time", yscale="log")
-        panels[0].legend(fontsize=7, loc="center right")
+        """Draw energy and constraint; the constraint has a row for each method, with zeros at
+        ZERO.
+        """
+        figure = Figure(figsize=(7.4, 3.6), layout="constrained")
+        grid = figure.add_gridspec(1, 2)
+        energy = figure.add_subplot(grid[0])
+        for (name, value), color in zip(self.energy.items(), SERIES):
+            energy.plot(self.times, positive(value), color=color, label=name, linewidth=0.8)
+        energy.set(title="Gearbox: relative energy error", xlabel="time", yscale="log")
+        energy.legend(fontsize=7, loc="center right")
+        rows: Any = grid[1].subgridspec(len(METHODS), 1).subplots(sharex=True)
+        for row, (name, value), color in zip(rows, self.constraint.items(), SERIES):
+            row.plot(self.times, np.maximum(value, ZERO), ".", color=color, markersize=2)
+            row.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=7)
+            row.set(yscale="log", ylim=(ZERO / 3, max(1e-14, 3 * value.max())))
+        rows[0].set_title(f"|p₁ + sin(q₃) p₂|, zeros at {ZERO:g}")
+        rows[-1].set_xlabel("time")
         return figure
 
 

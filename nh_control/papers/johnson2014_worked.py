@@ -25,8 +25,11 @@ DIRECTION = np.array([1.0, 1.0, 1.0])
 """Direction of the deviation (q, p, u) in the figure."""
 PRINTED: dict[str, Sequence] = {
     "q1, p1": ("0.2471", "0.3627"),
+    "D1D1 Ld, D2D1 Ld, D1D2 Ld, D2D2 Ld": ("9.7610", "-10.2389", "-10.2389", "9.7610"),
+    "M^-1": ("-0.0976",),
     "A": (("0.9533", "0.0976"), ("-0.9333", "0.9533")),
     "B": (("0.00976",), ("0.09533",)),
+    "controllability matrix [B, A B]": (("0.00976", "0.0186"), ("0.09533", "0.0818")),
     "second derivatives of q1": (
         ("1.01e-2", "5.06e-4", "5.06e-5"),
         ("5.06e-4", "2.53e-5", "2.53e-6"),
@@ -38,8 +41,11 @@ PRINTED: dict[str, Sequence] = {
         ("1.01e-3", "5.06e-5", "5.06e-6"),
     ),
 }
-WHERE = {"q1, p1": "II-A", "A": "IV-A", "B": "IV-A"}
-CORRECTED = {"B": "the text multiplies by 0.01 for 0.1 = dt, and prints the right result"}
+WHERE = {"q1, p1": "II-A"} | dict.fromkeys(list(PRINTED)[1:6], "IV-A")
+CORRECTED = {
+    "B": "the text multiplies by 0.01 for 0.1 = dt, and prints the right result",
+    "controllability matrix [B, A B]": "the paper cuts 0.009767, which rounds to 0.00977",
+}
 M, R, G = 0.7, 1.3, 9.8
 """Mass, length and gravity of section VII, which gives no numbers."""
 
@@ -50,7 +56,13 @@ def worked(_: Progress) -> Outcome:
     lin, x1 = dsys.linearize(X, U), dsys.step(X, U)
     first = np.hstack([lin.A, lin.B])
     second = np.array([dsys.hessian(X, U, e) for e in np.eye(2)])
-    computed = dict(zip(PRINTED, (x1, lin.A, lin.B, *second)))
+    slots = second_slot_derivatives(dsys.system, STEP_S)(X[0], x1[0])
+    d11, d21, d12, d22 = (float(value) for value in slots)
+    inverse_mass = np.array([1 / d21])  # F- = u dt does not depend on q1
+    reachable = np.hstack([lin.B, lin.A @ lin.B])
+    rank = int(np.linalg.matrix_rank(reachable))
+    derivatives = np.array([d11, d21, d12, d22]), inverse_mass, lin.A, lin.B, reachable
+    computed = dict(zip(PRINTED, (x1, *derivatives, *second)))
     sizes = np.logspace(-2, 0, 9)
     errors: dict[str, list[float]] = {"first order": [], "second order": []}
     for d in sizes[:, None] * DIRECTION:
@@ -68,8 +80,15 @@ def worked(_: Progress) -> Outcome:
         )
         for name, value in computed.items()
     )
+    controllable = Statement(
+        "IV-A", "the rank of [B, A B] is 2: linearly controllable", f"rank {rank}", rank == 2
+    )
     numbers = {name: value.tolist() for name, value in computed.items()}
-    return Outcome(lambda: _draw_worked(sizes, errors), {**numbers, "errors": errors}, statements)
+    return Outcome(
+        lambda: _draw_worked(sizes, errors),
+        {**numbers, "rank of [B, A B]": rank, "errors": errors},
+        (*statements, controllable),
+    )
 
 
 def prints(values: np.ndarray, printed: Sequence) -> bool:
@@ -133,13 +152,31 @@ def constrained() -> System:
     )
 
 
+def _discrete_lagrangian(system: System, h: float) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Return two configurations and `Ld = h L((q0 + q1) / 2, (q1 - q0) / h)`."""
+    q0, q1 = ca.SX.sym("q0", system.space.nq), ca.SX.sym("q1", system.space.nq)
+    return q0, q1, h * ca.SX(system.numeric.lagrangian_at((q0 + q1) / 2, (q1 - q0) / h))
+
+
+def second_slot_derivatives(system: System, h: float) -> ca.Function:
+    """Return a function of two configurations (q0, q1) for D1 D1 Ld, D2 D1 Ld, D1 D2 Ld and
+    D2 D2 Ld.
+    """
+    q0, q1, action = _discrete_lagrangian(system, h)
+    slots = [
+        ca.jacobian(ca.gradient(action, first), second)
+        for first in (q0, q1)
+        for second in (q0, q1)
+    ]
+    return ca.Function("slots", [q0, q1], slots)
+
+
 def matrices(system: System, h: float) -> ca.Function:
     """Return a function of two configurations (q0, q1) for `M = D2 D1 Ld` (8) and `Dh(q1) M^{-1}
     Dh(q0)^T`.
     """
-    s, n = system.numeric, system.space.nq
-    q0, q1 = ca.SX.sym("q0", n), ca.SX.sym("q1", n)
-    action = h * ca.SX(s.lagrangian((q0 + q1) / 2, (q1 - q0) / h))
+    s = system.numeric
+    q0, q1, action = _discrete_lagrangian(system, h)
     mass = ca.jacobian(ca.gradient(action, q0), q1)
     if not system.n_holonomic_constraints:
         return ca.Function("matrices", [q0, q1], [mass])

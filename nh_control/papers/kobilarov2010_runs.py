@@ -79,7 +79,7 @@ def motions(
     plain, steps = in_coordinates(system), len(inputs)
     models = {
         "GNI": gni(plain, h),
-        "RDP": rdp(system, h),
+        "RDP": rdp(system, h, "exp"),
         "RK2 on (q, ρ)": INTEGRATORS["rk2"].make(plain, h),
     }
     paths, energies = {}, {}

@@ -25,8 +25,8 @@ from nh_control.systems import ChaplyginSleighParameters, chaplygin_sleigh, snak
 ORDER_S, ORDER_STEPS = 1.0, (10, 20, 40, 80)
 PLAIN: dict[str, Make] = {"GNI": gni, "RATTLE, λ₀ = 0": rattle}
 GROUP: dict[str, Make] = {
-    "RDP exp": rdp,
-    "RDP exp, truncated": partial(rdp, tangent="truncated"),
+    "RDP exp": partial(rdp, retraction="exp"),
+    "RDP exp, truncated": partial(rdp, retraction="exp", tangent="truncated"),
     "RDP cay": partial(rdp, retraction="cay"),
     "RDP ccsk": partial(rdp, retraction="ccsk"),
 }
@@ -222,7 +222,7 @@ def _central_difference() -> float:
     """Return the largest residual of the printed update of (p1, p2) for the momenta of the
     steps.
     """
-    dsys = rdp(chaplygin_sleigh(SLEIGH), STEP_S, tangent="truncated")
+    dsys = rdp(chaplygin_sleigh(SLEIGH), STEP_S, "exp", tangent="truncated")
     x, p = dsys.state(*SLEIGH_START), []
     yaw = SLEIGH.I + SLEIGH.a**2 * SLEIGH.m
     for _ in range(100):

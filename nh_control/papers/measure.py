@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from nh_control.figures.style import SERIES, TARGET, positive
 from nh_control.runs.comparison import Reference
 
 MARKERS = "os^vDx+"
+BATCHES, TIMED_STEPS = 5, 500
+"""Number of timed batches, and about how many steps each has."""
 
 
 def errors(
@@ -32,6 +35,20 @@ def errors(
 def last(dsys: DiscreteSystem, x: np.ndarray, steps: int, u: ArrayLike = ()) -> np.ndarray:
     """Return the state after a number of steps under one input."""
     return dsys.simulate(x, u, steps=steps, every=steps).states[-1]
+
+
+def step_us(dsys: DiscreteSystem, x: np.ndarray, inputs: np.ndarray) -> float:
+    """Return the least processor time of a step in microseconds, of several batches of motions
+    from x under inputs (N, nu); a first motion compiles.
+    """
+    dsys.simulate(x, inputs)
+    times, repeats = [], max(1, TIMED_STEPS // len(inputs))
+    for _ in range(BATCHES):
+        start = process_time()
+        for _ in range(repeats):
+            dsys.simulate(x, inputs)
+        times.append(process_time() - start)
+    return 1e6 * min(times) / (repeats * len(inputs))
 
 
 def slopes(h: np.ndarray, error: np.ndarray) -> np.ndarray:

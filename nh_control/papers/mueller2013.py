@@ -4,7 +4,7 @@ schemes applied to constrained MBS?
 
 from __future__ import annotations
 
-from nh_control.papers import mueller2013_beyond
+from nh_control.papers import mueller2013_beyond, mueller2013_gravity, mueller2013_joints
 from nh_control.papers.mueller2013_figures import FIGURES
 from nh_control.papers.paper import Experiment, Paper
 
@@ -14,7 +14,9 @@ PAPER = Paper(
     "schemes applied to constrained MBS?",
     (
         *(Experiment(*figure) for figure in FIGURES),
-        Experiment("joints", "joints of all kinds", mueller2013_beyond.joints),
+        Experiment("gravity", "the top in gravity", mueller2013_gravity.gravity),
+        Experiment("joints", "joints of all kinds", mueller2013_joints.joints),
+        Experiment("screw", "screw joints", mueller2013_joints.screw_joints),
         Experiment("mixed", "a space for every body", mueller2013_beyond.mixed_spaces),
         Experiment(
             "formulations",

@@ -1,5 +1,5 @@
 """Beyond [mueller2013]: constraint stabilization, the variational integrator and joint coordinates
-compared with the two formulations; a configuration space for each body; and joints of all kinds.
+compared with the two formulations; and a configuration space for each body.
 """
 
 from __future__ import annotations
@@ -12,34 +12,18 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.figures.style import AXES, RUN, SERIES, TARGET, WIDTH, positive
-from nh_control.multibody import (
-    Body,
-    Multibody,
-    Point,
-    cylindrical,
-    maximal_coordinates,
-    maximal_state,
-    planar,
-    prismatic,
-    revolute,
-    spherical,
-    universal,
-)
+from nh_control.multibody import Multibody, Point
 from nh_control.numerics.progress import Progress
-from nh_control.papers.mueller2013_figures import bars
 from nh_control.papers.mueller2013_runs import (
     METHOD,
     METHODS,
-    SPACES,
     STEP_S,
     Motion,
     example,
     maximal,
-    measured,
     motion,
 )
 from nh_control.papers.paper import Outcome, Statement
-from nh_control.systems.linkages import LINK
 
 TITLES = {"top": "box top", "pendulum": "double pendulum", "pair": "floating pair", "loop": "loop"}
 COMPARED_S, REFERENCE_STEP_S = 0.5, 1e-4
@@ -279,71 +263,5 @@ def mixed_spaces(_: Progress) -> Outcome:
         f"{product['lower']:.0e} m",
         mixed["upper"] < 1e-11 and mixed["lower"] < 2 * max(both["lower"], product["lower"]),
         "future work in the paper",
-    )
-    return Outcome(draw, {"largest_violation": largest}, (statement,))
-
-
-AXIS, TILT = (1.0, -2.0, 0.5), ((0.0, -0.6, 0.8), (1.0, 0.0, 0.0), (0.0, 0.8, 0.6))
-GROUNDED = {
-    "spherical": (spherical("body", position=(0.1, 0.0, 0.2), rotation=TILT),),
-    "revolute": (revolute("body", axis=AXIS, rotation=TILT),),
-    "prismatic": (prismatic("body", axis=AXIS, rotation=TILT),),
-    "cylindrical": cylindrical("body", axis=AXIS, rotation=TILT),
-    "planar": (planar("body", axis=AXIS, rotation=TILT),),
-    "universal": universal("body", axes=("x", "y"), rotation=TILT),
-}
-SUBGROUPS = {
-    "SE3": ("spherical", "revolute", "prismatic", "cylindrical", "planar"),
-    "SO3xR3": ("prismatic", "planar"),
-}
-"""Joints whose body moves on a subgroup of SE(3) or of SO(3) x R^3."""
-
-
-def grounded(
-    kind: str, space: str, method: str = METHOD, steps: int = 1000, h: float = STEP_S
-) -> Motion:
-    """Return a link in gravity with an initial velocity; a joint of the given kind connects it to
-    the ground off its center.
-    """
-    link = Body("body", 2.7, (LINK[0] / 2, 0.03, 0.02), (0.003, 0.009, 0.011))
-    model = Multibody(f"link_on_{kind}", GROUNDED[kind], [link])
-    free_link = maximal_coordinates(model, space)
-    v = 10 * np.linspace(1.0, 1.5, model.space.nw)
-    dsys = METHODS[method](free_link.system, h)
-    run = dsys.simulate(
-        dsys.state(*maximal_state(model, model.configuration(), v, free_link)),
-        steps=steps,
-        every=10,
-    )
-    return measured(free_link, run.times, run.states)
-
-
-def joints(_: Progress) -> Outcome:
-    """Find the joints on the ground whose constraints are satisfied exactly, for each space."""
-    largest = {
-        space: {kind: grounded(kind, space).largest() for kind in GROUNDED} for space in SPACES
-    }
-    kept = {
-        s: [k for k, g in violations.items() if g < 1e-12] for s, violations in largest.items()
-    }
-
-    def draw() -> Figure:
-        figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
-        axes = figure.add_subplot(yscale="log", ylabel="largest |g|", title="A link on the ground")
-        bars(
-            axes,
-            {
-                s: {k: max(g, 1e-17) for k, g in violations.items()}
-                for s, violations in largest.items()
-            },
-        )
-        return figure
-
-    statement = Statement(
-        "abstract, 6",
-        "SE(3) is perfect where a body moves on a motion subgroup: lower pairs on the ground",
-        "; ".join(f"{SPACES[s]} keeps {', '.join(names)}" for s, names in kept.items()),
-        {s: tuple(names) for s, names in kept.items()} == SUBGROUPS,
-        "1000 steps; a universal joint is no subgroup; SO(3) x R^3 has other subgroups",
     )
     return Outcome(draw, {"largest_violation": largest}, (statement,))

@@ -42,6 +42,10 @@ PRINTED_ENERGY = 13.97e3
 """T0 of the box top in J."""
 ROUND_OFF = 1e-11
 """Allowed violation of a grounded body's constraint after 10^4 steps of 0.07 rad."""
+GROUNDED_CLAIM = (
+    "SE(3) satisfies the constraint of a grounded body to the accuracy of the computation, "
+    "SO(3) x R^3 drifts"
+)
 TURN_S = 0.1
 """Period of one revolution of the box top, in s."""
 CHOSEN = {
@@ -124,8 +128,7 @@ def _violation_statement(name: str, joint: str, where: str, runs: dict[str, Moti
         )
     return Statement(
         where,
-        "SE(3) satisfies the constraint of a grounded body to the accuracy of the computation, "
-        "SO(3) x R^3 drifts",
+        GROUNDED_CLAIM,
         values,
         group < ROUND_OFF and product > 1e4 * group,
         CHOSEN[name],
@@ -169,11 +172,11 @@ def figure_3(_: Progress) -> Outcome:
     second = {space: motion("top", space, SECOND_ORDER, duration=1.0) for space in SPACES}
     start = float(fourth["SE3"].energy[0])
     ratios = {
-        "second order, 0.1 s": _ratio(second, TURN_S),
-        "second order, 1 s": _ratio(second, 1.0),
-        "fourth order, 0.1 s": _ratio(fourth, TURN_S),
-        "fourth order, 1 s": _ratio(fourth, 1.0),
-        "fourth order, 3 s": _ratio(fourth, 3.0),
+        "second order, 0.1 s": energy_ratio(second, TURN_S),
+        "second order, 1 s": energy_ratio(second, 1.0),
+        "fourth order, 0.1 s": energy_ratio(fourth, TURN_S),
+        "fourth order, 1 s": energy_ratio(fourth, 1.0),
+        "fourth order, 3 s": energy_ratio(fourth, 3.0),
     }
     claim = "the kinetic energy drifts two orders of magnitude less on SE(3)"
     statements = (
@@ -207,7 +210,7 @@ def figure_3(_: Progress) -> Outcome:
     return Outcome(lambda: _drift("top", fourth, second), numbers, statements)
 
 
-def _ratio(runs: dict[str, Motion], until: float) -> float:
+def energy_ratio(runs: dict[str, Motion], until: float) -> float:
     """Return the ratio of the largest drifts on SO(3) x R^3 and on SE(3) up to a time."""
     group, product = (
         np.abs(runs[space].energy_error[runs[space].times <= until + STEP_S / 2]).max()

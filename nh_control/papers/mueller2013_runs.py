@@ -4,7 +4,7 @@ configuration space, by any method, and in joint coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -18,6 +18,7 @@ from nh_control.integrators.lie_tableaux import munthe_kaas
 from nh_control.multibody import Multibody, maximal_coordinates, maximal_state
 from nh_control.systems.linkages import (
     LINK,
+    NONE,
     box_top,
     double_pendulum,
     floating_pair,
@@ -73,12 +74,21 @@ class Motion:
 
 @cache
 def example(name: str) -> Example:
-    """Return "top", "pendulum", "pair" or "loop", from the paper's start if it gives one."""
-    return {"top": _top, "pendulum": _pendulum, "pair": _pair, "loop": _loop}[name]()
+    """Return "top", "heavy top", "pendulum", "pair" or "loop", from the paper's start if it gives
+    one.
+    """
+    makes: dict[str, Callable[[], Example]] = {
+        "top": _top,
+        "heavy top": lambda: _top((0.0, 0.0, -9.81)),
+        "pendulum": _pendulum,
+        "pair": _pair,
+        "loop": _loop,
+    }
+    return makes[name]()
 
 
-def _top() -> Example:
-    model = box_top()
+def _top(gravity: tuple[float, float, float] = NONE) -> Example:
+    model = box_top(gravity)
     return Example(model, model.configuration(), np.array([0, 20 * PI, 10 * PI]), 3.0, {"box": 1})
 
 

@@ -41,13 +41,15 @@ class Outcome:
 @dataclass(frozen=True)
 class Experiment:
     """One figure of a paper by its number, or a named experiment on one of its claims;
-    `compute(progress)` makes it, `short(progress)` with few steps, if it takes minutes otherwise.
+    `compute(progress)` makes it, `short(progress)` with few steps, if it takes minutes otherwise,
+    and `long(progress)` in the paper's length, if that takes more than half an hour.
     """
 
     number: str
     title: str
     compute: Callable[[Progress], Outcome]
     short: Callable[[Progress], Outcome] | None = None
+    long: Callable[[Progress], Outcome] | None = None
 
     @property
     def file(self) -> str:

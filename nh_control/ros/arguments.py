@@ -126,7 +126,7 @@ def parameters(scenario: Scenario) -> list[Argument]:
 
 def robot() -> list[Argument]:
     """Arguments of the scenario urdf."""
-    return [_of(ALL[name]) for name in ("urdf", "base")]
+    return [_of(ALL[name]) for name in ("urdf", "base", "accept_any_inertia")]
 
 
 def of_scenario(scenario: Scenario) -> list[Argument]:
@@ -138,7 +138,7 @@ def of_scenario(scenario: Scenario) -> list[Argument]:
         (PERTURBATION, scenario.no_perturbation),
     )
     return [
-        _of(ALL["reference"], scenario.references),
+        _of(ALL["reference"], text=f"; its references are {', '.join(scenario.references)}"),
         _of(ALL["integrator"], integrators),
         _of(ALL["plant.integrator"], integrators),
         *(

@@ -21,6 +21,7 @@ from launch_ros.actions import Node
 
 from launch import LaunchContext, LaunchDescription
 from nh_control import scenarios
+from nh_control.multibody.urdf_source import urdf_text
 from nh_control.ros import viewers
 from nh_control.ros.arguments import (
     BOOL,
@@ -37,7 +38,7 @@ from nh_control.ros.arguments import (
 from nh_control.runs import topics
 from nh_control.runs.node_process import PARENT
 from nh_control.scenarios import Scenario
-from nh_control.scenarios.urdf import DEFAULT
+from nh_control.scenarios.robot_description import robot_description
 
 PLANT = "plant"
 """The argument that does not exist with hardware."""
@@ -105,7 +106,7 @@ def _start(
 def find(context: LaunchContext, name: str) -> Scenario:
     """Return the scenario of a name, file or module, with the robot of arguments urdf and base."""
     given = context.launch_configurations
-    return scenarios.get(name, given.get("urdf", ""), given.get("base") or "fixed")
+    return scenarios.of_origin({k: v for k, v in given.items() if v} | {"scenario": name})
 
 
 def _text(context: LaunchContext, argument: Argument) -> str:
@@ -124,12 +125,12 @@ def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
             )
 
 
-def _robot_model(scenario: Scenario, config: Path) -> Path | None:
-    """Return the URDF file for robot_state_publisher, or None."""
+def _robot_model(scenario: Scenario, config: Path) -> str | None:
+    """Return the URDF for robot_state_publisher, or None."""
     if scenario.origin["scenario"] == "urdf":
-        return Path(scenario.source.get("urdf") or DEFAULT)
+        return robot_description(scenario)
     file = config / "urdf" / f"{scenario.origin['scenario']}.urdf"
-    return file if file.is_file() else None
+    return urdf_text(file) if file.is_file() else None
 
 
 def _has_state_publisher(scenario: Scenario, config: Path, wanted: dict[str, bool]) -> bool:

@@ -75,10 +75,10 @@ def node(package: str, executable: str, namespace: str, given: list, **more: Any
     )
 
 
-def model(robot: Robot, urdf: Path, sim_time: dict[str, bool], own_clock: bool) -> Node | LogInfo:
-    """Return the robot_state_publisher of a robot, or a warning."""
+def model(robot: Robot, urdf: str, sim_time: dict[str, bool], own_clock: bool) -> Node | LogInfo:
+    """Return the robot_state_publisher of a robot with this URDF, or a warning."""
     given = {
-        "robot_description": ParameterValue(urdf.read_text(encoding="utf-8"), value_type=str),
+        "robot_description": ParameterValue(urdf, value_type=str),
         "publish_frequency": 50.0,
         **({"frame_prefix": robot.prefix} if robot.prefix else {}),
     }

@@ -56,7 +56,7 @@ CONVENTIONS = (
         ("cmd_vel",),
         f"of base_link: {REP_103}",
         "linear.x m/s, angular.z rad/s",
-        "0, or simulated time, at most cmd_vel.timeout_s old",
+        "0, or simulated time, at most cmd_vel.timeout_s old (0: any age)",
     ),
     Convention(
         ("goal", "navigate_to_pose"),

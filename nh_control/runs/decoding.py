@@ -69,14 +69,7 @@ class StateDecoder:
 
     def __init__(self, scenario: Scenario, space: Space):
         self._scenario, self._space = scenario, space
-        self._joints = {
-            j.name: (
-                space.names.index(j.coordinate),
-                space.velocity_names.index(f"{j.coordinate}_dot"),
-                j.sign,
-            )
-            for j in scenario.joints
-        }
+        self._joints = {j.name: (*j.place(space), j.sign) for j in scenario.joints}
         readers = {
             "joint_states": self._joint_state,
             "odom": self._odometry,
@@ -88,7 +81,7 @@ class StateDecoder:
         self.heading: int | None = None
         """Index of the planar body's heading in configurations, if there is a planar body."""
         if scenario.body is not None:
-            self.heading = space.names.index(scenario.body.coordinates[0])
+            self.heading, self._turn = scenario.body.place(space)
 
     def parts(self, topic: str, message: Any) -> list[str]:
         """The part of the state in a message: joints by their names, bodies by the topic."""
@@ -102,27 +95,31 @@ class StateDecoder:
         return len(self._joints) + len([topic for topic in self.topics if topic != "joint_states"])
 
     def read(self, topic: str, message: Any, q: np.ndarray, v: np.ndarray) -> bool:
-        """Read into configuration q (nq) and velocity v (nw); returns whether there are
-        velocities. Raises RecordingError for bodies that are missing.
+        """Read into configuration q (nq) and velocity v (nw), NaN where there is none; returns
+        whether all are there. Raises RecordingError for bodies that are missing.
         """
         return self._readers[topic](message, q, v)
 
     def _joint_state(self, message: Any, q: np.ndarray, v: np.ndarray) -> bool:
         moving = len(message.velocity) == len(message.name)
-        rates = message.velocity if moving else [0.0] * len(message.name)
+        rates = message.velocity if moving else [math.nan] * len(message.name)
         for name, position, velocity in zip(message.name, message.position, rates):
             if name in self._joints:
                 coordinate, rate, sign = self._joints[name]
                 q[coordinate], v[rate] = sign * position, sign * velocity
+                moving = moving and not math.isnan(velocity)
         return moving
 
     def _odometry(self, message: Any, q: np.ndarray, v: np.ndarray) -> bool:
         i = self.heading
         pose, twist, o = message.pose.pose, message.twist.twist, message.pose.pose.orientation
+        rates = np.array([twist.angular.z, twist.linear.x, twist.linear.y])
+        if message.twist.covariance[0] == UNKNOWN:
+            rates[:] = math.nan
         if i is not None:
             q[i : i + 3] = yaw(o), pose.position.x, pose.position.y
-            v[i : i + 3] = twist.angular.z, twist.linear.x, twist.linear.y
-        return bool(message.twist.covariance[0] != UNKNOWN)
+            v[self._turn : self._turn + 3] = rates
+        return not np.isnan(rates).any()
 
     def _multi_dof(self, message: Any, q: np.ndarray, v: np.ndarray) -> bool:
         """Twists are in the axes of the body, as in nav_msgs/Odometry."""
@@ -136,7 +133,7 @@ class StateDecoder:
             i = names.index(frame)
             place, rotation = message.transforms[i].translation, message.transforms[i].rotation
             wxyz = np.array([rotation.w, rotation.x, rotation.y, rotation.z])
-            linear, angular = np.zeros(3), np.zeros(3)
+            linear, angular = np.full((2, 3), math.nan)
             if moving:
                 linear, angular = _xyz(message.twist[i].linear), _xyz(message.twist[i].angular)
             velocity = quat2mat(wxyz) @ linear
@@ -145,7 +142,7 @@ class StateDecoder:
             )
         configuration, velocity = self._scenario.from_bodies(bodies)
         q[: len(configuration)], v[: len(velocity)] = configuration, velocity
-        return moving
+        return not np.isnan(velocity).any()
 
     # As messages carry it ------------------------------------------------------------------------
 
@@ -172,10 +169,10 @@ class StateDecoder:
         )
 
     def _written_odometry(self, q: Vector, v: Vector) -> Any:
-        i = self.heading or 0
+        i, j = self.heading or 0, self._turn
         half = q[i] / 2
         rotation = SimpleNamespace(x=0.0, y=0.0, z=math.sin(half), w=math.cos(half))
-        twist = SimpleNamespace(angular=_vector(0, 0, v[i]), linear=_vector(v[i + 1], v[i + 2]))
+        twist = SimpleNamespace(angular=_vector(0, 0, v[j]), linear=_vector(v[j + 1], v[j + 2]))
         pose = SimpleNamespace(position=_vector(q[i + 1], q[i + 2]), orientation=rotation)
         return SimpleNamespace(
             pose=SimpleNamespace(pose=pose), twist=SimpleNamespace(twist=twist, covariance=[0.0])

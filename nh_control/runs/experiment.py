@@ -37,6 +37,7 @@ from nh_control.runs.sensing import SensedTracker
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
+from nh_control.scenarios.free_motion import lasting
 from nh_control.scenarios.joint_motion import reference_label
 from nh_control.scenarios.sensor import SENSORS, STATE
 
@@ -84,6 +85,7 @@ class Experiment:
         require_sizes(scenario, options.parameters)
         plant = scenario.plant(model, options)
         require_step(scenario, model.h)
+        reference = lasting(reference or next(iter(scenario.references)), duration_s)
         target = scenario.reference(model, reference)
         require_room(model, len(target), LINEARIZED)
         if not len(target) or 0 < duration_s <= model.h / 2:
@@ -93,7 +95,7 @@ class Experiment:
             if mpc is None
             else mpc_tracker(scenario, model, target, mpc, integral)
         )
-        perturbation = checked_perturbation(scenario, perturbation)
+        perturbation = checked_perturbation(scenario, model.system, perturbation)
         x0 = scenario.perturb(model, target.states[0], perturbation)
         lines = FaultLines.of(options.faults, model)  # refused before anything runs
         require_estimate(scenario, estimate, lines)
@@ -155,6 +157,8 @@ class Experiment:
         tracker: Tracker | SensedTracker = self.tracker
         if self.estimate == SENSORS and feedback:
             tracker = SensedTracker(self.tracker, plant, s.sensors, s.sensing, self.disturbance)
+        if by_messages:
+            s.require_messages(self.model.system)
         seen = MessageStates(s, self.model, plant, self.plant_parameters, start)
         faulty = FaultyTracker(tracker, self.faults, feedback) if self.options.faults else None
         controller: Controller = faulty or tracker

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.system import System
 from nh_control.runs.faults import FaultLines
 from nh_control.scenarios import Scenario, UnknownName
+from nh_control.scenarios.perturbation import default_perturbation
 from nh_control.scenarios.sensor import ESTIMATES, SENSORS
 
 FINEST = 1e-4
@@ -60,13 +62,13 @@ def require_estimate(scenario: Scenario, estimate: str, lines: FaultLines) -> No
         )
 
 
-def checked_perturbation(scenario: Scenario, perturbation: Any) -> Any:
-    """The perturbation, by default the scenario's own; raises ValueError for one of another
+def checked_perturbation(scenario: Scenario, system: System, perturbation: Any) -> Any:
+    """The perturbation, by default `default_perturbation`; raises ValueError for one of another
     scenario.
     """
     expected = type(scenario.perturbation)
     if perturbation is None:
-        return scenario.perturbation
+        return default_perturbation(scenario.perturbation, system)
     if not isinstance(perturbation, expected):
         names = ", ".join(declared.name for declared in declarations(scenario.perturbation))
         raise ValueError(

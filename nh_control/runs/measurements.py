@@ -24,8 +24,8 @@ START = "reference_start"
 class Measurements:
     """Measurements and commands of hardware.
 
-    Configurations q (n, nq) and velocities v (n, nw) (measured only for rows with `moving` (n))
-    have the stamps `times_ns` (n) and were complete at `received_ns` (n). Inputs u (k, nu) were
+    Configurations q (n, nq) and velocities v (n, nw), NaN where they are not measured, have the
+    stamps `times_ns` (n) and were complete at `received_ns` (n). Inputs u (k, nu) were
     sent at `sent_ns` (k), in answer to the states with the stamps `answered_ns` (k). References
     started at the stamps `started_ns` (m), if the tracker reported them.
 
@@ -36,7 +36,6 @@ class Measurements:
     received_ns: np.ndarray
     q: np.ndarray
     v: np.ndarray
-    moving: np.ndarray
     u: np.ndarray
     sent_ns: np.ndarray
     answered_ns: np.ndarray
@@ -44,6 +43,11 @@ class Measurements:
 
     def __len__(self) -> int:
         return len(self.times_ns)
+
+    @property
+    def moving(self) -> np.ndarray:
+        """The rows (n) with all velocities."""
+        return ~np.isnan(self.v).any(axis=1)
 
     @property
     def times_s(self) -> np.ndarray:
@@ -107,8 +111,7 @@ class _Collected:
         self.decoder, self._inputs = decoder, model.inputs
         self._assembly = Assembly(self.decoder.n_parts, spread_s)
         self._q, self._v = space.origin.copy(), np.zeros(space.nw)
-        self._moving: dict[str, bool] = {}
-        self.states: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
+        self.states: list[tuple[int, int, np.ndarray, np.ndarray]] = []
         self._commands: list[tuple[int, int, list[float]]] = []
         self._started: list[int] = []
 
@@ -125,18 +128,16 @@ class _Collected:
                 self._commands.append((received_ns, stamp, u))
             return
         parts = self.decoder.parts(topic, message)
-        moving = self.decoder.read(topic, message, self._q, self._v)
-        self._moving |= dict.fromkeys(parts, moving)
+        self.decoder.read(topic, message, self._q, self._v)
         if self._assembly.add(parts, stamp):
             self.states.clear()
             self._commands.clear()
             self._started.clear()
         if (time_ns := self._assembly.take()) is not None:
-            known = all(self._moving.values())
-            self.states.append((time_ns, received_ns, self._q.copy(), self._v.copy(), known))
+            self.states.append((time_ns, received_ns, self._q.copy(), self._v.copy()))
 
     def measurements(self) -> Measurements:
-        times, received, q, v, moving = (np.array(column) for column in zip(*self.states))
+        times, received, q, v = (np.array(column) for column in zip(*self.states))
         if (i := self.decoder.heading) is not None:
             q[:, i] = np.unwrap(q[:, i])
         sent, answered = (
@@ -144,4 +145,4 @@ class _Collected:
         )
         u = np.array([command[2] for command in self._commands]).reshape(-1, len(self._inputs))
         started = np.array(self._started, dtype=np.int64)
-        return Measurements(times, received, q, v, moving, u, sent, answered, started)
+        return Measurements(times, received, q, v, u, sent, answered, started)

@@ -173,6 +173,11 @@ class _Reader:
         nodes, known, q, v = self._last_run(folder)
         if known[0] != 0:
             raise RecordingError(f"{folder}: no run from its start, the first one is {known[0]}")
+        if np.isnan(v).any():
+            raise RecordingError(
+                f"{folder}: the states have no velocities; record {topics.TRUTH}... too, or run "
+                f"the plant with publish_velocities:=true"
+            )
         steps, inputs = np.arange(known[-1] + 1), self._inputs(known[-1])
         wall_s = (nodes[known[-1]].received_ns - nodes[known[1]].received_ns) / NANOSECONDS
         v = np.column_stack([np.interp(steps, known, column) for column in v.T])
@@ -306,4 +311,5 @@ def result(
             f"after {done} of {experiment.steps} steps: {stopped or 'the recording ends'}; "
             f"last status of the plant: {ros['last_status'] or 'none'}"
         )
-    return Result(experiment, loop, experiment.run(feedback=False), wall_s, True, stopped, ros)
+    opened, feedback = experiment.run(feedback=False), experiment.model.nu > 0
+    return Result(experiment, loop, opened, wall_s, feedback, stopped, ros)

@@ -155,9 +155,7 @@ def _of_npz(file: Path, name: str) -> Stored:
         raise ValueError(f"{file} does not say of which scenario it is: add --scenario NAME")
     description = {} if text is None else json.loads(str(text))
     origin = {"scenario": name} if name else description["origin"]
-    scenario = scenarios.get(
-        origin["scenario"], origin.get("urdf", ""), origin.get("base", "fixed")
-    )
+    scenario = scenarios.of_origin(origin)
     arrays.setdefault("reference_energy", np.full(len(arrays["times"]), np.nan))
     return Stored(scenario, arrays, description)
 

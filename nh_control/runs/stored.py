@@ -46,7 +46,7 @@ def load(folder: Path) -> Run:
     file = folder / PARAMETERS
     try:
         p = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
-        scenario = scenarios.get(p["scenario"], p.get("urdf", ""), p.get("base", "fixed"))
+        scenario = scenarios.of_origin(p)
         plant = p["plant"]
         options = PlantOptions(
             plant["integrator"],

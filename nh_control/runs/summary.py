@@ -202,7 +202,9 @@ def _rows(s: dict) -> Iterator[tuple[str, str]]:
     """Label and text of every row of the table of a summary."""
     yield from _setup_rows(s)
     yield "steps", _steps(s)
-    yield from _error_rows(s["error"])
+    yield from _error_rows(s)
+    if s["feedback"]:  # otherwise the run is the open loop
+        yield from _open_loop_rows(s["error"])
     for name, u in s["inputs"].items():
         yield name, _input_text(u)
     for name, m in s["monitored"].items():
@@ -242,7 +244,8 @@ def _setup_rows(s: dict) -> Iterator[tuple[str, str]]:
     yield "plant", s["plant"] + (f", {substeps} steps per command" if substeps > 1 else "")
     tracker = _tracker(s["mpc"]) + (" with disturbance estimate" if s["integral"] else "")
     tracker += ", states estimated from sensors" if s["estimate"] == SENSORS else ""
-    yield "control", tracker if s["feedback"] else "none (open loop)"
+    without = "none (open loop)" if s["inputs"] else "none (the system has no inputs)"
+    yield "control", tracker if s["feedback"] else without
     for disturbance in s["disturbances"]:
         yield "disturbance", disturbance
     for effect in s["faults"]:
@@ -266,11 +269,12 @@ def _steps(s: dict) -> str:
     return f"{steps}{short} ({steps * h:g} s{past})"
 
 
-def _error_rows(error: dict) -> Iterator[tuple[str, str]]:
-    """The tracking error, its parts, and the errors without faults and in open loop."""
+def _error_rows(s: dict) -> Iterator[tuple[str, str]]:
+    """The tracking error, its parts, and the error without faults."""
+    error, label = s["error"], "tracking error" if s["inputs"] else "difference from reference"
     change = "" if error["reduction"] is None else f", {_factor(error['reduction'])}"
-    unit = f"({error['unit']})" if "," in error["unit"] else error["unit"]
-    yield "tracking error", f"{error['initial']:.3g} -> {error['final']:.3g} {unit}{change}"
+    unit = _error_unit(error)
+    yield label, f"{error['initial']:.3g} -> {error['final']:.3g} {unit}{change}"
     for name, part in error["parts"].items():
         yield (
             f"  {name}",
@@ -285,10 +289,24 @@ def _error_rows(error: dict) -> Iterator[tuple[str, str]]:
             f"{clean['initial']:.3g} -> {clean['final']:.3g} {unit}, largest "
             f"{clean['largest']:.3g}, rms {clean['rms']:.3g}",
         )
+
+
+def _error_unit(error: dict) -> str:
+    """The unit of the tracking error, several units in parentheses."""
+    return f"({error['unit']})" if "," in error["unit"] else error["unit"]
+
+
+def _open_loop_rows(error: dict) -> Iterator[tuple[str, str]]:
+    """The error of the reference's inputs without the tracker, or where they end."""
     if error["open_loop_final"] is not None:
+        unit = _error_unit(error)
         yield "  open loop", f"{error['initial']:.3g} -> {error['open_loop_final']:.3g} {unit}"
     if error["open_loop_stopped"] is not None:
-        yield "  open loop", f"ends early: {error['open_loop_stopped']}"
+        yield (
+            "  open loop",
+            f"ends early: {error['open_loop_stopped']}. This is the motion under the reference's "
+            "inputs without the tracker, for comparison; it is not the run",
+        )
 
 
 def _input_text(u: dict) -> str:

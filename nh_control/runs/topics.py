@@ -4,11 +4,10 @@ files and documentation.
 
 from __future__ import annotations
 
-import re
-
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.external_forces import FORCE, in_space
 from nh_control.mechanics.system import System
+from nh_control.numerics.identifiers import identifier
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
@@ -19,7 +18,7 @@ def states(scenario: Scenario) -> dict[str, str]:
     declared = (
         (scenario.joints, "joint_states", "sensor_msgs/msg/JointState"),
         (scenario.body, "odom", "nav_msgs/msg/Odometry"),
-        (scenario.to_bodies, "multi_dof_joint_states", "sensor_msgs/msg/MultiDOFJointState"),
+        (scenario.from_bodies, "multi_dof_joint_states", "sensor_msgs/msg/MultiDOFJointState"),
     )
     return {topic: message for what, topic, message in declared if what}
 
@@ -36,7 +35,7 @@ def truth(scenario: Scenario) -> dict[str, str]:
 def contacts(system: System) -> dict[str, str]:
     """Topics of the forces of contacts and grips that have a place, by their names."""
     placed = ContactRows(system.mechanics).placed
-    return {name: "contacts/" + re.sub(r"\W", "_", name) for name in placed}
+    return {name: f"contacts/{identifier(name)}" for name in placed}
 
 
 def goals(scenario: Scenario) -> dict[str, str]:
@@ -90,10 +89,15 @@ def recorded(scenario: Scenario) -> dict[str, str]:
 
 def odometry(scenario: Scenario) -> list[str]:
     """Topics of the odometry of bodies in space, which repeat parts of the states."""
-    if scenario.to_bodies is None:
+    if scenario.from_bodies is None:
         return []
     space = scenario.make_system(scenario.parameters).space
-    return [f"{body.frame}/odom" for body in scenario.resting_bodies(space)]
+    return [odometry_of(body.frame) for body in scenario.resting_bodies(space)]
+
+
+def odometry_of(frame: str) -> str:
+    """The topic of the odometry of a body in space."""
+    return f"{identifier(frame)}/odom"
 
 
 def contents(scenario: Scenario) -> dict[str, list[str]]:

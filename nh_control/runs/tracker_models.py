@@ -73,7 +73,7 @@ def _one(
     tracker = scenario.tracker(model, target)
     x0 = scenario.perturb(model, target.states[0], scenario.perturbation)
     run = closed_loop(plant, tracker, convert(x0, model, plant), len(target), substeps)
-    weighted = np.diag(scenario.weights[0])[: model.system.space.nv] > 0
+    weighted = scenario.tracked(model.system.space)
     errors = np.abs(run.errors[:, : model.system.space.nv][:, weighted]).max(axis=1)
     return TrackerModel(
         integrator=integrator,

@@ -2,6 +2,9 @@
 references, weights, initial errors and visual model.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from nh_control.mechanics.external_forces import (
     ForceTarget,
     on_body,
@@ -84,22 +87,37 @@ def built_in() -> tuple[str, ...]:
     return tuple(_SCENARIOS)
 
 
-def get(name: str, urdf: str = "", base: str = "fixed") -> Scenario:
+def get(
+    name: str, urdf: str = "", base: str = "fixed", accept_any_inertia: bool = False
+) -> Scenario:
     """The scenario of that name, `path/to/file.py:NAME` or `module:NAME`; "urdf" with the robot of
-    a file and its base.
+    a file, its base, and whether inertias that no body has are accepted, see `load_urdf`.
 
     Loads and runs the user's code. Raises UnknownName listing the valid names, AmbiguousName for
     one that several packages use, UserCodeError with file and line of an error in the user's code,
     OSError for a file that cannot be read, ValueError for a robot of another scenario.
     """
-    if name == "urdf" and (urdf or base != "fixed"):
-        return from_urdf(urdf, base)
-    if urdf or base != "fixed":
+    given = urdf or base != "fixed" or accept_any_inertia
+    if name == "urdf" and given:
+        return from_urdf(urdf, base, accept_any_inertia)
+    if given:
         raise ValueError(
             f"the scenario {name!r} takes no robot; use the scenario 'urdf' for the file "
             f"{urdf!r} on a {base} base"
         )
     return discovery.find(name, _SCENARIOS)
+
+
+def of_origin(origin: Mapping[str, Any]) -> Scenario:
+    """The scenario with this `origin`, among other entries, whose truth values may be texts;
+    raises as `get` does.
+    """
+    return get(
+        origin["scenario"],
+        origin.get("urdf", ""),
+        origin.get("base", "fixed"),
+        str(origin.get("accept_any_inertia", False)).lower() == "true",
+    )
 
 
 __all__ = [
@@ -135,6 +153,7 @@ __all__ = [
     "momentum_error",
     "mpc_tracker",
     "names",
+    "of_origin",
     "on_body",
     "on_coordinates",
     "on_frames",

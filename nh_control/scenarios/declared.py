@@ -2,36 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
+
+import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.geometry.space import Space
-from nh_control.scenarios.names import UnknownName
+from nh_control.geometry.spaces import SE2, Rn
+from nh_control.mechanics.system import System
+from nh_control.scenarios.shown import Body, Joint, factors
 
 
-def require_coordinates(named: Iterable[tuple[str, str]], space: Space) -> None:
-    """Raise UnknownName for the first pair (what, name) with a name that is no coordinate of the
-    space.
-    """
-    for what, name in named:
-        if name not in space.names:
-            raise UnknownName(f"coordinate of {what},", name, space.names)
-
-
-def require_first_order_shown(
-    scenario: str, first_order: Iterable[str], shown: Collection[str] | None
+def require_whole_state(
+    scenario: str,
+    system: System,
+    joints: Sequence[Joint],
+    body: Body | None,
+    bodies: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """Raise ValueError for first-order coordinates that are not among the coordinates `shown` by
-    joints: messages would not contain the whole state. None if there are no messages.
+    """Raise ValueError unless messages carry every coordinate and every velocity: those of joints,
+    of the planar body, and configuration and velocity of `bodies` in space. Several may show one.
     """
-    hidden = [name for name in first_order if shown is not None and name not in shown]
-    if hidden:
-        raise ValueError(
-            f"scenario {scenario}: messages of the state lack the first-order coordinates "
-            f"{hidden}; show them beside the joints, each with its unit: "
-            f"joints=(..., Joint({hidden[0]!r}, {hidden[0]!r}, unit='A'))"
-        )
+    names, space = [joint.name for joint in joints], system.space
+    if len(set(names)) < len(names):
+        raise ValueError(f"scenario {scenario}: names of joints must differ, got {names}")
+    in_q, in_v = np.zeros(space.nq, dtype=bool), np.zeros(space.nw, dtype=bool)
+    parts = [(joint.place(space), 1) for joint in joints]
+    parts += [] if body is None else [(body.place(space), 3)]
+    for (i, j), n in parts:
+        in_q[i : i + n] = in_v[j : j + n] = True
+    in_q[: len(bodies[0])] = in_v[: len(bodies[1])] = True
+    for what, named, carried in (
+        ("coordinates", space.names, in_q),
+        ("velocities", space.velocity_names, in_v),
+    ):
+        if lacking := [name for name, there in zip(named, carried) if not there]:
+            raise ValueError(
+                f"scenario {scenario}: messages of the state lack the {what} {lacking}, and nodes "
+                f"would not know them; declare {_remedy(system, lacking[0])}"
+            )
+
+
+def _remedy(system: System, name: str) -> str:
+    """The declaration that shows the coordinate or velocity of this name."""
+    part = next(f for f, _, _ in factors(system.space) if name in f.names + f.velocity_names)
+    if isinstance(part, Rn):
+        unit = ", unit='A'" if name in system.first_order else ""
+        return f"joints=(..., Joint({name!r}, {name!r}{unit})), each with its unit"
+    if isinstance(part, SE2):
+        return f"body=Body('base_link', 'odom', {part.names})"
+    return (
+        "to_bodies(parameters, q, v) and its inverse from_bodies(bodies), whose configuration and "
+        "velocity are as long as the space's up to there"
+    )
 
 
 def checked_reference(where: str, made: object, model: DiscreteSystem) -> Trajectory:

@@ -143,8 +143,7 @@ def parse(text: str) -> Disturbance:
     The numbers are its force; names and values are further fields of the kind. Raises ValueError
     with the expected form.
     """
-    target, _, rest = text.strip().partition(":")
-    kind, _, body = rest.partition(":")
+    target, kind, body = ("", "", *text.strip().rsplit(":", 2))[-3:]  # a name may contain ":"
     if not target or not body:
         raise ValueError(f"disturbance {text!r} must be {SYNTAX}, e.g. cart:gust:2.0,start=5")
     if kind not in KINDS:

@@ -41,7 +41,7 @@ def driven_joints(joints: Sequence[Joint], system: System, inputs: int) -> tuple
             moved.setdefault(column, []).append(row)
     by_input: dict[int, DrivenJoint] = {}
     for joint in joints:
-        row = system.space.velocity_names.index(f"{joint.coordinate}_dot")
+        _, row = joint.place(system.space)
         driving = reached.get(row, [])
         if len(driving) != 1 or len(moved[driving[0]]) != 1 or driving[0] in by_input:
             continue

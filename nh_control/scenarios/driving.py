@@ -21,7 +21,7 @@ from nh_control.scenarios.perturbation import PlanarPerturbation
 
 INTEGRATORS: dict[str, Make] = {
     "midpoint": nonholonomic_midpoint,
-    "rdp_exp": rdp,
+    "rdp_exp": partial(rdp, retraction="exp"),
     "rdp_cay": partial(rdp, retraction="cay"),
 }
 STANDSTILL_S = 1.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from nh_control.multibody import WORLD
 from nh_control.scenarios.scenario import Scenario
-from nh_control.scenarios.shown import Joint
+from nh_control.scenarios.shown import Joint, frame_id
 from nh_control.scenarios.visual_model import Pose
 
 SAMPLES, SPREAD, SEED = 6, 0.4, 7
@@ -76,7 +76,7 @@ class ScenarioFrames:
         self.space, self.root = scenario.make_system(self.parameters).space, self.visual.parent
         self.planar, self._at = scenario.body, 0
         if self.planar is not None:
-            self._at = self.space.names.index(self.planar.coordinates[0])
+            self._at, _ = self.planar.place(self.space)
             self.bodies = [self.planar.frame]
         else:
             self.bodies = [body.frame for body in scenario.resting_bodies(self.space)]
@@ -90,16 +90,11 @@ class ScenarioFrames:
         """The poses of all frames, from the poses `drawn` of the visual model."""
         poses = {self.root: Pose(np.zeros(3), np.eye(3))}
         if self.planar is not None:
-            poses[self.planar.frame] = Pose.planar(*q[self._at : self._at + 3])
+            poses[self.planar.frame] = self.planar.pose(*q[self._at : self._at + 3])
         for name, pose in drawn.items():
             if name != WORLD or name in self._drawn:
                 poses.setdefault(frame_id(name), pose)
         return poses
-
-
-def frame_id(name: str) -> str:
-    """The name of a frame in messages, without spaces."""
-    return name.replace(" ", "_")
 
 
 def frame_tree(scenario: Scenario, parameters: Any = None) -> FrameTree:

@@ -24,8 +24,10 @@ def is_file(reference: str) -> bool:
 
 
 def reference_label(reference: str) -> str:
-    """The name of a reference in titles and folders, for a file without folder and ending."""
-    return Path(reference).stem if is_file(reference) else reference
+    """The name of a reference in titles and folders: of a file without folder and ending, of a
+    free motion without its start.
+    """
+    return Path(reference).stem if is_file(reference) else reference.partition(":")[0]
 
 
 def joint_motion(joints: Sequence[Joint], model: DiscreteSystem, file: str) -> Trajectory:

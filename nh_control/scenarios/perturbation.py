@@ -11,6 +11,7 @@ import numpy as np
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.constraints import satisfy_constraints
 from nh_control.mechanics.parameters import Parameters, parameter
+from nh_control.mechanics.system import System
 
 
 def initial_error(unit: str, description: str) -> Any:
@@ -73,6 +74,13 @@ class PlanarPerturbation(SeededPerturbation):
     heading: float = initial_error("rad", "turn to the left")
     momentum: float = momentum_error()
     seed: int = error_seed()
+
+
+def default_perturbation(perturbation: Any, system: System) -> Any:
+    """The initial error of runs for which none is given: the scenario's `perturbation`, or none if
+    the system has no inputs that could correct it.
+    """
+    return perturbation if system.inputs or system.prescribed else type(perturbation)()
 
 
 def displaced(model: DiscreteSystem, x: np.ndarray, perturbation: Displacement) -> np.ndarray:

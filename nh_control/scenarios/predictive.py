@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from nh_control.control.constraints import Constraint
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.trackers import LateMpc
+from nh_control.control.weights import with_memory
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.scenarios.constraints import ALL, MpcOptions, chosen
+from nh_control.scenarios.free_motion import is_free
 from nh_control.scenarios.scenario import Scenario
 
 
@@ -23,23 +23,21 @@ def mpc_tracker(
     integral: bool = False,
 ) -> MpcTracker:
     """Predictive tracker of a reference with the scenario's weights, within the limits of inputs
-    and its constraints, with a disturbance estimate if `integral`; raises UnknownName, ValueError,
-    OSError.
+    and its constraints, with a disturbance estimate if `integral`; raises UnknownName, ValueError.
     """
     Q, R, Qf = scenario.weights
-    memory = (0, len(model.method.memory))
     kind = partial(LateMpc, is_late=options.is_late) if options.late else MpcTracker
     return kind(
         model,
         reference,
-        np.pad(Q, memory),
+        with_memory(model, Q),
         R,
-        None if Qf is None else np.pad(Qf, memory),
+        None if Qf is None else with_memory(model, Qf),
         horizon_s=options.horizon_s or scenario.horizon_s,
         constraints=constraints_along(scenario, model, reference.name, options.constraints),
         iterations=options.iterations,
         disturbance_gain=scenario.disturbance_gain if integral else 0.0,
-        hold=scenario.hold,
+        hold=scenario.hold and not is_free(reference.name, scenario.references),
         excluded=scenario.excluded,
         stance=scenario.stance,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -12,16 +11,19 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 from transforms3d.euler import mat2euler
 
+from nh_control.mechanics.system import System
 from nh_control.multibody.model import MultibodySystem
+from nh_control.multibody.urdf_source import robot_element, urdf_text
 from nh_control.scenarios.frame_tree import (
+    FIXED,
     FramePart,
     FrameTree,
     ScenarioFrames,
-    frame_id,
     frame_tree,
 )
 from nh_control.scenarios.link_inertias import LinkInertia, link_inertias
 from nh_control.scenarios.scenario import Scenario
+from nh_control.scenarios.shown import frame_id
 from nh_control.scenarios.visual_model import Pose, Shape
 
 LIMITS = {"lower": "-1000", "upper": "1000", "effort": "1000", "velocity": "100"}
@@ -30,7 +32,8 @@ LIMITS = {"lower": "-1000", "upper": "1000", "effort": "1000", "velocity": "100"
 
 def robot_description(scenario: Scenario, parameters: Any = None, inertias: bool = False) -> str:
     """The URDF of a scenario: the text of its file, if it comes from one, or else a tree of all
-    frames of its visual model.
+    frames of its visual model. In a file, joints that the model fixes are fixed, and those that
+    follow a follower follow its leader, because `joint_states` has joints with coordinates alone.
 
     The root link is the planar body, or the frame in which poses are given. Joints have the names
     of `joint_states`; a frame that turns with another one's joint mimics it; bodies in space, and
@@ -42,7 +45,7 @@ def robot_description(scenario: Scenario, parameters: Any = None, inertias: bool
     if scenario.origin["scenario"] == "urdf":
         from nh_control.scenarios.urdf import DEFAULT
 
-        return Path(file or DEFAULT).read_text(encoding="utf-8")
+        return _as_loaded(str(file or DEFAULT), scenario.make_system(scenario.parameters))
     p = scenario.parameters if parameters is None else parameters
     tree, visual = frame_tree(scenario, p), scenario.visual_model(p)
     root = scenario.body.frame if scenario.body is not None else tree.root
@@ -60,6 +63,35 @@ def robot_description(scenario: Scenario, parameters: Any = None, inertias: bool
             robot.append(_joint(part, tree.root, root, mimicked))
     ElementTree.indent(robot)
     return ElementTree.tostring(robot, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _as_loaded(file: str, system: System) -> str:
+    """The text of a URDF with the joints of its model."""
+    robot, changed = robot_element(file), False
+    model = system.model if isinstance(system, MultibodySystem) else None
+    frames = {} if model is None else model.tree.frames
+    for joint in robot.findall("joint"):
+        child = joint.find("child")
+        frame = frames.get("" if child is None else child.get("link", ""))
+        if frame is None:
+            continue
+        mimic, origin = joint.find("mimic"), joint.find("origin")
+        if frame.is_fixed and joint.get("type") != FIXED:
+            joint.set("type", FIXED)
+            for element in (mimic, origin):
+                if element is not None:
+                    joint.remove(element)
+            joint.append(_origin(Pose(np.array(frame.position), np.array(frame.rotation))))
+            changed = True
+        elif frame.mimic and mimic is not None and mimic.get("joint") != frame.mimic.coordinate:
+            multiplier, offset = _numbers([frame.mimic.ratio]), _numbers([frame.mimic.offset])
+            mimic.attrib |= {
+                "joint": frame.mimic.coordinate,
+                "multiplier": multiplier,
+                "offset": offset,
+            }
+            changed = True
+    return ElementTree.tostring(robot, encoding="unicode") if changed else urdf_text(file)
 
 
 def _links(tree: FrameTree, root: str) -> Iterable[str]:

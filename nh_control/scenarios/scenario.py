@@ -14,6 +14,7 @@ from transforms3d.quaternions import quat2mat
 from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
 from nh_control.control.vehicle_guidance import Drive, VehicleGuidance
+from nh_control.control.weights import StateWeight, weighted_coordinates, with_memory
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
@@ -28,15 +29,12 @@ from nh_control.mechanics.external_forces import (
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.scenarios.constraints import ScenarioConstraint, with_obstacles
-from nh_control.scenarios.declared import (
-    checked_reference,
-    require_coordinates,
-    require_first_order_shown,
-)
+from nh_control.scenarios.declared import checked_reference, require_whole_state
 from nh_control.scenarios.default_visual import balls, system_visual, with_axes
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.frames import with_forces
+from nh_control.scenarios.free_motion import FREE, SYNTAX, free_motion, is_free
 from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
@@ -105,7 +103,7 @@ class Scenario:
     make_system: Callable[[Any], System]
     integrators: Mapping[str, Make]
     references: Mapping[str, Callable[[DiscreteSystem], Trajectory]]
-    weights: tuple[np.ndarray, np.ndarray, np.ndarray | None]
+    weights: tuple[StateWeight, np.ndarray, StateWeight | None]
     perturbation: Any = Displacement(displacement=0.1, momentum=0.1)
     perturb: Callable[[DiscreteSystem, np.ndarray, Any], np.ndarray] = displaced
     joints: tuple[Joint, ...] = ()
@@ -127,7 +125,7 @@ class Scenario:
     constraints: Mapping[str, ScenarioConstraint] = field(default_factory=dict)
     horizon_s: float = 1.0
     limits: SafetyLimits = SafetyLimits()
-    source: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, str | bool] = field(default_factory=dict)
     file: str = ""
     label: str = ""
 
@@ -144,6 +142,8 @@ class Scenario:
                 f"scenario {self.name}: parameters must be an instance of a dataclass, or None, "
                 f"got {self.parameters!r}"
             )
+        if self.from_bodies is not None and self.to_bodies is None:
+            raise ValueError(f"scenario {self.name}: from_bodies needs to_bodies, its inverse")
         for what in ("integrators", "references"):
             if not getattr(self, what):
                 raise ValueError(f"scenario {self.name}: {what} must not be empty")
@@ -152,7 +152,7 @@ class Scenario:
         return f"Scenario({self.name!r}, {self.title!r})"
 
     @property
-    def origin(self) -> dict[str, str]:
+    def origin(self) -> dict[str, str | bool]:
         """The nodes' parameters from which this scenario can be made again."""
         return {"scenario": self.name, **self.source}
 
@@ -213,11 +213,11 @@ class Scenario:
         """Targets of disturbances in this system, by name: those of `external`, the planar body,
         and all coordinates with inertia.
         """
-        self._check_coordinates(system.space)
+        self._check(system)
         declared = [] if self.external is None else list(self.external(system))
         units = {joint.coordinate: "N" if joint.unit == "m" else "N m" for joint in self.joints}
         if self.body is not None:
-            first = system.space.names.index(self.body.coordinates[0])
+            first, _ = self.body.place(system.space)
             declared.append(
                 on_planar_body(system.space, self.body.frame, lambda q, p: q[first : first + 3])
             )
@@ -235,14 +235,17 @@ class Scenario:
         return DisturbanceForces(options.disturbances, self.targets(model.system), model.h)
 
     def reference(self, model: DiscreteSystem, name: str = "") -> Trajectory:
-        """The reference of that name ("" is the default) on the model, or along the joint
-        trajectory in a file (see `joint_motion`); raises UnknownName, OSError, ValueError.
+        """The reference of that name ("" is the default) on the model, along the joint trajectory
+        in a file (see `joint_motion`), or the `free_motion` of that name; raises UnknownName,
+        OSError, ValueError, StepFailed.
         """
         name = name or next(iter(self.references))
         if name not in self.references:
             if is_file(name):
                 return joint_motion(self.joints, model, name)
-            hint = "; or give a joint trajectory, path/to/file.csv or .yaml"
+            if is_free(name):
+                return free_motion(model, name, self.references.get(FREE))
+            hint = f"; or a joint trajectory, path/to/file.csv or .yaml; or {SYNTAX}"
             raise UnknownName(f"{self.name} reference", name, self.references, hint)
         where = f"{self.name}: reference {name!r}"
         made = checked_reference(where, self.references[name](model), model)
@@ -265,12 +268,11 @@ class Scenario:
         `integral`; further numbers in a method's state have no weight.
         """
         Q, R, Qf = self.weights
-        memory = (0, len(model.method.memory))
-        weights = np.pad(Q, memory), R, None if Qf is None else np.pad(Qf, memory)
+        weights = with_memory(model, Q), R, None if Qf is None else with_memory(model, Qf)
         return LqrTracker(
             *(model, reference, *weights),
             disturbance_gain=self.disturbance_gain if integral else 0.0,
-            hold=self.hold,
+            hold=self.hold and not is_free(reference.name, self.references),
             excluded=self.excluded,
             stance=self.stance,
         )
@@ -279,7 +281,7 @@ class Scenario:
         """The mask (nv) of local coordinates of the configuration with a weight, without a wheel's
         turns.
         """
-        return np.diag(self.weights[0])[: space.nv] > 0
+        return weighted_coordinates(space, self.weights[0])
 
     def resting_bodies(self, space: Space) -> tuple[BodyState, ...]:
         """The bodies in space, if there are any, at rest at the origin of the system's space, in
@@ -311,17 +313,27 @@ class Scenario:
                 }
 
             return balls(bodies[0].parent, poses, (body.frame for body in bodies))
-        if self.body is not None:
-            first, name = space.names.index(self.body.coordinates[0]), self.body.frame
-            parent = self.body.parent
-            return balls(parent, lambda _, q: {name: Pose.planar(*q[first : first + 3])}, [name])
+        if (body := self.body) is not None:
+            first, _ = body.place(space)
+            name, at = body.frame, slice(first, first + 3)
+            return balls(body.parent, lambda _, q: {name: body.pose(*q[at])}, [name])
         units = {joint.coordinate: joint.unit for joint in self.joints}
         return system_visual(system, units)
 
-    def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
-        self._check_coordinates(system.space)
+    def require_messages(self, system: System) -> None:
+        """Raise ValueError, with the names, unless messages carry the system's whole state."""
+        rest, invert = self.resting_bodies(system.space), self.from_bodies
+        bodies = (np.empty(0), np.empty(0)) if invert is None else invert(rest)
+        require_whole_state(self.name, system, self.joints, self.body, bodies)
+
+    def _check(self, system: System) -> None:
+        """Raise ValueError for declarations that do not fit the system."""
         check_sensors(f"scenario {self.name}", self.sensors, system)
-        require_first_order_shown(self.name, system.first_order, self._shown)
+        if self.joints or self.body or self.from_bodies:
+            self.require_messages(system)
+
+    def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:
+        self._check(system)
         integrator = integrator or next(iter(self.integrators))
         if integrator in self.integrators:
             return self.integrators[integrator](system, h)
@@ -333,17 +345,6 @@ class Scenario:
         if integrator not in makes:
             raise UnknownName(f"{self.name} integrator", integrator, makes)
         return makes[integrator](system, h)
-
-    def _check_coordinates(self, space: Space) -> None:
-        named = [(f"the joint {joint.name!r}", joint.coordinate) for joint in self.joints]
-        body = () if self.body is None else self.body.coordinates
-        require_coordinates([*named, *((f"the body of {self.name}", c) for c in body)], space)
-
-    @property
-    def _shown(self) -> list[str] | None:
-        """The coordinates of joints; None where messages do not hold the state."""
-        shown = [joint.coordinate for joint in self.joints]
-        return shown if shown or self.body or self.to_bodies else None
 
     def _same_method(self, make: Make, model: DiscreteSystem) -> bool:
         return make(model.system, model.h).method.name == model.method.name

@@ -128,7 +128,7 @@ SNAKEBOARD = Scenario(
     make_system=snakeboard,
     integrators={
         **INTEGRATORS,
-        "rdp_exp_truncated": partial(rdp, tangent="truncated"),
+        "rdp_exp_truncated": partial(rdp, retraction="exp", tangent="truncated"),
     },
     references={
         **{name: gait.reference for name, gait in GAITS.items()},

@@ -11,32 +11,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transforms3d.quaternions import quat2mat
 
 from nh_control.control import equilibrium
 from nh_control.control.constraints import Constraint
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
-from nh_control.multibody import WORLD, JointDamper, JointFriction, Multibody, load_urdf
+from nh_control.multibody import JointDamper, JointFriction, Multibody, load_urdf
 from nh_control.multibody.contact_shapes import Disc
-from nh_control.multibody.frames import Frame
-from nh_control.multibody.joint_types import Floating
+from nh_control.multibody.joint_types import Floating, Planar
 from nh_control.multibody.kinematics import Tree
+from nh_control.multibody.urdf_source import PACKAGE, urdf_path
 from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.frames import on_frames
+from nh_control.scenarios.free_motion import FREE_S
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import perturb_state
-from nh_control.scenarios.scenario import BodyState, Joint, Scenario
+from nh_control.scenarios.robot_bodies import (
+    floating_bodies,
+    from_bodies,
+    planar_body,
+    to_bodies,
+)
+from nh_control.scenarios.scenario import Joint, Scenario
 from nh_control.scenarios.urdf_visual import robot
 
 DEFAULT = Path(__file__).parents[1] / "data" / "double_pendulum.urdf"
 """The default robot."""
-HOLD_S, FREE_S = 10.0, 2.0
+HOLD_S = 10.0
 HEIGHT = 6
 """Index of the height (m) of a floating base in a configuration."""
 FIELDS: dict[str, tuple[str, str, dict[str, float]]] = {
@@ -52,6 +57,8 @@ LARGE_ERROR, LARGE_RATE, LARGE_EFFORT = 0.1, 1.0, 10.0
 """Bryson's rule: a joint's error (rad or m), its rate, and an effort that count 1 in the cost,
 where the file has no limits.
 """
+NO_LIMIT = 1e5
+"""Limits of rates (rad/s, m/s) and efforts (N m, N) that are larger stand for none."""
 PART_OF_RANGE = 0.05
 """Fraction of a joint's range that counts as its largest error."""
 
@@ -63,16 +70,23 @@ class UrdfParameters(Parameters):
     mass_scale: float = parameter(1.0, "", "factor of all masses and inertias")
 
 
-def urdf(file: str | Path = "", base: str = "fixed") -> Scenario:
+def urdf(file: str | Path = "", base: str = "fixed", accept_any_inertia: bool = False) -> Scenario:
     """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or
-    floating base.
+    floating base, if asked with inertias that no body has, see `load_urdf`.
 
     See `of_robot`. Raises UrdfError, OSError, and ValueError for a robot with further floating or
     planar joints.
     """
-    made = of_robot(load_urdf(file or DEFAULT, base), file or DEFAULT)
-    given = {"urdf": str(Path(file).absolute())} if file else {}
-    return replace(made, source={**given, "base": base})
+    model = load_urdf(file or DEFAULT, base, accept_any_inertia=accept_any_inertia)
+    source: dict[str, str | bool] = {"urdf": _found_again(file)} if file else {}
+    source |= {"base": base} | ({"accept_any_inertia": True} if accept_any_inertia else {})
+    return replace(of_robot(model, file or DEFAULT), source=source)
+
+
+def _found_again(file: str | Path) -> str:
+    """The URDF for processes in other folders: the absolute path of a file."""
+    path = urdf_path(file)
+    return str(file) if path is None or str(file).startswith(PACKAGE) else str(path.absolute())
 
 
 def of_robot(model: Multibody, file: str | Path) -> Scenario:
@@ -82,18 +96,13 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
     as their ranges allow; with fewer actuators than joints, at an equilibrium near there. A robot
     with contacts and actuators on a floating base stands on the ground in this way; on feet, LQR
     leaves out the directions that they hold, see `Stance`. Any other robot starts there and moves
-    freely. Joints and a floating base are shown. Raises ValueError for a robot with further
-    floating or planar joints.
+    freely. Joints, bodies on floating joints in the world, and one on a planar joint there, by x,
+    y and a heading, are shown. Raises ValueError for other floating and planar joints.
     """
     model = _with_resistances(model)
-    poses = model.space.nq - len(model.tree.scalars)
-    floats = isinstance(model.frames[0].joint, Floating)
-    if poses != (7 if floats else 0):
-        raise ValueError(
-            f"scenario urdf: {model.name} has floating or planar joints, which joint_states "
-            f"cannot show; only its base may float"
-        )
-    holds = (not floats or bool(model.contacts)) and bool(model.inputs)
+    floats, body = floating_bodies(model), planar_body(model)
+    moves = bool(floats or body)
+    holds = (not moves or bool(model.contacts)) and bool(model.inputs)
     return Scenario(
         name="urdf",
         title=f"The robot {model.name}",
@@ -109,8 +118,9 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
             Joint(c, c, unit="m" if model.tree.effort(c)[1] == "N" else "rad")
             for c in model.tree.scalars
         ),
-        to_bodies=partial(_to_bodies, model.frames[0]) if floats else None,
-        from_bodies=partial(_from_bodies, model.frames[0]) if floats else None,
+        body=body,
+        to_bodies=partial(to_bodies, floats) if floats else None,
+        from_bodies=partial(from_bodies, floats) if floats else None,
         external=lambda _: on_frames(model, (f.name for f in model.frames if not f.is_fixed)),
         visual=partial(robot, model, file),
         step_s=0.005,
@@ -142,8 +152,11 @@ def _perturbed(
         change[tree.scalar_indices(coordinate)[1]] = (
             perturbation.position if slides else perturbation.angle
         )
-    if not isinstance(space, Rn):
-        change[2], change[4] = perturbation.angle, perturbation.position
+    for frame in tree.frames.values():
+        if isinstance(frame.joint, (Floating, Planar)):
+            start = tree.slices(frame.coordinate)[1].start
+            yaw, left = (2, 4) if isinstance(frame.joint, Floating) else (0, 2)
+            change[[start + yaw, start + left]] = perturbation.angle, perturbation.position
     return perturb_state(model, x, change, perturbation.momentum, perturbation.signs(model.ndx))
 
 
@@ -250,7 +263,7 @@ def _free(model: Multibody, dsys: DiscreteSystem) -> Trajectory:
 def _weights(model: Multibody, holds: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Bryson's rule: the largest errors of configurations, velocities `v = M^{-1} p`, M that of
     the start, and efforts count 1: PART_OF_RANGE of a joint's range, at most LARGE_ERROR, and the
-    limits of rates and efforts. Raises ValueError where M is singular.
+    limits of rates and efforts below NO_LIMIT. Raises ValueError where M is singular.
     """
     model.check_masses()
     mass, n = model.mass_matrix(model.configuration()), model.space.nv
@@ -258,7 +271,7 @@ def _weights(model: Multibody, holds: bool) -> tuple[np.ndarray, np.ndarray, np.
     largest, (errors, rates) = np.abs(limits).max(axis=1), _largest_errors(model)
     slow = np.linalg.solve(mass, np.eye(n)) / rates[:, None]
     Q = np.block([[np.diag(1 / errors**2), np.zeros((n, n))], [np.zeros((n, n)), slow.T @ slow]])
-    R = np.diag(1 / np.where(np.isfinite(largest), largest, LARGE_EFFORT) ** 2)
+    R = np.diag(1 / np.where(largest < NO_LIMIT, largest, LARGE_EFFORT) ** 2)
     return Q, R, None if holds else Q
 
 
@@ -270,29 +283,6 @@ def _largest_errors(model: Multibody) -> tuple[np.ndarray, np.ndarray]:
             i, limits = model.tree.scalar_indices(frame.coordinate)[1], frame.limits
             if 0 < limits.upper - limits.lower < np.inf:
                 errors[i] = min(LARGE_ERROR, PART_OF_RANGE * (limits.upper - limits.lower))
-            if 0 < limits.velocity < np.inf:
+            if 0 < limits.velocity < NO_LIMIT:
                 rates[i] = limits.velocity
     return errors, rates
-
-
-def _to_bodies(
-    root: Frame, parameters: object, q: np.ndarray, v: np.ndarray
-) -> tuple[BodyState, ...]:
-    velocity = _axes_of_velocity(root, q[:4]) @ v[3:6]
-    return (BodyState(root.name, WORLD, q[4:7], q[:4], velocity, v[:3]),)
-
-
-def _from_bodies(root: Frame, bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
-    (base,) = bodies
-    quaternion = np.divide(base.quaternion_wxyz, np.linalg.norm(base.quaternion_wxyz))
-    velocity = base.linear_velocity @ _axes_of_velocity(root, quaternion)
-    return np.concatenate([quaternion, base.position]), np.concatenate(
-        [base.angular_velocity_body, velocity]
-    )
-
-
-def _axes_of_velocity(root: Frame, quaternion: np.ndarray) -> np.ndarray:
-    """The axes (3, 3) in which the base's linear velocity is given, in the world's."""
-    joint = root.joint
-    of_world = isinstance(joint, Floating) and joint.configuration_space == "SO3xR3"
-    return np.eye(3) if of_world else quat2mat(quaternion)

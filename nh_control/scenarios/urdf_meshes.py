@@ -14,8 +14,16 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from nh_control.multibody.urdf_elements import attribute, number, origin_of, vector
-from nh_control.multibody.urdf_source import PACKAGE, UrdfError, located, robot_element
+from nh_control.multibody.urdf_elements import attribute, number, numbers, origin_of, vector
+from nh_control.multibody.urdf_source import (
+    PACKAGE,
+    XACRO,
+    UrdfError,
+    described,
+    located,
+    robot_element,
+    urdf_path,
+)
 from nh_control.scenarios.visual_model import STEEL, Color, Mesh, Shape
 
 log = logging.getLogger(__name__)
@@ -55,18 +63,14 @@ def shapes(source: str | Path) -> tuple[Shape, ...]:
 
 @cache
 def _shapes(source: str) -> tuple[Shape, ...]:
-    folder = _folder(source)
-    surfaces = list(_surfaces(robot_element(source), folder))
+    path = urdf_path(source)
+    try:
+        surfaces = list(_surfaces(robot_element(source), path.parent if path else None))
+    except UrdfError as error:
+        raise UrdfError(f"{described(source)}: {error}") from error
     total = sum(len(one.triangles) for one in surfaces)
     part = min(1.0, TRIANGLES / max(total, 1))
     return tuple(_shape(one if part == 1 else _simplified(one, part)) for one in surfaces)
-
-
-def _folder(source: str) -> Path | None:
-    """The folder of relative paths, None for a URDF that is given as text."""
-    if source.lstrip().startswith("<"):
-        return None
-    return (located(source) if source.startswith(PACKAGE) else Path(source)).parent
 
 
 def _surfaces(robot: Element, folder: Path | None) -> Iterator[Surface]:
@@ -91,12 +95,8 @@ def _rgba(material: Element) -> tuple[Color, float] | None:
     color = material.find("color")
     if color is None:
         return None
-    try:
-        r, g, b, a = (min(1.0, max(0.0, float(part))) for part in color.get("rgba", "").split())
-    except ValueError:
-        raise UrdfError(
-            f"material {material.get('name')!r}: rgba must be 4 numbers, got {color.get('rgba')!r}"
-        ) from None
+    where = f"material {material.get('name')!r}: <color rgba>"
+    r, g, b, a = np.clip(numbers(color.get("rgba", ""), 4, where), 0.0, 1.0).tolist()
     return (r, g, b), a
 
 
@@ -119,14 +119,15 @@ def _visual(
             yield Surface(link, placed, turned, color if given else own or color, opacity)
         return
     vertices, triangles = _primitive(kind, where)
-    yield Surface(link, position + vertices @ rotation.T, triangles, color, opacity)
+    if len(triangles):  # none of a size of 0
+        yield Surface(link, position + vertices @ rotation.T, triangles, color, opacity)
 
 
 def _primitive(kind: Element, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and triangles of a box, cylinder, capsule or sphere."""
     creation = _trimesh(f"{where}: <{kind.tag}>").creation
     if kind.tag == "box":
-        made = creation.box(vector(kind, "size", where, ""))
+        made = creation.box(vector(kind, "size", where))
     elif kind.tag == "sphere":
         made = creation.icosphere(2, number(kind, "radius", where))
     elif kind.tag in ("cylinder", "capsule"):
@@ -143,6 +144,8 @@ def _primitive(kind: Element, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _path(name: str, folder: Path | None) -> Path:
     """The file of `package://`, `file://`, a path, or one relative to the URDF's folder."""
+    if XACRO.search(name):
+        raise MeshError(f"mesh {name} is an expression of xacro: run xacro on the file")
     if name.startswith(PACKAGE):
         try:
             return located(name)

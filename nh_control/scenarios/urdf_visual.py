@@ -14,6 +14,7 @@ import numpy as np
 from nh_control.multibody import WORLD, Multibody
 from nh_control.multibody.motion import plane_axes
 from nh_control.scenarios import urdf_meshes
+from nh_control.scenarios.robot_bodies import root_frame
 from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
 
 THINNEST = 0.01
@@ -51,9 +52,8 @@ def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
     ]
     middles = [(frame, name, _middle(end)) for frame, name, end, _ in rods]
     moving = [f.name for f in model.frames if not f.is_fixed]
-    root = model.frames[0]
     return VisualModel(
-        root.name if root.parent == WORLD and root.is_fixed else WORLD,
+        root_frame(model),
         partial(poses, model, middles),
         tuple(shapes),
         trail=moving[-1],

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from nh_control.control.weights import StateWeight, weight_names
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.runs.faults import FaultLines
@@ -189,7 +190,12 @@ def _numbers(entries: Sequence[Declaration]) -> Iterator[Declaration]:
 
 def _coordinates(scenario: Scenario, model: DiscreteSystem) -> tuple[str, ...]:
     """Return the names of the coordinates that the scenario's weight Q applies to."""
-    return model.state_space.tangent_names[: len(scenario.weights[0])]
+    Q = scenario.weights[0]
+    if isinstance(Q, Mapping):
+        return tuple(Q)
+    n = model.ndx - len(model.method.memory)
+    is_local = np.shape(Q) == (n, n)
+    return model.state_space.tangent_names[:n] if is_local else weight_names(model)
 
 
 def _inputs(scenario: Scenario) -> tuple[str, ...]:
@@ -237,13 +243,15 @@ def _disturbance(disturbance: Disturbance, changes: Values) -> Disturbance:
 
 def _weighted(
     scenario: Scenario, factors: Mapping[str, float]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+) -> tuple[StateWeight, np.ndarray, StateWeight | None]:
     """Return `S Q S`, `T R T` and `S Qf S`. S and T have the square roots of the factors on their
     diagonals, so the weights stay positive semidefinite.
     """
     Q, R, Qf = scenario.weights
 
-    def scaled(weight: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    def scaled(weight: StateWeight, names: Sequence[str]) -> Any:
+        if isinstance(weight, Mapping):
+            return {name: value * factors.get(name, 1.0) for name, value in weight.items()}
         roots = np.sqrt([factors.get(name, 1.0) for name in names])
         return weight * np.outer(roots, roots)
 

@@ -40,7 +40,7 @@ class Study:
                   are metrics
     """
 
-    scenario: tuple[tuple[str, str], ...]
+    scenario: tuple[tuple[str, str | bool], ...]
     vary: tuple[Variation, ...] = ()
     fixed: tuple[tuple[str, Value], ...] = ()
     disturb: tuple[str, ...] = ()
@@ -159,10 +159,7 @@ class Study:
 
     def load(self) -> Scenario:
         """Build the scenario from the nodes' parameters."""
-        origin = dict(self.scenario)
-        return scenarios.get(
-            origin["scenario"], origin.get("urdf", ""), origin.get("base", "fixed")
-        )
+        return scenarios.of_origin(dict(self.scenario))
 
     def check(self) -> None:
         """Raise UnknownName or ValueError if a setting cannot be fixed or varied as requested."""

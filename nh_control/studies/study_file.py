@@ -16,7 +16,11 @@ from nh_control.studies.study import SUCCESS, Study
 
 COUNTS = ("points", "seeds", "seed")
 SETTINGS = ("vary", "set", "disturb", "fault")
-KEYS = ("scenario", "urdf", "base", *SETTINGS, "sampling", *COUNTS, "success", "monitor")
+KEYS = (
+    *("scenario", "urdf", "base", "accept_any_inertia"),
+    *SETTINGS,
+    *("sampling", *COUNTS, "success", "monitor"),
+)
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -47,7 +51,7 @@ def make_study(data: Mapping[str, Any]) -> Study:
     """
     if "scenario" not in data:
         raise ValueError("a study needs a scenario")
-    scenario = scenarios.get(data["scenario"], data.get("urdf", ""), data.get("base", "fixed"))
+    scenario = scenarios.of_origin(data)
     vary = tuple(
         variation.parse(name, ",".join(given) if isinstance(given, list) else given)
         for name, given in data.get("vary", {}).items()

@@ -247,11 +247,9 @@ def command(study: Study, index: int) -> str:
     Raises ValueError for a setting that has no option of `simulate`.
     """
     values, settings, origin = study.values(index), study.settings, dict(study.scenario)
-    words = ["nh_control", "simulate", origin.pop("scenario")]
-    for name, text in origin.items():
-        words += [f"--{name}", text]
-    for name, value in values.items():
-        if name in OPTIONS:
+    words = ["nh_control", "simulate", str(origin.pop("scenario"))]
+    for name, value in {**origin, **values}.items():
+        if name in OPTIONS or name in origin:
             option = [f"--{name.replace('_', '-')}"]
             words += (
                 (option if value else []) if isinstance(value, bool) else [*option, str(value)]

@@ -35,13 +35,15 @@ def box(frame: str, sides: Sequence[float], center: Sequence[float] = NONE) -> B
     return Body(frame, mass, tuple(center), mass / 12 * (squares.sum() - squares))
 
 
-def box_top() -> Multibody:
-    """A box of 21.6 kg, its center 0.5 m from the pivot, without gravity [mueller2013 5.1]."""
+def box_top(gravity: tuple[float, float, float] = NONE) -> Multibody:
+    """A box of 21.6 kg, its center 0.5 m from the pivot, with `gravity` (3) in m/s^2
+    [mueller2013 5.1].
+    """
     return Multibody(
         "box_top",
         frames=[spherical("box")],
         bodies=[box("box", (0.1, 0.2, 0.4), center=(0.5, 0.0, 0.0))],
-        gravity=NONE,
+        gravity=gravity,
     )
 
 

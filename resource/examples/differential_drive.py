@@ -93,7 +93,8 @@ def perturbed(model, x, error: PlanarPerturbation):
     direction, signs = error.draw_direction_and_signs(3)
     dx = np.zeros(model.ndx)
     dx[2:5] = signs[0] * error.heading, *(error.position * direction)
-    dx[5:] = error.momentum * signs[1:] * x[5:]
+    momenta = model.local(model.state(x[:5], np.zeros(5)), x)[5:]
+    dx[5:] = error.momentum * signs[1:] * momenta
     return model.retract(x, dx)
 
 
@@ -121,7 +122,7 @@ def visual(parameters: DriveParameters) -> VisualModel:
 
 
 # the wheels' angles cost nothing: where the robot is says all that matters
-Q = np.diag([0.0, 0.0, 10.0, 10.0, 10.0, 1.0, 1.0])
+Q = {"theta": 10.0, "forward": 10.0, "side": 10.0, "v_forward": 0.1, "omega": 0.1}
 
 DIFFERENTIAL_DRIVE = Scenario(
     name="differential_drive",
@@ -130,7 +131,7 @@ DIFFERENTIAL_DRIVE = Scenario(
     make_system=differential_drive,
     integrators={"midpoint": nonholonomic_midpoint},
     references={"circle": circle, "slalom": slalom},
-    weights=(Q, np.eye(2), 10 * Q),
+    weights=(Q, np.eye(2), {name: 10 * weight for name, weight in Q.items()}),
     perturbation=PlanarPerturbation(position=0.2, heading=0.2, momentum=0.1),
     perturb=perturbed,
     joints=(Joint("left_wheel_joint", "left"), Joint("right_wheel_joint", "right")),

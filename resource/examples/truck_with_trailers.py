@@ -227,6 +227,8 @@ def angles(model: nh.DiscreteSystem) -> nh.Constraint:
     return nh.Constraint("angles", lambda x, u, w: x[3:6], -ANGLES, ANGLES, weight=1e3, rows=names)
 
 
+WEIGHTS = {"theta": 10.0, "forward": 1.0, "side": 10.0, "steer": 1.0, "first": 20.0}
+WEIGHTS |= {"second": 20.0, "v_forward": 1.3, "steer_dot": 0.25}
 TRUCK_WITH_TRAILERS = Scenario(
     name="truck_with_trailers",
     title="A truck with two trailers, parked in reverse",
@@ -238,11 +240,12 @@ TRUCK_WITH_TRAILERS = Scenario(
         "between_obstacles": between_obstacles,
         "least_effort": least_effort,
     },
-    # costs of errors of pose (theta, x, y), angles and momenta, and of the inputs (N, N m)
+    # costs of errors of pose, angles and velocities, and of the inputs (N, N m)
     weights=(
-        np.diag([10.0, 1, 10, 1, 20, 20, 1e-7, 1e-2]),
+        WEIGHTS,
         np.diag([1e-6, 1e-3]),
-        np.diag([1e4, 1e4, 1e4, 1e3, 1e4, 1e4, 1e-3, 1]),
+        dict.fromkeys(("theta", "forward", "side", "first", "second", "v_forward"), 1e4)
+        | {"steer": 1e3, "steer_dot": 25.0},
     ),
     perturbation=Displacement(displacement=0.05),
     joints=(Joint("steer_joint", "steer"), Joint("hitch1", "first"), Joint("hitch2", "second")),

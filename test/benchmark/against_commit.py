@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,19 @@ SETTINGS = sized(
 """Second derivatives of large systems are evaluated for seconds: `tree_hessians.py` times them."""
 
 
+def build(folder: Path) -> None:
+    """Build the native library of a checkout, or take this one's if that is the same. Commits
+    before it was a part of the installation need none.
+    """
+    place = Path("nh_control", "numerics")
+    if not (folder / place / "library.py").is_file():
+        return
+    for file in (ROOT / place).glob("*.so"):
+        shutil.copy(file, folder / place)
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    subprocess.run(command, cwd=folder, check=True)
+
+
 def measure(folder: Path) -> dict[str, float]:
     """Times in us by the code in a folder."""
     done = subprocess.run(
@@ -70,6 +84,7 @@ def main() -> None:
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "-q", "--detach", str(other), args.commit], check=True)
         try:
+            build(other)
             rounds = [(measure(other), measure(ROOT)) for _ in range(args.rounds)]
         finally:
             subprocess.run([*git, "remove", "--force", str(other)], check=True)

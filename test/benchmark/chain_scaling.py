@@ -28,6 +28,7 @@ from sizes import sized
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
+from nh_control.numerics.compiled import wait_for_compiler
 
 DART_US = {4: 68, 8: 98, 16: 202, 32: 378, 64: 1740, 128: 2660}
 H, G = 0.01, 9.81
@@ -70,6 +71,7 @@ def timed(call, arguments) -> np.ndarray:
     """
     times = []
     for argument in arguments:
+        wait_for_compiler()
         start = time.thread_time()
         call(argument)
         times.append((time.thread_time() - start) * 1e6)

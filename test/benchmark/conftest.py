@@ -1,6 +1,10 @@
-"""`--short`: run every benchmark once with small sizes, so that none becomes outdated."""
+"""Benchmarks measure compiled code. `--short`: run every benchmark once with small sizes, so that
+none becomes outdated.
+"""
 
 import os
+
+os.environ.pop("NH_CONTROL_CC", None)
 
 
 def pytest_addoption(parser):

@@ -31,6 +31,7 @@ from bodies import chain, heights_of_corners
 
 import nh_control as nh
 from nh_control.multibody import Body, Multibody, floating
+from nh_control.numerics.compiled import wait_for_compiler
 
 DURATION, FRICTION, HALF, INERTIA, G = 2.0, 0.5, 0.1, 2 * 0.1**2 / 3, 9.81
 STICKS, SLIDES, REST, SLIDE = 0.3, 0.6, 10.0, 1.0
@@ -89,6 +90,7 @@ def study(name: str) -> None:
     """Print the row of a case."""
     dsys, rng = nh.midpoint(CASES[name], DURATION / STEPS[name]), np.random.default_rng(0)
     readout, failures, gaps, gains, cones, drift = nh.ContactReadout(dsys), 0, [], [], [], []
+    wait_for_compiler()
     start, by_contact = time.process_time(), 0.0
     for k in range(COUNT):
         x = thrown(dsys, rng)

@@ -22,6 +22,7 @@ from sizes import sized
 
 import nh_control as nh
 from nh_control.multibody import NoSolution
+from nh_control.numerics.compiled import wait_for_compiler
 
 URDF = Path(airo_models.__file__).parent / "arms/ur5e/ur5e.urdf"
 POSES, FRAME, REACHED = sized(100, 3), "tool0", 1e-4
@@ -82,6 +83,7 @@ def main() -> None:
         times, reached, inside = [], 0, 0
         for goal, start in zip(goals, begins):
             rotation, position = robot.frame_pose(goal, FRAME)
+            wait_for_compiler()
             before = time.perf_counter()
             q = solve(start, rotation, position)
             times.append(1e3 * (time.perf_counter() - before))

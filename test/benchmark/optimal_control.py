@@ -39,6 +39,7 @@ def native_ms(p, guess, runs: int) -> tuple[float, int]:
     from nh_control.control.optimal.layout import Outcome
     from nh_control.control.optimal.transcription import Problem, Transcription
     from nh_control.discrete.step_routines import has_fast_hessian
+    from nh_control.numerics.compiled import wait_for_compiler
 
     curved = has_fast_hessian(p.dsys)
     native = Transcription(Problem(p.dsys, p.cost, p.steps, p.limits, curved=curved))
@@ -47,10 +48,11 @@ def native_ms(p, guess, runs: int) -> tuple[float, int]:
         native.record.mu, native.record.mu_end, native.record.tolerance = 0.1, 1e-7, 1e-6
         native.record.widest = interior_point.WIDEST
         interior_point.start(native, guess)
+        wait_for_compiler()
         count, begin = 0, time.thread_time()
         for _ in range(500):
             count += 1
-            if native.call("ocp_iterate") != Outcome.GOES_ON:
+            if native.call("nh_ocp_iterate") != Outcome.GOES_ON:
                 break
         best = min(best, 1e3 * (time.thread_time() - begin) / count)
     return best, count
@@ -58,6 +60,9 @@ def native_ms(p, guess, runs: int) -> tuple[float, int]:
 
 def timed(solve) -> float:
     """Milliseconds of an iteration of an optimization, once everything is compiled."""
+    from nh_control.numerics.compiled import wait_for_compiler
+
+    wait_for_compiler()
     begin = time.thread_time()
     found = solve()
     return 1e3 * (time.thread_time() - begin) / max(1, len(found.history))
@@ -152,7 +157,7 @@ def by_threads(most: int) -> None:
                 native.record.mu, native.record.mu_end, native.record.tolerance = 0.1, 1e-7, 1e-6
                 native.record.widest = interior_point.WIDEST
                 interior_point.start(native, p.guess(0, 3e-4))
-                for routine in ("ocp_measure", "ocp_iterate"):
+                for routine in ("nh_ocp_measure", "nh_ocp_iterate"):
                     wall, own = time.perf_counter(), time.thread_time()
                     native.call(routine)
                     took = time.perf_counter() - wall, time.thread_time() - own

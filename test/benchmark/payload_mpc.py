@@ -19,6 +19,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from nh_control.control import Command, Controller
 from nh_control.control.closed_loop import ClosedLoopRunner, LoopRecord
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.scenarios import get
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
 from nh_control.systems import Formation, cart_pole, link_tensions, quadrotor_payload
@@ -223,6 +225,7 @@ def timing(steps: int) -> None:
     command, rows = tracker.command(0, x), []
     for _ in range(steps):
         x = model.step(x, command.u)
+        wait_for_compiler()
         begin = time.thread_time()
         prepared = tracker.prepare(command.memory)
         middle = time.thread_time()
@@ -230,10 +233,11 @@ def timing(steps: int) -> None:
         rows.append((middle - begin, time.thread_time() - middle))
     phases = 1e3 * np.array(rows[1:] or rows)
     solver = tracker._idle[0]
-    factor = _ms(lambda: solver.call("ocp_factorize")) + _ms(lambda: solver.call("ocp_substitute"))
-    linearization = _ms(lambda: solver.call("ocp_prepare")) - _ms(
-        lambda: solver.call("ocp_factorize")
+    factorize, substitute, prepare = (
+        _ms(partial(solver.call, f"nh_ocp_{name}"))
+        for name in ("factorize", "substitute", "prepare")
     )
+    factor, linearization = factorize + substitute, prepare - factorize
     whole = phases.sum(axis=1)
     floor = linearization + factor
     print(
@@ -277,6 +281,7 @@ def _ms(routine: Callable[[], object], runs: int = 50) -> float:
     """Median milliseconds of a call."""
     spent = []
     for _ in range(runs):
+        wait_for_compiler()
         begin = time.thread_time()
         routine()
         spent.append(time.thread_time() - begin)

@@ -24,6 +24,7 @@ from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.mechanics.system import System
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.systems import quadrotor_payload
 from nh_control.systems.rigid_body import heavy_top, rigid_body
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
@@ -95,6 +96,7 @@ def microseconds(run: Callable[[], object], steps: int) -> float:
     """Return the least processor time per step of runs of this number of steps."""
     least = np.inf
     for _ in range(REPEATS):
+        wait_for_compiler()
         start = time.process_time()
         run()
         least = min(least, time.process_time() - start)

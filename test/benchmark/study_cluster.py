@@ -24,6 +24,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from sizes import sized
 
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.runs.output import RUNS
 from nh_control.studies import (
     DaskCluster,
@@ -122,6 +123,7 @@ def alone(steps: int, runs: int = sized(2000, 50)) -> float:
     """Return the processor time (us) of a run in one process, without a scheduler."""
     one = study(runs, steps)
     run_indices(one, range(10))
+    wait_for_compiler()
     start = time.process_time()
     run_indices(one, range(runs))
     return 1e6 * (time.process_time() - start) / runs

@@ -15,6 +15,7 @@ from sizes import SHORT, sized
 from nh_control.control.costs import quadratic_cost
 from nh_control.control.optimize import optimize
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.papers import johnson2014
 from nh_control.scenarios import get
 
@@ -30,6 +31,7 @@ def test_time_of_an_iteration(method):
     cost = quadratic_cost(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
 
     def run():
+        wait_for_compiler()
         start = time.thread_time()
         result = optimize(dsys, cost, hanging, np.eye(2), np.eye(1), method, max_iterations=MOST)
         return 1e3 * (time.thread_time() - start) / len(result.history)
@@ -55,6 +57,7 @@ def test_time_of_a_reference(name, reference):
     scenario = get(name)
     model = scenario.model()
     scenario.reference(model, reference)
+    wait_for_compiler()
     start = time.thread_time()
     steps = len(scenario.reference(model, reference))
     seconds = time.thread_time() - start

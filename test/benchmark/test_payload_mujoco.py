@@ -20,6 +20,7 @@ import pytest
 from sizes import SHORT, sized
 
 from nh_control.integrators import midpoint
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
 
 mujoco = pytest.importorskip(
@@ -176,6 +177,7 @@ def timed(calls: dict, repeats: int, batch: int, restart=lambda: None) -> dict[s
     for _ in range(repeats):
         restart()
         for name, call in calls.items():
+            wait_for_compiler()
             start = time.thread_time()
             for _ in range(batch):
                 call()

@@ -1,11 +1,10 @@
-"""Speed of the snakeboard: steps and derivatives, compiled and interpreted; compared with scipy at
-equal accuracy; start of a process; compilation.
+"""Speed of the snakeboard: steps and derivatives, compiled and in CasADi's virtual machine;
+compared with scipy at equal accuracy; start of a process; first calls.
 
 Run with `python -m pytest test/benchmark -s`. Every number is a median of repeated runs, with the
 fastest and the slowest in brackets. Calls are timed by the thread's processor time, which other
 programs disturb less and which equals the wall time on an idle machine; processes by the wall
-clock. The asserted limits are the package's claims: a compiled step in 10 us, step and
-linearization in 40 us, a cached start in 2 s.
+clock.
 """
 
 import os
@@ -13,24 +12,25 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import continuous
 import numpy as np
 import pytest
-from interpreting import without_compiler
 from scipy.integrate import solve_ivp
-from sizes import SHORT, sized
+from sizes import sized
 
 import nh_control
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.numerics import compiled
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.systems import snakeboard
 
 REPEATS = sized(7, 1)
 H = 0.01
 METHODS = {
     "nonholonomic midpoint": nonholonomic_midpoint,
-    **sized({"rdp exp": rdp, "rdp cay": lambda s, h: rdp(s, h, "cay")}, {}),
+    **sized({"rdp": rdp, "rdp cay": lambda s, h: rdp(s, h, "cay")}, {}),
 }
 Q, V = (
     np.array([0.2, 0.4, 0.3, 0.0, 0.0]),
@@ -60,6 +60,7 @@ def measure(run, calls=1, repeats=REPEATS) -> Times:
     run()
     seconds, calls = [], sized(calls, 1)
     for _ in range(repeats):
+        wait_for_compiler()
         start = time.thread_time()
         for _ in range(calls):
             run()
@@ -76,9 +77,9 @@ def table(title, head, rows):
 
 @NEED_COMPILER
 def test_step_and_derivatives():
-    rows, medians = [], {}
+    rows = []
     for name, make in METHODS.items():
-        for way in ("compiled", "interpreted"):
+        for way in ("compiled", "virtual machine"):
             dsys = make(snakeboard(), H)
             x, u, lam = dsys.state(Q, V), np.array(torques(0.0)), np.ones(dsys.ndx)
             calls = 2000 if way == "compiled" else 50
@@ -89,9 +90,8 @@ def test_step_and_derivatives():
             )
             if way == "compiled":
                 times = [measure(r, calls) for r in runs]
-                medians[name] = [t.median for t in times]
             else:
-                with without_compiler():
+                with patch.object(compiled, "compiler", lambda: None):
                     dsys = make(snakeboard(), H)
                     times = [measure(r, calls) for r in runs]
             rows.append((name, way, *(t.text() for t in times)))
@@ -100,8 +100,6 @@ def test_step_and_derivatives():
         ("integrator", "", "step", "step + linearize", "step + hessian"),
         rows,
     )
-    for name, (step, linearize, _) in medians.items():
-        assert SHORT or step <= 10e-6 and linearize <= 40e-6, name
 
 
 DURATION = sized(10.0, 0.5)
@@ -223,6 +221,7 @@ def process_times(code, cache) -> tuple[float, float, float]:
         "NH_CONTROL_CACHE": str(cache),
         "PYTHONPATH": str(Path(nh_control.__file__).parents[1]),
     }
+    wait_for_compiler()
     start = time.perf_counter()
     run = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
@@ -241,7 +240,6 @@ def test_start_of_a_process(work, tmp_path):
         ("cached", *(Times(t).text(1.0, 2) for t in warm)),
     ]
     table(f"start of a process: {work}, s", ("", "whole process", "imports", "work"), rows)
-    assert SHORT or Times(warm[0]).median < 2.0
 
 
 @NEED_COMPILER
@@ -268,14 +266,17 @@ def test_compilation(tmp_path, monkeypatch):
                     "linearize": lambda: dsys.linearize(x, u),
                 }
                 run = calls.get(what, lambda: dsys.hessian(x, u, np.zeros(8)))
+                wait_for_compiler()
                 start = time.perf_counter()
                 run()
-                seconds.append(time.perf_counter() - start)
+                first = time.perf_counter() - start
+                wait_for_compiler()
+                seconds.append((first, time.perf_counter() - start))
                 assert list((tmp_path / name / what / str(repeat)).glob("*.so"))
-            cells.append(Times(seconds).text(1.0, 2))
+            cells.append(", ".join(Times(column).text(1.0, 2) for column in zip(*seconds)))
         rows.append((name, *cells))
     table(
-        "first call with an empty cache: expressions, C compiler, loading; s",
+        "first call with an empty cache, and until its functions are compiled; s",
         ("integrator", "step", "state", "linearize", "hessian"),
         rows,
     )

@@ -24,6 +24,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Multibody, revolute
+from nh_control.numerics.compiled import wait_for_compiler
 
 STEPS = {"chain": 0.01, "tree": 0.001}
 BATCHES = sized(7, 1)
@@ -52,6 +53,7 @@ def best(call, count: int) -> float:
     """Microseconds of processor time of each of the `count` parts of a call."""
     times = []
     for _ in range(BATCHES):
+        wait_for_compiler()
         start = time.thread_time()
         call()
         times.append(time.thread_time() - start)
@@ -73,6 +75,7 @@ def moving(dsys: DiscreteSystem, momentum: float) -> np.ndarray:
 
 
 def row(make, n: int, momentum: float, generated: int) -> str:
+    wait_for_compiler()
     start = time.thread_time()
     h = STEPS[make.__name__]
     dsys = midpoint(make(n).system, h)

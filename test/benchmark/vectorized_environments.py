@@ -12,6 +12,7 @@ import time
 from sizes import sized
 
 import nh_control as nh
+from nh_control.numerics.compiled import wait_for_compiler
 
 
 def rate(name: str, count: int, steps: int) -> float:
@@ -21,6 +22,7 @@ def rate(name: str, count: int, steps: int) -> float:
     envs.action_space.seed(0)
     actions = [envs.action_space.sample() for _ in range(10)]
     envs.step(actions[0])
+    wait_for_compiler()
     start = time.perf_counter()
     for k in range(steps):
         envs.step(actions[k % len(actions)])

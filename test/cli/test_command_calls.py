@@ -144,10 +144,9 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
 
     monkeypatch.setattr(launcher, "require_ros", lambda record: required.append(record))
     monkeypatch.setattr(launcher, "run", run)
-    model = SimpleNamespace(h=0.1)
-    monkeypatch.setattr(
-        run_scenario, "make_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
-    )
+    scenario = find_scenario("snakeboard")
+    experiment = SimpleNamespace(steps=1, model=scenario.model(), scenario=scenario)
+    monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
     monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
     with pytest.raises(Made) as made:
         main(["run", "snakeboard", *options])
@@ -178,10 +177,11 @@ def test_a_robot_is_loaded_with_its_file_base_integrator_and_step(command, monke
         monkeypatch.setattr(module, "find_scenario", find)
     if command in ("replay", "identify"):
         words = [command, "folder", "--scenario", "urdf"]
-    for options in ([], ["--urdf", "arm.urdf", "--base", "floating"]):
+    robot = ["--urdf", "arm.urdf", "--base", "floating", "--accept-any-inertia"]
+    for options in ([], robot):
         with pytest.raises(Made):
             main([*words, *options])
-    assert found == [("urdf", "", "fixed"), ("urdf", "arm.urdf", "floating")]
+    assert found == [("urdf", "", "fixed", False), ("urdf", "arm.urdf", "floating", True)]
     if command in ("replay", "identify"):
         with pytest.raises(Made) as made:
             main([*words, "--integrator", "rk4", "--step", "0.25"])
@@ -253,7 +253,8 @@ def simulate(monkeypatch, tmp_path):
             kept.append(self)
             return self
 
-        experiment = SimpleNamespace(steps=10, run=loop)
+        model = find_scenario("pendulum_swing_up").model()
+        experiment = SimpleNamespace(steps=10, run=loop, model=model)
         monkeypatch.setattr(Interruption, "__enter__", enter)
         monkeypatch.setattr(Interruption, "__exit__", lambda self, *_: None)
         monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
@@ -419,10 +420,9 @@ def test_a_recording_is_read_with_why_it_ended(ended, expected, monkeypatch, tmp
 
     monkeypatch.setattr(launcher, "require_ros", lambda record: None)
     monkeypatch.setattr(launcher, "run", run)
-    model = SimpleNamespace(h=0.1)
-    monkeypatch.setattr(
-        run_scenario, "make_experiment", lambda *_: SimpleNamespace(steps=1, model=model)
-    )
+    scenario = find_scenario("pendulum_swing_up")
+    experiment = SimpleNamespace(steps=1, model=scenario.model(), scenario=scenario)
+    monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
     monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
     monkeypatch.setattr(run_scenario, "read_recording", recorded)
     with pytest.raises(Made) as made:

@@ -178,7 +178,8 @@ def run_nodes(tmp_path, monkeypatch):
         monkeypatch.setattr(run_scenario, "print_results", lambda *_: print("reported"))
         return main(["run", "pendulum_swing_up", *arguments])
 
-    experiment = SimpleNamespace(steps=10, model=SimpleNamespace(h=0.1))
+    scenario = find_scenario("pendulum_swing_up")
+    experiment = SimpleNamespace(steps=10, model=scenario.model(), scenario=scenario)
     return run
 
 

@@ -247,7 +247,7 @@ def robot(sent):
     times, q = np.arange(10) * 10**7, np.arange(10.0)[:, None]
     sent = np.array(sent) * 10**6
     u = 1 + np.arange(float(len(sent)))[:, None]
-    return Measurements(times, times, q, q, np.ones(10, dtype=bool), u, sent, sent)
+    return Measurements(times, times, q, q, u, sent, sent)
 
 
 def test_of_a_robot_only_the_time_of_its_commands_counts():
@@ -513,14 +513,15 @@ def test_options_extend_a_study_file(tmp_path):
 def test_every_option_of_a_study_is_a_key_of_its_file():
     words = (
         "--urdf arm.urdf --base floating --sampling sobol --points 3 --seeds 2 --seed 1 "
-        "--success 0.1 --monitor --vary m=1:2 --set step=0.1 --disturb x:gust:1 "
-        "--disturb y:gust:1 --fault noise=1 --fault x:bias=1"
+        "--accept-any-inertia --success 0.1 --monitor --vary m=1:2 --set step=0.1 "
+        "--disturb x:gust:1 --disturb y:gust:1 --fault noise=1 --fault x:bias=1"
     )
     data = run_study.merged_settings(
         {"scenario": "urdf"}, arguments.parse(["study", "urdf", *words.split()])
     )
     assert data == {
-        "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "sampling": "sobol",
+        "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "accept_any_inertia": True,
+        "sampling": "sobol",
         "points": "3", "seeds": "2", "seed": "1", "success": "0.1", "monitor": "true",
         "vary": {"m": "1:2"}, "set": {"step": "0.1"}, "disturb": ["x:gust:1", "y:gust:1"],
         "fault": ["noise=1", "x:bias=1"],

@@ -7,7 +7,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from interpreting import without_compiler
+from tiers import with_compiler
 
 from nh_control.cli import main
 from nh_control.command import doctor
@@ -66,19 +66,20 @@ def test_missing_packages_are_errors_and_extras_notes(monkeypatch):
 
 def test_a_compiler_is_tried(monkeypatch, tmp_path):
     monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "cache"))
-    with without_compiler():
-        assert found(doctor._compiler)["C compiler"].level == WARNING
+    assert found(doctor._compiler)["C compiler"].level == WARNING
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
     broken.chmod(0o755)
     works, what = doctor._compiles(str(broken))
     assert not works and "no space left" in what
-    told = found(doctor._compiler)
+    with with_compiler():
+        told = found(doctor._compiler)
     assert told["C compiler"].level == told["cache"].level == GOOD
     (tmp_path / "open").mkdir()
     os.chmod(tmp_path / "open", 0o777)
     monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "open"))
-    assert "chmod 700" in found(doctor._compiler)["cache"].remedy
+    with with_compiler():
+        assert "chmod 700" in found(doctor._compiler)["cache"].remedy
 
 
 @pytest.mark.parametrize(

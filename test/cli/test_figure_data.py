@@ -204,12 +204,12 @@ def test_cusps_are_reversals_along_the_heading():
     forth = np.column_stack([np.linspace(0, 1, 11), np.zeros(11)])
     back = forth[-2::-1]
     xy = np.vstack([forth, back, forth[1:]])
-    assert planar._cusps(xy, np.zeros(len(xy))).tolist() == [10, 20]
+    assert planar.cusps(xy, np.zeros(len(xy))).tolist() == [10, 20]
     turned = np.linspace(0, np.pi, len(forth))
     circle = np.column_stack([np.sin(turned), 1 - np.cos(turned)])
-    assert len(planar._cusps(circle, turned)) == 0
+    assert len(planar.cusps(circle, turned)) == 0
     pausing = np.vstack([forth, np.tile(forth[-1], (5, 1)), back])
-    assert planar._cusps(pausing, np.zeros(len(pausing))).tolist() == [12]  # of 10 ... 15
+    assert planar.cusps(pausing, np.zeros(len(pausing))).tolist() == [12]  # of 10 ... 15
 
 
 def planar_path(run, target_y=0.5):

@@ -102,16 +102,13 @@ TOWING = Scenario(
 )
 
 
-pytestmark = pytest.mark.usefixtures("module_interpreted")
-
-
 def ran(scenario, **options):
     experiment = Experiment.make(scenario, **options)
     return Result(experiment, experiment.run(), experiment.run(feedback=False), 0.1)
 
 
 @pytest.fixture(scope="module")
-def towed(module_interpreted):
+def towed():
     """A run whose rope is twice as long as the model's."""
     options = PlantOptions(parameters={"length": 1.0})
     return ran(TOWING, options=options, perturbation=Displacement(0.2, 0.1))
@@ -374,7 +371,7 @@ def test_gusts_end_with_the_run_and_are_named_once(towed):
 
 
 @pytest.fixture(scope="module")
-def rolled(module_interpreted):
+def rolled():
     """A point on a sphere, whose configuration has one number more than its tangent vectors."""
     ball = nh.System(
         name="ball",

@@ -241,7 +241,7 @@ ARM = """<robot name="arm"><link name="base"/>
 
 
 @pytest.mark.slow
-def test_an_arm_that_leaves_its_plane_is_drawn_as_stick_figures(tmp_path, interpreted, sketched):
+def test_an_arm_that_leaves_its_plane_is_drawn_as_stick_figures(tmp_path, sketched):
     arm = scenarios.from_urdf(ARM)
 
     def shortly(model):

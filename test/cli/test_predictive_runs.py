@@ -5,19 +5,15 @@ parameters.
 import json
 
 import numpy as np
-import pytest
 import yaml
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.numerics import compiled
 from nh_control.runs import launcher, stored
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.runs.results_file import stored as stored_results
 from nh_control.scenarios import MpcOptions
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 OPTIONS = ["--duration", "0.3", "--controller", "mpc", "--mpc-horizon", "0.4", "--mpc-late", "0.2"]
 

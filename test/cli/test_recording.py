@@ -276,7 +276,7 @@ def test_true_states_replace_measured_states_only(true):
 def test_commands_are_forces_and_positions_by_name_or_joint(monkeypatch):
     system = SimpleNamespace(space=None, inputs=("torque", "pull"), prescribed=("height",), nu=2)
     scenario = SimpleNamespace(
-        make_system=lambda p: system, parameters=None, joints=(), body=None, to_bodies=None,
+        make_system=lambda p: system, parameters=None, joints=(), body=None, from_bodies=None,
         resting_bodies=lambda space: (),
     )  # fmt: skip
     driven = SimpleNamespace(name="hinge", input=1)

@@ -41,14 +41,13 @@ def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsy
 
 
 @pytest.fixture
-def simulated_stamps(monkeypatch, interpreted):
+def simulated_stamps(monkeypatch):
     """A robot's recording with stamps from 0 and one command."""
     hanging = {"hanging": lambda model: model.simulate(np.zeros(2), np.zeros((5, 1)))}
     scenario = replace(scenarios.get("pendulum_swing_up"), references=hanging)
     stamps, wall = np.arange(5) * 20_000_000, 1_790_000_000 * 10**9
     rows, sent = np.zeros((5, 1)), np.array([wall])
-    moving = np.ones(5, dtype=bool)
-    states = Measurements(stamps, wall + stamps, rows, rows, moving, rows[:1], sent, stamps[:1])
+    states = Measurements(stamps, wall + stamps, rows, rows, rows[:1], sent, stamps[:1])
     for module in (replay_run, identify_parameters):
         monkeypatch.setattr(module, "measured", lambda args: (scenario, scenario.model(), states))
     return ["folder", "--scenario", "pendulum_swing_up"]
@@ -295,12 +294,17 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkey
     monkeypatch.setattr(stored.scenarios, "get", get)
     monkeypatch.setattr(Experiment, "make", lambda *given: made.append(given))
     given = launcher.parameters(whole, Options(2, True), tmp_path)
-    given |= {"scenario": "urdf", "urdf": "arm.urdf", "base": "floating"}
+    given |= {
+        "scenario": "urdf",
+        "urdf": "arm.urdf",
+        "base": "floating",
+        "accept_any_inertia": True,
+    }
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
     assert stored.is_run(tmp_path) and not stored.is_run(tmp_path / "recording")
     run = stored.load(tmp_path)
     assert run.lockstep and run.faults == ("positions:noise=0.1",)
-    assert found == [("urdf", "arm.urdf", "floating")]
+    assert found == [("urdf", "arm.urdf", "floating", True)]
     scenario, reference, integrator, step_s, options, perturbation, integral, *rest = made[0]
     duration_s, *rest = rest
     assert rest == [whole.mpc, whole.estimate]

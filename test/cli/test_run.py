@@ -250,7 +250,7 @@ def test_a_step_that_fails_ends_the_run_with_the_reason(tmp_path):
     assert "failed at step" in done.stderr and "reduce h" in done.stderr
     summary = json.loads(done.stdout)
     assert 0 < summary["steps"] < summary["steps_planned"]
-    assert "condition number" in summary["stopped"]
+    assert "leaves the domain" in summary["stopped"] and "at phi = " in summary["stopped"]
     assert not alive(tmp_path)
 
 

@@ -168,7 +168,7 @@ def test_each_run_has_a_new_folder_and_a_chosen_one_is_not_overwritten(
     assert call(*chosen, "--overwrite").returncode == 0
 
 
-def test_the_plant_may_differ_and_the_table_says_so(call, monkeypatch, interpreted):
+def test_the_plant_may_differ_and_the_table_says_so(call, monkeypatch):
     board = scenarios.get("snakeboard")
     still = {"turning": lambda model: model.simulate(np.zeros(model.nx), np.zeros((10, 2)))}
     short = replace(board, references=still)
@@ -219,6 +219,8 @@ def test_a_run_that_fails_is_drawn_and_its_open_loop_does_not_seem_to_end_well(c
         assert "at step 4" in one["error"]["open_loop_stopped"]
     table = call("simulate", "snakeboard", *failing, "--no-plots").stdout
     assert "open loop" in table and "ends early: snakeboard by nonholonomic_midpoint" in table
+    assert "without the tracker" in table and "condition number" not in table
+    assert "open loop  " not in call("simulate", "snakeboard", *failing, "--open-loop").stdout
 
 
 def test_overwriting_removes_the_files_of_a_run_only(call, tmp_path):
@@ -326,7 +328,7 @@ def test_ctrl_c_that_a_library_swallows_is_not_lost(tmp_path):
 
 
 @pytest.fixture
-def short_hover(monkeypatch, interpreted):
+def short_hover(monkeypatch):
     """Quadrotors that hold their payload in place for ten steps."""
     payload = scenarios.get("quadrotor_payload")
 

@@ -9,15 +9,13 @@ from nh_control.mechanics.system import System
 G = 9.8
 
 
-def rod(length=0.7, g=G, mass=1.0, copies=1) -> System:
-    """A mass in the plane at a distance from the origin [johnson2014 VII-B]; `copies` of the
-    constraint make it redundant.
-    """
+def rod(length=0.7, g=G, mass=1.0) -> System:
+    """A mass in the plane at a distance from the origin [johnson2014 VII-B]."""
     return System(
         name="rod",
         space=Rn("x", "y"),
         lagrangian=lambda q, v: mass * (ca.sumsqr(v) / 2 - g * q[1]),
-        holonomic_constraint=lambda q: ca.vertcat(*[ca.sumsqr(q) - length**2] * copies),
+        holonomic_constraint=lambda q: ca.sumsqr(q) - length**2,
     )
 
 

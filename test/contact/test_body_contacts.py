@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from bodies import HALF, body
 from differences import jacobian
-from interpreting import NATIVELY
 from scipy.spatial.transform import Rotation
 
 import nh_control as nh
@@ -54,12 +53,11 @@ def momenta(run):
     return total
 
 
-@NATIVELY
 @pytest.mark.parametrize(
     "shapes",
     [*list(ROUND)[1:2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(ROUND)[2:])],
 )
-def test_a_collision_in_free_space_keeps_the_momenta(shapes, interpreted):
+def test_a_collision_in_free_space_keeps_the_momenta(shapes):
     dsys, rng, hits = pair(ROUND[shapes]), np.random.default_rng(0), 0
     for _ in range(5):
         run = dsys.simulate(approaching(dsys, rng), steps=100)
@@ -72,8 +70,7 @@ def test_a_collision_in_free_space_keeps_the_momenta(shapes, interpreted):
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_two_spheres_part_with_the_restitution_of_their_speed(interpreted):
+def test_two_spheres_part_with_the_restitution_of_their_speed():
     dsys = pair(ROUND["two spheres"], friction=0.0, restitution=0.6)
     q = [1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0.3, 0, 0]
     run = dsys.simulate(dsys.state(q, [0, 0, 0, 1, 0, 0, 0, 0, 0, -0.5, 0, 0]), steps=80)
@@ -97,8 +94,7 @@ def test_the_gap_is_the_distance_between_surfaces():
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_a_is_the_derivative_through_a_contact_of_two_bodies(interpreted):
+def test_a_is_the_derivative_through_a_contact_of_two_bodies():
     dsys = pair(ROUND["a capsule and a sphere"], smoothing=1e-4)
     q = [1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0.172, 0, 0.02]
     x = dsys.state(q, [1, 2, 1, 1, 0, 0, 0, 1, 0, -0.5, 0, 0.1])
@@ -127,8 +123,7 @@ def test_a_body_surface_names_a_known_frame():
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_an_ellipsoid_with_equal_half_axes_is_a_sphere(interpreted):
+def test_an_ellipsoid_with_equal_half_axes_is_a_sphere():
     ends = []
     for shape in (nh.Sphere(HALF), nh.Ellipsoid((HALF,) * 3)):
         dsys = body(shape)
@@ -138,8 +133,7 @@ def test_an_ellipsoid_with_equal_half_axes_is_a_sphere(interpreted):
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_a_flat_ellipsoid_falls_onto_its_side(interpreted):
+def test_a_flat_ellipsoid_falls_onto_its_side():
     dsys = body(nh.Ellipsoid((0.1, 0.1, 0.05)), inertia=(0.0026, 0.0026, 0.005), h=0.005)
     tilt = [np.cos(0.7), np.sin(0.7), 0, 0]
     run = dsys.simulate(dsys.state([*tilt, 0, 0, 0.12], np.zeros(6)), steps=400)

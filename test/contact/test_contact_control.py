@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from balancers import BODY, RADIUS, WHEEL, G, rolling, touching
-from interpreting import NATIVELY
 
 import nh_control as nh
 from nh_control.control import equilibrium
@@ -33,7 +32,7 @@ def standing(dsys):
 
 
 @pytest.mark.parametrize("smoothing", [1e-2, 1e-5, 1e-8])
-def test_gains_by_smoothed_derivatives_are_close_to_those_of_rolling(smoothing, interpreted):
+def test_gains_by_smoothed_derivatives_are_close_to_those_of_rolling(smoothing):
     _, _, ideal = stationary(rolling(), np.zeros(4))
     x, K, found = stationary(dsys := touching(smoothing=smoothing), standing(touching()))
     assert x[1] - RADIUS == pytest.approx(smoothing / (G * (BODY + WHEEL)), rel=1e-6)
@@ -57,9 +56,8 @@ def balanced(start, kappa, friction=0.8, steps=1200):
     return loop.trajectory.states
 
 
-@NATIVELY
 @pytest.mark.parametrize("kappa", [1e-3, 1e-6])
-def test_lqr_balances_a_robot_that_leans_or_is_dropped(kappa, interpreted):
+def test_lqr_balances_a_robot_that_leans_or_is_dropped(kappa):
     leaning = balanced([0, RADIUS + 1e-11, 0, 0.25], kappa)
     assert np.abs(leaning[-1, [2, 3]]).max() < 0.02 and leaning[:, 1].min() > RADIUS
     dropped = balanced([0, RADIUS + 0.1, 0, 0.1], kappa)

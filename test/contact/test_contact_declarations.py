@@ -133,8 +133,7 @@ def test_contacts_name_known_frames_and_differ():
         model(nh.Contact("a", nh.Sphere(0.1)), nh.Contact("a", nh.Corner()))
 
 
-@pytest.mark.native_twin_slow
-def test_a_plane_and_a_flat_height_field_are_the_same_ground(interpreted):
+def test_a_plane_and_a_flat_height_field_are_the_same_ground():
     runs = []
     for ground in (nh.Plane(), nh.HeightField(lambda x, y: 0 * x)):
         dsys = body(nh.Sphere(0.1), ground=ground)
@@ -143,8 +142,7 @@ def test_a_plane_and_a_flat_height_field_are_the_same_ground(interpreted):
     assert runs[0] == pytest.approx(runs[1], abs=1e-9)
 
 
-@pytest.mark.native_twin_slow
-def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field(interpreted):
+def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():
     slope, ends = 0.3, []
     tilted = nh.Plane((-np.sin(slope), 0, np.cos(slope)))
     for ground in (tilted, nh.HeightField(lambda x, y: np.tan(slope) * x)):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from bodies import HALF, G, ball, box, thrown
 from differences import hessian, jacobian
-from interpreting import NATIVELY
 
 SMOOTHINGS = (1e-2, 1e-4, 1e-6, 1e-8)
 
@@ -32,7 +31,7 @@ def roll(dsys, smoothing):
 
 @pytest.mark.parametrize("motion", [impact, slide, roll])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS[1::2])
-def test_a_is_the_derivative_at_every_smoothing(motion, smoothing, interpreted):
+def test_a_is_the_derivative_at_every_smoothing(motion, smoothing):
     dsys = ball(0.3, 0.3).with_smoothing(smoothing)
     x = motion(dsys, smoothing)
     lin = dsys.linearize(x)
@@ -43,9 +42,8 @@ def test_a_is_the_derivative_at_every_smoothing(motion, smoothing, interpreted):
 
 
 @pytest.mark.slow
-@NATIVELY
 @pytest.mark.parametrize("smoothing", SMOOTHINGS[::3])
-def test_a_box_that_lands_on_corners_has_exact_derivatives(smoothing, interpreted):
+def test_a_box_that_lands_on_corners_has_exact_derivatives(smoothing):
     dsys = box().with_smoothing(smoothing)
     x = thrown(dsys, np.random.default_rng(1))
     for _ in range(300):
@@ -55,12 +53,12 @@ def test_a_box_that_lands_on_corners_has_exact_derivatives(smoothing, interprete
         x = after
     lin = dsys.linearize(x)
     expected = jacobian(
-        lambda dx: dsys.local(lin.x1, dsys.step(dsys.retract(x, dx))), 12, 5 * spacing(smoothing)
+        lambda dx: dsys.local(lin.x1, dsys.step(dsys.retract(x, dx))), 12, 10 * spacing(smoothing)
     )
     assert relative(lin.A, expected) < 1e-6
 
 
-def test_second_derivatives_are_exact(interpreted):
+def test_second_derivatives_are_exact():
     dsys = ball(0.3, 0.3).with_smoothing(1e-3)
     x, lam = impact(dsys, 1e-3), np.array([0.3, -0.5, 0.2, 0.7, 0.1, -0.4])
     x1 = dsys.step(x)
@@ -69,8 +67,7 @@ def test_second_derivatives_are_exact(interpreted):
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_derivatives_by_friction_restitution_and_smoothing_are_exact(interpreted):
+def test_derivatives_by_friction_restitution_and_smoothing_are_exact():
     dsys = box(parameters=("body_friction", "body_restitution"), smoothing=1e-5, restitution=0.3)
     names = ("body_friction", "body_restitution", "smoothing")
     q = dsys.system.space.retract([1, 0, 0, 0, 0, 0, 0.16], [0.6, 0.4, 0.2, 0, 0, 0])
@@ -90,7 +87,7 @@ def test_derivatives_by_friction_restitution_and_smoothing_are_exact(interpreted
         assert relative(lin.P[:, column], expected[:, column]) < 1e-6
 
 
-def test_derivatives_of_a_point_by_the_smoothing_are_exact(interpreted):
+def test_derivatives_of_a_point_by_the_smoothing_are_exact():
     dsys = ball(0.3, 0.3, restitution=0.4, smoothing=1e-4)
     x = impact(dsys, 1e-4)
     lin = dsys.linearize(x, parameters=["smoothing"])

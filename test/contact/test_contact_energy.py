@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bodies import HALF, G, ball, box
-from interpreting import NATIVELY
 from urdf_robots import robot_file
 
 import nh_control as nh
@@ -17,7 +16,7 @@ def no_inputs(states):
     return np.zeros((len(states), 0))
 
 
-def test_a_body_at_rest_has_no_velocity_halfway_through_the_impulse(interpreted):
+def test_a_body_at_rest_has_no_velocity_halfway_through_the_impulse():
     dsys = ball()
     x = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], np.zeros(3)), steps=3).states
     halfway = nh.ContactReadout(dsys).velocities(x[-1:], no_inputs(x[-1:]))
@@ -25,7 +24,7 @@ def test_a_body_at_rest_has_no_velocity_halfway_through_the_impulse(interpreted)
     assert halfway == pytest.approx(np.zeros((1, 3)), abs=1e-9)
 
 
-def test_a_body_that_slides_has_the_velocity_of_its_positions(interpreted):
+def test_a_body_that_slides_has_the_velocity_of_its_positions():
     """Between two steps, `(q1 - q_-1) / 2h`; in the air it is that of the state."""
     dsys = ball(friction=0.3)
     run = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], [2, 0, 0]), steps=10)
@@ -36,8 +35,7 @@ def test_a_body_that_slides_has_the_velocity_of_its_positions(interpreted):
     assert nh.ContactReadout(dsys).velocities([flying], [[]])[0] == pytest.approx([1, 2, 3])
 
 
-@NATIVELY
-def test_a_step_is_the_impulses_at_its_start_and_a_free_step(interpreted):
+def test_a_step_is_the_impulses_at_its_start_and_a_free_step():
     """So its gain of energy is their work and the error of the free step."""
     dsys = box()
     free = nh.midpoint(replace(dsys.system, contacts=()), dsys.h)
@@ -56,11 +54,8 @@ def largest_change(friction, h):
     return np.abs(np.diff(run.energies)[round(0.02 / h) :]).max()
 
 
-@NATIVELY
 @pytest.mark.parametrize("friction", [2.0, pytest.param(0.0, marks=pytest.mark.slow)])
-def test_while_a_contact_persists_energy_changes_by_the_third_order_of_the_step(
-    friction, interpreted
-):
+def test_while_a_contact_persists_energy_changes_by_the_third_order_of_the_step(friction):
     """As that of a pendulum under the midpoint rule, with friction that sticks and without."""
     changes = [largest_change(friction, h) for h in (0.005, 0.0025)]
     assert changes[0] / changes[1] == pytest.approx(8, rel=0.1)
@@ -78,19 +73,3 @@ def test_upkie_that_falls_limp_gains_energy_of_third_order_at_every_step_length(
         run = dsys.simulate(dsys.state(q, model.velocity()), np.zeros((round(0.4 / h), dsys.nu)))
         gains.append(np.diff(run.energies)[1:].max())
     assert np.array(gains[:-1]) / gains[1:] == pytest.approx([8, 8], rel=0.1)
-
-
-def test_corrections_end_with_round_off_or_say_so():
-    from nh_control.discrete.contact_step import corrected
-
-    dsys = ball()
-    contacts = dsys.method.contacts
-    roots = np.arange(1.0, 1.0 + dsys.method.nz)
-
-    def call(name, z):
-        found = {"residual": (z - roots)[:, None], "jacobian": np.eye(len(z))}
-        return (found[name],)
-
-    z = np.zeros(len(roots))
-    assert corrected(call, contacts, z) and z == pytest.approx(roots)
-    assert not corrected(lambda name, z: (call(name, z)[0] * 0,), contacts, z)

@@ -16,14 +16,14 @@ def coin():
     return body(nh.Disc(0.1, axis="y"), inertia=COIN)
 
 
-def test_a_disc_that_lies_flat_is_named_with_the_remedy(interpreted):
+def test_a_disc_that_lies_flat_is_named_with_the_remedy():
     dsys = coin()
     with pytest.raises(nh.StepFailed, match="contact 'body' has no gap.*put an Ellipsoid") as one:
         dsys.step(dsys.state(FLAT, np.zeros(6)))
     assert one.value.contact == "body" and one.value.step is None
 
 
-def test_a_disc_that_falls_onto_its_side_is_named_with_the_step(interpreted):
+def test_a_disc_that_falls_onto_its_side_is_named_with_the_step():
     dsys = coin()
     leaning = [np.cos(0.78), np.sin(0.78), 0, 0, 0, 0, 0.02]
     found = r"at step \d+ .*contact 'body', .* has the gap .* m and opens at -.* m/s.*reduce h"

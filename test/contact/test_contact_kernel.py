@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +25,8 @@ from nh_control.multibody import (
     tree_contacts,
 )
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics.compiled import compiler
+from nh_control.numerics.amalgamation import NATIVE
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="needs a C compiler")
 SLAB = (0.002, 0.003, 0.0025)
 
 
@@ -168,9 +166,29 @@ def test_the_kernel_steps_and_linearizes_as_generated_code(name):
     assert pressed >= 1  # the first contact pushed with more than 1 N
 
 
+def test_second_derivatives_in_contact_are_those_of_generated_code():
+    make, start = CASES["sled"]
+    dsys = make()
+    generated = nh.midpoint(replace(dsys.system), dsys.h)
+    adjoint = np.random.default_rng(0).normal(size=dsys.ndx)
+    x, u = start(dsys), np.zeros(dsys.nu)
+    own, other = (each.hessian(x, u, adjoint) for each in (dsys, generated))
+    assert own == pytest.approx(other, abs=1e-12 * np.abs(other).max())
+
+
+def test_derivatives_by_parameters_of_a_step_without_solution_fail():
+    """They are generated code's, and so are its further attempts."""
+    make, start = CASES["sled"]
+    dsys = make().with_step(1e3)
+    with pytest.raises(nh.StepFailed):
+        dsys.linearize(1e8 * start(dsys), np.zeros(dsys.nu), ["smoothing"])
+
+
 def test_functions_of_contacts_have_the_order_of_their_struct():
-    header = Path(tree_contacts.__file__).parent / "native" / "tree_data.h"
+    header = NATIVE / "free_step.h"
     (struct,) = re.findall(r"struct contact_functions \{(.*?)\};", header.read_text(), re.DOTALL)
-    fields = re.findall(r"int \(\*(\w+)\)", struct)
-    assert len(fields) == len(tree_contacts.CALLS)
-    assert all(field in call for field, call in zip(fields, tree_contacts.CALLS))
+    functions = re.search(r"struct function ([\w, ]+);", struct)[1].split(", ")
+    assert functions == [*tree_contacts.FUNCTIONS]
+    fields = re.findall(r" \(\*(\w+)\)", struct)
+    assert len(fields) == len(tree_contacts.ROUTINES)
+    assert all(field in routine for field, routine in zip(fields, tree_contacts.ROUTINES))

@@ -2,16 +2,15 @@
 also where it folds.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from bodies import chain
-from interpreting import made_once_each_way, without_compiler
+from native_equations import Equations
 
 import nh_control as nh
-from nh_control.discrete import contact_path, contact_solution, continuation
-from nh_control.discrete.contact_path import follow_path
-from nh_control.discrete.contact_step import contact_start
-from nh_control.discrete.method import ContactUnknowns
+from nh_control.numerics import newton
 from nh_control.numerics.contact_problem import blocks
 
 # fmt: off
@@ -63,32 +62,17 @@ of the last leads on to a solution with a million times its energy, which is not
 # fmt: on
 
 
-@pytest.fixture
-def risen(monkeypatch):
-    """A list that gets True where a step along the path raises kappa."""
-    rising, update = [], contact_path._Path.update_tangent
-
-    def watched(path):
-        there = update(path)
-        rising.append(bool(path.ahead[-1] > 0))
-        return there
-
-    monkeypatch.setattr(contact_path._Path, "update_tangent", watched)
-    return rising
-
-
-@made_once_each_way
+@cache
 def thrown_chain():
     dsys = nh.midpoint(chain(4), 0.0025)
     return dsys, nh.ContactReadout(dsys)
 
 
-@pytest.mark.native_twin_slow  # it compiles the chain
 @pytest.mark.parametrize(
     "state",
     [*STRETCHED, *LYING, *(pytest.param(name, marks=pytest.mark.slow) for name in CREEPING)],
 )
-def test_chains_that_lie_step(state, interpreted):
+def test_chains_that_lie_step(state):
     dsys, readout = thrown_chain()
     x = np.array({**STRETCHED, **LYING, **CREEPING}[state])
     x[:4] /= np.linalg.norm(x[:4])
@@ -98,16 +82,6 @@ def test_chains_that_lie_step(state, interpreted):
     assert table.gap * table.normal == pytest.approx(np.full((1, 5), 1e-8), rel=1e-6)
     energy, energy1 = dsys.energies(np.array([x, x1]))
     assert energy1 < energy
-
-
-def test_only_the_path_finds_them_at_once(monkeypatch):
-    """Without a start from shorter steps."""
-    monkeypatch.setattr(contact_solution, "follow_path", lambda *given: False)
-    monkeypatch.setattr(continuation, "FRACTIONS", ())
-    with without_compiler():
-        dsys, _ = thrown_chain()
-        with pytest.raises(nh.StepFailed, match="no impulses"):
-            dsys.step(np.array(STRETCHED["turning"]))
 
 
 def linear_step(rows, v0):
@@ -138,20 +112,33 @@ def linear_step(rows, v0):
     return call
 
 
-def test_a_path_is_followed_through_its_fold(risen):
+def test_a_path_is_followed_through_its_fold():
     """Of these random contacts, whose normal and tangents are coupled, all but the third
-    fold; Newton's method on the dynamics does not solve the third.
+    fold: kappa rises along their paths before it falls. The first residual is none, so that the
+    step begins at the path.
     """
-    rng, kappa, folds, solved = np.random.default_rng(0), 1e-8, [], []
-    given = [(rng.normal(size=(3, 4)), rng.normal(size=4)) for _ in range(327)]
-    contacts = ContactUnknowns(4, blocks([(True, 2)]), velocities=None, coefficients=None)
+    rng, kappa, rises = np.random.default_rng(0), 1e-8, []
+    drawn = [(rng.normal(size=(3, 4)), rng.normal(size=4)) for _ in range(327)]
     for i in (119, 137, 166, 326):
-        call, z = linear_step(*given[i]), np.zeros(8)
-        solved.append(contact_start(lambda n, z, c=call: c(n, z, kappa), contacts, kappa, z))
-        risen.clear()
-        assert follow_path(call, contacts, kappa, z)
-        folds.append(any(risen))
-        w, x, psi = given[i][0] @ z[:4], z[4:7], z[7]
+        call, smoothings = linear_step(*drawn[i]), list[float]()
+
+        def residual(x, u, z, p, call=call, smoothings=smoothings):
+            smoothings.append(p[0])
+            return [np.nan * z] if len(smoothings) == 1 else call("residual", z, p[0])
+
+        equations = Equations(
+            8,
+            p=(kappa, 1.0),
+            first=4,
+            blocks=blocks([(True, 2)]),
+            residual=residual,
+            jacobian=lambda x, u, z, p, call=call: call("jacobian", z, p[0]),
+            contacts=lambda x, u, z, p, call=call: call("contacts", z, p[0]),
+        )
+        assert equations.solve() == newton.CONVERGED
+        z = equations.work.z
+        rises.append(np.diff(np.log(smoothings[1:])).max())
+        w, x, psi = drawn[i][0] @ z[:4], z[4:7], z[7]
         assert min(w[0], x[0] - np.linalg.norm(x[1:]), psi - np.linalg.norm(w[1:])) > 0
-        assert np.abs(call("residual", z, kappa)[0]).max() < 1e-3 * kappa
-    assert folds == [True, True, False, True] and solved == folds
+        assert np.abs(call("residual", z, kappa)[0]).max() < 1e-12
+    assert [bool(rise > 0.1) for rise in rises] == [True, True, False, True]

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from native_equations import Impulses
 
-from nh_control.numerics.contact_problem import Impulses, blocks
+from nh_control.numerics.contact_problem import blocks
 
 
 def problem(rng, smoothing):

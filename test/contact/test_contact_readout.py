@@ -25,7 +25,7 @@ from nh_control.view.sources import of_result
 
 
 @pytest.fixture(scope="module")
-def slide(module_interpreted):
+def slide():
     """A box that slides along x, its model and the second of its steps."""
     dsys = box()
     x = dsys.state([1, 0, 0, 0, 0, 0, HALF + 4e-9], [0, 0, 0, 2, 0, 0])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from bodies import HALF, G, ball, body, box, gripped_snakeboard, point
-from interpreting import NATIVELY
 
 import nh_control as nh
 
@@ -11,7 +10,7 @@ MU = 0.5
 
 
 @pytest.mark.parametrize("off", [-1e-4, 1e-4])
-def test_a_point_slides_where_the_slope_exceeds_the_angle_of_friction(off, interpreted):
+def test_a_point_slides_where_the_slope_exceeds_the_angle_of_friction(off):
     """From rest, after 1 s: `g (sin a - mu cos a) t^2 / 2`, or nothing."""
     slope = np.arctan(MU * (1 + off))
     dsys = point(slope, MU)
@@ -22,7 +21,7 @@ def test_a_point_slides_where_the_slope_exceeds_the_angle_of_friction(off, inter
 
 
 @pytest.mark.parametrize("smoothing", [1e-4, 1e-8, 1e-12])
-def test_a_point_that_sticks_creeps_as_the_barrier_says(smoothing, interpreted):
+def test_a_point_that_sticks_creeps_as_the_barrier_says(smoothing):
     """`kappa t / (beta (1 - t^2))` at the load t = tan(slope) / mu, kappa at run time."""
     slope = np.arctan(MU / 2)
     dsys = point(slope, MU).with_smoothing(smoothing)
@@ -34,7 +33,7 @@ def test_a_point_that_sticks_creeps_as_the_barrier_says(smoothing, interpreted):
 
 
 @pytest.mark.parametrize("shape", ["plane", "sphere"])
-def test_a_ball_that_slides_rolls_at_five_sevenths_of_its_speed(shape, interpreted):
+def test_a_ball_that_slides_rolls_at_five_sevenths_of_its_speed(shape):
     if shape == "plane":
         dsys = ball()
         start = dsys.state([0, HALF + 1e-13, 0], [2, 0, 0])
@@ -47,7 +46,7 @@ def test_a_ball_that_slides_rolls_at_five_sevenths_of_its_speed(shape, interpret
 
 
 @pytest.mark.parametrize("off", [-1e-3, 1e-3])
-def test_a_ball_rolls_down_slopes_below_seven_halves_of_the_friction(off, interpreted):
+def test_a_ball_rolls_down_slopes_below_seven_halves_of_the_friction(off):
     """It slips where `tan a > 3.5 mu`."""
     friction, slope = 0.2, np.arctan(0.7 * (1 + off))
     dsys = ball(slope, friction)
@@ -61,8 +60,7 @@ def test_a_ball_rolls_down_slopes_below_seven_halves_of_the_friction(off, interp
         assert x[0] == pytest.approx(moved, rel=1e-6) and slipped > 1e-4
 
 
-@NATIVELY
-def test_a_box_stops_after_its_speed_squared_over_two_mu_g(interpreted):
+def test_a_box_stops_after_its_speed_squared_over_two_mu_g():
     dsys = box()
     q = [1, 0, 0, 0, 0, 0, HALF + 4e-9]
     x = dsys.simulate(dsys.state(q, [0, 0, 0, 2, 0.5, 0]), steps=60).states[-1]
@@ -72,7 +70,7 @@ def test_a_box_stops_after_its_speed_squared_over_two_mu_g(interpreted):
     assert x[4] / x[5] == pytest.approx(4, rel=1e-3)
 
 
-def test_a_ball_turns_on_a_conveyor_and_moves_with_two_sevenths_of_its_speed(interpreted):
+def test_a_ball_turns_on_a_conveyor_and_moves_with_two_sevenths_of_its_speed():
     dsys = ball(surface_velocity=(0.7,))
     run = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], np.zeros(3)), steps=50)
     assert run.velocities[-1, 0] == pytest.approx(0.2, abs=1e-9)
@@ -80,8 +78,7 @@ def test_a_ball_turns_on_a_conveyor_and_moves_with_two_sevenths_of_its_speed(int
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_a_conveyor_takes_a_box_along_after_its_speed_over_mu_g(interpreted):
+def test_a_conveyor_takes_a_box_along_after_its_speed_over_mu_g():
     speed = 0.6
     dsys = box(ground=nh.Plane(surface_velocity=(speed, 0, 0)))
     start = dsys.state([1, 0, 0, 0, 0, 0, HALF + 4e-9], np.zeros(6))
@@ -103,9 +100,8 @@ def test_the_surface_of_a_plane_slides_along_its_tangents():
     assert law.surface_velocity == plane.sliding
 
 
-@NATIVELY
 @pytest.mark.parametrize("restitution", [0.8, 0.5])
-def test_a_ball_bounces_to_the_square_of_its_restitution(restitution, interpreted):
+def test_a_ball_bounces_to_the_square_of_its_restitution(restitution):
     dsys = ball(restitution=restitution, h=1e-3, smoothing=1e-10)
     run = dsys.simulate(dsys.state([0, 0.5 + HALF, 0], [0, 0, 0]), steps=1300)
     z = run.states[:, 1] - HALF
@@ -116,7 +112,7 @@ def test_a_ball_bounces_to_the_square_of_its_restitution(restitution, interprete
     assert z.min() > 0 and np.diff(run.energies).max() < 1e-9
 
 
-def test_wheels_with_much_grip_roll_as_nonholonomic_ones(interpreted):
+def test_wheels_with_much_grip_roll_as_nonholonomic_ones():
     rolling, gripping = (
         nh.nonholonomic_midpoint(nh.systems.snakeboard(), 0.02),
         gripped_snakeboard(load=1000.0),
@@ -127,7 +123,7 @@ def test_wheels_with_much_grip_roll_as_nonholonomic_ones(interpreted):
     assert runs[0].states[:, :5] == pytest.approx(runs[1].states[:, :5], abs=1e-9)
 
 
-def test_wheels_with_little_grip_skid_and_lose_the_work_of_friction(interpreted):
+def test_wheels_with_little_grip_skid_and_lose_the_work_of_friction():
     load, friction = 0.05, 0.8
     dsys = gripped_snakeboard(load, friction, smoothing=1e-10)
     state, lost = dsys.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.2]), 0.0

@@ -37,7 +37,7 @@ def slid(friction, h, steps):
 
 
 @pytest.mark.parametrize("factor", [1.01, 1.5, 2.2])
-def test_beyond_the_critical_friction_the_tip_stops_in_one_step(factor, interpreted):
+def test_beyond_the_critical_friction_the_tip_stops_in_one_step(factor):
     """By an impulse that does not depend on h: an impact without a collision, which loses energy;
     then the rod turns about the tip.
     """
@@ -52,7 +52,7 @@ def test_beyond_the_critical_friction_the_tip_stops_in_one_step(factor, interpre
     assert impulses[0] == pytest.approx(impulses[1], rel=5e-3) and impulses[0] > 1
 
 
-def test_below_it_the_tip_slides_on_against_the_rods_sliding_friction(interpreted):
+def test_below_it_the_tip_slides_on_against_the_rods_sliding_friction():
     """Of a rod that slides and does not turn yet, `N (1 + 3 cos^2 a - 3 mu sin a cos a) = m g`."""
     friction = 0.5
     run, readout = slid(friction, 1e-4, 5)

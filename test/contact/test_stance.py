@@ -2,10 +2,11 @@
 of the robot whose feet are bolted to the ground.
 """
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 import pytest
-from interpreting import NATIVELY, made_once_each_way
 
 import nh_control as nh
 from nh_control.control import lqr
@@ -40,7 +41,7 @@ def stander(bolted=False, smoothing=1e-6):
     )
 
 
-@made_once_each_way
+@cache
 def stance():
     """Model, state and input of the post at rest on its foot, and its weights."""
     dsys = nh.midpoint(stander(), H)
@@ -51,7 +52,7 @@ def stance():
     return dsys, x, u, Q
 
 
-def test_projections_keep_what_the_foot_leaves_free(interpreted):
+def test_projections_keep_what_the_foot_leaves_free():
     """No impulse of the contacts is left, and no motion of the foot."""
     dsys, x, u, _ = stance()
     (P,) = Stance(dsys).projections([x], [u])
@@ -66,8 +67,10 @@ def test_projections_keep_what_the_foot_leaves_free(interpreted):
     np.testing.assert_allclose(P @ kick, 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("smoothing, off", [(1e-6, 3e-4), (1e-8, 1e-5)])
-def test_gains_are_those_of_a_bolted_foot(smoothing, off, interpreted):
+@pytest.mark.parametrize(
+    "smoothing, off", [(1e-6, 3e-4), pytest.param(1e-8, 1e-5, marks=pytest.mark.slow)]
+)
+def test_gains_are_those_of_a_bolted_foot(smoothing, off):
     dsys, x, u, Q = stance()
     dsys = dsys.with_smoothing(smoothing)
     x, u = standing(dsys, x[:9], ("pitch", "roll"))
@@ -85,7 +88,7 @@ def test_gains_are_those_of_a_bolted_foot(smoothing, off, interpreted):
     np.testing.assert_allclose(*poles, atol=off)
 
 
-def test_without_the_stance_feet_are_out_of_reach(interpreted):
+def test_without_the_stance_feet_are_out_of_reach():
     dsys, x, u, Q = stance()
     with pytest.raises(lqr.NotStabilizable):
         nh.lqr.infinite_horizon(dsys, x, u, Q, WEIGHTS[1], 1e-6)
@@ -99,8 +102,8 @@ def leaning(tracker, x, angle, steps=600):
     return loop.failure, loop.trajectory.states
 
 
-@NATIVELY
-def test_a_post_that_leans_is_raised_and_its_foot_stays(interpreted):
+@pytest.mark.slow
+def test_a_post_that_leans_is_raised_and_its_foot_stays():
     dsys, x, u, Q = stance()
     tracker = nh.LqrTracker(dsys, at_rest(dsys, x, u), Q, WEIGHTS[1], hold=True, stance=True)
     failure, states = leaning(tracker, x, 0.02)
@@ -112,8 +115,8 @@ def test_a_post_that_leans_is_raised_and_its_foot_stays(interpreted):
     assert failure is not None or np.abs(states[-1, 7:9]).max() > 1.0
 
 
-@NATIVELY
-def test_along_a_motion_the_gains_follow_the_posture(interpreted):
+@pytest.mark.slow
+def test_along_a_motion_the_gains_follow_the_posture():
     """The post bows and rises: the projection at every state, of what carries a load there."""
     dsys, x, u, Q = stance()
     angles = 0.03 * np.sin(np.pi * np.arange(201) / 200) ** 2
@@ -135,7 +138,7 @@ def test_along_a_motion_the_gains_follow_the_posture(interpreted):
     )
 
 
-def test_a_contact_that_carries_nothing_holds_nothing(interpreted):
+def test_a_contact_that_carries_nothing_holds_nothing():
     """In the air all directions are free, and those along the ground while the foot slides."""
     dsys, x, u, _ = stance()
     up = x.copy()

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bodies import ball, body, box, heights_of_corners, thrown
-from interpreting import NATIVELY
 
 import nh_control as nh
 
@@ -15,9 +14,8 @@ SHAPES = {"sphere": (nh.Sphere(0.1), 0.1), "capsule": (nh.Capsule(0.05, 0.2, axi
 """Shapes, and how low their centers can be (m)."""
 
 
-@NATIVELY
 @pytest.mark.parametrize("count", [10, pytest.param(300, marks=pytest.mark.slow)])
-def test_boxes_come_to_rest_above_the_ground(count, interpreted):
+def test_boxes_come_to_rest_above_the_ground(count):
     dsys, rng = box(), np.random.default_rng(0)
     for _ in range(count):
         run = dsys.simulate(thrown(dsys, rng), steps=200)
@@ -27,9 +25,8 @@ def test_boxes_come_to_rest_above_the_ground(count, interpreted):
         assert run.velocities[-1] == pytest.approx([0, 0, 0, 0, 0, -9.81 * dsys.h / 2], abs=1e-3)
 
 
-@NATIVELY
 @pytest.mark.parametrize("shape", SHAPES)
-def test_round_bodies_stay_above_the_ground_and_lose_energy(shape, interpreted):
+def test_round_bodies_stay_above_the_ground_and_lose_energy(shape):
     round_body, lowest = SHAPES[shape]
     dsys, rng = body(round_body, inertia=(0.002, 0.004, 0.003)), np.random.default_rng(0)
     for _ in range(5):
@@ -38,8 +35,7 @@ def test_round_bodies_stay_above_the_ground_and_lose_energy(shape, interpreted):
         assert run.states[:, 6].min() > lowest
 
 
-@NATIVELY
-def test_a_coin_rolls_in_a_circle_above_the_ground(interpreted):
+def test_a_coin_rolls_in_a_circle_above_the_ground():
     """A disc that leans and rolls turns towards the side that it leans to."""
     dsys = body(nh.Disc(0.1, axis="y"), friction=1.0, inertia=(0.0025, 0.005, 0.0025))
     lean = 0.2
@@ -50,7 +46,7 @@ def test_a_coin_rolls_in_a_circle_above_the_ground(interpreted):
     assert np.ptp(energies) < 1e-3 * energies[0]
 
 
-def test_a_body_in_the_air_moves_as_one_without_contacts(interpreted):
+def test_a_body_in_the_air_moves_as_one_without_contacts():
     dsys = ball(smoothing=1e-14)
     free = nh.midpoint(replace(dsys.system, contacts=()), dsys.h)
     x = dsys.state([0, 50.0, 0], [3, 1, 2])
@@ -58,8 +54,7 @@ def test_a_body_in_the_air_moves_as_one_without_contacts(interpreted):
     assert runs[0] == pytest.approx(runs[1], abs=1e-11)
 
 
-@NATIVELY
-def test_redundant_contacts_share_the_weight(interpreted):
+def test_redundant_contacts_share_the_weight():
     dsys = box()
     x = dsys.state([1, 0, 0, 0, 0, 0, 0.1 + 4e-9], np.zeros(6))
     x = dsys.simulate(x, steps=5).states[-1]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from interpreting import NATIVELY
 from urdf_robots import robot_file
 
 import nh_control as nh
@@ -88,8 +87,7 @@ def test_a_box_is_turned_by_a_rotation(rotation):
 
 
 @pytest.mark.slow
-@NATIVELY
-def test_a_cylinder_rolls_on_its_rims_at_two_thirds_of_the_speed_that_slid(interpreted):
+def test_a_cylinder_rolls_on_its_rims_at_two_thirds_of_the_speed_that_slid():
     """Of a solid cylinder, `m r^2 / 2` about its axis: v = 2 v_0 / 3."""
     inertial = INERTIAL.replace('iyy="0.01"', 'iyy="0.005"')
     text = one_link(collision('<cylinder radius="0.1" length="0.2"/>', ORIGIN)).replace(

@@ -9,7 +9,7 @@ from nh_control.control.damping import damping_input
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 
 
-def test_a_fully_actuated_motion_decays_with_the_given_time_constant(interpreted):
+def test_a_fully_actuated_motion_decays_with_the_given_time_constant():
     """Without gravity nothing else acts: v(t) = v(0) exp(-t / 0.5 s), up to the step."""
     free = pendulum(PendulumParameters(g=1e-12))
     dsys = nh.midpoint(free, 0.01)

@@ -128,7 +128,7 @@ def test_the_gain_at_a_held_end_does_not_depend_on_the_reference_before(model):
         np.testing.assert_allclose(trackers[1].gains.P[0], trackers[1].gains.P[-1], rtol=1e-6)
 
 
-def test_conserved_quantities_are_those_of_the_held_end(interpreted):
+def test_conserved_quantities_are_those_of_the_held_end():
     """The momentum of a satellite's wheels, in its axes, is another on the way there."""
     scenario = scenarios.get("satellite")
     model = scenario.model()
@@ -155,7 +155,7 @@ def test_conserved_quantities_are_those_of_the_held_end(interpreted):
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-9 * np.abs(ends[1]).max())
 
 
-def test_impulses_of_constraints_are_no_disturbance(interpreted):
+def test_impulses_of_constraints_are_no_disturbance():
     """A mass on a circle, whose measured velocity knows nothing of the impulse that holds it: with
     a model that is right nothing is learnt, and a steady push along the circle is.
     """

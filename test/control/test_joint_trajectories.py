@@ -65,6 +65,61 @@ def test_yaml_is_that_of_ros(tmp_path):
     assert found.positions.tolist() == [[0.2, 0.1], [0.4, 0.3]]
 
 
+ECHOED = """header:
+  stamp:
+    sec: 0
+    nanosec: 0
+  frame_id: ''
+joint_names:
+- elbow
+- shoulder
+points:
+- positions:
+  - 0.1
+  - 0.2
+  velocities: []
+  accelerations: []
+  effort: []
+  time_from_start:
+    sec: 1
+    nanosec: 500000000
+---
+"""
+"""As `ros2 topic echo` writes it."""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_output_of_ros2_topic_echo_is_a_trajectory(tmp_path, times):
+    (tmp_path / "way.yaml").write_text(times * ECHOED)
+    found = JointTrajectory.load(tmp_path / "way.yaml").of(NAMES)
+    assert found.times.tolist() == [1.5] and found.positions.tolist() == [[0.2, 0.1]]
+
+
+def test_different_messages_of_ros2_topic_echo_are_no_trajectory(tmp_path):
+    other = ECHOED.replace("- 0.1", "- 0.3")
+    (tmp_path / "way.yaml").write_text(ECHOED + other)
+    with pytest.raises(ValueError, match="2 different messages; keep one.*echo --once"):
+        JointTrajectory.load(tmp_path / "way.yaml")
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("{sec: 1}", 1.0), ("{nanosec: 500000000}", 0.5), ("{sec: 2, nanosec: 1}", 2 + 1e-9)],
+)
+def test_a_part_of_a_time_may_be_left_out(tmp_path, written, seconds):
+    (tmp_path / "way.yaml").write_text(YAML.replace("{sec: 1, nanosec: 500000000}", written))
+    text = YAML.replace("{sec: 1, nanosec: 500000000}", written).replace("start: 2", "start: 3")
+    (tmp_path / "way.yaml").write_text(text)
+    assert JointTrajectory.load(tmp_path / "way.yaml").times.tolist() == [seconds, 3.0]
+
+
+@pytest.mark.parametrize("written", ["{}", "{sec: 1.5}", "{sec: true}", "{seconds: 1}"])
+def test_a_time_of_other_parts_is_refused(tmp_path, written):
+    (tmp_path / "way.yaml").write_text(YAML.replace("{sec: 1, nanosec: 500000000}", written))
+    with pytest.raises(ValueError, match="point 0: time_from_start must be seconds"):
+        JointTrajectory.load(tmp_path / "way.yaml")
+
+
 def test_a_message_is_read_by_its_fields():
     time = SimpleNamespace(sec=2, nanosec=0)
     point = SimpleNamespace(
@@ -145,7 +200,7 @@ def test_two_points_are_joined_by_least_jerk():
 # references --------------------------------------------------------------------------------------
 
 
-def test_a_tracker_has_no_error_on_the_reference(interpreted):
+def test_a_tracker_has_no_error_on_the_reference():
     arm = nh.midpoint(nh.load_urdf(DEFAULT), 0.05)
     reference = joint_reference(arm, WAY.of(NAMES[::-1]))
     tracker = nh.LqrTracker(arm, reference, np.eye(4), np.eye(2), hold=True)

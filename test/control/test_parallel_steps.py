@@ -10,7 +10,7 @@ from nh_control.systems.cart_pole import cart_pole
 
 
 @pytest.fixture
-def model(interpreted):
+def model():
     return nh.midpoint(cart_pole(), 0.02)
 
 

@@ -63,7 +63,7 @@ def test_a_loop_of_python_control_is_the_loop_of_the_tracker(case):
     assert np.abs(errors[-1] - errors[0]).max() > 1e-6
 
 
-def test_the_frequency_response_is_that_of_a_small_sine(interpreted):
+def test_the_frequency_response_is_that_of_a_small_sine():
     """Of a damped pendulum, after the transient, as the package simulates it."""
     model = nh.midpoint(pendulum(PendulumParameters()), 0.05)
     x = model.state([0.0], [0.0])
@@ -94,7 +94,7 @@ def test_bode_of_one_input_is_that_of_the_linearization():
         np.testing.assert_allclose(m * np.exp(1j * angle), value, rtol=1e-8, atol=1e-12)
 
 
-def test_the_step_simulates_in_python_control(interpreted):
+def test_the_step_simulates_in_python_control():
     """In local coordinates about a state on a manifold, under inputs that change."""
     model, x, u = at_rest("quadrotor_payload")
     rows = u + 0.1 * np.sin(np.arange(20))[:, None]
@@ -105,7 +105,7 @@ def test_the_step_simulates_in_python_control(interpreted):
     assert io.isdtime(strict=True) and tuple(io.input_labels) == model.inputs
 
 
-def test_a_nonlinear_loop_is_interconnected_by_python_control(interpreted):
+def test_a_nonlinear_loop_is_interconnected_by_python_control():
     """A cart-pole balanced by a gain of `control.dlqr`, as by the tracker."""
     model = nh.midpoint(cart_pole(), 0.02)
     x, u = model.state([0.0, np.pi], [0.0, 0.0]), np.zeros(1)
@@ -122,7 +122,7 @@ def test_a_nonlinear_loop_is_interconnected_by_python_control(interpreted):
     np.testing.assert_allclose(response.states.T, model.local(x, run.states), atol=1e-10)
 
 
-def test_outputs_are_names_or_rows(interpreted):
+def test_outputs_are_names_or_rows():
     model = nh.midpoint(cart_pole(), 0.02)
     x = model.state([0.0, 0.0], [0.0, 0.0])
     assert nh.to_control(model, x, [0.0], ["theta"]).C.tolist() == [[0.0, 1.0, 0.0, 0.0]]
@@ -136,7 +136,7 @@ def test_outputs_are_names_or_rows(interpreted):
         nh.to_iosys(model, [0.0, 1.0])
 
 
-def test_gains_fit_the_tracker_and_stay_on_another_reference(interpreted):
+def test_gains_fit_the_tracker_and_stay_on_another_reference():
     model = nh.midpoint(cart_pole(), 0.02)
     x, u = model.state([0.0, np.pi], [0.0, 0.0]), np.zeros(1)
     still = nh.Trajectory(model.h, np.tile(x, (6, 1)), np.tile(u, (5, 1)))

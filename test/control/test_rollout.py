@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import threads
-from interpreting import without_compiler
 
 import nh_control as nh
 from nh_control import multibody as mb
@@ -17,13 +16,11 @@ from nh_control.control import closed_loop as loops
 from nh_control.control.rollout import Rollouts
 from nh_control.control.run_data import RunSystems
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.numerics import compiled
 from nh_control.runs.simulation import closed_loop
 from nh_control.systems.cart_pole import cart_pole
 
 RUNS, STEPS = 6, 60
 MASSES = {"m_cart": np.linspace(0.8, 1.2, RUNS), "m_pole": np.linspace(0.05, 0.2, RUNS)}
-NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +78,12 @@ def assert_equal(one: Rollouts, other: Rollouts):
     }
 
 
-@pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
+@pytest.mark.parametrize("native", [True, False])
 def test_runs_give_the_same_bits_as_single_closed_loops(
     plant, tracker, starts, forces, native, monkeypatch
 ):
     if not native:
-        monkeypatch.setattr(loops, "native_steps", lambda: None)
+        monkeypatch.setattr(loops.ClosedLoopRunner, "_natively", lambda self: None)
     given = dict(parameters=MASSES, disturbances=forces, substeps=2)
     runs = nh.rollout(plant, starts, tracker, steps=STEPS, **given, threads=1)
     assert len(runs) == RUNS and runs.succeeded.all() and runs.saturated.any()
@@ -101,24 +98,6 @@ def test_runs_give_the_same_bits_as_single_closed_loops(
     assert_equal(runs, nh.rollout(plant, starts, tracker, steps=STEPS, **given, threads=4))
 
 
-def test_runs_without_a_compiler_are_those_with_one(plant, tracker, starts, forces):
-    given = dict(parameters=MASSES, disturbances=forces, substeps=2)
-    native = nh.rollout(plant, starts, tracker, steps=STEPS, **given)
-    with without_compiler():
-        model, system = (
-            nh.midpoint(cart_pole(), 0.02),
-            with_external_forces(cart_pole(), on_coordinates(cart_pole().space)),
-        )
-        other = nh.LqrTracker(
-            model, tracker.reference, *tracker._weights, tracker.limits, 0.3, hold=True
-        )
-        virtual = nh.rollout(nh.midpoint(system, 0.01), starts, other, steps=STEPS, **given)
-    assert model.native() is None
-    np.testing.assert_allclose(virtual.states, native.states, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(virtual.saturated, native.saturated)
-
-
-@NATIVE
 def test_trees_of_bodies_run_natively_too(monkeypatch):
     crane = mb.Multibody(
         "crane",
@@ -134,7 +113,7 @@ def test_trees_of_bodies_run_natively_too(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(loops.ClosedLoopRunner, "_step", None)
         native = nh.rollout(dsys, starts, tracker, steps=STEPS)
-    monkeypatch.setattr(loops, "native_steps", lambda: None)
+    monkeypatch.setattr(loops.ClosedLoopRunner, "_natively", lambda self: None)
     assert_equal(native, nh.rollout(dsys, starts, tracker, steps=STEPS))
 
 
@@ -160,11 +139,11 @@ def test_a_name_is_one_parameter_though_others_begin_with_it():
     np.testing.assert_array_equal(single.values, [[0, 1, 2, 3, 9, 5]])
 
 
-@pytest.mark.parametrize("native", [pytest.param(True, marks=NATIVE), False])
+@pytest.mark.parametrize("native", [True, False])
 def test_every_nth_node_is_recorded(cart, tracker, starts, native, monkeypatch):
     """With what was saturated in any step since."""
     if not native:
-        monkeypatch.setattr(loops, "native_steps", lambda: None)
+        monkeypatch.setattr(loops.ClosedLoopRunner, "_natively", lambda self: None)
     whole = nh.rollout(cart, starts, tracker, steps=STEPS)
     some = nh.rollout(cart, starts, tracker, steps=STEPS, every=15)
     np.testing.assert_array_equal(some.states, whole.states[:, ::15])
@@ -289,7 +268,6 @@ def test_a_run_that_is_interrupted_ends_within_its_next_steps(cart, tracker, sta
     assert loop.k == asked[-1] <= 3 * loops.CHUNK
 
 
-@NATIVE
 def test_native_loops_let_other_threads_run(cart, tracker, starts, monkeypatch):
     closed_loop(cart, tracker, starts[0], 10)
     monkeypatch.setattr(loops, "CHUNK", 50_000)

@@ -20,9 +20,6 @@ MASS = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 1.5]])
 PUSHED = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, 2.0]])
 
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
 def carts(limit=np.inf):
     """Three coupled masses without a force but two inputs, and a point that is moved at will."""
     return nh.System(

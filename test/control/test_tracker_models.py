@@ -90,7 +90,7 @@ def test_what_is_told_is_of_what_has_a_weight_and_of_the_middle_third(monkeypatc
         tracker=lambda *_: tracker,
         perturb=lambda *_: 0.0,
         perturbation=None,
-        weights=(np.diag([0.0, 2.0, 1.0]),),
+        tracked=lambda space: np.array([False, True]),
         plant=lambda *_: None,
     )
     run = SimpleNamespace(errors=errors, saturated=saturated)
@@ -124,7 +124,7 @@ def test_a_scenarios_model_may_be_any_registered_integrator_that_takes_it():
         board.model("euler")
 
 
-def test_models_of_other_integrators_have_a_plant_and_a_tracker_of_their_own(interpreted):
+def test_models_of_other_integrators_have_a_plant_and_a_tracker_of_their_own():
     """The tracker of a model with more memory has weights for (q, rho) alone."""
     board = get("snakeboard")
     model = board.model("gni_implicit", 0.05)

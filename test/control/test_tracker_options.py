@@ -15,9 +15,6 @@ H = 0.05
 Q, R = np.diag([3.0, 2.0]), np.array([[0.1]])
 
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
 @pytest.fixture
 def model():
     return nh.midpoint(pendulum(), H)
@@ -111,8 +108,11 @@ def test_bounds_of_what_a_tracker_may_be_told(model):
     with pytest.raises(ValueError, match="hold.*give no Qf"):
         LqrTracker(model, rest(), Q, R, Q, hold=True)
     free = nh.midpoint(nh.System("free", nh.Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
-    with pytest.raises(ValueError, match="without inputs cannot track a reference"):
-        LqrTracker(free, free.simulate([0.0, 0.0], (), steps=3), Q, R)
+    tracker = LqrTracker(free, free.simulate([0.0, 0.0], (), steps=3), np.eye(2), np.eye(0))
+    with pytest.raises(ValueError, match="nothing can compensate a disturbance"):
+        LqrTracker(free, tracker.reference, np.eye(2), np.eye(0), disturbance_gain=0.2)
+    command = tracker.command(1, [0.3, 0.0])  # nothing to command
+    assert command.u.shape == (0,) and command.error.tolist() == [0.3, 0.0]
 
 
 def test_a_run_has_whole_steps_at_least_one_and_none_beyond_an_end_in_motion(model):

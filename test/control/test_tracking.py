@@ -144,9 +144,7 @@ def test_past_the_end_of_a_reference_in_motion_it_is_damped_and_longer_runs_refu
     assert LqrTracker(model, rest, *SNAKEBOARD.weights).steps(30.0) == 3000
 
 
-def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by_its_pivot(
-    interpreted,
-):
+def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by_its_pivot():
     """The disturbance estimate finds the torque: gravity on the lean that balances it, at a pivot
     that follows.
     """

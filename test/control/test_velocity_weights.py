@@ -26,7 +26,7 @@ def test_a_small_error_costs_what_its_velocity_costs(name):
     np.testing.assert_allclose(weight[: space.nv, : space.nv], Q[: space.nv, : space.nv])
 
 
-def test_the_gain_of_weights_of_velocities_is_that_of_the_momenta(interpreted):
+def test_the_gain_of_weights_of_velocities_is_that_of_the_momenta():
     """By the mass matrix of a cart-pole, `v = M^{-1} p`."""
     model = nh.midpoint(cart_pole(), 0.02)
     q = [0.3, np.pi]
@@ -39,11 +39,11 @@ def test_the_gain_of_weights_of_velocities_is_that_of_the_momenta(interpreted):
     x = model.state(q, [0.0, 0.0])
     gain = lqr.infinite_horizon(model, x, [0.0], weight, np.eye(1))
     assert gain.K.shape[-2:] == (1, 4)
-    with pytest.raises(ValueError, match=r"must have shape \(4, 4\) or \(4,\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"have shape \(4, 4\) or \(4,\), .* got \(3,\)"):
         lqr.velocity_weights(model, q, np.ones(3))
 
 
-def test_what_is_printed_fits_in_a_line(interpreted):
+def test_what_is_printed_fits_in_a_line():
     robot = nh.load_urdf(scenarios.urdf.DEFAULT)
     model = nh.midpoint(cart_pole(), 0.02)
     rest = model.simulate(model.state([0.0, 0.0], [0.0, 0.0]), [0.0], steps=50)

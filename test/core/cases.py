@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 import pytest
 from energy_cases import ENERGY, VARIATIONAL
-from interpreting import made_once_each_way
 
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
@@ -77,6 +78,15 @@ def turning_body() -> System:
         force=lambda q, v, u: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
     )
+
+
+def symmetric_top() -> System:
+    """A heavy symmetric top: rows about its axis have no terms of their own."""
+
+    def lagrangian(q, v):
+        return (v[0] ** 2 + v[1] ** 2 + 0.4 * v[2] ** 2) / 2 - 1.5 * quaternion.matrix(q)[2, 2]
+
+    return System(name="symmetric_top", space=SO3(), lagrangian=lagrangian)
 
 
 SYSTEMS = {
@@ -180,7 +190,7 @@ def discrete(system: str, method: str, h: float) -> DiscreteSystem:
     return _made(system, method).with_step(h)
 
 
-@made_once_each_way
+@cache
 def _made(system: str, method: str) -> DiscreteSystem:
     return METHODS[method](SYSTEMS[system](), 0.1)
 

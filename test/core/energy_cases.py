@@ -9,7 +9,6 @@ from functools import cache
 
 import casadi as ca
 import numpy as np
-from interpreting import made_once_each_way
 from scipy.integrate import solve_ivp
 
 from nh_control.discrete.system import DiscreteSystem
@@ -158,7 +157,7 @@ def system(name: str, damping: float = 0.0, forced: bool = True) -> System:
     return one if forced else replace(one, name=f"{name}_free", inputs=(), force=None)
 
 
-@made_once_each_way
+@cache
 def _made(name: str, method: str) -> DiscreteSystem:
     return INTEGRATORS[method].make(system(name), H)
 

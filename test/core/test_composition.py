@@ -52,13 +52,13 @@ def test_fractions_are_symmetric_and_their_odd_powers_cancel(order, substeps):
 
 
 @pytest.mark.parametrize("order, substeps", [(4, 5), (6, 9), (8, 17)])
-def test_the_number_of_substeps_is_that_of_the_smaller_error(order, substeps, interpreted):
+def test_the_number_of_substeps_is_that_of_the_smaller_error(order, substeps):
     made = composition(INTEGRATORS["midpoint"], order)
     assert len(made.make(pendulum(), 0.1).method.substeps) == substeps
     assert (made.name, made.order) == (f"midpoint_order{order}", order)
 
 
-def test_the_condition_of_a_composition_is_that_of_its_worst_substep(interpreted):
+def test_the_condition_of_a_composition_is_that_of_its_worst_substep():
     base, u = INTEGRATORS["midpoint"].make(cart_pole(), 0.3), [1.0]
     x = base.state([0.0, 1.0], [0.5, -6.0])
     first, second = base.with_step(0.06), base.with_step(0.24)
@@ -158,7 +158,7 @@ def one_by_one(dsys: DiscreteSystem, x, u) -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", [4, 6, 8])
-def test_a_step_is_all_substeps_and_a_trajectory_all_steps(order, interpreted):
+def test_a_step_is_all_substeps_and_a_trajectory_all_steps(order):
     """The substeps to round-off, which start from an extrapolated guess; steps to the bit."""
     dsys = INTEGRATORS[f"nonholonomic_midpoint_order{order}"].make(SYSTEMS["snakeboard"](), 0.1)
     x, u = random_point(dsys, np.random.default_rng(0), steering=0.1)
@@ -173,7 +173,7 @@ def test_a_step_is_all_substeps_and_a_trajectory_all_steps(order, interpreted):
     assert np.array_equal(lin.x1, states[1]) and np.array_equal(dsys.step(x, u), states[1])
 
 
-def test_a_guess_that_leads_nowhere_is_dropped(interpreted):
+def test_a_guess_that_leads_nowhere_is_dropped():
     """A step from a useless guess is the one from zero."""
     dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
     x, u = np.array([0.5, 0.2]), np.array([0.1])
@@ -184,7 +184,7 @@ def test_a_guess_that_leads_nowhere_is_dropped(interpreted):
     work.warm[:] = 0.0
 
 
-def test_two_halves_are_two_steps(interpreted):
+def test_two_halves_are_two_steps():
     dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
     x, u, half = np.array([0.5, 0.2]), np.array([0.1]), dsys.with_step(0.05)
     twice = half.step(half.step(x, u), u)
@@ -243,7 +243,7 @@ def test_the_contracted_second_derivative_by_the_chain_rule(system, order, subst
 
 
 @pytest.fixture
-def rod(interpreted) -> DiscreteSystem:
+def rod() -> DiscreteSystem:
     """A pendulum in the plane by order 4, its rod a holonomic constraint."""
     return INTEGRATORS["midpoint_order4"].make(linkages.rod(), 0.05)
 
@@ -307,9 +307,7 @@ def failed(dsys, x, u) -> str:
     return str(caught.value)
 
 
-def test_substeps_are_tried_from_other_starts_and_the_same_call_says_the_same(
-    interpreted, monkeypatch
-):
+def test_substeps_are_tried_from_other_starts_and_the_same_call_says_the_same(monkeypatch):
     """A long step of the sleigh, one of whose substeps fails from zero, and one of a board that
     leaves its domain: to look at the last substep alone again found no fault with it.
     """
@@ -377,7 +375,7 @@ def test_what_cannot_be_composed_is_refused_by_name():
             twice.with_step(h)
 
 
-def test_no_call_leaves_a_trace_in_the_next_one(interpreted):
+def test_no_call_leaves_a_trace_in_the_next_one():
     """Steps, derivatives and what both tell of a step are those of a system asked first."""
     dsys = midpoint(SYSTEMS["pendulum"](), 0.1).composed((0.6, -0.2, 0.6), "there and back")
     x, u, lam = np.array([0.5, 0.2]), np.array([0.1]), np.array([0.7, -1.1])

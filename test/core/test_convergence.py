@@ -91,7 +91,7 @@ def test_a_step_that_fails_leaves_a_gap_and_its_reason():
     assert " -" in found.table().splitlines()[1]
 
 
-def test_constraints_are_kept_from_a_velocity_that_does_not(interpreted):
+def test_constraints_are_kept_from_a_velocity_that_does_not():
     start = {"q": [0.2, 0.4, 0.3, 0, 0], "v": [1.7, -0.03, 0.3, 1.0, 0], "duration": 0.3}
     found = nh.convergence(snakeboard(), "nonholonomic_midpoint", (3, 6), **start)
     one = found.errors["nonholonomic_midpoint"]

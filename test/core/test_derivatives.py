@@ -74,7 +74,7 @@ def local_step(dsys, x, u, x1):
 
 
 @pytest.mark.parametrize("system, method, seed", CASES)
-def test_linearization_is_the_derivative_of_the_step(system, method, seed, interpreted):
+def test_linearization_is_the_derivative_of_the_step(system, method, seed):
     dsys = discrete(system, method, H)
     x, u = random_point(dsys, np.random.default_rng(seed))
     lin = dsys.linearize(x, u)
@@ -88,9 +88,7 @@ def test_linearization_is_the_derivative_of_the_step(system, method, seed, inter
 
 
 @pytest.mark.parametrize("system, method, seed", CASES)
-def test_hessian_is_the_second_derivative_of_the_contracted_step(
-    system, method, seed, interpreted
-):
+def test_hessian_is_the_second_derivative_of_the_contracted_step(system, method, seed):
     dsys, rng = discrete(system, method, H), np.random.default_rng(100 + seed)
     x, u = random_point(dsys, rng)
     lam = rng.normal(size=dsys.ndx)

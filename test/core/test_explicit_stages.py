@@ -25,7 +25,7 @@ def heun(system, h):
     return nh.DiscreteSystem(system, h, Method("heun", 0, no_residual, readout))
 
 
-def test_an_explicit_method_of_two_stages_has_exact_derivatives(interpreted):
+def test_an_explicit_method_of_two_stages_has_exact_derivatives():
     """By central differences, and its order is two."""
     d, u = heun(pendulum(), 0.05), [0.1]
     x, e = d.state([0.4], [0.3]), 1e-6

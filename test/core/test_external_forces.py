@@ -22,7 +22,6 @@ from nh_control.mechanics.external_forces import (
 from nh_control.mechanics.system import System
 from nh_control.systems import cart_pole, snakeboard
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 SPACE = Product(SE3("ship_"), SE2(), S2("link_"), Rn("slide"))
 POSE = SPACE.factors[0]
 

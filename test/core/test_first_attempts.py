@@ -36,7 +36,7 @@ def slider():
 @pytest.mark.parametrize(
     "force", [lambda q, v, u: [u[0], 0], lambda q, v, u: (u, 0.0), lambda q, v, u: [[u], [0]]]
 )
-def test_a_force_may_be_a_list_or_a_tuple(force, interpreted):
+def test_a_force_may_be_a_list_or_a_tuple(force):
     x = [0.1, 0.2, 0.3, 0.4]
     expected = nh.midpoint(free(), H).step(x, [2.0])
     np.testing.assert_array_equal(nh.midpoint(free(force=force), H).step(x, [2.0]), expected)
@@ -97,7 +97,7 @@ def test_a_guess_of_another_step_is_refused_with_the_way_to_change_it():
     assert found.converged and found.trajectory.duration == pytest.approx(1.0)
 
 
-def test_what_collocation_finds_is_held_at_its_end(caplog, interpreted):
+def test_what_collocation_finds_is_held_at_its_end(caplog):
     dsys, end = slider(), np.array([1.0, 0.0])
     guess = nh.Trajectory(H, np.linspace([0.0, 0.0], end, 21), np.zeros((20, 1)))
     found = collocate(dsys, EFFORT, guess, end=end).trajectory
@@ -136,7 +136,7 @@ def test_parameters_of_a_scenario_are_a_dataclass_or_none():
 # --- leaving directions out ----------------------------------------------------------------------
 
 
-def test_directions_out_of_reach_can_be_left_out_as_the_error_says(interpreted):
+def test_directions_out_of_reach_can_be_left_out_as_the_error_says():
     dsys, Q = nh.midpoint(free(), H), np.diag([1.0, 2.0, 3.0, 4.0])
     given = dsys, np.zeros(4), [0.0], Q, [[0.1]]
     with pytest.raises(lqr.NotStabilizable, match=r"p_y .*excluded=\('p_y',\)"):
@@ -160,7 +160,8 @@ def test_what_is_left_out_is_known_to_the_rest():
     A = np.array([[1.0, 0.1, 0.02], [0.0, 0.9, 0.3], [0.0, 0.0, 0.95]])
     B, Q, R = np.array([[0.0], [1.0], [0.0]]), np.diag([1.0, 0.5, 0.2]), np.eye(1)
     Q[0, 2] = Q[2, 0] = 0.3
-    found = stationary(A, B, Q, R, [0, 1], decoupling_transform(A, B, [0, 1]))
+    T, sizes = decoupling_transform(A, B, [0, 1], np.ones(3)), np.ones(3)
+    found = stationary(A, B, Q, R, [0, 1], T, sizes)
     steps = 400
     long = lqr.riccati(np.tile(A, (steps, 1, 1)), np.tile(B, (steps, 1, 1)), Q, R, Q)
     np.testing.assert_allclose(found.K, long.K[0], atol=1e-10)
@@ -171,9 +172,9 @@ def test_a_conserved_quantity_among_the_coordinates_is_found():
     """The third coordinate is pushed by the first, and their sum with it is conserved."""
     A = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.0], [0.1, -0.1, 1.0]])
     B = np.array([[1.0], [0.0], [-1.0]])
-    T = decoupling_transform(A, B, [0, 1])
+    T = decoupling_transform(A, B, [0, 1], np.ones(3))
     np.testing.assert_allclose(T, [[1, 0, 0], [0, 1, 0], [1, 0, 1]], atol=1e-12)
-    found = stationary(A, B, np.eye(3), np.eye(1), [0, 1], T)
+    found = stationary(A, B, np.eye(3), np.eye(1), [0, 1], T, np.ones(3))
     closed = np.linalg.eigvals(A - B @ found.K)
     np.testing.assert_allclose(sorted(abs(closed))[-1], 1.0)
     assert sorted(abs(closed))[-2] < 0.9 and np.linalg.eigvalsh(found.P).min() > -1e-12

@@ -3,12 +3,12 @@ derivatives, LQR and loops, against SciPy and closed formulas.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import casadi as ca
 import differences
 import numpy as np
 import pytest
-from interpreting import made_once_each_way
 from scipy.integrate import solve_ivp
 
 import nh_control as nh
@@ -21,8 +21,6 @@ from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.scenarios.default_visual import system_visual
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 from nh_control.systems.rigid_body import rigid_body
-
-pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def scipy_motor(u, start, duration, p=Motor()):
     return run.y[:, -1]
 
 
-@made_once_each_way
+@cache
 def motor_errors(method):
     """|(theta, theta', current) - SciPy's| after 0.4 s, a row for each number of steps."""
     system, rows = motor_pendulum(), []
@@ -92,7 +90,6 @@ def test_a_motor_driven_pendulum_agrees_with_scipy_to_the_methods_order(method):
     assert (errors[-1] < {2: 3e-4, 4: 1e-7}[order]).all(), errors[-1]
 
 
-@pytest.mark.native_twin_slow
 def test_the_reduced_equations_are_those_by_hand():
     equations = ReducedEquations(motor_pendulum())
     start = equations.start([0.4, 0.1], [0.3, 7.0])
@@ -105,7 +102,6 @@ def test_the_reduced_equations_are_those_by_hand():
     assert v.tolist() == [omega, 0.0]
 
 
-@pytest.mark.native_twin_slow
 def test_a_lag_is_the_midpoint_rule_of_its_equation():
     """`w1 = w0 + h (u - w_mid) / tau`, exactly, whatever the pendulum does."""
     tau, h, u = 0.07, 0.02, 0.8
@@ -120,7 +116,6 @@ def test_a_lag_is_the_midpoint_rule_of_its_equation():
     assert x[1] == pytest.approx(exact, abs=2e-3)
 
 
-@pytest.mark.native_twin_slow
 def test_an_integrator_of_the_angle_is_a_first_order_coordinate():
     """Of a pendulum that rests, the integral of the angle grows linearly."""
     system = nh.System(
@@ -155,7 +150,6 @@ CASES = {
 }
 
 
-@pytest.mark.native_twin_slow
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives_are_exact(case):
     system, method = CASES[case][0](), CASES[case][1]
@@ -185,7 +179,6 @@ def test_derivatives_are_exact(case):
         assert np.abs(hessian - second).max() < 1e-6 * max(1.0, np.abs(hessian).max())
 
 
-@pytest.mark.native_twin_slow
 @pytest.mark.parametrize("case", ["sleigh", "body"])
 def test_order_two_beside_constraints_and_rotations(case):
     """Against the reduced equations by SciPy."""
@@ -237,7 +230,6 @@ def test_equilibrium_finds_the_current_that_holds_the_weight():
     assert u == pytest.approx([p.resistance * current], abs=1e-9)
 
 
-@pytest.mark.native_twin_slow
 def test_external_forces_leave_the_rates_alone():
     """They are further inputs, which the rates do not see."""
     system = with_lag(pendulum(), {"torque": 0.1})
@@ -261,7 +253,6 @@ def test_parameters_change_rates_without_new_code():
         assert rate == pytest.approx(-resistance / p.inductance, rel=0.2)
 
 
-@pytest.mark.native_twin_slow
 def test_a_motor_equals_the_declared_system():
     p = Motor()
     bare = nh.System(

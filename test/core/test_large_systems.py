@@ -11,7 +11,6 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, rdp
 from nh_control.mechanics import lagrangian
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems import snakeboard
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters, spherical_pendulum
 
@@ -77,8 +76,7 @@ def results(case):
 @pytest.mark.parametrize(
     "case", [pytest.param(c, marks=pytest.mark.slow) if c == "snakeboard" else c for c in CASES]
 )
-@pytest.mark.native_twin_slow
-def test_called_and_written_derivatives_agree(case, monkeypatch, interpreted):
+def test_called_and_written_derivatives_agree(case, monkeypatch):
     written = results(case)
     monkeypatch.setattr(lagrangian, "LARGE", 0)
     for got, want in zip(results(case), written):
@@ -92,8 +90,7 @@ def test_called_and_written_derivatives_agree(case, monkeypatch, interpreted):
         pytest.param(128, 0.12, marks=pytest.mark.exhaustive),
     ],
 )
-@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
-def test_a_chain_of_many_links_with_momenta_of_a_thousand(n, rate):
+def test_a_chain_of_many_links_with_momenta_of_a_thousand(n, rate, compiler):
     """No step fails, the energy stays, and the linearization is symplectic."""
     dsys = midpoint(planar_chain(n), 0.01)
     x = dsys.state(np.linspace(0.3, 0.6, n), np.full(n, rate))

@@ -9,24 +9,27 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tiers import c_compiler, needs_compiler
 
 import nh_control
 from nh_control.control.optimal import layout
 from nh_control.discrete.engine import step_shapes
 from nh_control.discrete.native_text import definitions
 from nh_control.multibody import kernel_layout, tree_engine
-from nh_control.numerics import amalgamation, compiled
+from nh_control.numerics import adaptive, amalgamation
 
 ROOMS = ("numerics", "multibody", "control/optimal", "interop")
 FOLDERS = [Path(nh_control.__file__).parent / room / "native" for room in ROOMS]
 FILES = sorted(file for folder in FOLDERS for file in folder.glob("*.[ch]"))
 STRICT = "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fsyntax-only", "-xc"
-NEEDS_COMPILER = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+NEEDS_COMPILER = needs_compiler()
 HEADERS = {
     FOLDERS[0] / "definitions.h": definitions(step_shapes(0, 0, 0, 0, 0, 0)),
+    FOLDERS[0] / "adaptive_definitions.h": adaptive.definitions(),
     FOLDERS[1] / "definitions.h": definitions(tree_engine.ARRAYS),
     FOLDERS[1] / "tree_layout.h": kernel_layout.header(),
     FOLDERS[2] / "layout.h": layout.header(),
+    FOLDERS[2] / "sizes.h": layout.sizes_header(),
 }
 
 
@@ -36,7 +39,7 @@ def name_of(file):
 
 def check(file, *flags):
     """The compiler on one file: its status and messages."""
-    command = [compiled.compiler(), *STRICT, f"-I{FOLDERS[0]}", *flags, str(file)]
+    command = [c_compiler(), *STRICT, f"-I{FOLDERS[0]}", *flags, str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

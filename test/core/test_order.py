@@ -12,7 +12,6 @@ import continuous
 import numpy as np
 import pytest
 from cases import COMPOSED, ELSEWHERE, discrete, random_phase, registered
-from interpreting import made_once_each_way
 from numpy import cos, sin
 from scipy.integrate import solve_ivp
 
@@ -73,7 +72,7 @@ def reference(system, forcing):
     return np.hstack([q, motion.momenta(q, qd), motion.velocity(q, qd)])
 
 
-@made_once_each_way
+@cache
 def errors(system, method, forcing, steps=STEPS) -> dict[str, np.ndarray]:
     """Largest errors over the nodes by component name, one for each number of steps."""
     table = []
@@ -122,7 +121,7 @@ def forced_snakeboard(forcing, system, method="", *_):
 
 
 @pytest.mark.parametrize("system, method, forcing", both_forcings(SECOND_ORDER, often))
-def test_second_order_in_every_component(system, method, forcing, interpreted):
+def test_second_order_in_every_component(system, method, forcing):
     found = errors(system, method, forcing)
     exact = EXACT.get((system, forcing), set())
     for name in exact:
@@ -159,9 +158,7 @@ def test_first_order_where_the_step_is_not_symmetric(
 @pytest.mark.parametrize(
     "system, forcing", both_forcings([("sleigh",), ("snakeboard",)], forced_snakeboard)
 )
-def test_truncated_tangents_leave_only_the_position_of_ccsk_at_first_order(
-    system, forcing, interpreted
-):
+def test_truncated_tangents_leave_only_the_position_of_ccsk_at_first_order(system, forcing):
     """With `I - ad/2` the momentum balance does not know tau, so ccsk loses its order in the
     reconstructed translation alone.
     """
@@ -291,7 +288,7 @@ HIGH = [name for name in COMPOSED if INTEGRATORS[name].order > 4]
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in HIGH if "nonholonomic" in name])
 @pytest.mark.parametrize("system", ELSEWHERE)
-def test_compositions_of_high_order_have_it_on_all_systems(system, method, interpreted):
+def test_compositions_of_high_order_have_it_on_all_systems(system, method):
     """By the largest error of all components over their size, but for those that are too smooth
     for the eighth order: round-off from three steps on.
     """
@@ -319,7 +316,7 @@ def _parts(q):
 @pytest.mark.parametrize(
     "system, method", [case for case in registered() if case.values[1] not in HIGH]
 )
-def test_every_registered_integrator_has_its_order(system, method, interpreted):
+def test_every_registered_integrator_has_its_order(system, method):
     """In configuration and in momenta, over the four finest steps whose errors stand above the
     reference's accuracy, or exact; and no higher one where nothing is special about the system.
     """

@@ -24,8 +24,6 @@ from nh_control.systems import pendulum
 from nh_control.systems.quadrotor_payload import split_configuration
 from nh_control.systems.rigid_body import rigid_body
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 TIP = Output(
     "tip",
     lambda q, v, u, p: [p.l * ca.sin(q[0]), -p.l * ca.cos(q[0])],

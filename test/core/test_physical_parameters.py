@@ -79,7 +79,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("system, method", CASES)
-def test_the_step_by_every_parameter(system, method, interpreted):
+def test_the_step_by_every_parameter(system, method):
     dsys = discrete(system, method, H)
     check_first(dsys, *random_point(dsys, np.random.default_rng(5)))
 
@@ -88,14 +88,13 @@ def test_the_step_by_every_parameter(system, method, interpreted):
     "name",
     ["rigid_body", *(pytest.param(n, marks=pytest.mark.slow) for n in LIE[1:])],
 )
-def test_the_step_by_every_parameter_on_rotations_and_directions(name, interpreted):
+def test_the_step_by_every_parameter_on_rotations_and_directions(name):
     dsys = midpoint(lie_cases.system(name), H)
     rng = np.random.default_rng(6)
     check_first(dsys, *lie_cases.random_point(dsys, rng, lie_cases.ANYHOW))
 
 
-@pytest.mark.native_twin_slow
-def test_by_a_parameter_that_must_stay_a_unit_vector(interpreted):
+def test_by_a_parameter_that_must_stay_a_unit_vector():
     dsys = midpoint(lie_cases.system("heavy_top"), H)
     x, u = lie_cases.random_point(dsys, np.random.default_rng(3), lie_cases.ANYHOW)
     names = tuple(f"chi[{i}]" for i in range(3))
@@ -117,7 +116,7 @@ SECOND = [
 
 
 @pytest.mark.parametrize("system, method, names", SECOND)
-def test_the_contracted_second_derivative_covers_parameters(system, method, names, interpreted):
+def test_the_contracted_second_derivative_covers_parameters(system, method, names):
     dsys, rng = discrete(system, method, H), np.random.default_rng(8)
     x, u = random_point(dsys, rng)
     lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx + dsys.nu
@@ -141,9 +140,8 @@ def test_the_contracted_second_derivative_covers_parameters(system, method, name
         assert abs(scaled @ full @ scaled - want) <= 1e-6 * max(1.0, abs(want))
 
 
-@pytest.mark.native_twin_slow
 @pytest.mark.parametrize("links", [1, 2])
-def test_large_lagrangians_are_differentiated_by_parameters_too(links, monkeypatch, interpreted):
+def test_large_lagrangians_are_differentiated_by_parameters_too(links, monkeypatch):
     small = midpoint(lie_cases.system(f"pendulum_{links}"), H)
     x, u = lie_cases.random_point(small, np.random.default_rng(2), lie_cases.ANYHOW)
     names, lam = ("masses[0]", f"lengths[{links - 1}]", "h"), np.arange(1.0, small.ndx + 1)
@@ -210,7 +208,7 @@ def test_wrong_changes_are_refused(change, words):
     assert all(word in str(refusal.value) for word in words)
 
 
-def test_derivatives_by_unknown_parameters_are_refused(interpreted):
+def test_derivatives_by_unknown_parameters_are_refused():
     dsys = midpoint(rod(), H)
     assert dsys.parameter_names == ("masses[0]", "masses[1]", "length", "h")
     with pytest.raises(ValueError, match=r"no parameters \['mass'\].*masses\[0\]"):
@@ -219,7 +217,7 @@ def test_derivatives_by_unknown_parameters_are_refused(interpreted):
         dsys.with_step(0.0)
 
 
-def test_derivatives_by_parameters_are_those_at_the_present_ones(interpreted):
+def test_derivatives_by_parameters_are_those_at_the_present_ones():
     """Also after they were asked for at others."""
     x, u = [0.4, -0.3], [0.2]
     swing = midpoint(pendulum(), 0.1)
@@ -275,7 +273,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("what", VALUES)
-def test_what_needs_numbers_takes_the_present_ones(what, interpreted):
+def test_what_needs_numbers_takes_the_present_ones(what):
     """Also after the same was found with others, and without a change to these."""
     find, (expected, heavy, light) = VALUES[what]
     system = spring()
@@ -287,7 +285,7 @@ def test_what_needs_numbers_takes_the_present_ones(what, interpreted):
     assert system.with_parameters().parameters == system.parameters == Spring()
 
 
-def test_derivatives_by_parameters_come_in_the_order_in_which_they_are_named(interpreted):
+def test_derivatives_by_parameters_come_in_the_order_in_which_they_are_named():
     dsys, x, u, lam = midpoint(spring(), H), [0.1, 0.2], [0.3], [1.0, -2.0]
     one, other = (dsys.linearize(x, u, names).P for names in (("mass", "h"), ("h", "mass")))
     np.testing.assert_array_equal(one, other[:, ::-1])

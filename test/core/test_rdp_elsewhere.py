@@ -11,7 +11,6 @@ from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.mechanics.symmetry import Symmetry
 from nh_control.mechanics.system import System
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 H = 0.1
 
 
@@ -47,7 +46,6 @@ def by_rdp(alpha, h=H):
     return rdp(sleigh_with_a_slider(), h, "exp", alpha=alpha)
 
 
-@pytest.mark.native_twin_slow
 def test_the_way_back_is_that_of_the_other_side(motion):
     """`rdp(1 - alpha)` undoes `rdp(alpha)` when the velocity is reversed: what the one evaluates
     before the middle of a step the other evaluates behind it.
@@ -59,7 +57,6 @@ def test_the_way_back_is_that_of_the_other_side(motion):
         np.testing.assert_allclose(flip * back.step(flip * there, u), x, atol=1e-12)
 
 
-@pytest.mark.native_twin_slow
 def test_away_from_the_middle_the_error_is_of_first_order_and_changes_its_side(motion):
     """Both sides differ from the middle by as much, in the limit, in opposite directions."""
     x, u = motion
@@ -73,6 +70,51 @@ def test_away_from_the_middle_the_error_is_of_first_order_and_changes_its_side(m
     np.testing.assert_allclose(before, -behind, atol=0.05 * np.abs(before).max())
     ratio = np.linalg.norm(gaps[H / 8][0]) / np.linalg.norm(before)
     assert ratio == pytest.approx(2.0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("retraction", "tangent", "drift"),
+    [
+        ("exp", "exact", 0.0),
+        ("cay", "exact", 0.0),
+        ("sccsk", "exact", 0.0),
+        ("cay", "truncated", 0.0),
+        ("exp", "truncated", 2.5e-2),
+        ("sccsk", "truncated", 2.5e-2),
+    ],
+)
+def test_momenta_of_free_translations_are_kept_but_with_a_truncated_tangent(
+    retraction, tangent, drift
+):
+    """Of a body whose rotation follows its shape: the translations are horizontal symmetries."""
+    step = rdp(body_that_turns_with_its_shape(), 0.1, retraction, tangent=tangent)
+    states = step.simulate(
+        step.state([0.0, 0.3, 0.0, 0.0], [2.0, -1.0, 0.7, 0.4]), steps=200
+    ).states
+    c, s = np.cos(states[:, 1]), np.sin(states[:, 1])
+    forward, side = states[:, 5:].T
+    momentum = np.stack([c * forward - s * side, s * forward + c * side], axis=1)
+    assert np.abs(momentum - momentum[0]).max() == pytest.approx(drift, rel=0.1, abs=1e-12)
+
+
+def body_that_turns_with_its_shape():
+    """A planar body with an inner mass, `omega = -r_dot / 2`."""
+    return System(
+        name="turning",
+        space=Product(Rn("r"), SE2()),
+        lagrangian=lambda q, v: (
+            (v[0] ** 2 + v[1] ** 2 + 2 * (v[2] ** 2 + v[3] ** 2) + 0.4 * v[0] * v[2]) / 2
+        ),
+        velocity_constraint=lambda q: ca.horzcat(0.5, 1, 0, 0),
+        distribution=lambda q: ca.vertcat(
+            ca.horzcat(1, 0, 0), ca.horzcat(-0.5, 0, 0), ca.horzcat(0, 1, 0), ca.horzcat(0, 0, 1)
+        ),
+        symmetry=Symmetry(
+            1,
+            connection=lambda r: ca.vertcat(0.5, 0, 0),
+            basis=lambda r: ca.vertcat(ca.horzcat(0, 0), ca.horzcat(1, 0), ca.horzcat(0, 1)),
+        ),
+    )
 
 
 def test_in_the_middle_it_is_lagrange_dalembert(motion):

@@ -38,7 +38,6 @@ from nh_control.integrators.registry import Registry
 from nh_control.integrators.variational_gauss import variational_gauss
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 H = 0.05
 ORDERS = {
     1: "slgi_0 slgi_1 itoh_abe lie_euler",
@@ -98,7 +97,7 @@ CALLED = {
     "midpoint_left": lambda: midpoint(pendulum(), H, "left"),
     "nonholonomic_midpoint": lambda: nonholonomic_midpoint(snakeboard(), H),
     "nonholonomic_midpoint_left": lambda: nonholonomic_midpoint(snakeboard(), H, "left"),
-    "rdp(exp, alpha=0.5, exact)": lambda: rdp(snakeboard(), H),
+    "rdp(sccsk, alpha=0.5, exact)": lambda: rdp(snakeboard(), H),
     "rdp(cay, alpha=0.3, truncated)": lambda: rdp(snakeboard(), H, "cay", 0.3, "truncated"),
     "gni": lambda: gni(snakeboard(), H),
     "gni(zero)": lambda: rattle(snakeboard(), H),
@@ -140,7 +139,6 @@ ones.
 """
 
 
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize("name", CALLED)
 def test_a_method_says_which_options_it_has(name):
     dsys = CALLED[name]()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cases import discrete, random_point
 from differences import jacobian
+from native_equations import equations_of
 
 from nh_control.discrete.equations import StepEquations
 from nh_control.mechanics import lagrangian
@@ -76,6 +77,7 @@ def test_the_unknowns_add_to_the_sizes():
             off[row] = factor * newton.TARGET * sizes[row] / r_z[row, row]
             found = z + off
             r = lambda y: r_z @ (y - z)  # noqa: E731
-            result = newton.newton(r, lambda y: r_z, scale, r(found), r_z.copy(), found)
-            assert result.status == newton.CONVERGED and result.iterations in iterations
-            np.testing.assert_allclose(found, z, rtol=1e-15)
+            equation = equations_of(r, lambda y: r_z, 2, scale)
+            assert equation.solve(found) == newton.CONVERGED
+            assert equation.work.info[0] in iterations
+            np.testing.assert_allclose(equation.work.z, z, rtol=1e-15)

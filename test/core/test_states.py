@@ -101,7 +101,6 @@ def test_local_coordinates_of_states(system, method):
     assert len(dsys.state_names) == dsys.nx and len(dsys.state_space.tangent_names) == dsys.ndx
 
 
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 )
@@ -117,7 +116,7 @@ def test_local_coordinates_of_states(system, method):
         ),
     ],
 )
-def test_two_configurations_tell_the_momentum(system, method, seed, interpreted):
+def test_two_configurations_tell_the_momentum(system, method, seed):
     """The configurations before and after a step under a known input give back the state after it:
     a tracker without velocities.
     """
@@ -229,7 +228,7 @@ def test_messages_say_shape_and_place():
         dsys.step(x, u * np.nan)
 
 
-def test_energies_of_many_states_are_those_of_each(interpreted):
+def test_energies_of_many_states_are_those_of_each():
     dsys, rng = nonholonomic_midpoint(snakeboard(), H), np.random.default_rng(4)
     states = np.array([random_point(dsys, rng)[0] for _ in range(3)])
     expected = [dsys.energy(x) for x in states]
@@ -243,14 +242,14 @@ def test_energies_of_many_states_are_those_of_each(interpreted):
         dsys.energies(states)
 
 
-def test_an_energy_that_no_number_is_large_enough_for_is_no_error(interpreted):
+def test_an_energy_that_no_number_is_large_enough_for_is_no_error():
     dsys = discrete("pendulum", "midpoint", H).with_step(H / 2)
     assert not np.isfinite(dsys.energy([0.3, 1e200]))
     some, none = dsys.energies([[0.3, 0.2], [0.3, 1e200]])
     assert some == dsys.energy([0.3, 0.2]) and not np.isfinite(none)
 
 
-def test_residuals_of_many_steps_do_not_depend_on_the_order_of_memory(interpreted):
+def test_residuals_of_many_steps_do_not_depend_on_the_order_of_memory():
     """Nor do the states of a trajectory."""
     dsys, rng = nonholonomic_midpoint(snakeboard(), H), np.random.default_rng(5)
     before, after = (np.array([random_point(dsys, rng)[0] for _ in range(3)]) for _ in range(2))

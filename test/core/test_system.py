@@ -20,10 +20,7 @@ from nh_control.systems import (
     snakeboard,
 )
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 
-
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "parameters", [PendulumParameters, ChaplyginSleighParameters, SnakeboardParameters]
 )
@@ -280,7 +277,6 @@ WRONG = {
 }
 
 
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_systems_are_refused(case):
     changes, words = WRONG[case]
@@ -469,7 +465,6 @@ def test_the_right_one_is_accepted():
     )
 
 
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "make, words",
     [

@@ -12,15 +12,13 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
-from nh_control.numerics import compiled
 from nh_control.systems import snakeboard
 
-NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 INPUTS = 1e-3 * np.random.default_rng(0).normal(size=(40, 2))
 
 
 @pytest.fixture
-def board(interpreted) -> DiscreteSystem:
+def board() -> DiscreteSystem:
     return nonholonomic_midpoint(snakeboard(), 0.05)
 
 
@@ -93,7 +91,6 @@ def test_the_first_step_that_fails_is_named(board):
         assert failed.value.conditioning == alone.value.conditioning
 
 
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -114,7 +111,6 @@ def test_wrong_arguments_are_refused(board, arguments, words):
     assert words in str(error.value) and "snakeboard" in str(error.value)
 
 
-@NATIVE
 def test_other_threads_run_meanwhile():
     dsys = oscillator()
     x = dsys.state([1.0], [0.0])

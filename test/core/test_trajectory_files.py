@@ -13,7 +13,7 @@ from nh_control.systems.cart_pole import cart_pole
 
 
 @pytest.fixture
-def run(interpreted):
+def run():
     model = nh.midpoint(cart_pole(), 0.02)
     u = np.sin(np.arange(30.0))[:, None]
     return model.simulate(model.state([0.1, 0.3], [0.2, -0.1]), u, name="swing")

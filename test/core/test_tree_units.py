@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from interpreting import NATIVELY
 from test_units import OTHERS, SI, STEPS, H, Units
 
 from nh_control.integrators import midpoint
@@ -143,9 +142,8 @@ def steps(name: str, n: Units) -> tuple[np.ndarray, np.ndarray]:
 FAR = {"units of 1e-25 s": Units(1.0, 1.0, 1e25), "units of 1e25 s": Units(1.0, 1.0, 1e-25)}
 
 
-@NATIVELY
 @pytest.mark.parametrize("name", TREES)
-def test_the_same_tree_in_other_units_takes_the_same_steps(name, interpreted):
+def test_the_same_tree_in_other_units_takes_the_same_steps(name):
     """A state's velocity was that of a step of 1e-30 s, however short the steps."""
     x, slopes = steps(name, SI)
     for told, units in (OTHERS | FAR).items():

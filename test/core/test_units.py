@@ -191,13 +191,12 @@ def require_same(name: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("name, method", taken())
-def test_the_same_system_in_other_units_takes_the_same_steps(name, method, interpreted):
+def test_the_same_system_in_other_units_takes_the_same_steps(name, method):
     require_same(name, method)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
-@pytest.mark.native_twin_slow
-def test_a_body_falls_without_turning(scale, interpreted):
+def test_a_body_falls_without_turning(scale):
     """The slopes of `v x p` by v cancel: what is left of it is the round-off of terms that these
     slopes do not tell of.
     """
@@ -218,7 +217,7 @@ def test_a_body_falls_without_turning(scale, interpreted):
 
 
 @pytest.mark.parametrize("units", ["t, km, h", "kg of 1 mg, m of 1 mm"])
-def test_the_momentum_of_a_cyclic_coordinate_is_no_row_of_its_own_round_off(units, interpreted):
+def test_the_momentum_of_a_cyclic_coordinate_is_no_row_of_its_own_round_off(units):
     """Its rate is zero, but for what the elimination left, and the only term of its row: steps
     took 24 iterations, to the smallest numbers that there are, or found no end.
     """
@@ -249,7 +248,7 @@ same in all units of length."""
 
 @pytest.mark.parametrize("method", ["gonzalez", "itoh_abe", "itoh_abe_symmetrized"])
 @pytest.mark.parametrize("pace", [1.0, 1e-3])
-def test_differences_of_energy_know_no_units(pace, method, interpreted):
+def test_differences_of_energy_know_no_units(pace, method):
     """Steps of so many lengths: what was near, and the least change, were in m."""
     ends, errors = [], []
     for length in (1.0, 1e-9, 1e-14, 1e9):
@@ -264,8 +263,7 @@ def test_differences_of_energy_know_no_units(pace, method, interpreted):
 
 
 @pytest.mark.parametrize("kg, m", [(1e-9, 1e-6), (1e-6, 1e-3), (1e9, 1e6)])
-@pytest.mark.native_twin_slow
-def test_energies_of_small_and_large_sleighs_are_kept_alike(kg, m, interpreted):
+def test_energies_of_small_and_large_sleighs_are_kept_alike(kg, m):
     """Relative errors in 20 steps were up to 9e-8 with 1 mg and 1 mm."""
     system = chaplygin_sleigh(ChaplyginSleighParameters(m=kg, I=kg * m**2, a=m))
     for method in ("mean_value", "gonzalez", "energy_collocation_4"):
@@ -299,8 +297,7 @@ def test_a_regular_mass_matrix_is_one_in_all_units(kg, m):
         for method in ("gonzalez", "gonzalez_f", "gonzalez_r")
     ],
 )  # fmt: skip
-@pytest.mark.native_twin_slow
-def test_rows_that_are_round_off_are_so_in_all_units(method, units, interpreted):
+def test_rows_that_are_round_off_are_so_in_all_units(method, units):
     """A snakeboard's side velocity is zero, but for the round-off of what a Householder basis adds
     up in its row. Unknowns counted as a part of the largest one, whatever its unit.
     """
@@ -318,7 +315,7 @@ def test_rows_that_are_round_off_are_so_in_all_units(method, units, interpreted)
 
 
 @pytest.mark.parametrize("name", ["sleigh", "cart"])
-def test_configurations_that_a_step_joins_give_its_momenta_in_all_units(name, interpreted):
+def test_configurations_that_a_step_joins_give_its_momenta_in_all_units(name):
     """The search ended where momenta changed by 1e-12, whatever their unit: at once."""
     found = []
     for units in (SI, *OTHERS.values(), Units(1e-9, 1e-6, 1.0)):

@@ -5,7 +5,6 @@ hold, equilibria.
 import casadi as ca
 import numpy as np
 import pytest
-from interpreting import NATIVELY
 from test_tree_units import TREES, H
 from test_units import MOTIONS, OTHERS, SI, Units, by
 
@@ -37,8 +36,7 @@ def require_same(found: dict[str, Conditioning]) -> None:
         pytest.param("top", "lie_midpoint", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.native_twin_slow
-def test_condition_numbers_are_the_same_in_all_units(name, method, interpreted):
+def test_condition_numbers_are_the_same_in_all_units(name, method):
     found = {}
     for told, units in ({"SI": SI} | OTHERS).items():
         motion = MOTIONS[name](units)
@@ -47,9 +45,8 @@ def test_condition_numbers_are_the_same_in_all_units(name, method, interpreted):
     require_same(found)
 
 
-@NATIVELY
 @pytest.mark.parametrize("name", ["held", "flying"])
-def test_condition_numbers_of_a_tree_are_the_same_in_all_units(name, interpreted):
+def test_condition_numbers_of_a_tree_are_the_same_in_all_units(name):
     """A floating body with an arm had one of M of 3e2 in m, of 1e8 in km."""
     found = {}
     for told, units in ({"SI": SI} | OTHERS).items():
@@ -61,9 +58,8 @@ def test_condition_numbers_of_a_tree_are_the_same_in_all_units(name, interpreted
     require_same(found)
 
 
-@pytest.mark.native_twin_slow
 @pytest.mark.parametrize("name", ["snakeboard", pytest.param("sleigh", marks=pytest.mark.slow)])
-def test_condition_numbers_of_rolling_bodies_are_those_of_si(name, interpreted):
+def test_condition_numbers_of_rolling_bodies_are_those_of_si(name):
     found = {}
     for told, n in ({"SI": SI} | OTHERS).items():
         inertia = n.kg * n.m**2
@@ -79,9 +75,8 @@ def test_condition_numbers_of_rolling_bodies_are_those_of_si(name, interpreted):
     require_same(found)
 
 
-@pytest.mark.native_twin_slow
 @pytest.mark.parametrize("off, kept", [(0.0, True), (1e-9, True), (1e-6, False)])
-def test_a_configuration_keeps_its_constraints_in_all_units(off, kept, interpreted):
+def test_a_configuration_keeps_its_constraints_in_all_units(off, kept):
     """One of 1 um on a rod of 1 um was taken for one that keeps it; of 1 km, one of few digits for
     one that does not.
     """
@@ -96,7 +91,7 @@ def test_a_configuration_keeps_its_constraints_in_all_units(off, kept, interpret
             dsys.state(q, motion.v)
 
 
-def test_a_closed_tree_keeps_its_constraints_in_all_units(interpreted):
+def test_a_closed_tree_keeps_its_constraints_in_all_units():
     for units in (SI, *OTHERS.values()):
         it = TREES["held"](units)
         dsys, of_q = midpoint(it.model.system, H / 4 * units.s), np.array(it.of_q)
@@ -110,7 +105,7 @@ MICRO = {"pg, um, s": Units(1e-12, 1e-6, 1.0), "t, km, h": Units(1e3, 1e3, 3600.
 
 
 @pytest.mark.parametrize("name", MICRO)
-def test_an_equilibrium_is_found_to_all_digits_in_the_scale_of_its_system(name, interpreted):
+def test_an_equilibrium_is_found_to_all_digits_in_the_scale_of_its_system(name):
     """A slider on a spring that hangs from a pendulum; without the scale a motion of 1e-10 m or
     1e-10 kg m/s counts as none.
     """

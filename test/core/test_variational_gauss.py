@@ -17,7 +17,6 @@ from nh_control.systems import snakeboard
 from nh_control.systems.rigid_body import rigid_body
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 STEPS = {4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
 NAMES = ("double_pendulum", "body")
 QUICK = [("double_pendulum", method) for method in VARIATIONAL] + [("body", VARIATIONAL[0])]
@@ -97,7 +96,6 @@ def test_linearization_is_the_derivative_of_the_step(name, method):
 @pytest.mark.parametrize(
     "method", [VARIATIONAL[0], pytest.param(VARIATIONAL[1], marks=pytest.mark.slow)]
 )
-@pytest.mark.native_twin_slow
 def test_a_free_body_keeps_its_angular_momentum_in_space(method):
     dsys = INTEGRATORS[method].make(rigid_body(), 0.2)
     x = dsys.state([1.0, 0, 0, 0], [1.0, 2.0, -1.5])
@@ -120,7 +118,6 @@ def test_one_stage_is_the_midpoint_method(name):
     assert np.abs(dsys.step(x) - midpoint(one, H).step(x)).max() <= 1e-14
 
 
-@pytest.mark.native_twin_slow
 def test_both_retractions_of_rotations_converge_to_one_motion():
     """Curves of the exponential and of the Cayley map differ by the error of the method."""
     ends = []

@@ -9,16 +9,16 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from tiers import c_compiler, needs_compiler
 
 import nh_control as nh
 from nh_control.control.estimation import Belief
 from nh_control.integrators import INTEGRATORS, explicit_runge_kutta
 from nh_control.multibody import Body, JointInput, JointSpring, floating, revolute
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
 from nh_control.scenarios import get
 
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
+pytestmark = needs_compiler()
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
 DRIVER = """
 #include <stdio.h>
@@ -59,7 +59,7 @@ def program(folder, code, *flags, text=""):
     main.write_text(text or DRIVER.format(n=code.name, N=code.name.upper(), track=track))
     out = folder / "program"
     files = (str(main), str(folder / f"{code.name}.c"))
-    command = [compiled.compiler(), *STRICT, *flags, *files, "-lm", "-o", str(out)]
+    command = [c_compiler(), *STRICT, *flags, *files, "-lm", "-o", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out

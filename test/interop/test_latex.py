@@ -69,9 +69,9 @@ def test_accelerations_of_the_package_satisfy_the_equations(name):
         v = basis @ np.linalg.lstsq(basis, v, rcond=None)[0]
     continuous = ContinuousSystem(system)
     frame = frame_at(system, q)
-    terms = continuous._evaluate(q, v, u)
+    terms = continuous.terms(q=q, v=v, u=u)
     rates = np.linalg.lstsq(
-        frame, continuous.acceleration(q, v, u) - terms["frame_rate"][:, 0], rcond=None
+        frame, continuous.acceleration(q, v, u) - np.asarray(terms["frame_rate"])[:, 0], rcond=None
     )[0]
     lam = continuous.multipliers(q, v, u)
     equations = equations_of(name)

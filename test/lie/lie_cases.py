@@ -10,7 +10,6 @@ from functools import cache
 import casadi as ca
 import lie_motion
 import numpy as np
-from interpreting import made_once_each_way
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.rotations import S2, SE3, SO3
@@ -82,7 +81,7 @@ def system(name: str) -> System:
     return SYSTEMS[name]()
 
 
-@made_once_each_way
+@cache
 def discrete(name: str, h: float) -> DiscreteSystem:
     """Its midpoint variational integrator at step h."""
     return midpoint(system(name), h)

@@ -10,7 +10,6 @@ import casadi as ca
 import lie_cases
 import lie_motion
 import numpy as np
-from interpreting import made_once_each_way
 from test_lie_structure import closed_form
 
 from nh_control.geometry import quaternion
@@ -102,7 +101,7 @@ def system(name: str) -> System:
     return SYSTEMS[name]() if name in SYSTEMS else lie_cases.system(name)
 
 
-@made_once_each_way
+@cache
 def discrete(name: str, method: str, h: float):
     """A registered method on a system."""
     return INTEGRATORS[method].make(system(name), h)

@@ -45,7 +45,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("numeric", [False, True])
 @pytest.mark.parametrize("name", EVENTS)
-def test_on_vectors_they_are_scipys(name, numeric, interpreted):
+def test_on_vectors_they_are_scipys(name, numeric):
     tolerances = {"rtol": 1e-7, "atol": 1e-9}
     events = [marked(event, numeric=numeric) for event in EVENTS[name]()]
     for t_eval, span in ((None, (0, 20)), (TIMES, (0, 20)), (TIMES[::-1], (20, 0))):
@@ -67,7 +67,7 @@ def test_on_vectors_they_are_scipys(name, numeric, interpreted):
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-def test_the_first_terminal_of_several_in_one_step_ends_the_run(numeric, interpreted):
+def test_the_first_terminal_of_several_in_one_step_ends_the_run(numeric):
     """A body at constant speed takes one step across all of them."""
     levels = [0.7, 0.3, 0.5, 0.2]
     events = [
@@ -101,7 +101,7 @@ def test_a_bouncing_ball_goes_on_where_it_stopped():
     assert np.allclose(np.diff(hits), [1.0, 0.5, 0.25], rtol=0, atol=1e-9)
 
 
-def test_an_event_on_the_manifold(interpreted):
+def test_an_event_on_the_manifold():
     """The top's axis crosses the horizon: the point is on both."""
     top = heavy_top(lie_cases.MILD_TOP)
     axis = lambda t, x: x[0] ** 2 + x[3] ** 2 - x[1] ** 2 - x[2] ** 2 - 0.6  # noqa: E731
@@ -124,7 +124,7 @@ def test_an_event_before_a_singularity_comes_first():
         assert run.status == 1 and abs(run.t[-1] - 0.99) < 1e-8 and run.success
 
 
-def test_events_that_cannot_be_used_are_refused(interpreted):
+def test_events_that_cannot_be_used_are_refused():
     def solve(event):
         nh.solve_ivp((SphereAction(), lambda t, q: [0, 0, 1]), (0, 1), [1.0, 0, 0], events=event)
 
@@ -144,7 +144,7 @@ def test_events_that_cannot_be_used_are_refused(interpreted):
 
 @pytest.mark.parametrize("numeric", [False, True])
 @pytest.mark.parametrize("name", ["two", "terminal", "the third"])
-def test_a_run_of_many_native_calls_is_one_run(name, numeric, interpreted, monkeypatch):
+def test_a_run_of_many_native_calls_is_one_run(name, numeric, monkeypatch):
     """Its steps, the times that are asked for, events, their counts, and the whole curve."""
     runs = []
     for room, t_eval in ((1000, None), (3, None), (7, TIMES)):
@@ -199,7 +199,7 @@ def test_how_an_event_is_declared():
         declared_events(marked(lambda t, y: t, terminal=1.5))
 
 
-def test_functions_of_numbers_and_of_expressions_are_found_side_by_side(interpreted):
+def test_functions_of_numbers_and_of_expressions_are_found_side_by_side():
     levels = [(0.7, True), (0.3, False), (0.5, True), (0.2, False)]
     events = [marked(lambda t, y, at=at: y[0] - at, numeric=numeric) for at, numeric in levels]
     line = (TranslationAction("x"), lambda t, y: [ca.SX(1)])

@@ -4,12 +4,9 @@ itself, at random and at awkward states.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import lie_cases
 import numpy as np
 import pytest
-from interpreting import without_compiler
 from lie_differences import jacobian, second_along
 
 pytestmark = pytest.mark.slow
@@ -58,7 +55,7 @@ def point(name, pose):
 
 
 @every_case
-def test_linearization(name, pose, interpreted):
+def test_linearization(name, pose):
     dsys, x, u, _ = point(name, pose)
     lin = dsys.linearize(x, u)
     expected = jacobian(moved_step(dsys, x, u), dsys.ndx + dsys.nu, SPREAD)
@@ -71,7 +68,7 @@ def test_linearization(name, pose, interpreted):
 
 
 @every_case
-def test_contracted_hessian(name, pose, interpreted):
+def test_contracted_hessian(name, pose):
     """Along every axis and along twice as many random directions, which no wrong entry escapes."""
     dsys, x, u, rng = point(name, pose)
     n, lam = dsys.ndx + dsys.nu, rng.normal(size=dsys.ndx)
@@ -81,20 +78,3 @@ def test_contracted_hessian(name, pose, interpreted):
     expected = [second_along(lambda s, v=v: lam @ f(s * v), SPREAD) for v in directions]
     actual = np.einsum("ki,ij,kj->k", directions, exact, directions)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6 * np.abs(actual).max())
-
-
-@pytest.mark.parametrize("name", ("rigid_body", "pendulum_1"))
-def test_compiled_and_interpreted_agree(name):
-    rng = np.random.default_rng(5)
-    x, u = lie_cases.random_point(lie_cases.discrete(name, H), rng)
-    found = []
-    for way in (nullcontext, without_compiler):
-        with way():
-            dsys = lie_cases.discrete(name, H)
-            lam = np.random.default_rng(6).normal(size=dsys.ndx)
-            found.append((dsys.step(x, u), dsys.linearize(x, u), dsys.hessian(x, u, lam)))
-    (step, linear, hessian), others = found
-    assert step.tolist() == pytest.approx(others[0].tolist(), rel=1e-14, abs=1e-14)
-    for a, b in zip(linear, others[1]):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(hessian, others[2], rtol=1e-11, atol=1e-11)

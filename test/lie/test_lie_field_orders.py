@@ -84,7 +84,7 @@ def reference(case):
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("case", CASES)
-def test_every_component_has_the_order_at_least(case, table, interpreted):
+def test_every_component_has_the_order_at_least(case, table):
     problem, end, floor = reference(case)
     _, duration, components = CASES[case]
     steps = Steps("order", {"it": (table, problem)})

@@ -114,29 +114,29 @@ def cases(names, default):
 
 
 @pytest.mark.parametrize("run, name", list(cases(TABLES, ALONE)))
-def test_order_in_configuration_and_momenta(run, name, interpreted):
+def test_order_in_configuration_and_momenta(run, name):
     check_order(run, TABLES[name])
 
 
 @pytest.mark.parametrize("run, name", list(cases(PAIRS, ("cf43",))))
-def test_order_of_embedded_methods(run, name, interpreted):
+def test_order_of_embedded_methods(run, name):
     check_order(run, TABLES[name].embedded_method)
 
 
 @pytest.mark.parametrize("name", ("rkmk4", pytest.param("rkmk54", marks=pytest.mark.slow)))
 @pytest.mark.parametrize("coordinates", ("cay", "second"))
-def test_order_in_other_coordinates(coordinates, name, interpreted):
+def test_order_in_other_coordinates(coordinates, name):
     check_order("heavy top", TABLES[name], coordinates)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ("cay", "second"))
 @pytest.mark.parametrize("run", ("body on SE(3), exp", "2 links"))
-def test_order_in_other_coordinates_of_motions(run, coordinates, interpreted):
+def test_order_in_other_coordinates_of_motions(run, coordinates):
     check_order(run, TABLES["rkmk4"], coordinates)
 
 
-def test_any_tableau_makes_a_method(interpreted):
+def test_any_tableau_makes_a_method():
     """Ralston's third order, and what is no explicit tableau."""
     a, b = [[0, 0, 0], [1 / 2, 0, 0], [0, 3 / 4, 0]], [2 / 9, 1 / 3, 4 / 9]
     check_order("heavy top", munthe_kaas("ralston", 3, a, b))
@@ -199,7 +199,7 @@ def test_error_estimates_are_the_error_of_the_embedded_method(table):
 
 
 @pytest.mark.parametrize("table", PAIRS)
-def test_pairs_are_their_two_methods(table, interpreted):
+def test_pairs_are_their_two_methods(table):
     x = np.asarray(RUNS["heavy top"][1])
     ends = step_of("heavy_top", table)(x, np.zeros(0), 0.1)
     for end, one in zip(ends, (TABLES[table].main, TABLES[table].embedded_method)):
@@ -207,8 +207,7 @@ def test_pairs_are_their_two_methods(table, interpreted):
         np.testing.assert_allclose(dsys.step(x), np.asarray(end)[:, 0], rtol=0, atol=1e-14)
 
 
-@pytest.mark.native_twin_slow
-def test_steps_commute_with_rotations_of_space(interpreted):
+def test_steps_commute_with_rotations_of_space():
     """A free body's equations do not know where space points, nor do methods that multiply poses
     from the right.
     """
@@ -246,7 +245,7 @@ DERIVED = [
     "name, table",
     [pytest.param(*case, marks=() if case in FEW else pytest.mark.slow) for case in DERIVED],
 )
-def test_exact_derivatives(name, table, interpreted):
+def test_exact_derivatives(name, table):
     """A, B and the contracted Hessian along random directions against differences of the step."""
     dsys, rng = lie_group(lie_cases.system(name), 0.05, TABLES[table]), RNG(6)
     x, u = lie_cases.random_point(dsys, rng)
@@ -278,7 +277,7 @@ def off_manifold(dsys, states):
 
 
 @pytest.mark.parametrize("table", ("cf32", "cf32_third_stage", "cf43", "rkmk4"))
-def test_steps_stay_on_the_manifold(table, interpreted):
+def test_steps_stay_on_the_manifold(table):
     """To round-off, with errors of the motion that are far larger."""
     dsys = lie_group(lie_cases.system("payload"), 0.05, TABLES[table])
     x, _ = lie_cases.random_point(dsys, RNG(8))
@@ -339,7 +338,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("name", ["lie_euler", "rkmk4", "cf4"])
-def test_parameters_are_arguments_of_a_step(name, interpreted):
+def test_parameters_are_arguments_of_a_step(name):
     make, other = INTEGRATORS[name].make, SatelliteParameters(Jx=2.4, Jy=2.0)
     changed = make(satellite(), 0.1).with_parameters(Jx=2.4, Jy=2.0)
     x, u = changed.state(changed.system.space.origin, np.linspace(-1, 1, 7)), np.full(4, 0.05)
@@ -348,7 +347,7 @@ def test_parameters_are_arguments_of_a_step(name, interpreted):
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_fields_are_the_continuous_equations(name, interpreted):
+def test_fields_are_the_continuous_equations(name):
     """`generator(x) f(x)` moves configuration and momenta as Hamel's equations do."""
     system, rng = FIELDS[name](), RNG(3)
     space, dsys = system.space, INTEGRATORS["lie_euler"].make(system, 0.1)

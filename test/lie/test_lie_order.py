@@ -133,7 +133,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_order_two(run, interpreted):
+def test_order_two(run):
     name, start, duration, steps, inputs, kept = RUNS[run]
     system = lie_cases.system(name)
     times = np.linspace(0, duration, 2 * OBSERVED + 1)

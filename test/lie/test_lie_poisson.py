@@ -59,7 +59,7 @@ def off_orbit(name, method, h, steps):
         *(pytest.param("heavy_top", m, marks=pytest.mark.slow) for m in ALL[1:]),
     ],
 )
-def test_motions_stay_on_their_coadjoint_orbits(name, method, interpreted):
+def test_motions_stay_on_their_coadjoint_orbits(name, method):
     assert off_orbit(name, method, 0.1, 100) <= 2e-14
 
 
@@ -92,7 +92,7 @@ def test_and_runge_kutta_leaves_it():
 
 
 @pytest.mark.parametrize("name", ["heavy_top", "planar_body", "body_in_fluid"])
-def test_the_mean_value_keeps_the_energy(name, interpreted):
+def test_the_mean_value_keeps_the_energy(name):
     dsys = cases.discrete(name, "lie_mean_value", 0.1)
     x, _ = lie_cases.random_point(dsys, np.random.default_rng(1))
     states = dsys.simulate(x, np.zeros((200, dsys.nu))).states
@@ -101,8 +101,7 @@ def test_the_mean_value_keeps_the_energy(name, interpreted):
     assert np.ptp(states[:, -1]) > 0.1
 
 
-@pytest.mark.native_twin_slow
-def test_its_energy_is_the_work_of_the_inputs(interpreted):
+def test_its_energy_is_the_work_of_the_inputs():
     dsys = cases.discrete("planar_body", "lie_mean_value", 0.1)
     x, u = lie_cases.random_point(dsys, np.random.default_rng(1))
     work = dsys.h * u @ dsys.unknowns(x, u)
@@ -121,8 +120,7 @@ def test_nor_does_it_drift():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.native_twin_slow
-def test_a_step_goes_back_the_way_it_came(method, interpreted):
+def test_a_step_goes_back_the_way_it_came(method):
     for name in ("heavy_top", "planar_body"):
         dsys = cases.discrete(name, method, 0.1)
         x, u = lie_cases.random_point(dsys, np.random.default_rng(2))
@@ -132,7 +130,7 @@ def test_a_step_goes_back_the_way_it_came(method, interpreted):
     assert INTEGRATORS[method].symmetric
 
 
-def test_the_weight_turns_the_top_s_momentum_about_the_vertical_only(interpreted):
+def test_the_weight_turns_the_top_s_momentum_about_the_vertical_only():
     for method in METHODS:
         dsys = cases.discrete("heavy_top", method, 0.1)
         x, _ = lie_cases.random_point(dsys, np.random.default_rng(2))
@@ -144,7 +142,7 @@ def test_the_weight_turns_the_top_s_momentum_about_the_vertical_only(interpreted
 # --- other methods, and refusals -----------------------------------------------------------------
 
 
-def test_on_vectors_they_are_the_rules_they_are_named_after(interpreted):
+def test_on_vectors_they_are_the_rules_they_are_named_after():
     x, u = np.array([0.7, 1.3]), np.array([0.4])
     for one, other in (
         (lie_midpoint(pendulum(), 0.1), midpoint(pendulum(), 0.1)),
@@ -228,7 +226,7 @@ def test_euler_poincare_steps_are_poisson_maps(name):
     assert min(defects["midpoint"], defects["mean_value"]) > 1e-6
 
 
-def test_the_mean_value_on_se3_is_that_of_the_top_on_so3(interpreted):
+def test_the_mean_value_on_se3_is_that_of_the_top_on_so3():
     """Reduction commutes with the step: (Pi, Gamma) of the step on T*SO(3)."""
     dsys = cases.discrete("heavy_top", "lie_mean_value", 0.05)
     x, _ = lie_cases.random_point(dsys, np.random.default_rng(6))

@@ -66,7 +66,7 @@ def test_a_million_steps_stay_on_the_manifold(name, h):
 
 @pytest.mark.parametrize("gap", (1e-3, 1e-6, 1e-9, 1e-12))
 @pytest.mark.parametrize("name", ("pendulum_1", "pendulum_2", "payload"))
-def test_nothing_jumps_when_a_link_swings_through_the_horizontal(name, gap, interpreted):
+def test_nothing_jumps_when_a_link_swings_through_the_horizontal(name, gap):
     """States with links a gap above and below z = 0, where the frame changes sides: stored, the
     next states and the linearizations differ by the gap.
     """
@@ -215,7 +215,7 @@ REVERSIBLE = [name for name in lie_cases.SYSTEMS if name != "payload_afloat"]
 
 
 @pytest.mark.parametrize("name", REVERSIBLE)
-def test_a_step_goes_back_the_way_it_came(name, interpreted):
+def test_a_step_goes_back_the_way_it_came(name):
     """Step, flip the momentum, step: back at the start with the momentum flipped; under any input,
     as forces here do not depend on the velocity.
     """
@@ -307,7 +307,7 @@ CONSERVATIVE = (
 
 @pytest.mark.parametrize("pose", lie_cases.POSES)
 @pytest.mark.parametrize("name", CONSERVATIVE)
-def test_the_linearization_is_symplectic(name, pose, interpreted):
+def test_the_linearization_is_symplectic(name, pose):
     """`A^T Omega(x1) A = Omega(x)` without inputs, with a step that is not small."""
     dsys = lie_cases.discrete(name, 0.1)
     rng, omega = np.random.default_rng(31), canonical_form(dsys)

@@ -23,15 +23,14 @@ def turned(retraction: dict) -> float:
     return angles[-1] - H * RATE * STEPS
 
 
-def test_a_body_turns_exactly_unless_told_to_turn_by_cayley(interpreted):
+def test_a_body_turns_exactly_unless_told_to_turn_by_cayley():
     assert abs(turned({})) < 1e-13
     (x,) = (root.real for root in np.roots([1, 0, 1, -H * RATE / 2]) if not root.imag)
     late = STEPS * (2 * np.arctan(x) - H * RATE)
     assert turned({"retraction": "cay"}) == pytest.approx(late, rel=1e-10) and late < -0.01
 
 
-@pytest.mark.native_twin_slow
-def test_the_heavy_top_is_far_more_accurate_by_default(interpreted):
+def test_the_heavy_top_is_far_more_accurate_by_default():
     """celledoni2021's top; the reference is the default at a fifth of the step."""
     q, v, h, steps = [1.0, 0, 0, 0], [0.0, 150.0, -4.61538], 1e-3, 200
 
@@ -87,7 +86,7 @@ def test_frames_of_bodies_take_a_retraction(joint):
     assert np.abs(a - b).max() > 1e-3
 
 
-def test_initial_errors_of_the_payload_are_angles_whatever_the_retraction(interpreted):
+def test_initial_errors_of_the_payload_are_angles_whatever_the_retraction():
     ends = []
     for retraction in ("exp", "cay"):
         dsys = midpoint(quadrotor_payload(retraction=retraction), 0.01)

@@ -30,7 +30,7 @@ DERIVED_SLOWLY = [
     "name, method",
     DERIVED + [pytest.param(*case, marks=pytest.mark.slow) for case in DERIVED_SLOWLY],
 )
-def test_derivatives_are_those_of_the_step(name, method, interpreted):
+def test_derivatives_are_those_of_the_step(name, method):
     """A and B, and the contracted Hessian along random directions."""
     dsys, rng = cases.discrete(name, method, 0.05), np.random.default_rng(8)
     x, u = lie_cases.random_point(dsys, rng)

@@ -77,7 +77,7 @@ def matrix(q):
 
 
 @pytest.mark.parametrize("method", THETAS)
-def test_body_momenta_give_the_printed_step(method, interpreted):
+def test_body_momenta_give_the_printed_step(method):
     dsys = cases.discrete("heavy_top", method, 0.05)
     for seed in range(3):
         x, _ = lie_cases.random_point(dsys, np.random.default_rng(seed))
@@ -158,7 +158,7 @@ def slopes(run, method):
 @pytest.mark.parametrize(
     "run, method", QUICK + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG]
 )
-def test_order_in_every_component(run, method, interpreted):
+def test_order_in_every_component(run, method):
     """Single components may do better than first order at the times that are looked at."""
     found, order = slopes(run, method), INTEGRATORS[method].order
     assert found.min() >= order - 0.15 and found[-1] <= order + 0.15, found.round(3)
@@ -169,8 +169,7 @@ def test_order_in_every_component(run, method, interpreted):
     "name",
     ["rigid_body", "planar_body_free", pytest.param("body_in_fluid", marks=pytest.mark.slow)],
 )
-@pytest.mark.native_twin_slow
-def test_theta_does_not_matter_to_free_motions(name, interpreted):
+def test_theta_does_not_matter_to_free_motions(name):
     """All three are the discrete Euler-Poincare equations."""
     steps = []
     for method in THETAS:
@@ -193,7 +192,7 @@ SYMPLECTIC = ("heavy_top", "planar_body", "floating_body_cay", "pendulum_2", "pa
         for name in SYMPLECTIC
     ],
 )
-def test_the_linearization_is_symplectic(name, method, interpreted):
+def test_the_linearization_is_symplectic(name, method):
     """`A^T Omega(x1) A = Omega(x)` without inputs, with a step that is not small."""
     dsys, rng = cases.discrete(name, method, 0.1), np.random.default_rng(31)
     for _ in range(3):
@@ -206,7 +205,7 @@ def test_the_linearization_is_symplectic(name, method, interpreted):
 # --- momenta, energy, reversibility --------------------------------------------------------------
 
 
-def test_momenta_of_symmetries_stay(interpreted):
+def test_momenta_of_symmetries_stay():
     """The heavy top's about the vertical, the free rigid body's in space."""
     for name, rows in (("heavy_top", [2]), ("rigid_body", [0, 1, 2])):
         for method in THETAS:
@@ -233,7 +232,7 @@ def test_the_energy_of_the_heavy_top_does_not_drift(method):
 
 
 @pytest.mark.parametrize("name", ["heavy_top", "planar_body"])
-def test_back_by_the_adjoint_method(name, interpreted):
+def test_back_by_the_adjoint_method(name):
     """theta and 1 - theta undo each other: 1/2 is symmetric."""
     for method, back in (("slgi_0", "slgi_1"), ("slgi_half", "slgi_half")):
         dsys, other = (cases.discrete(name, m, 0.05) for m in (method, back))
@@ -247,8 +246,7 @@ def test_back_by_the_adjoint_method(name, interpreted):
 # --- other methods, and the larger group ---------------------------------------------------------
 
 
-@pytest.mark.native_twin_slow
-def test_a_half_is_the_midpoint_rule_where_its_middle_is_the_exponential_s(interpreted):
+def test_a_half_is_the_midpoint_rule_where_its_middle_is_the_exponential_s():
     exp = replace(heavy_top(lie_cases.MILD_TOP), space=SO3(retraction="exp"))
     for system, u in ((pendulum(), [0.3]), (exp, []), (cases.planar_body(), [0.0] * 3)):
         one, other = slgi(system, 0.05), midpoint(system, 0.05)
@@ -257,7 +255,7 @@ def test_a_half_is_the_midpoint_rule_where_its_middle_is_the_exponential_s(inter
 
 
 @pytest.mark.slow
-def test_and_differs_from_it_by_the_step_s_third_power_elsewhere(interpreted):
+def test_and_differs_from_it_by_the_step_s_third_power_elsewhere():
     """Cayley's retraction, SE(3)'s middle, forces on a turning body."""
     cay = replace(heavy_top(lie_cases.MILD_TOP), space=SO3(retraction="cay"))
     pose, forced = (lie_cases.system(f"{name}_exp") for name in ("floating_body", "rigid_body"))
@@ -271,7 +269,7 @@ def test_and_differs_from_it_by_the_step_s_third_power_elsewhere(interpreted):
 
 
 @pytest.mark.parametrize("method", THETAS)
-def test_the_larger_group_gives_the_same_steps(method, interpreted):
+def test_the_larger_group_gives_the_same_steps(method):
     """The paper's SLGI-KK is SLGI: in the Kaluza-Klein form of the heavy top the momentum of y is
     constant, so its torque is the weight's at the same point of the step.
     """
@@ -289,8 +287,7 @@ def test_the_larger_group_gives_the_same_steps(method, interpreted):
 # --- constraints ---------------------------------------------------------------------------------
 
 
-@pytest.mark.native_twin_slow
-def test_a_ball_joint_holds_and_the_order_stays(interpreted):
+def test_a_ball_joint_holds_and_the_order_stays():
     """The top as a pose on a joint, to the top's own motion."""
     start = np.array([*TURNED, *(lie_cases.inertia(lie_cases.MILD_TOP) * [0.5, 8.0, -1.0])])
     exact = lie_cases.motion("heavy_top").solve(start, [0.0, 0.25])[-1]

@@ -8,9 +8,6 @@ from test_trees import JOINTS, random_tree
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 H, STARTS, FLOATING = 0.02, 25, (5, 9)
 

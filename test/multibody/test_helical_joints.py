@@ -25,14 +25,10 @@ from nh_control.multibody import (
     Spring,
     floating,
     helical,
-    maximal_coordinates,
     revolute,
 )
 from nh_control.multibody.joint_types import Helical, Revolute
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 PITCH, MASS, INERTIA, H = 0.3, 2.0, 0.05, 0.01
 
@@ -139,8 +135,6 @@ def test_momentum_of_a_free_tree_with_a_screw_is_kept_to_round_off():
     assert abs(energy[-50:].mean() - energy[:50].mean()) <= 5e-4 * abs(energy[0])  # no drift
 
 
-def test_a_pitch_must_be_finite_and_maximal_coordinates_have_no_helical_joint():
+def test_a_pitch_must_be_finite():
     with pytest.raises(ValueError, match="'nut': pitch must be finite"):
         helical("nut", pitch=np.nan)
-    with pytest.raises(ValueError, match="Helical joint of 'nut'.*use joint coordinates"):
-        maximal_coordinates(screw(PITCH))

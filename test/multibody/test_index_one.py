@@ -7,7 +7,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from interpreting import made_once_each_way
 from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -28,9 +27,6 @@ DURATION = 0.2
 START = np.array([4.0, 2.0, -3.0, 5.0, -2.0, 6.0])
 
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
 @cache
 def pendulum_on_both():
     """The double pendulum, its first body on SE(3), the other on SO(3) x R^3, and a start."""
@@ -39,7 +35,7 @@ def pendulum_on_both():
     return model, maximal, *maximal_state(model, model.configuration(), START, maximal)
 
 
-@made_once_each_way
+@cache
 def made(method):
     _, maximal, q, v = pendulum_on_both()
     dsys = INTEGRATORS[method].make(maximal.system, 0.1)
@@ -77,7 +73,6 @@ def ends(maximal, q):
     return np.array([maximal.point(q, point) for point in points])
 
 
-@pytest.mark.native_twin_slow
 @pytest.mark.parametrize(
     "method",
     ["rkmk4_projected", *(pytest.param(name, marks=pytest.mark.slow) for name in METHODS[:2])],
@@ -98,7 +93,7 @@ def test_fourth_order_in_configuration_and_velocity(method):
     assert np.max(errors[-1]) < 1e-3
 
 
-@made_once_each_way
+@cache
 def top(method):
     model = linkages.box_top()
     maximal = maximal_coordinates(model, "SO3xR3")
@@ -106,7 +101,7 @@ def top(method):
     return dsys, dsys.state(*maximal_state(model, model.configuration(), START[:3], maximal))
 
 
-@made_once_each_way
+@cache
 def rod(method):
     system = System(
         "rod",

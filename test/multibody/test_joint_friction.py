@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from interpreting import without_compiler
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import (
@@ -36,7 +35,7 @@ def sled(friction=FRICTION, smooth=SMOOTH, **options):
     )
 
 
-def test_a_sled_stops_after_the_distance_of_the_law(interpreted):
+def test_a_sled_stops_after_the_distance_of_the_law():
     """M v dv/dx = -F v / sqrt(v^2 + s^2), so x = M/F times the integral of sqrt(v^2 + s^2)."""
     v = 1.5
     root = np.hypot(v, SMOOTH)
@@ -50,7 +49,7 @@ def test_a_sled_stops_after_the_distance_of_the_law(interpreted):
     assert errors[-1] <= 1e-5 and errors[0] / errors[1] > 3.5 and errors[1] / errors[2] > 3.5
 
 
-def test_a_push_below_friction_creeps_and_one_above_accelerates(interpreted):
+def test_a_push_below_friction_creeps_and_one_above_accelerates():
     """At F v / sqrt(v^2 + s^2) = push, v = s push / sqrt(F^2 - push^2)."""
     model, push = midpoint(sled().system, 0.01), 0.8 * FRICTION
     run = model.simulate(model.state([0.0], [0.0]), np.full((800, 1), push))
@@ -61,7 +60,7 @@ def test_a_push_below_friction_creeps_and_one_above_accelerates(interpreted):
 
 
 @pytest.mark.parametrize("part, turns_back", [(0.99, False), (4.0, True)])
-def test_a_step_turns_a_slow_joint_back_only_beyond_the_bound(part, turns_back, interpreted):
+def test_a_step_turns_a_slow_joint_back_only_beyond_the_bound(part, turns_back):
     h = part * 2 * MASS * SMOOTH / FRICTION
     model = midpoint(sled().system, h)
     run = model.simulate(model.state([0.0], [1e-3]), np.zeros((40, 1)))
@@ -72,7 +71,7 @@ def test_a_step_turns_a_slow_joint_back_only_beyond_the_bound(part, turns_back, 
     assert not (run.velocities < 0).any()
 
 
-def test_friction_of_a_file_acts_and_that_of_a_mimic_on_the_joint_it_follows(interpreted):
+def test_friction_of_a_file_acts_and_that_of_a_mimic_on_the_joint_it_follows():
     model = load_urdf(GRIPPER, friction_velocity=0.2)
     (friction,) = (e for e in model.elements if isinstance(e, JointFriction))
     assert friction == JointFriction("lead", 1.0, 0.2)
@@ -86,10 +85,9 @@ def test_two_frictions_of_one_joint_are_stepped_by_generated_equations():
     """The kernel has one velocity for every joint."""
     halves = [JointFriction("sled", FRICTION / 2, smooth) for smooth in (SMOOTH, 2 * SMOOTH)]
     frames, bodies = [prismatic("sled")], [Body("sled", MASS)]
-    with without_compiler():
-        model = midpoint(Multibody("sled", frames, bodies, halves).system, 0.01)
-        force = -sum(FRICTION / 2 / np.hypot(1, smooth) for smooth in (SMOOTH, 2 * SMOOTH))
-        x = model.step(model.state([0.0], [1.0]), [])
+    model = midpoint(Multibody("sled", frames, bodies, halves).system, 0.01)
+    force = -sum(FRICTION / 2 / np.hypot(1, smooth) for smooth in (SMOOTH, 2 * SMOOTH))
+    x = model.step(model.state([0.0], [1.0]), [])
     np.testing.assert_allclose(x[1] / MASS, 1.0 + 0.01 * force / MASS, rtol=1e-5)
 
 
@@ -108,7 +106,7 @@ def test_masses_are_scaled_by_a_positive_number(scale):
         model.with_parameters(mass_scale=scale)
 
 
-def test_scaled_masses_are_those_of_every_function(interpreted):
+def test_scaled_masses_are_those_of_every_function():
     heavy = sled(mass_scale=1.5)
     np.testing.assert_allclose(heavy.mass_matrix([0.0]), [[1.5 * MASS]])
     changed = midpoint(sled(parameters=("mass_scale",)).system, 0.01)

@@ -1,5 +1,7 @@
 """Maximal coordinates: joints as constraints, against the same systems in joint coordinates."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from nh_control.multibody import (
     cylindrical,
     fixed,
     floating,
+    helical,
     joint_reactions,
     maximal_coordinates,
     maximal_state,
@@ -31,15 +34,18 @@ from nh_control.multibody import (
     spherical,
     universal,
 )
+from nh_control.multibody.joint_types import Revolute
 from nh_control.systems import linkages
 
 TILT = euler2mat(0.3, -0.8, 0.5)
 TENSOR = TILT @ np.diag([0.3, 0.4, 0.2]) @ TILT.T
 AXIS = (1.0, -2.0, 0.5)
+PITCH = 0.3
 DEGREES = {
     "spherical": 3,
     "revolute": 1,
     "prismatic": 1,
+    "helical": 1,
     "universal": 2,
     "cylindrical": 2,
     "planar": 3,
@@ -52,6 +58,7 @@ def joined(kind, name, parent, **where):
         "spherical": lambda: spherical(name, parent, **where),
         "revolute": lambda: revolute(name, parent, AXIS, **where),
         "prismatic": lambda: prismatic(name, parent, AXIS, **where),
+        "helical": lambda: helical(name, parent, AXIS, pitch=PITCH, **where),
         "planar": lambda: planar(name, parent, AXIS, **where),
         "universal": lambda: universal(name, parent, ("x", (0.2, 1.0, 0.0)), **where),
         "cylindrical": lambda: cylindrical(name, parent, AXIS, **where),
@@ -198,6 +205,45 @@ def test_the_reaction_of_a_hanging_body_points_up():
     np.testing.assert_allclose(reactions["lower"][0], [0, 0, 2.7 * 9.81], atol=1e-12)
 
 
+def nut(pitch=PITCH):
+    """A nut on a vertical screw."""
+    body = Body("nut", 2.0, (0.1, 0.0, 0.2), (0.05, 0.04, 0.03))
+    return Multibody("screw", [helical("nut", pitch=pitch)], [body])
+
+
+@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
+@pytest.mark.parametrize("pitch", [PITCH, -PITCH])
+def test_a_screw_turns_a_force_along_its_axis_into_a_torque_about_it(space, pitch):
+    """In any of its turns: (J + m pitch^2) q'' = -m g pitch, and the reaction has no power."""
+    model, inertia = nut(pitch), 0.03 + 2.0 * 0.1**2
+    maximal = maximal_coordinates(model, space)
+    q, v = maximal_state(model, [40.0], [1.5], maximal)
+    assert np.abs(maximal.constraint_residuals(q)["nut"]).max() < 1e-13
+    k = maximal.kinematics(ca.SX(q), ca.SX(v))
+    assert [float(of("nut")) for of in (k.coordinate, k.rate)] == pytest.approx([40.0, 1.5])
+    force, torque = joint_reactions(maximal, q, v)["nut"]
+    fall = 9.81 * 2.0 * pitch**2 / (inertia + 2.0 * pitch**2)
+    assert force[2] == pytest.approx(2.0 * (9.81 - fall), rel=1e-12)
+    assert torque[2] == pytest.approx(-pitch * force[2], rel=1e-12)
+
+
+def test_the_row_of_a_screw_is_the_displacement_that_its_angle_does_not_explain():
+    """Of any turn."""
+    maximal = maximal_coordinates(nut(), "SE3")
+    for turns in (-3, 0, 7):
+        angle = 2 * np.pi * turns + 2.5
+        rotation, along = euler2mat(0.0, 0.0, angle), PITCH * angle + 0.01
+        center = rotation @ [0.1, 0.0, 0.2] + [0.0, 0.0, along]
+        q = np.array([*mat2quat(rotation), *center])
+        residual = maximal.constraint_residuals(q)["nut"]
+        np.testing.assert_allclose(residual, [0, 0, 0, 0, 0.01], atol=1e-13)
+
+
+def test_a_helical_joint_without_pitch_is_a_revolute_one():
+    (joint,) = maximal_coordinates(nut(0.0)).constraints
+    assert joint.kind == "revolute"
+
+
 def four_bar(kind, axis=(0.0, 1.0, 0.0)):
     """A linkage of three links about y, but for the last one's axis, closed by a pin of a kind."""
     return Multibody(
@@ -227,7 +273,7 @@ FOLDED = {"crank": 0.4, "coupler": 1.0}
     ("kind", "message"),
     [
         ("revolute", "holonomic_constraint has 20 equations for 18 admissible velocities"),
-        ("spherical", "{'pin': 1} of their rows"),
+        ("spherical", "'pin'.* depend on rows before"),
     ],
 )
 def test_dependent_constraints_are_named(kind, message):
@@ -266,11 +312,37 @@ def test_constraints_that_are_nearly_dependent_are_taken():
             lambda m: JointConstraint("c", "universal", "a", "b", axis="x", second_axis="x"),
             "two axes of a universal joint must not be parallel",
         ),
+        (
+            lambda m: JointConstraint("c", "helical", "inner", "outer"),
+            "the pitch of a helical joint must be finite and not zero, got 0.0",
+        ),
+        (
+            lambda m: JointConstraint("c", "helical", "inner", "outer", pitch=np.inf),
+            "the pitch of a helical joint must be finite and not zero, got inf",
+        ),
+        (
+            lambda m: JointConstraint("c", "revolute", "inner", "outer", pitch=0.1),
+            "a revolute joint has no pitch, got 0.1",
+        ),
+        (
+            lambda m: maximal_coordinates(replace(m, frames=with_own_joint(m))),
+            "no constraint for the Own joint of 'outer' in maximal coordinates",
+        ),
     ],
 )
 def test_unsupported_models_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         change(chain("revolute"))
+
+
+def with_own_joint(model):
+    """The model's frames, the last one with a joint of a class that the package does not know."""
+
+    class Own(Revolute):
+        pass
+
+    *frames, last = model.frames
+    return [*frames, replace(last, joint=Own(last.joint.axis))]
 
 
 BODIES = [Body(name, 1.0, inertia=TENSOR) for name in "ac"]
@@ -317,31 +389,44 @@ def test_two_joints_without_a_body_between_them_must_share_a_point(changed, mess
         maximal_coordinates(model)
 
 
+def test_inputs_are_named_after_the_efforts_of_their_joints():
+    """Also where the floating frame has the name of the coordinate."""
+    frames = [revolute("arm", axis="y"), prismatic("slide", "arm")]
+    bodies = [Body(name, 1.0, inertia=TENSOR) for name in ("arm", "slide")]
+    model = Multibody("a", frames, bodies, inputs=[JointInput("arm"), JointInput("slide")])
+    assert maximal_coordinates(model).system.inputs == ("arm_torque", "slide_force")
+
+
 def test_springs_dampers_and_inputs_on_joints_are_kept():
     model = Multibody(
         "arm",
         frames=[
             prismatic("slide", axis=AXIS, rotation=TILT),
             revolute("arm", "slide", axis=AXIS, position=(0.2, 0.1, 0.0), coordinate="elbow"),
+            helical("nut", "arm", axis=AXIS[::-1], position=(0.1, 0.0, 0.3), pitch=PITCH),
         ],
         bodies=[
             Body("slide", 1.5, center=(0.1, 0.0, -0.2), inertia=TENSOR),
             Body("arm", 0.8, center=(0.0, 0.3, 0.1), inertia=TENSOR / 3),
+            Body("nut", 0.5, center=(0.1, 0.2, 0.0), inertia=TENSOR / 4),
         ],
         elements=[
             JointSpring("slide", 30.0, rest=0.2),
             JointSpring("elbow", 2.0, rest=-0.4),
+            JointSpring("nut", 1.5, rest=8.6),
             JointDamper("slide", 0.7),
             JointDamper("elbow", 0.3),
+            JointDamper("nut", 0.2),
         ],
-        inputs=[JointInput("elbow", limit=4.0), JointInput("slide")],
+        inputs=[JointInput("elbow", limit=4.0), JointInput("slide"), JointInput("nut")],
     )
     maximal = maximal_coordinates(model, {"slide": "SO3xR3"})
-    assert maximal.system.inputs == model.system.inputs == ("elbow_torque", "slide_force")
-    q, v, u = np.array([0.3, -0.5]), np.array([0.8, 1.5]), np.array([1.2, -3.0])
+    inputs = "elbow_torque", "slide_force", "nut_torque"
+    assert maximal.system.inputs == model.system.inputs == inputs
+    q, v, u = np.array([0.3, -0.5, 9.0]), np.array([0.8, 1.5, -0.6]), np.array([1.2, -3.0, 0.7])
     q1, v1 = maximal_state(model, q, v, maximal)
     k = maximal.kinematics(ca.SX(q1), ca.SX(v1))
-    for name, coordinate, rate in zip(("slide", "elbow"), q, v):
+    for name, coordinate, rate in zip(("slide", "elbow", "nut"), q, v):
         assert float(k.coordinate(name)) == pytest.approx(coordinate, abs=1e-14)
         assert float(k.rate(name)) == pytest.approx(rate, abs=1e-14)
     expected = rate_of_transferred_velocity(model, maximal, q, v, u)

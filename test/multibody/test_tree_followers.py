@@ -17,9 +17,6 @@ from test_tree_parameters import assert_the_same_slopes, parametrized
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Mimic, Multibody, prismatic, revolute
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 @settings(max_examples=2, deadline=None)

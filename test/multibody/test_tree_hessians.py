@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from interpreting import without_compiler
 from random_trees import (
     both_ways,
+    by_equations,
     not_worth_compiling,
     random_motion,
     random_tree,
@@ -18,8 +18,6 @@ from test_tree_springs import with_bonds
 from nh_control.integrators import midpoint
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 def everything(rng):
@@ -65,12 +63,11 @@ def test_second_derivatives_of_multipliers_equal_generated_ones(kinds, constrain
     rng = np.random.default_rng(4)
     model, q = constrained_tree(kinds, constraints, rng)
     tree, generated = midpoint(model.system, 0.01), None
-    with without_compiler():
-        generated = midpoint(model.system, 0.01)
-        x, u = motion(generated, q, rng)
-        adjoints = rng.normal(size=tree.ndx), rng.normal(size=tree.system.n_holonomic_constraints)
-        wanted = generated.hessian(x, u, *adjoints)
-    assert isinstance(tree.engine, TreeEngine) and not isinstance(generated.engine, TreeEngine)
+    generated = by_equations(model.system, 0.01)
+    x, u = motion(generated, q, rng)
+    adjoints = rng.normal(size=tree.ndx), rng.normal(size=tree.system.n_holonomic_constraints)
+    wanted = generated.hessian(x, u, *adjoints)
+    assert isinstance(tree.engine, TreeEngine)
     found = tree.hessian(x, u, *adjoints)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
     assert np.abs(found - tree.hessian(x, u, adjoints[0])).max() > 1e-3 * np.abs(wanted).max()
@@ -82,8 +79,7 @@ def test_second_derivatives_by_parameters_equal_generated_ones():
     x, u = random_motion(generated, rng)
     adjoint, names = rng.normal(size=tree.ndx), tree.parameter_names
     found = tree.hessian(x, u, adjoint, parameters=names)
-    with without_compiler():
-        wanted = generated.hessian(x, u, adjoint, parameters=names)
+    wanted = generated.hessian(x, u, adjoint, parameters=names)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * np.abs(wanted).max())
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interpreting import without_compiler
-from random_trees import JOINTS, not_worth_compiling, random_tree
+from random_trees import JOINTS, by_equations, not_worth_compiling, random_tree
 from test_tree_constraints import (
     KINDS,
     assert_constrained_model_steps_as_generated,
@@ -32,10 +31,7 @@ from nh_control.multibody import (
     spherical,
 )
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
 from nh_control.papers.mueller2013_runs import example
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 SPACES = ("SE3", "SO3xR3")
 ELLIPSOID = (0.1, 0.12, 0.15)
@@ -45,16 +41,15 @@ def assert_moves_as_generated(model, q, v, h=0.01, steps=30):
     """Every step of a motion by the kernel is the one of the generated equations."""
     tree = midpoint(model.system, h)
     assert isinstance(tree.engine, TreeEngine)
-    with without_compiler():
-        generated = midpoint(model.system, h)
-        states = [generated.measured_state(q, v)]
-        u = np.zeros(generated.nu)
-        for _ in range(steps):
-            expected = generated.step(states[-1], u)
-            found = tree.step(states[-1], u)
-            size = max(1.0, np.abs(expected).max())
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * size)
-            states.append(found)
+    generated = by_equations(model.system, h)
+    states = [generated.measured_state(q, v)]
+    u = np.zeros(generated.nu)
+    for _ in range(steps):
+        expected = generated.step(states[-1], u)
+        found = tree.step(states[-1], u)
+        size = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * size)
+        states.append(found)
     return np.array(states)
 
 

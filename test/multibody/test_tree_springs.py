@@ -28,9 +28,6 @@ from test_tree_constraints import (
 from nh_control.integrators import midpoint
 from nh_control.multibody import Body, Damper, Multibody, Point, Spring, prismatic, spherical
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 def with_bonds(model, count, rng, stiffness=20.0, damping=1.0):

@@ -22,9 +22,6 @@ from test_tree_constraints import (
 
 from nh_control.integrators import midpoint
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 def tree_with_wrenches(kinds, rng, prescribed=()):

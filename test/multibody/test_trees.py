@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interpreting import without_compiler
 from random_trees import (
     JOINTS,
     assert_derivatives,
     assert_the_same,
     body,
     both_ways,
+    by_equations,
     random_motion,
     random_tree,
 )
@@ -32,9 +32,6 @@ from nh_control.multibody import (
 from nh_control.multibody.bodies import SpatialInertia
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.tree_engine import TreeEngine
-from nh_control.numerics import compiled
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 @settings(max_examples=3, deadline=None)
@@ -185,15 +182,13 @@ def test_momenta_velocities_and_energies_are_the_generated_ones():
     model = random_tree([5, 0, 1, 2, 3], rng)
     tree = midpoint(model.system, 0.02)
     assert isinstance(tree.engine, TreeEngine)
-    with without_compiler():
-        generated = midpoint(model.system, 0.02)
-        assert not isinstance(generated.engine, TreeEngine)
-        q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv))
-        v = rng.normal(size=model.space.nw)
-        x = generated.measured_state(q, v)
-        np.testing.assert_allclose(tree.measured_state(q, v), x, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(tree.velocity(x), v, rtol=0, atol=1e-12)
-        assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-12)
+    generated = by_equations(model.system)
+    q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv))
+    v = rng.normal(size=model.space.nw)
+    x = generated.measured_state(q, v)
+    np.testing.assert_allclose(tree.measured_state(q, v), x, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(tree.velocity(x), v, rtol=0, atol=1e-12)
+    assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-12)
 
 
 @pytest.mark.parametrize(("inertia", "moves"), [(0.0, False), (0.1, True)])

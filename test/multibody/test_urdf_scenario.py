@@ -1,5 +1,6 @@
 """Robots from URDF files as scenarios."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,10 @@ from urdf_robots import robot_file
 
 from nh_control import scenarios
 from nh_control.control.identification import identify, segments
-from nh_control.multibody import UrdfError
+from nh_control.multibody import Robot, UrdfError, load_urdf
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlantOptions
+from nh_control.scenarios import Body, PlantOptions
+from nh_control.scenarios.frame_tree import frame_tree
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.urdf import DEFAULT
 
@@ -65,7 +67,7 @@ CRANE = """<robot name="crane"><link name="base"/>
 <axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
 
 
-def test_sliding_joints_are_in_meters_and_moving_links_can_be_pushed(interpreted):
+def test_sliding_joints_are_in_meters_and_moving_links_can_be_pushed():
     scenario = scenarios.from_urdf(CRANE)
     assert [(joint.name, joint.unit) for joint in scenario.joints] == [
         ("yaw", "rad"),
@@ -92,7 +94,7 @@ def test_a_robot_s_file_and_base_go_with_it(tmp_path, monkeypatch):
     assert scenarios.get("urdf").origin == {"scenario": "urdf", "base": "fixed"}
 
 
-def test_weights_are_bryson_s_of_errors_rates_and_efforts(interpreted):
+def test_weights_are_bryson_s_of_errors_rates_and_efforts():
     """0.1 rad or a part of the range, the speed limit, and the largest effort count 1 each; 1
     rad/s and 10 N m where there is no limit.
     """
@@ -115,13 +117,22 @@ def test_weights_are_bryson_s_of_errors_rates_and_efforts(interpreted):
     assert free.weights[2] is free.weights[0]
 
 
-def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two(interpreted):
+def test_limits_that_no_machine_has_do_not_weigh():
+    """1e9 is written where there is no limit; then nothing would count except positions."""
+    plain = re.sub('(effort|velocity)="[0-9]+"', r'\1="inf"', TEXT)
+    for none in ("1e9", "3.4e38"):
+        weights = scenarios.from_urdf(plain.replace('"inf"', f'"{none}"')).weights
+        np.testing.assert_array_equal(weights[0], scenarios.from_urdf(plain).weights[0])
+        np.testing.assert_array_equal(weights[1], np.eye(2) / 10**2)
+
+
+def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two():
     assert scenarios.get("urdf").reference(scenarios.get("urdf").model()).duration == 10.0
     free = scenarios.from_urdf(PASSIVE)
     assert free.reference(free.model()).duration == pytest.approx(2.0)
 
 
-def test_a_robot_with_too_few_actuators_is_held_where_it_rests(interpreted):
+def test_a_robot_with_too_few_actuators_is_held_where_it_rests():
     """Where its ranges let it begin it would not."""
     text = TEXT.replace('effort="10"', 'effort="0"').replace('lower="-2.8"', 'lower="0.4"')
     scenario = scenarios.from_urdf(text)
@@ -161,8 +172,9 @@ def test_a_robot_without_actuators_moves_freely():
     scenario = scenarios.from_urdf(PASSIVE)
     model = scenario.model()
     assert list(scenario.references) == ["free"] and model.nu == 0 and not scenario.hold
-    with pytest.raises(ValueError, match="without inputs .* without tracker"):
-        scenario.tracker(model, scenario.reference(model))
+    reference = scenario.reference(model)
+    tracker = scenario.tracker(model, reference)
+    assert tracker.command(3, reference.states[3]).u.shape == (0,)
 
 
 @pytest.mark.slow
@@ -199,7 +211,7 @@ def test_the_skeleton_joins_the_frames():
 
 def test_invalid_scenarios_are_refused():
     planar = TEXT.replace('type="continuous"', 'type="planar"')
-    with pytest.raises(ValueError, match="only its base may float"):
+    with pytest.raises(ValueError, match="planar joint of .* cannot be shown as x, y"):
         scenarios.from_urdf(planar)
     with pytest.raises(UrdfError, match="well-formed"):
         scenarios.from_urdf("<robot")
@@ -259,3 +271,78 @@ def test_masses_damping_and_friction_are_identified(changes):
     pieces = segments(model, times, run.states[:, :2], [[(row, model.h)] for row in u])
     found = identify(model, [*changes], pieces)
     np.testing.assert_allclose(found.values, [*changes.values()], rtol=1e-6)
+
+
+def rover(kind, root="odom", origin="", more=""):
+    """A hull on a joint of this kind, with an arm."""
+    inertial = '<inertial><mass value="2"/><inertia ixx="0.3" ixy="0" ixz="0" iyy="0.2" iyz="0" izz="0.1"/></inertial>'  # noqa: E501
+    return f"""<robot name="rover"><link name="{root}"/><link name="hull">{inertial}</link>
+<link name="arm">{inertial}</link>{more}
+<joint name="free" type="{kind}"><parent link="{root}"/><child link="hull"/>{origin}
+<axis xyz="0 0 1"/></joint>
+<joint name="lift" type="continuous"><parent link="hull"/><child link="arm"/>
+<origin xyz="0.2 0 0.1"/><axis xyz="0 1 0"/><limit effort="20" velocity="3"/></joint></robot>"""
+
+
+TURNED = '<origin xyz="1 2 3" rpy="0.1 0.2 0.3"/>'
+
+
+@pytest.mark.parametrize("root", ["odom", "world"])
+@pytest.mark.parametrize("origin", ["", TURNED])
+def test_a_floating_joint_is_shown_below_any_root_that_does_not_move(root, origin):
+    """Its pose and velocity are those of the link in the root, and are read back."""
+    scenario = scenarios.from_urdf(rover("floating", root, origin))
+    assert [joint.name for joint in scenario.joints] == ["lift"]
+    system = scenario.make_system(scenario.parameters)
+    rng = np.random.default_rng(2)
+    q = system.space.retract(system.space.origin, rng.normal(size=system.space.nv))
+    v = rng.normal(size=system.space.nw)
+    (body,) = scenario.to_bodies(None, q, v)
+    robot = Robot(load_urdf(rover("floating", root, origin)))
+    pose, twist = robot.frame_pose(q, "hull"), robot.frame_jacobian(q, "hull") @ v
+    np.testing.assert_allclose(quat2mat(body.quaternion_wxyz), pose.rotation, atol=1e-14)
+    np.testing.assert_allclose(body.position, pose.position, atol=1e-14)
+    np.testing.assert_allclose(body.linear_velocity, twist[3:], atol=1e-14)
+    np.testing.assert_allclose(pose.rotation @ body.angular_velocity_body, twist[:3], atol=1e-14)
+    assert (body.frame, body.parent) == ("hull", root)
+    for got, wanted in zip(scenario.from_bodies([body]), (q[:7], v[:6])):
+        np.testing.assert_allclose(got, wanted, atol=1e-14)
+
+
+@pytest.mark.parametrize(("root", "z"), [("odom", 0.0), ("world", 0.028)])
+def test_a_planar_joint_is_shown_as_x_y_and_a_heading(root, z):
+    scenario = scenarios.from_urdf(rover("planar", root, f'<origin xyz="0 0 {z}"/>'))
+    assert scenario.body == Body("hull", root, ("free_theta", "free_x", "free_y"), z)
+    model = scenario.model()
+    x = model.state(model.system.space.origin, np.zeros(4))
+    moved = scenario.perturb(model, x, JointPerturbation(position=0.1, angle=0.2))
+    np.testing.assert_allclose(model.local(x, moved)[:4], [0.2, 0.0, 0.1, 0.2], atol=1e-12)
+    tree = frame_tree(scenario)
+    q = np.array([0.4, 1.0, 2.0, 0.3])
+    poses = scenario.visual(scenario.parameters).poses(scenario.parameters, q)
+    np.testing.assert_allclose(poses["hull"].position, [1.0, 2.0, z])
+    np.testing.assert_allclose(scenario.body.pose(0.4, 1.0, 2.0).position, [1.0, 2.0, z])
+    assert tree.root == root and tree.bodies == ("hull",)
+
+
+def test_two_floating_bodies_are_shown():
+    second = '<link name="box"><inertial><mass value="1"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link><joint name="toss" type="floating"><parent link="odom"/><child link="box"/></joint>'  # noqa: E501
+    scenario = scenarios.from_urdf(rover("floating", more=second))
+    bodies = scenario.resting_bodies(scenario.make_system(scenario.parameters).space)
+    assert {body.frame for body in bodies} == {"hull", "box"}
+    q, v = scenario.from_bodies(bodies)
+    assert q.shape == (14,) and v.shape == (12,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (rover("planar", origin=TURNED), "'hull' cannot be shown as x, y and a heading"),
+        (rover("planar").replace('"0 0 1"', '"0 1 0"'), "'hull' cannot be shown"),
+        (rover("floating").replace("continuous", "floating"), "the link 'hull', which moves"),
+        (rover("floating").replace("continuous", "planar"), "the link 'hull', which moves"),
+    ],
+)
+def test_joints_that_messages_cannot_show_are_named(text, words):
+    with pytest.raises(ValueError, match=words):
+        scenarios.from_urdf(text)

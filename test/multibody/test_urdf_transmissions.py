@@ -25,6 +25,12 @@ def transmission(joint, values, actuators=1):
     return f'<transmission name="t"><joint name="{joint}"/>{actuator}</transmission>'
 
 
+def weld(name, child):
+    """A fixed joint on the lower link."""
+    links = f'<parent link="lower_link"/><child link="{child}"/>'
+    return f'<joint name="{name}" type="fixed">{links}</joint>'
+
+
 DRAKE = f'<drake:gear_ratio value="{N}"/><drake:rotor_inertia value="{J}"/>'
 PLAIN_TAGS = f'<mechanicalReduction>{N}</mechanicalReduction><rotor_inertia value="{J}"/>'
 
@@ -49,20 +55,24 @@ def test_a_rotor_on_the_fixed_base_is_its_reflected_inertia():
 
 
 def test_transmissions_without_a_rotor_inertia_change_nothing():
-    text = robot(transmission("elbow", "<mechanicalReduction>50</mechanicalReduction>"))
-    assert [f.name for f in load_urdf(text).frames] == [f.name for f in load_urdf(PLAIN).frames]
-    assert load_urdf(text).system.inputs == load_urdf(PLAIN).system.inputs
+    for ratio in ("50", "reduction"):
+        elbow = transmission("elbow", f"<mechanicalReduction>{ratio}</mechanicalReduction>")
+        model, plain = load_urdf(robot(elbow)), load_urdf(PLAIN)
+        assert [f.name for f in model.frames] == [f.name for f in plain.frames]
+        assert model.system.inputs == plain.system.inputs
 
 
 @pytest.mark.parametrize(
     ("element", "words"),
     [
-        (transmission("wrist", DRAKE), "'wrist': a rotor needs"),
+        (transmission("wrist", DRAKE), r"'wrist': a rotor needs .*, choose of \['shoulder'"),
         (transmission("elbow", DRAKE, 2), "one joint and one actuator, got 1 and 2"),
         (transmission("elbow", '<rotor_inertia value="-1"/>'), "inertia >= 0"),
         (
-            transmission("elbow", "<mechanicalReduction>a</mechanicalReduction>"),
-            "a number",
+            transmission(
+                "elbow", '<mechanicalReduction>a</mechanicalReduction><rotor_inertia value="1"/>'
+            ),
+            "'t': <mechanicalReduction> must be a finite number, got 'a'",
         ),
         (transmission("elbow", '<rotor_inertia value="a"/>'), "rotor_inertia"),
     ],
@@ -70,3 +80,17 @@ def test_transmissions_without_a_rotor_inertia_change_nothing():
 def test_what_is_no_motor_is_told(element, words):
     with pytest.raises(UrdfError, match=words):
         load_urdf(robot(element))
+
+
+def test_names_of_rotors_do_not_meet_those_of_links_and_of_other_rotors():
+    link = '<link name="elbow_rotor"/>' + weld("w", "elbow_rotor")
+    q, motor = np.array([0.3, -0.4]), transmission("elbow", DRAKE)
+    one, two = (mass_matrix(robot(link, *[motor] * n), q) for n in (1, 2))
+    np.testing.assert_allclose(two - one, one - mass_matrix(PLAIN, q), atol=1e-8)
+
+
+def test_a_fixed_joint_of_the_same_name_does_not_take_the_motor():
+    text = robot('<link name="b"/>', weld("elbow", "b"), transmission("elbow", DRAKE))
+    both = robot(transmission("elbow", DRAKE))
+    q = np.array([0.3, -0.4])
+    np.testing.assert_allclose(mass_matrix(text, q), mass_matrix(both, q), rtol=1e-14)

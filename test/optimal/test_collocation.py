@@ -44,7 +44,7 @@ def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
     ],
     ids=["sphere", "snakeboard by rdp"],
 )
-def test_it_agrees_with_the_projection_operator_on_manifolds(make, interpreted):
+def test_it_agrees_with_the_projection_operator_on_manifolds(make):
     dsys = make()
     desired, start = (
         wandering(dsys, 15, np.random.default_rng(4)),
@@ -94,7 +94,7 @@ def test_limits_hold_at_the_last_state_too():
     assert found.trajectory.states[-1, 0] == pytest.approx(0.3, abs=1e-6)
 
 
-def test_end_conditions_hold_in_the_coordinates_that_are_fixed(interpreted):
+def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
     dsys = midpoint(pushed_ball(), 0.1)
     start = wandering(dsys, 20, np.random.default_rng(6))
     effort, end = (
@@ -125,7 +125,7 @@ def test_it_converges_on_manifolds_from_guesses_that_end_elsewhere():
             lqr.linearize_along(dsys, result.trajectory)
 
 
-def test_a_guess_beside_the_manifold_is_projected_on_it(interpreted):
+def test_a_guess_beside_the_manifold_is_projected_on_it():
     dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
     guess = wandering(dsys, 10, np.random.default_rng(3))
     beside = Trajectory(
@@ -139,7 +139,7 @@ def test_a_guess_beside_the_manifold_is_projected_on_it(interpreted):
     assert found[1].cost == pytest.approx(found[0].cost, rel=1e-9)
 
 
-def test_what_cannot_be_is_said(interpreted):
+def test_what_cannot_be_is_said():
     dsys, rest = midpoint(pendulum(), 0.1), Trajectory(0.1, np.zeros((6, 2)), np.zeros((5, 1)))
     effort = Cost(lambda x, u, w: ca.sumsqr(u))
     result = collocate(dsys, effort, rest, end=[np.pi, 0.0], limits={"torque": (-0.1, 0.1)})

@@ -2,13 +2,12 @@
 on manifolds; how they add; what is refused.
 """
 
-from functools import partial
+from functools import cache, partial
 
 import casadi as ca
 import differences
 import numpy as np
 import pytest
-from interpreting import made_once_each_way
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control.costs import Cost, barrier_cost, compile_cost, quadratic_cost
@@ -27,13 +26,13 @@ SYSTEMS = {
 }
 
 
-@made_once_each_way
+@cache
 def made(name):
     return SYSTEMS[name]()
 
 
 @pytest.fixture(params=SYSTEMS)
-def dsys(request, interpreted):
+def dsys(request):
     return made(request.param)
 
 
@@ -107,7 +106,7 @@ def test_quadratic_cost_is_its_formula(dsys):
     )
 
 
-def test_a_cost_whose_numbers_change_is_another_one(interpreted):
+def test_a_cost_whose_numbers_change_is_another_one():
     """Expressions decide, not the functions that make them."""
     dsys, weight = made("pendulum"), [2.0]
     cost = Cost(lambda x, u, w: weight[0] * ca.sumsqr(u), lambda x, w: weight[0] * x[0])

@@ -8,10 +8,7 @@ from test_mpc import UP, WEIGHTS, tracker, upright
 
 import nh_control as nh
 from nh_control.control.optimal.elastic import LARGE, normalized
-from nh_control.numerics import compiled
 from nh_control.systems import cart_pole
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
 

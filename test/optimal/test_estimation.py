@@ -44,7 +44,7 @@ def test_it_is_the_kalman_filter_of_a_linear_system_and_settles_where_the_librar
     [lambda: midpoint(pushed_ball(), 0.1), lambda: nonholonomic_midpoint(snakeboard(), 0.1)],
     ids=["sphere", "SE(2)"],
 )
-def test_derivatives_on_manifolds_are_exact(make, interpreted):
+def test_derivatives_on_manifolds_are_exact(make):
     """H of a measurement of one's own, and how an error is carried to the corrected estimate, by
     differences of every component.
     """
@@ -71,7 +71,7 @@ def test_derivatives_on_manifolds_are_exact(make, interpreted):
     )
 
 
-def test_the_covariance_of_an_update_is_about_the_new_estimate(interpreted):
+def test_the_covariance_of_an_update_is_about_the_new_estimate():
     """On the sphere, after an innovation of half a radian: Joseph's form at the old estimate, in
     local coordinates of the new one by differences.
     """

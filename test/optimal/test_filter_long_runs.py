@@ -170,7 +170,7 @@ def attitudes(body, steps, seed):
     return states, measured
 
 
-def test_on_rotations_it_is_the_multiplicative_filter(body, interpreted):
+def test_on_rotations_it_is_the_multiplicative_filter(body):
     """From an error of one radian: the first corrections are so large that the covariance must be
     turned with the estimate.
     """

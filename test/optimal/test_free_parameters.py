@@ -12,10 +12,7 @@ from random_trees import random_tree
 import nh_control as nh
 from nh_control.control.costs import Cost, quadratic_cost
 from nh_control.integrators import INTEGRATORS
-from nh_control.numerics import compiled
 from nh_control.systems import pendulum
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 def resting(dsys, steps):

@@ -87,9 +87,9 @@ def recorded(dsys, rng, delay_s, n=100):
         u.append(force)
         x = predict(dsys, x, [(force, duration_s)])
         times.append(times[-1] + round(duration_s * 1e9))
-    times, unknown = np.array(times[:-1]), np.zeros(n, dtype=bool)
+    times = np.array(times[:-1])
     q, u, sent = (np.array(each) for each in (q, u, sent))
-    return Measurements(times, times, q, 0 * q, unknown, u, sent, sent)
+    return Measurements(times, times, q, np.nan * q, u, sent, sent)
 
 
 @pytest.mark.slow

@@ -2,14 +2,12 @@
 are those of the Lagrangian, and it says what cannot be.
 """
 
-import logging
 import signal
 
 import casadi as ca
 import differences
 import numpy as np
 import pytest
-from interpreting import without_compiler
 from optimal_cases import pushed_ball, wandering
 from random_trees import random_tree
 from swing_ups import problem
@@ -20,10 +18,7 @@ from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.integrators import INTEGRATORS
-from nh_control.numerics import compiled
 from nh_control.systems import cart_pole, pendulum, rolling_disk, satellite, snakeboard
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 def resting(dsys, steps, x=None):
@@ -210,7 +205,7 @@ def errors_at(problem, guess, mu, count):
     interior_point.start(native, guess)
     errors = []
     for _ in range(count):
-        outcome = native.call("ocp_iterate")
+        outcome = native.call("nh_ocp_iterate")
         products = native.array("s") * native.array("lam")
         central = np.abs(products[products > 0] - mu).max()
         errors.append(max(r.stationarity, r.violation, central))
@@ -361,38 +356,7 @@ def test_errors_of_python_in_native_code_are_not_lost():
 
     native.routines._engine = type("Broken", (), {"step": staticmethod(broken)})
     with pytest.raises(KeyboardInterrupt):
-        native.call("ocp_start", 0)
-
-
-def test_without_a_compiler_ipopt_solves_it_and_the_log_says_so(caplog):
-    caplog.set_level(logging.WARNING)
-    cost_of = lambda d: raising(d, 5, [0.3, 0.0])  # noqa: E731
-    dsys = nh.midpoint(pendulum(), 0.1)
-    native = nh.optimize(dsys, cost_of(dsys), resting(dsys, 5), limits={"torque": (-0.5, 0.5)})
-    assert "IPOPT" not in caplog.text
-    with without_compiler():
-        dsys = nh.midpoint(pendulum(), 0.1)
-        found = nh.optimize(dsys, cost_of(dsys), resting(dsys, 5), limits={"torque": (-0.5, 0.5)})
-    assert "IPOPT solves the problem" in caplog.text and found.reason.startswith("IPOPT")
-    assert found.cost == pytest.approx(native.cost, rel=1e-7)
-
-
-def test_a_system_that_was_used_without_a_compiler_is_optimized_with_one():
-    """Its coordinates had no native code then, at whose address the solver would have jumped."""
-    dsys = nh.midpoint(pendulum(), 0.1)
-    cost, guess = raising(dsys, 5, [0.4, 0.1]), resting(dsys, 5)
-    with without_compiler():
-        dsys.local(guess.states[0], guess.states[1])
-        assert not dsys.state_address("local")
-        driven = dsys.simulate([0.1, 0.0], np.zeros((5, 1)))
-    assert dsys.state_address("local") and dsys.state_address("retract")
-    fresh = nh.midpoint(pendulum(), 0.1)
-    both = [nh.optimize(d, cost, guess).cost for d in (dsys, fresh)]
-    assert both[0] == pytest.approx(both[1], rel=1e-12)
-    tracker = nh.LqrTracker(dsys, driven, np.eye(2), np.eye(1))
-    run = nh.rollout(dsys, [[0.2, 0.0]], tracker)
-    other = nh.rollout(fresh, [[0.2, 0.0]], nh.LqrTracker(fresh, driven, np.eye(2), np.eye(1)))
-    np.testing.assert_allclose(run.states, other.states, atol=1e-12)
+        native.call("nh_ocp_start", 0)
 
 
 def test_wrong_problems_are_refused():

@@ -11,7 +11,6 @@ from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.trackers import LateMpc, is_late, linear
-from nh_control.numerics import compiled
 from nh_control.scenarios import (
     MpcOptions,
     UnknownName,
@@ -19,8 +18,6 @@ from nh_control.scenarios import (
     get,
     mpc_tracker,
 )
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 SCENARIO = get("cart_pole")
 

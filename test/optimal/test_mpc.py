@@ -16,14 +16,11 @@ from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
-from nh_control.numerics import compiled
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import get
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
 from nh_control.systems import Formation, cart_pole, pendulum, quadrotor_payload
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 UP = np.array([0.0, np.pi, 0.0, 0.0])
 WEIGHTS = np.diag([10.0, 10.0, 1.0, 1.0]), 0.01 * np.eye(1)
@@ -261,8 +258,7 @@ def test_past_an_end_in_motion_it_damps_and_another_reference_can_be_had():
         mpc.steps(5.0)
 
 
-def test_wrong_options_are_refused(monkeypatch):
-    dsys, rest = upright()
+def test_wrong_options_are_refused():
     moving = nh.Constraint("moving", lambda x, u, w: x[0] - w, 0, parameters=np.zeros((9, 1)))
     for text, options in (
         ("horizon of at least 2 steps", {"horizon_s": 0.02}),
@@ -273,15 +269,6 @@ def test_wrong_options_are_refused(monkeypatch):
     ):
         with pytest.raises(ValueError, match=text):
             tracker(**options)
-    monkeypatch.setattr("nh_control.control.optimal.mpc.compiled", _NoCompiler)
-    with pytest.raises(OSError, match="needs a C compiler"):
-        MpcTracker(dsys, rest, *WEIGHTS, horizon_s=1.0)
-
-
-class _NoCompiler:
-    @staticmethod
-    def compiler():
-        """None is there."""
 
 
 def test_parameters_of_constraints_move_along_the_reference():

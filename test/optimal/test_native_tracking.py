@@ -12,11 +12,8 @@ import nh_control as nh
 from nh_control.control import closed_loop
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.trackers import LateMpc
-from nh_control.numerics import compiled
 from nh_control.scenarios import MpcOptions, get, mpc_tracker
 from nh_control.systems import cart_pole
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 STEPS = 60
 OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])

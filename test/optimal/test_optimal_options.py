@@ -28,8 +28,6 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.systems import pendulum
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 @pytest.fixture
 def carts():

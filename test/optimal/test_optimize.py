@@ -2,13 +2,13 @@
 model is the second derivative, its limits hold.
 """
 
+from functools import cache
 from types import SimpleNamespace
 
 import casadi as ca
 import differences
 import numpy as np
 import pytest
-from interpreting import made_once_each_way
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control import lqr
@@ -42,13 +42,13 @@ CASES = {
 }
 
 
-@made_once_each_way
+@cache
 def made(name):
     return CASES[name]()
 
 
 @pytest.fixture(params=CASES)
-def dsys(request, interpreted):
+def dsys(request):
     return made(request.param)
 
 

@@ -11,11 +11,8 @@ import nh_control as nh
 from nh_control.control.constraints import rows_of
 from nh_control.control.costs import Cost
 from nh_control.geometry import quaternion
-from nh_control.numerics import compiled
 from nh_control.systems import QuadrotorPayloadParameters, pendulum, quadrotor_payload
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
-
-NEEDS_COMPILER = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 def values(constraint, dsys, x, u, w=()):
@@ -80,7 +77,6 @@ def test_near_a_ball_its_value_is_the_distance():
 
 
 @pytest.mark.slow
-@NEEDS_COMPILER
 def test_a_drone_flies_around_a_ball_without_leaning_too_far():
     dsys, steps = nh.midpoint(drone(), 0.05), 40
     still = np.zeros(6)

@@ -11,10 +11,8 @@ from optimal_cases import pushed_ball, wandering
 import nh_control as nh
 from nh_control.control.costs import quadratic_cost
 from nh_control.mechanics import parametric
-from nh_control.numerics import compiled
 from nh_control.systems import cart_pole
 
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 TIGHT = dict(tolerance=1e-11)
 
 

@@ -1,14 +1,18 @@
 """The claims of [celledoni2016]: at reduced length, and the whole paper."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
 from nh_control.papers import celledoni2016_chaotic as chaotic
+from nh_control.papers import celledoni2016_cost as cost
 from nh_control.papers import celledoni2016_disk as disk
 from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import celledoni2016_sleigh as sleigh
+from nh_control.papers import celledoni2016_yaw as disk_yaw
 
 pytestmark = pytest.mark.xdist_group("celledoni2016")
 
@@ -37,6 +41,21 @@ def test_the_printed_basis_of_the_disk_is_not_orthogonal(monkeypatch):
     monkeypatch.setattr(disk, "normal", lambda angle: right(angle + 0.1))
     outcome = disk.figure_1(Progress())
     assert [s.holds for s in outcome.statements] == [False, False, True, True, True]
+
+
+def test_the_tangent_of_exp_adds_yaw_inertia_and_two_others_do_not():
+    motions = disk_yaw.yaw_motions()
+    for name, motion in motions.items():
+        expected = [disk_yaw.predicted(h) if name in disk_yaw.HEAVY else 0.0 for h in (0.2, 0.1)]
+        np.testing.assert_allclose(motion.added[:2], expected, rtol=3e-3, atol=1e-13)
+    assert disk_yaw.predicted(0.1) == pytest.approx(0.03, rel=1e-12)
+    far = {name: motion.distance[1] for name, motion in motions.items()}
+    assert far["RDP exp"] / far["SI-DLA"] == pytest.approx(233, abs=1)
+    assert far["RDP exp"] / far["RDP sccsk"] == pytest.approx(14.6, abs=0.1)
+    assert far["RDP exp, truncated"] < 1e-12
+    assert [s.holds for s in disk_yaw._of_yaw(motions)] == [True, True]
+    heavier = motions | {"RDP exp": disk_yaw.Yaw(motions["SI-DLA"].distance, np.full(4, 0.031))}
+    assert [s.holds for s in disk_yaw._of_yaw(heavier)] == [False, False]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +105,18 @@ def test_spark_has_order_2_for_all_reaction_coefficients(compared):
     assert np.all(errors > 1e-4) and np.unique(errors).size == 4
 
 
+def test_the_long_form_of_figure_2_has_variances_to_1e5(monkeypatch):
+    steps = []
+
+    def compare(walk_steps):
+        steps.append(walk_steps)
+        return SimpleNamespace(draw=None, numbers=dict, statements=tuple)
+
+    monkeypatch.setattr(chaotic, "compare", compare)
+    PAPERS["celledoni2016"].experiment("2").long(Progress())
+    assert [n * chaotic.STEP_S for n in steps] == [1e5]
+
+
 def test_the_left_side_of_the_constraint_by_hand():
     q, v = np.array([9.0, 1.0, 2.0, 3.0, 9.0, 9.0, 9.0]), np.arange(7.0)
     assert chaotic._side(q, v) == 0 + 1 * 4 + 2 * 5 + 3 * 6
@@ -112,7 +143,7 @@ def test_the_gearbox_to_a_tenth_of_the_time():
     assert constraint["Gonzalez-F"] > 1e-3
 
 
-def test_proposition_4_1(interpreted):
+def test_proposition_4_1():
     found = sleigh.equilibria()
     assert len(found) == 18
     for e in found:
@@ -133,6 +164,37 @@ def test_a_residual_of_either_sign_is_one(sign):
 
 
 @pytest.mark.parametrize("number", ["3", "stability", "suslov"])
-def test_the_claims_about_sleigh_and_suslov_hold(number, interpreted):
+def test_the_claims_about_sleigh_and_suslov_hold(number):
     outcome = PAPERS["celledoni2016"].experiment(number).compute(Progress())
     assert outcome.statements and all(s.holds for s in outcome.statements)
+
+
+def test_unknowns_of_remark_3_4_are_those_of_the_methods(monkeypatch):
+    """3n - m in (15), n + m in (14) on (9); more operations: Gonzalez-R, and (15) on the disk."""
+    monkeypatch.setattr(cost, "_step_us", lambda dsys: 1.0)
+    few = {name: cost.SYSTEMS[name] for name in ("disk", "gearbox")}  # the third takes long
+    monkeypatch.setattr(cost, "SYSTEMS", few)
+    found = cost.costs()
+    sizes = {"disk": (4, 2), "gearbox": (3, 2)}
+    assert set(found) == set(sizes)
+    for name, (n, m) in sizes.items():
+        by = found[name]
+        unknowns = [by[k].unknowns for k in (cost.FULL, cost.REDUCED, cost.BY_QR)]
+        assert unknowns == [3 * n - m, n + m, n + m]
+        assert by[cost.BY_QR].operations > by[cost.REDUCED].operations
+    assert [s.holds for s in cost.statements(found)] == [True, False, True]
+
+
+def test_wrong_unknowns_or_a_cheap_factorization_do_not_hold():
+    def by(full, reduced, qr_operations):
+        return {
+            cost.REDUCED: cost.Cost(reduced, 100.0, 1.0),
+            cost.FULL: cost.Cost(full, 200.0, 2.0),
+            cost.BY_QR: cost.Cost(reduced, qr_operations, 3.0),
+        }
+
+    right = {"disk": by(10, 6, 150.0), "gearbox": by(7, 5, 150.0)}
+    right["chaotic system"] = by(15, 13, 150.0)
+    assert [s.holds for s in cost.statements(right)] == [True, True, True]
+    wrong = right | {"gearbox": by(8, 5, 90.0)}
+    assert [s.holds for s in cost.statements(wrong)] == [False, True, False]

@@ -29,7 +29,7 @@ def assert_holds(number):
 
 
 @pytest.mark.parametrize("number", FAST)
-def test_what_the_paper_says_holds(number, interpreted):
+def test_what_the_paper_says_holds(number):
     assert_holds(number)
 
 

@@ -80,7 +80,7 @@ def test_a_report_contains_every_figure_number_and_statement(tmp_path):
     ]
 
 
-def test_orders_are_slopes_and_energy_errors_relative(interpreted):
+def test_orders_are_slopes_and_energy_errors_relative():
     h = np.array([0.4, 0.2, 0.05])
     np.testing.assert_allclose(measure.slopes(h, 3 * h**2), [2, 2])
     np.testing.assert_allclose(measure.slopes(h, [8.0, 4.0, 4.0]), [1, 0])
@@ -305,10 +305,26 @@ def test_the_gearbox_is_drawn_and_told_as_it_ran():
     assert numbers["largest_relative_energy_error"]["Gonzalez-R"] == 1e-14
     assert (numbers["t"][0], numbers["t"][-1], len(numbers["t"])) == (0.0, gearbox.DURATION_S, 11)
     assert numbers["relative_energy_error"]["SI-DLA"] == result.energy["SI-DLA"][::10].tolist()
-    for panel, values in zip(result.draw().axes, (result.energy, result.constraint)):
-        assert panel.get_yscale() == "log"
-        for name, value in values.items():
-            np.testing.assert_array_equal(line(panel, name)[1][1:], value[1:])
+    energy, *_ = result.draw().axes
+    assert energy.get_yscale() == "log"
+    for name, value in result.energy.items():
+        np.testing.assert_array_equal(line(energy, name)[1][1:], value[1:])
+
+
+def test_every_constraint_error_of_the_gearbox_is_visible_exact_zeros_too():
+    """SI-DLA satisfies its constraint exactly in most steps; its curve was hidden."""
+    result = ran()
+    mostly_zero = np.where(np.arange(101) % 3, 0.0, 1e-16)
+    result = replace(result, constraint=result.constraint | {"SI-DLA": mostly_zero})
+    _, *rows = result.draw().axes
+    assert [row.get_ylabel() for row in rows] == list(gearbox.METHODS)
+    for row, value in zip(rows, result.constraint.values(), strict=True):
+        (curve,) = row.lines
+        low, high = row.get_ylim()
+        shown = curve.get_ydata()
+        assert row.get_yscale() == "log" and low < shown.min() and shown.max() < high
+        np.testing.assert_array_equal(shown[value > 0], value[value > 0])
+        assert (shown[value == 0] == gearbox.ZERO).all()
 
 
 H = np.array([0.04, 0.02, 0.01])
@@ -427,7 +443,8 @@ def test_motions_are_compared_with_the_accurate_motion_at_equal_times():
     np.testing.assert_array_equal(panel.lines[0].get_xdata(), np.linspace(0, 2, len(fine)))
     (low, high), (bottom, top) = path.get_xlim(), path.get_ylim()
     assert low < 0 < 1 < high and bottom < 0 < 1 < top
-    assert motions._cusps(np.column_stack([np.zeros((5, 3)), [0, 1, 0, 1, 2], np.zeros(5)])) == 2
+    marked, _ = motions.draw(result, "A", lambda q: (q[:, 1], q[:, 2]), [3, 9]).axes
+    np.testing.assert_array_equal(line(marked, "cusps"), true[[3, 9], 1:].T)
 
 
 # --- lines that other results are compared with --------------------------------------------------

@@ -20,6 +20,7 @@ from nh_control.papers import (
     kobilarov2010_structure,
     mueller2013_beyond,
     mueller2013_figures,
+    mueller2013_joints,
     mueller2013_runs,
 )
 from nh_control.papers import celledoni2016_chaotic as chaotic
@@ -55,6 +56,7 @@ SETTINGS = {
         "SAMPLE_STEPS": 10_000,
         "STARTS": 200,
         "WALK_STEPS": 10_000,
+        "LONG_WALK_STEPS": 1_000_000,
         "LINE": 1e-4,
     },
     disk: {"RATES": (3.0, 0.8), "STEP_S": 0.1, "STEPS": 100, "POINTS": 20},
@@ -149,7 +151,7 @@ SETTINGS = {
         "SLEIGH": ChaplyginSleighParameters(m=1.0, I=1.0, a=0.5),
         "SLEIGH_STEP_S": 0.2,
         "SLEIGH_STEPS": 60,
-        "BOARD": SnakeboardParameters(m=1.0, l=0.7, I=0.1, J=1.2),
+        "BOARD": SnakeboardParameters(m=1.0, l=0.7, I=0.1, J=0.15),
         "BOARD_S": 10.0,
         "BOARD_STEPS": 128,
     },
@@ -164,11 +166,15 @@ SETTINGS = {
     mueller2013_beyond: {
         "COMPARED_S": 0.5,
         "REFERENCE_STEP_S": 1e-4,
+        "MIXED": (("upper", "SE3"), ("lower", "SO3xR3")),
+    },
+    mueller2013_joints: {
         "SUBGROUPS": {
-            "SE3": ("spherical", "revolute", "prismatic", "cylindrical", "planar"),
+            "SE3": ("spherical", "revolute", "prismatic", "helical", "cylindrical", "planar"),
             "SO3xR3": ("prismatic", "planar"),
         },
-        "MIXED": (("upper", "SE3"), ("lower", "SO3xR3")),
+        "PITCH": 0.05,
+        "RATE": 10.0,
     },
 }
 ARRAYS = {
@@ -291,11 +297,11 @@ def test_chains_start_as_printed_with_masses_and_lengths_of_one():
 def test_every_figure_of_every_paper_is_here_in_the_paper_s_order():
     numbers = {key: " ".join(paper.numbers) for key, paper in PAPERS.items()}
     assert numbers == {
-        "celledoni2016": "1 2 3 stability suslov 4",
+        "celledoni2016": "1 yaw cost 2 3 stability suslov 4",
         "celledoni2021": "rigid_body 1 2 3 heavy_top pairs 4 5 6 7 8 9 10 11 scaling 12 13 14 15 "
         "16 17 18",
         "johnson2014": "2 worked singularities 3 4 5 6 7 timings",
-        "kobilarov2010": "1 2 3 4 orders structure oscillation maps",
+        "kobilarov2010": "1 2 3 4 cusps orders structure theorem_1 run_times oscillation maps",
         "mueller2013": numbers["mueller2013"],
     }
     figures = numbers["mueller2013"].split()

@@ -188,7 +188,7 @@ def test_moments_are_the_paper_s_in_rotation_matrices():
         np.testing.assert_allclose(u[i], [forces[i] @ r[:, 2], *moment], atol=1e-12)
 
 
-def test_the_whole_law_takes_its_motion_from_configuration_and_velocity(interpreted):
+def test_the_whole_law_takes_its_motion_from_configuration_and_velocity():
     """Links turn by `q x q'`, attitudes and body rates are those of the velocity."""
     p, s, rng = parameters(1), state(1, seed=5), np.random.default_rng(6)
     attitude, omega = rng.normal(size=4), rng.normal(size=3)

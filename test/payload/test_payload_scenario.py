@@ -207,8 +207,7 @@ def windless(nominal, hover):
     return tracker, closed_loop(nominal, tracker, hover.states[0], 50)
 
 
-@pytest.mark.native_twin_slow
-def test_wind_is_further_inputs_of_the_plant(nominal, windless, hover, interpreted):
+def test_wind_is_further_inputs_of_the_plant(nominal, windless, hover):
     tracker, run = windless
     plant = SCENARIO.plant(nominal, WIND)
     forces, torques = ([f"{kind}_{c}" for c in "xyz"] for kind in ("force", "torque"))
@@ -228,8 +227,7 @@ def test_wind_is_further_inputs_of_the_plant(nominal, windless, hover, interpret
         SCENARIO.plant(nominal, replace(WIND, parameters={"mass": 1.0}))
 
 
-@pytest.mark.native_twin_slow
-def test_the_general_construction_is_the_one_written_by_hand(nominal, interpreted):
+def test_the_general_construction_is_the_one_written_by_hand(nominal):
     """Forces through the bodies' positions and the published equations with wind agree, also in
     the tensions, for links of other lengths.
     """

@@ -45,6 +45,7 @@ class Attack:
         self._probe, self.fuzzer, self.name, self.thrown = probe, fuzzer, name, Counter()
         node, self._right = probe.node, {f"/{topic}": message for topic, message in right.items()}
         probe.wait(lambda: name in probe.diagnostics, f"report of the {name}")
+        probe.wait(lambda: name in node.get_node_names(), f"announcement of the {name}")
         listeners = self._discovered(node.get_subscriber_names_and_types_by_node)
         self._publishers = {
             topic: self._publisher(kind, topic) for topic, kind in listeners.items()

@@ -170,6 +170,10 @@ class Desk:
         """Nobody."""
         return {}
 
+    def mistyped_publishers(self):
+        """Nobody."""
+        return []
+
     def give(self, topic, message, stamp_ns=None):
         """A message arrives, or its bytes."""
         if stamp_ns is not None:

@@ -14,7 +14,8 @@ from rclpy.node import Node
 
 PERIOD_S = 0.05
 NEAR_M, NEAR_RAD = 5e-3, 5e-3
-GAIN, DELAY_S = 2.5, 0.15
+REST_M_S, REST_RAD_S = 0.01, 0.01
+GAIN, DELAY_S = 1.5, 0.15
 
 
 class SquareDriver(Node):
@@ -25,17 +26,19 @@ class SquareDriver(Node):
         declare = lambda name, value: self.declare_parameter(name, value).value  # noqa: E731
         self._side, self._speed = declare("side", 1.0), declare("speed", 0.8)
         self._turn, self._stamped = declare("turn", 1.5), declare("stamped", True)
-        self._corner, self._turning, self._goal = 0, False, None
-        self._pose, self.over = None, False
+        self._leg, self._turning, self._corner = 0, False, None
+        self._pose, self._at_rest, self.over = None, False, False
         kind = TwistStamped if self._stamped else Twist
         self._publisher = self.create_publisher(kind, "cmd_vel", 1)
         self.create_subscription(Odometry, "odom", self._on_odometry, 10)
         self.create_timer(PERIOD_S, self._drive)
 
     def _on_odometry(self, message: Odometry) -> None:
-        pose, turn = message.pose.pose, message.twist.twist
+        pose, twist = message.pose.pose, message.twist.twist
         yaw = 2 * math.atan2(pose.orientation.z, pose.orientation.w)
-        forward, rate = turn.linear.x, turn.angular.z
+        forward, rate = twist.linear.x, twist.angular.z
+        self._at_rest = abs(forward) < REST_M_S and abs(rate) < REST_RAD_S
+        # where the robot will be when the next command takes effect
         self._pose = (
             pose.position.x + DELAY_S * forward * math.cos(yaw),
             pose.position.y + DELAY_S * forward * math.sin(yaw),
@@ -43,30 +46,30 @@ class SquareDriver(Node):
         )
 
     def _drive(self) -> None:
-        if self._pose is None:
+        if self._pose is None or self.over:
             return
         x, y, yaw = self._pose
-        angle = self._corner * math.pi / 2
-        if self._goal is None:
-            ahead = self._side * math.cos(angle), self._side * math.sin(angle)
-            self._goal = x + ahead[0], y + ahead[1]
-        way = self._goal[0] - x, self._goal[1] - y
-        left = way[0] * math.cos(angle) + way[1] * math.sin(angle)
-        turn = math.remainder(angle - yaw, math.tau)
-        if not self._turning:
-            if abs(left) > NEAR_M:
-                aside = way[1] * math.cos(angle) - way[0] * math.sin(angle)
-                self._send(self._slow(left, self._speed), 0.5 * turn + 0.5 * aside)
-                return
-            self._turning, self._corner = True, self._corner + 1
-        elif abs(turn) > NEAR_RAD:
+        angle = self._leg * math.pi / 2
+        cosine, sine = math.cos(angle), math.sin(angle)
+        if self._corner is None:
+            self._corner = x + self._side * cosine, y + self._side * sine
+        way = self._corner[0] - x, self._corner[1] - y
+        ahead, aside = way[0] * cosine + way[1] * sine, way[1] * cosine - way[0] * sine
+        # a leg ends where the robot stands at its corner, a turn where it stands at its heading
+        if self._turning:
+            turn = math.remainder(angle + math.pi / 2 - yaw, math.tau)
             self._send(0.0, self._slow(turn, self._turn))
-            return
-        elif self._corner < 4:
-            self._turning, self._goal = False, None
-            return
-        self._send(0.0, 0.0)
-        self.over = self._corner == 4 and abs(turn) <= NEAR_RAD
+            if self._at_rest and abs(turn) <= NEAR_RAD:
+                self._leg, self._turning, self.over = self._leg + 1, False, self._leg == 3
+                angle = self._leg * math.pi / 2
+                self._corner = (
+                    self._corner[0] + self._side * math.cos(angle),
+                    self._corner[1] + self._side * math.sin(angle),
+                )
+        else:
+            turn = math.remainder(angle - yaw, math.tau)
+            self._send(self._slow(ahead, self._speed), 0.5 * turn + 0.5 * aside)
+            self._turning = self._at_rest and abs(ahead) <= NEAR_M
 
     @staticmethod
     def _slow(left: float, largest: float) -> float:

@@ -25,7 +25,7 @@ CONTACTS = "contacts/rear_wheels", "contacts/front_wheels"
 
 
 @pytest.fixture(scope="module")
-def model(module_interpreted):
+def model():
     return SCENARIO.model()
 
 

@@ -42,4 +42,23 @@ def test_messages_without_velocities_say_so():
         codec.write([0.1, 0.2, 0.3, 0.4, 0.5], [9.0] * 5)
         assert not decoder.read(codec.topic, codec.message, q, v)
     np.testing.assert_allclose(q, [0.1, 0.2, 0.3, 0.4, 0.5], atol=1e-15)
-    assert not v.any()
+    assert np.isnan(v).all()
+
+
+def test_a_velocity_nan_is_none_in_a_recording_as_for_a_tracker():
+    scenario = scenarios.get("snakeboard")
+    space = scenario.model().system.space
+    decoder, written = StateDecoder(scenario, space), codecs(scenario, scenario.model())
+    for codec, part, known in zip(written, (slice(0, 2), slice(2, 5)), ([1.0, 5.0], [3.0, 4.0])):
+        codec.write([0.1, 0.2, 0.3, 0.4, 0.5], [1.0, 5.0, 2.0, 3.0, 4.0])
+        read = np.zeros(5), np.zeros(5)
+        assert decoder.read(codec.topic, codec.message, *read)
+        if codec.topic == "odom":
+            codec.message.twist.twist.angular.z = np.nan
+        else:
+            codec.message.velocity[0] = np.nan
+        assert not decoder.read(codec.topic, codec.message, *read)
+        online = [0.0] * 5, [np.nan] * 5
+        assert not codec.read(codec.message, *online)
+        np.testing.assert_array_equal(read[1][part], online[1][part])
+        assert np.isnan(online[1][part][0]) and online[1][part][1] in known

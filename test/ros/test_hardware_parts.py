@@ -309,6 +309,38 @@ def test_a_filter_begins_as_sure_as_it_is_told(cart, known):
     np.testing.assert_allclose(belief.P, noise + (changes if known else G @ G.T), atol=1e-15)
 
 
+def test_velocities_of_which_some_are_measured_are_completed(cart):
+    """By the mean velocity, that of a step, or that which is expected; a filter is sure of those
+    that are measured alone.
+    """
+    dsys, tracker = cart
+    expected, nan = tracker.reference.states[60], np.nan
+    q, v = [0.1, 0.2], [nan, -0.4]
+    for estimate in (MeasuredState(dsys), StateEstimate(dsys)):
+        found = estimate.state(0, q, v, u(0.0), expected)
+        np.testing.assert_allclose(dsys.velocity(found)[1], -0.4, atol=1e-12)
+        np.testing.assert_allclose(dsys.velocity(found)[0], dsys.velocity(expected)[0], atol=1e-12)
+    last = MeasuredState(dsys)
+    last.state(0, [0.0, 0.2], v, (), expected)
+    np.testing.assert_allclose(dsys.velocity(last.state(S, q, v, (), expected)), [0.1, -0.4])
+    steps = StateEstimate(dsys)
+    x = [steps.state(k, q, [nan, nan], u(1.0), expected) for k, q in enumerate(([0.0, 0.2], q))]
+    np.testing.assert_array_equal(x[0], dsys.measured_state([0.0, 0.2], dsys.velocity(expected)))
+    steps.reset()
+    steps.state(0, [0.0, 0.2], v, u(1.0), expected)
+    mixed = dsys.velocity(steps.state(1, q, v, u(1.0), expected))
+    np.testing.assert_allclose(mixed, [dsys.velocity(x[1])[0], -0.4], atol=1e-12)
+    estimate = FilteredState(dsys, 0.01, 2.0)
+    estimate.state(0, q, v, (), expected)
+    _, belief = estimate._known
+    sure = dsys.velocity(belief.x)
+    np.testing.assert_allclose(sure, [dsys.velocity(expected)[0], -0.4], atol=1e-12)
+    units = [dsys.local(belief.x, dsys.measured_state(q, sure + e))[2:] for e in np.eye(2)]
+    M = np.array(units)
+    deviations = np.linalg.solve(M, np.linalg.solve(M, belief.P[2:, 2:]).T)
+    np.testing.assert_allclose(deviations, np.diag([1.0, (2.0 * dsys.h) ** 2]), atol=1e-9)
+
+
 def test_a_filter_takes_inputs_for_as_long_as_they_acted(cart):
     dsys, tracker = cart
     found = []
@@ -535,9 +567,7 @@ class Tracker:
 
     def answer(self, time_ns, q, v, now_ns):
         """10 q."""
-        self.told.append(
-            ("state", time_ns, float(q[0]), None if v is None else float(v[0]), now_ns)
-        )
+        self.told.append(("state", time_ns, float(q[0]), None if v[0] != v[0] else v[0], now_ns))
         if time_ns == self.refused:
             raise StateRefused(Refusal.MODEL, "too large")
         if time_ns == self.failed:
@@ -548,11 +578,9 @@ class Tracker:
 def recorded():
     """Four states that came 5 after their stamps, and answers to the second and third."""
     times = np.array([100, 110, 120, 130])
-    q = np.arange(1.0, 5.0)[:, None]
-    return Measurements(
-        times, times + 5, q, -q, np.array([True, True, False, True]),
-        np.array([[21.0], [32.0]]), np.array([117, 127]), times[1:3],
-    )  # fmt: skip
+    q, v = np.arange(1.0, 5.0)[:, None], np.array([[-1.0], [-2.0], [np.nan], [-4.0]])
+    u, sent = np.array([[21.0], [32.0]]), np.array([117, 127])
+    return Measurements(times, times + 5, q, v, u, sent, times[1:3])
 
 
 def test_a_recording_is_given_to_a_tracker_as_it_was_received():
@@ -577,7 +605,7 @@ def test_a_recorder_that_missed_the_first_answered_states_does_not_move_the_refe
     states, tracker = recorded(), Tracker()
     late = Measurements(
         states.times_ns[2:], states.received_ns[2:], states.q[2:], states.v[2:],
-        states.moving[2:], states.u, states.sent_ns, states.answered_ns,
+        states.u, states.sent_ns, states.answered_ns,
     )  # fmt: skip
     found = replay(tracker, late)
     assert tracker.told == [
@@ -607,7 +635,7 @@ def test_references_start_when_the_tracker_said_so_whatever_commands_are_known()
 def test_what_was_sent_as_a_state_came_acts_after_it():
     states, tracker = recorded(), Tracker()
     at_once = Measurements(
-        states.times_ns, states.received_ns, states.q, states.v, states.moving,
+        states.times_ns, states.received_ns, states.q, states.v,
         states.u, states.received_ns[1:3], states.answered_ns,
     )  # fmt: skip
     replay(tracker, at_once)
@@ -628,7 +656,7 @@ def test_without_commands_the_reference_starts_with_the_first_state():
     states, tracker = recorded(), Tracker()
     none = np.zeros(0, dtype=np.int64)
     alone = Measurements(
-        states.times_ns, states.received_ns, states.q, states.v, states.moving,
+        states.times_ns, states.received_ns, states.q, states.v,
         np.zeros((0, 1)), none, none,
     )  # fmt: skip
     found = replay(tracker, alone)

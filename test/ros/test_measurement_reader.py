@@ -2,6 +2,7 @@
 
 import types
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
@@ -120,7 +121,24 @@ def test_velocities_are_there_if_all_joints_have_them(velocity):
     q, v = [0.0] * 5, [0.0] * 5
     assert hardware.reader.read(q, v) is velocity
     assert q[:2] == [0.1, -0.3]  # the wheels turn against each other
-    assert v[:2] == ([0.25, -0.25] if velocity else [0.0, 0.0])
+    np.testing.assert_array_equal(v[:2], [0.25, -0.25 if velocity else np.nan])
+
+
+def test_a_velocity_nan_is_none_and_other_joints_may_be_anything():
+    """As of joint_state_broadcaster, for joints without the interface."""
+    hardware = Hardware()
+    message = JointState(
+        name=[*NAMES, "gripper"],
+        position=[0.1, 0.3, -0.3, np.nan],
+        velocity=[np.nan, -0.2, 0.2, np.inf],
+        effort=[np.nan] * 4,
+    )
+    hardware._send("joint_states", 1000, message)
+    hardware.body(1000)
+    q, v = [0.0] * 5, [0.0] * 5
+    assert hardware.received == ms(1000) and not hardware.reader.read(q, v)
+    assert q[:2] == [0.1, -0.3]
+    np.testing.assert_array_equal(v[:2], [np.nan, 0.2])
 
 
 def test_sensors_may_be_best_effort():

@@ -59,3 +59,17 @@ def test_a_teleoperator_drives_a_square(nodes, probe):
         assert np.hypot(*(way[:, 1:3] - corner).T).min() < 0.02
     assert np.hypot(*way[-1, 1:3]) < 0.02
     assert np.abs(way[-1, 3:]).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_a_publisher_of_the_other_type_is_named_with_the_remedy(nodes, probe):
+    from geometry_msgs.msg import Twist
+
+    own = {"scenario": "differential_drive", "reference": "standstill"}
+    tracker = nodes.start("tracker", own)
+    probe.node.create_publisher(Twist, "cmd_vel", 1)
+    remedy = "this node takes geometry_msgs/msg/TwistStamped; set the tracker's cmd_vel.stamped:="
+    text = f"/cmd_vel of probe is not heard: it is geometry_msgs/msg/Twist, {remedy}false"
+    probe.wait(lambda: text in probe.message("tracker"), "warning")
+    probe.wait(lambda: probe.diagnostics.pop("tracker", None), "next warning")
+    assert tracker.log.count(text) == 1

@@ -160,7 +160,7 @@ def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
         status.level == b"\2"
         and status.message.startswith("failed: step")
         and "failed, the plant stays at the last good state" in status.message
-        and "residual" in status.message
+        and "leaves the domain where the model holds" in status.message
     )
     assert "ERROR" in plant.log and plant.process.poll() is None
     refused = probe.call("pause", False)

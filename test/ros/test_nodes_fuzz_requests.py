@@ -69,18 +69,23 @@ def test_no_measurement_harms_a_tracker_of_hardware(nodes, probe):
     probe.wait_publishers("joint_commands")
     arm = probe.node.create_client(SetBool, "/tracker/arm")
     start = probe.node.create_client(Trigger, "/tracker/start")
-    thrower = Thrower(probe, 0.3)
+    thrower, undisturbed = Thrower(probe, 0.3), Thrower(probe, 0.0)
     for k in range(STATES):
         thrower.throw(measured(right, k))
         if thrower.fuzzer.chance(0.01):
             arm.call_async(SetBool.Request(data=thrower.fuzzer.chance(0.7)))
             start.call_async(Trigger.Request())
             probe.spin(0.02)
+    for k in range(STATES, STATES + 5):  # not left to chance: a velocity of NaN is no velocity
+        messages = measured(right, k)
+        messages["joint_states"].position = [np.nan for _ in messages["joint_states"].position]
+        undisturbed.throw(messages)
+        probe.spin(0.02)
     refused = counted(next_report(probe, "tracker"), "states")
     assert {"wrong length", "not finite"} <= set(refused), refused
 
     probe.commands.clear()
-    undisturbed, steps = Thrower(probe, 0.0), itertools.count()
+    steps = itertools.count()
 
     def answers():  # the first states are of a time long ago, which disarms
         undisturbed.throw(measured(right, next(steps), at=0))  # where the reference is held

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.numerics import compiled
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import MpcOptions
 from nh_control.scenarios.joints import JointPerturbation
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 SCENARIO = scenarios.get("cart_pole")
 H, STEPS = SCENARIO.step_s, 60

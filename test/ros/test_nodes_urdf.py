@@ -92,9 +92,12 @@ def test_a_robot_on_a_floating_base_falls(nodes, probe, tmp_path):
 def test_files_that_are_no_robots_end_the_node(nodes, tmp_path):
     file = tmp_path / "robot.urdf"
     file.write_text("<model/>")
+    wrong = tmp_path / "wrong.urdf"
+    wrong.write_text(DEFAULT.read_text().replace('iyy="', 'iyy="9'))
     refused = [
         ({"scenario": "urdf", "urdf": file}, "a URDF has the root element <robot>, got <model>"),
         ({"scenario": "urdf", "urdf": tmp_path / "none.urdf"}, "No such file"),
+        ({"scenario": "urdf", "urdf": wrong}, "accept_any_inertia:=true"),
         ({"scenario": "snakeboard", "urdf": file}, "'snakeboard' takes no robot"),
     ]
     started = [nodes.start("plant", given) for given, _ in refused]

@@ -193,7 +193,8 @@ def test_defaults_that_no_file_states():
 def test_nodes_have_what_they_share_and_a_shadow_what_it_needs_of_the_tracker():
     names = {spec.name for spec in SHADOW}
     assert names == {
-        "scenario", "urdf", "base", "autostart", "integrator", "step_s", "frame_prefix", "source",
+        "scenario", "urdf", "base", "accept_any_inertia", "autostart", "integrator", "step_s",
+        "frame_prefix", "source",
         "hardware.estimator", "hardware.noise", "hardware.acceleration", "hardware.actuation_s",
     }  # fmt: skip
     for specs, changes in ((PLANT, True), (TRACKER, True), (DISPLAY, False)):
@@ -371,7 +372,7 @@ def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
         {"scenario": "unicycle"},
     ):
         with pytest.raises(UsageError):
-            find_scenario({"urdf": "", "base": "fixed"} | given)
+            find_scenario({"urdf": "", "base": "fixed", "accept_any_inertia": False} | given)
 
 
 def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_told(bench):

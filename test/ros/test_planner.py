@@ -11,11 +11,8 @@ import pytest
 import nh_control as nh
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.trackers import linear
-from nh_control.numerics import compiled
 from nh_control.ros.loop.planner import Planner, _newer, _Work
 from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 SCENARIO = get("cart_pole")
 START = np.array([0.2, np.pi + 0.1, 0.1, 0.0])

@@ -80,6 +80,12 @@ def test_states_of_joints_and_a_planar_body_survive_the_messages(q, v):
     assert q1[2] == pytest.approx(q[2], abs=1e-11)
 
 
+def test_a_planar_body_is_at_its_height_in_messages():
+    _, body = codecs(replace(BOARD, body=replace(BOARD.body, z=0.3)), model_of("snakeboard"))
+    body.write([0.0] * 5, [0.0] * 5)
+    assert body.message.pose.pose.position.z == 0.3
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_states_of_bodies_in_space_survive_the_messages(seed):
     codec, (q, v) = quads(), motion(seed)

@@ -58,7 +58,7 @@ def test_without_velocities_the_momentum_is_that_of_the_step(model, reference):
     assert estimate.approximated == 0
 
 
-def test_a_mean_velocity_is_had_at_the_last_measurement(interpreted):
+def test_a_mean_velocity_is_had_at_the_last_measurement():
     """On the sphere, where that at the one before has another direction."""
     dsys = midpoint(spherical_pendulum(retraction="exp"), 0.1)
     space, expected = dsys.system.space, dsys.state_space.origin

@@ -13,6 +13,7 @@ from nh_control.ros.runtime.subscribers import (  # noqa: E402
     LateSubscribers,
     incompatible_publishers,
     matched_subscribers,
+    mistyped_publishers,
     wait_delivered,
 )
 
@@ -87,3 +88,13 @@ def test_publishers_that_cannot_be_heard_are_named_with_the_reason(offered, want
     found = incompatible_publishers(node, "/odom", quality(wanted))
     assert len(found) == (0 if heard else 1)
     assert heard or found[0].startswith("camera (") and "reliab" in found[0]
+
+
+def test_publishers_of_another_type_are_named_by_it():
+    from geometry_msgs.msg import Twist
+
+    kinds = ("joystick", "geometry_msgs/msg/TwistStamped"), ("pad", "geometry_msgs/msg/Twist")
+    known = [SimpleNamespace(node_name=name, topic_type=kind) for name, kind in kinds]
+    node = SimpleNamespace(get_publishers_info_by_topic={"/cmd_vel": known}.get)
+    found = mistyped_publishers(node, "/cmd_vel", Twist)
+    assert found == {"geometry_msgs/msg/TwistStamped": ["joystick"]}

@@ -342,7 +342,7 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
     node, shown, read = Node(), codecs(board, model), []
     output = tracker_output(TrackerReport(board, model))
     made = SimulationInterface(node, node, shown, sequence, output)
-    made._respond = lambda k, has_velocity: read.append(made._q[at])
+    made._respond = lambda k: read.append(made._q[at])
     node.starts_told = 0
     for codec in shown:
         codec.write(q.tolist(), rest.tolist())

@@ -74,7 +74,7 @@ def test_a_goal_without_an_orientation_is_refused():
 class Vehicle:
     """Goals of a vehicle that stands, without a node."""
 
-    def __init__(self, stamped=True):
+    def __init__(self, stamped=True, timeout_s=TIMEOUT_S):
         model, guidance, tracker = loop()
         self.posted, self.topics, self.refused, self.paths = [], {}, [], []
         self.sequence, self.model = ReferenceSequence(tracker, guidance), model
@@ -92,7 +92,7 @@ class Vehicle:
             SimpleNamespace(get_logger=lambda: log),
             SimpleNamespace(post=self.posted.append, subscribe=subscribe),
             *(self.sequence, self.report, paths, lambda: NOW, guidance),
-            CommandOptions(stamped, TIMEOUT_S, (0.0, 0.0)),
+            CommandOptions(stamped, timeout_s, (0.0, 0.0)),
         )
 
     def settle(self):
@@ -142,6 +142,50 @@ def test_a_command_counts_until_the_timeout(vehicle):
     assert start == round(0.1 / h)  # the first lead
     assert vehicle.speed(start + round(TIMEOUT_S / h))[0] == pytest.approx(0.3)
     assert abs(vehicle.speed(start + round((TIMEOUT_S + 0.3) / h) + 2)).max() < 1e-12
+
+
+def test_with_a_timeout_of_0_a_command_counts_until_the_next_one():
+    vehicle = Vehicle(timeout_s=0.0)
+    try:
+        vehicle.command(0.3, stamp_s=0.1)  # old
+        vehicle.settle()
+        h, begun = vehicle.model.h, vehicle.sequence.leg(10**6).start
+        for k in range(0, round(30.0 / h), round(1.0 / h)):
+            vehicle.sequence.step = begun + k
+            vehicle.goals.renew()
+            vehicle.settle()
+            late = vehicle.sequence.step + round(4.0 / h)
+            assert vehicle.speed(late)[0] == pytest.approx(0.3)
+        assert begun + round(20.0 / h) < vehicle.sequence.leg(vehicle.sequence.step).start
+        vehicle.command(0.0)
+        vehicle.settle()
+        end = vehicle.sequence.leg(10**6)
+        vehicle.sequence.step = end.end + round(10.0 / h)
+        vehicle.goals.renew()
+        vehicle.settle()
+        assert vehicle.sequence.leg(10**6) is end and abs(vehicle.speed(end.end)).max() < 1e-12
+        assert vehicle.refused == []
+    finally:
+        vehicle.goals.close()
+
+
+def test_a_goal_ends_a_command_that_counts_until_the_next_one():
+    vehicle = Vehicle(timeout_s=0.0)
+    try:
+        vehicle.command(0.3)
+        vehicle.settle()
+        vehicle.sequence.step = vehicle.sequence.leg(10**6).start + round(6.0 / vehicle.model.h)
+        vehicle.goals.goal(goal(5.0, 0.5))
+        vehicle.goals.renew()  # while the goal is planned
+        vehicle.settle()
+        leg = vehicle.sequence.leg(10**6)
+        assert leg.tracker.reference.name == "goal"
+        vehicle.sequence.step = leg.end + 1
+        vehicle.goals.renew()
+        vehicle.settle()
+        assert vehicle.sequence.leg(10**6) is leg
+    finally:
+        vehicle.goals.close()
 
 
 def test_the_newest_of_many_commands_is_followed_once_the_others_are_planned(vehicle):

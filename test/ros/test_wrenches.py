@@ -71,7 +71,7 @@ def test_what_is_refused_says_why_and_changes_nothing(taken, name, values, kind,
     assert taken.report()[1] == ""
 
 
-def test_bounds_give_an_acceleration(interpreted):
+def test_bounds_give_an_acceleration():
     """Of the snakeboard along its way, where its mass is m, and by no torque, which its wheels
     take; a payload of 0.4 kg on its own."""
     for name, target, expected in (

@@ -12,14 +12,11 @@ from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import mat2quat, quat2mat
 
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.numerics import compiled
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, get
 from nh_control.scenarios.quadrotor import END, START, TILT, WINDOWS
 from nh_control.systems import acrobot, quadrotor
-
-NATIVE = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 
 @cache
@@ -63,7 +60,6 @@ def test_the_quadrotor_moves_as_by_newton_and_euler():
         np.testing.assert_allclose(derived.acceleration(q, v, u), want, rtol=1e-12, atol=1e-12)
 
 
-@NATIVE
 def test_the_quadrotor_flies_through_the_middle_of_both_windows():
     """It reaches its tilt and stays as far from the frames as it is to leave for feedback."""
     model, reference = windows(0.02)
@@ -78,7 +74,6 @@ def test_the_quadrotor_flies_through_the_middle_of_both_windows():
     assert (np.abs(reference.inputs) < model.system.input_bounds[:, 1]).all()
 
 
-@NATIVE
 @pytest.mark.slow
 @pytest.mark.parametrize("step_s", [0.005, 0.05])
 def test_the_windows_are_found_with_other_steps(step_s):
@@ -87,7 +82,6 @@ def test_the_windows_are_found_with_other_steps(step_s):
     np.testing.assert_allclose(reached, reference.states[-1], atol=1e-6)
 
 
-@NATIVE
 @pytest.mark.slow
 def test_a_gust_between_the_windows_throws_lqr_beside_the_second_one():
     """3 N to the right for 0.5 s, without an estimate of it; MPC misses it by a tenth as much."""
@@ -104,14 +98,14 @@ def test_a_gust_between_the_windows_throws_lqr_beside_the_second_one():
     assert missed[0] > 0.2 and missed[1] < 0.04
 
 
+@pytest.mark.slow
 def test_no_flight_is_no_reference(monkeypatch):
     """A window that is closed by the other's wall."""
     from nh_control.scenarios import quadrotor as flights
 
     monkeypatch.setattr(flights, "DEPTH_M", 2.0)
-    if compiled.compiler() is not None:
-        with pytest.raises(ValueError, match=r"no flight found \(.*'windows\[\d\] >= 0' cannot"):
-            flights.windows(get("quadrotor").model(step_s=0.05))
+    with pytest.raises(ValueError, match=r"no flight found \(.*'windows\[\d\] >= 0' cannot"):
+        flights.windows(get("quadrotor").model(step_s=0.05))
 
 
 def test_initial_errors_of_the_quadrotor():

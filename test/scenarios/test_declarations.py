@@ -64,9 +64,6 @@ SLED = Scenario(
 )
 
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
 def test_what_is_not_said_is_as_usual():
     assert (SLED.step_s, SLED.disturbance_gain, SLED.hold, SLED.excluded) == (0.01, 0.2, False, ())
     assert SLED.perturbation == Displacement(displacement=0.1, momentum=0.1, seed=-1)
@@ -189,7 +186,7 @@ def test_a_joint_of_no_coordinate_and_a_reference_that_is_none_are_named():
         with pytest.raises(UnknownName, match="the joint 'shoulder', 'angel', choose one of: "):
             build()
     body = replace(SLED, joints=(), body=Body("base", "odom", ("theta", "x", "nowhere")))
-    with pytest.raises(UnknownName, match="coordinate of the body of sled"):
+    with pytest.raises(ValueError, match="the body 'base' needs the coordinates of an SE2"):
         body.model()
     other = nh.Trajectory(0.01, np.zeros((3, 7)), np.zeros((2, 5)))
     nothing = "sled: reference 'own': the function must return a Trajectory, got None"

@@ -9,7 +9,6 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
-from interpreting import without_compiler
 from lifted import LIFTED
 
 import nh_control as nh
@@ -196,7 +195,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_every_scenario_can_have_disturbances_on_bodies_and_coordinates(name, interpreted):
+def test_every_scenario_can_have_disturbances_on_bodies_and_coordinates(name):
     """Some steps of a motion: a target by itself changes it, and only from its start."""
     scenario = scenarios.get(name)
     model = scenario.model()
@@ -258,8 +257,7 @@ def test_forces_on_frames_keep_a_robot_s_kernel(base):
     )
     np.testing.assert_array_equal(kept.input_bounds, other.input_bounds)
     plants, rng = [midpoint(kept, H)], np.random.default_rng(3)
-    with without_compiler():  # the same expressions
-        plants.append(midpoint(other, H))
+    plants.append(midpoint(other, H))
     assert [type(plant.engine).__name__ for plant in plants] == ["TreeEngine", "Engine"]
     q = model.space.retract(model.space.origin, 0.2 * rng.normal(size=model.space.nv))
     q[6:7] += 1.0  # above the ground

@@ -17,11 +17,11 @@ from nh_control.scenarios.frame_tree import (
     FLOATING,
     PRISMATIC,
     ScenarioFrames,
-    frame_id,
     frame_tree,
     relative,
 )
 from nh_control.scenarios.robot_description import robot_description
+from nh_control.scenarios.shown import frame_id
 from nh_control.scenarios.visual_model import Pose
 
 NAMES = scenarios.names()

@@ -37,13 +37,13 @@ def test_a_joint_may_follow_its_coordinate_with_another_sign_and_name(file):
     reference = turned.reference(turned.model(), str(file))
     np.testing.assert_allclose(reference.states[-1, :2], [-0.3, -0.5], atol=1e-9)
     hidden = replace(turned, joints=turned.joints[:1])
-    with pytest.raises(ValueError, match=r"no joint shows the coordinates \['elbow'\]"):
+    with pytest.raises(ValueError, match=r"lack the coordinates \['elbow'\]"):
         hidden.reference(hidden.model(), str(file))
 
 
 def test_other_references_are_named_with_the_files_that_may_be_given():
     scenario = scenarios.get("urdf")
-    with pytest.raises(UnknownName, match=r"choose one of: hold; or give .*file.csv or .yaml"):
+    with pytest.raises(UnknownName, match=r"choose one of: hold; or a joint .*file.csv or .yaml"):
         scenario.reference(scenario.model(), "way")
     with pytest.raises(FileNotFoundError):
         scenario.reference(scenario.model(), "way.yaml")

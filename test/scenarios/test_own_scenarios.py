@@ -119,8 +119,7 @@ def test_the_example_of_a_disturbance_that_list_gives_works(name, call):
         assert f"--perturb-{entry.name}" in helped.stdout
 
 
-@pytest.mark.native_twin_slow
-def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path, interpreted):
+def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path):
     broken = tmp_path / "broken.py"
     text = FILES["underwater_vehicle"].read_text().replace("20.0 / model.h", "0.1 / model.h")
     wrong = {
@@ -253,7 +252,7 @@ def test_new_writes_a_short_scenario_that_runs_at_once(call, tmp_path):
     assert call("list", file).returncode == 0
 
 
-def test_the_robot_that_new_writes_loses_energy_by_its_friction(interpreted):
+def test_the_robot_that_new_writes_loses_energy_by_its_friction():
     robot = my_robot.my_robot(my_robot.MyRobotParameters(friction=0.05))
     dsys = nonholonomic_midpoint(robot, 0.01)
     run = dsys.simulate(dsys.state([1.0], [0.0]), np.zeros((200, 1)))

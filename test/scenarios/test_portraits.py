@@ -14,7 +14,6 @@ from nh_control.figures import portraits
 from nh_control.figures.scene import Scene, visual_scene
 from nh_control.scenarios.visual_model import Pose
 
-pytestmark = pytest.mark.usefixtures("interpreted")
 AXLES = {
     "rolling disk": ("disk",),
     "Chaplygin sleigh": ("skate",),
@@ -47,7 +46,6 @@ def moving(name, seed):
     return system, visual.poses(system.parameters, q), rates, v
 
 
-@pytest.mark.native_twins_cheap
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", AXLES)
 def test_wheels_do_not_move_along_their_axles(name, seed):
@@ -104,7 +102,6 @@ def test_inputs_of_a_portrait_are_those_in_the_middle_of_its_steps():
     assert np.abs(configurations[-1] - still[-1]).max() > 1e-6
 
 
-@pytest.mark.native_twin_slow
 def test_all_portraits_stand_on_one_sheet(monkeypatch):
     """Here of short motions."""
     short = {name: replace(one, steps=10) for name, one in portraits.PORTRAITS.items()}

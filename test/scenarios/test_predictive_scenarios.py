@@ -10,14 +10,11 @@ from own_scenarios import EXAMPLES
 from urdf_robots import robot_file
 
 import nh_control as nh
-from nh_control.numerics import compiled
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, from_urdf, get
 from nh_control.scenarios.constraints import OBSTACLES
 from nh_control.scenarios.obstacles import clear_of
-
-pytestmark = pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 
 CASES = {
     ("cart_pole", "short_track"): ("short_track", -0.1, 0.3),

@@ -402,11 +402,11 @@ def test_names_of_integrators_stand_for_their_methods():
     """On wheels rdp by either map, on joints the midpoint rule with the forces at either end."""
     driven = {
         "midpoint": ("nonholonomic_midpoint", {}),
-        "rdp_exp": ("rdp", {}),
+        "rdp_exp": ("rdp", {"retraction": "exp"}),
         "rdp_cay": ("rdp", {"retraction": "cay"}),
     }
     others = {"midpoint": ("midpoint", {}), "midpoint_left": ("midpoint", {"forcing": "left"})}
-    known = driven | {"rdp_exp_truncated": ("rdp", {"tangent": "truncated"})}
+    known = driven | {"rdp_exp_truncated": ("rdp", {"retraction": "exp", "tangent": "truncated"})}
     for name in DECLARED:
         scenario = scenarios.get(name)
         wanted = known if scenario.body else others

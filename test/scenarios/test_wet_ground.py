@@ -113,7 +113,7 @@ def test_systems_without_contacts_have_no_ground():
     assert "ground" not in (one := scenarios.get("car")).targets(one.make_system(one.parameters))
 
 
-def test_ice_at_a_place_is_in_the_derivatives(interpreted):
+def test_ice_at_a_place_is_in_the_derivatives():
     slippery = replace(
         wet_snakeboard(), smoothing=1e-3, friction_factor=lambda q, u, p: 0.2 + 0.1 * ca.tanh(q[3])
     )

@@ -18,7 +18,6 @@ from nh_control import scenarios
 from nh_control.command import study_report
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.numerics import compiled
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import MpcOptions
 from nh_control.studies import (
@@ -98,10 +97,10 @@ def test_a_study_of_a_robot_contains_its_file_and_base(monkeypatch):
 
     origin = (("scenario", "urdf"), ("urdf", "arm.urdf"), ("base", "floating"))
     monkeypatch.setattr(study_module.scenarios, "get", get)
-    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating'\)"):
+    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating', False\)"):
         Study(origin, (parse("m", "1,2"),)).load()
     assert reading_module.scenarios is study_module.scenarios
-    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating'\)"):
+    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating', False\)"):
         make_study(dict(origin))
 
 
@@ -162,7 +161,6 @@ def test_a_predictive_tracker_is_set_by_its_options():
     )
 
 
-@pytest.mark.skipif(compiled.compiler() is None, reason="needs a C compiler")
 def test_runs_of_a_study_are_by_the_predictive_tracker():
     study = pendulum(
         vary={"mpc_late": "0,0.5"},
@@ -199,7 +197,8 @@ def test_weights_of_prescribed_inputs_come_last(monkeypatch):
     system = SimpleNamespace(inputs=("push", "turn"), prescribed=("height",))
     weights = np.eye(2), np.ones((3, 3)), None
     scenario = SimpleNamespace(make_system=lambda p: system, parameters=None, weights=weights)
-    scenario.model = lambda: SimpleNamespace(state_space=SimpleNamespace(tangent_names=("x", "p")))
+    space, method = SimpleNamespace(tangent_names=("x", "p")), SimpleNamespace(memory=())
+    scenario.model = lambda: SimpleNamespace(state_space=space, ndx=2, method=method)
     Q, R, Qf = settings_module._weighted(scenario, {"height": 4.0, "push": 9.0, "p": 25.0})
     assert R.tolist() == [[9, 3, 6], [3, 1, 2], [6, 2, 4]]
     assert Q.tolist() == [[1, 0], [0, 25]] and Qf is None

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from interpreting import made_once_each_way
 from test_nonholonomic_systems import HAND, start
 
 from nh_control import systems
@@ -30,7 +29,7 @@ def system(name):
     return getattr(systems, name)()
 
 
-@made_once_each_way
+@cache
 def made(name, method):
     return INTEGRATORS[method].make(system(name), END)
 
@@ -82,6 +81,6 @@ def pairs():
 
 
 @pytest.mark.parametrize("name, method", list(pairs()))
-def test_order(name, method, interpreted):
+def test_order(name, method):
     order = INTEGRATORS[method].order
     assert order - 0.3 <= slope(name, method) <= order + 1.2

@@ -34,9 +34,6 @@ PLANAR = [name for name in HAND if name not in ("rolling_ball", "suslov")]
 ALIKE = [name for name in HAND if "omega" in getattr(systems, name)().space.velocity_names]
 
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
-
 def start(system, seed):
     """Configuration and admissible velocity of order one, inputs of a fifth of their limits."""
     rng, space = np.random.default_rng(seed), system.space
@@ -140,7 +137,7 @@ def test_the_reduced_method_takes_every_system_on_the_plane(name):
     system's own.
     """
     system = getattr(systems, name)()
-    one, other = rdp(system, 0.02), nonholonomic_midpoint(system, 0.02)
+    one, other = rdp(system, 0.02, "exp"), nonholonomic_midpoint(system, 0.02)
     q, v, u = start(system, 3)
     x = one.state(q, v)
     want = other.step(x, u)

@@ -106,7 +106,7 @@ def test_a_picture_of_every_scenario_is_not_blank(name):
     assert len(colors(picture)) > 50
 
 
-def test_an_own_system_is_a_film_in_one_line(tmp_path, interpreted):
+def test_an_own_system_is_a_film_in_one_line(tmp_path):
     file = pendulum().film(tmp_path / "own.webp", size=SMALL, rate_hz=5.0)
     with Image.open(file) as read:
         assert read.n_frames == 11

@@ -13,7 +13,7 @@ FORCES = {"rear_wheels": np.array([0.0, 3.0, -4.0]), "front_wheels": np.zeros(3)
 
 
 @pytest.fixture(scope="module")
-def board(module_interpreted):
+def board():
     scenario = nh.scenarios.get("wet_snakeboard")
     dsys = scenario.model()
     start = dsys.state([0, 0.3, 0, 0, 0], [0.3, -0.2, 0.1, 0.5, 0.2])
@@ -62,7 +62,7 @@ def test_the_sizes_of_forces_are_a_curve_and_null_where_they_are_unknown(board):
     assert motion.frame(1.0, q, v, q, {}, forces=known)["curves"][place] == [5.0, None]
 
 
-def test_where_the_reference_touches_nothing_the_arrow_of_the_weight_is_the_longest(interpreted):
+def test_where_the_reference_touches_nothing_the_arrow_of_the_weight_is_the_longest():
     """A board at rest, whose wheels push nowhere; its largest mass is its 4 kg m^2."""
     scenario = nh.scenarios.get("wet_snakeboard")
     dsys = scenario.model()

@@ -210,7 +210,7 @@ def test_curves_with_the_largest_range_come_first():
     assert sorted_.names == ("b", "c", "a") and sorted_.label == "all (m)"
 
 
-def test_a_trajectory_is_a_page_in_a_notebook(tmp_path, interpreted):
+def test_a_trajectory_is_a_page_in_a_notebook(tmp_path):
     run = pendulum()
     file = run.view(tmp_path / "own.html", open_page=False)
     text = file.read_text()
@@ -220,7 +220,7 @@ def test_a_trajectory_is_a_page_in_a_notebook(tmp_path, interpreted):
     assert frame.count("<script") == 0
 
 
-def test_opening_a_page_asks_the_browser(monkeypatch, interpreted):
+def test_opening_a_page_asks_the_browser(monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     file = pendulum().view()
@@ -228,7 +228,7 @@ def test_opening_a_page_asks_the_browser(monkeypatch, interpreted):
     file.unlink()
 
 
-def test_a_trajectory_without_its_system_says_what_it_needs(interpreted):
+def test_a_trajectory_without_its_system_says_what_it_needs():
     run = replace(pendulum(), dsys=None)
     for draw in (run.view, run.plot, lambda: run.film("x.webp")):
         with pytest.raises(

@@ -63,7 +63,7 @@ def solve(
     outcome, stopped = Outcome.GOES_ON, f"{max_iterations} iterations were not enough"
     with _until_interrupted() as interrupted:
         for number in range(max_iterations):
-            outcome = Outcome(native.call("ocp_iterate"))
+            outcome = Outcome(native.call("nh_ocp_iterate"))
             history.append(_iteration(native.record, number, outcome))
             monitor(history[-1])
             ended = outcome in (Outcome.OPTIMAL, Outcome.NO_STEP)
@@ -76,7 +76,7 @@ def solve(
     if interrupted:
         stopped = "interrupted"
     if outcome in (Outcome.GOES_ON, Outcome.NO_STEP):
-        native.call("ocp_measure")
+        native.call("nh_ocp_measure")
     return _optimum(native, guess, outcome, stopped, tuple(history))
 
 
@@ -100,7 +100,7 @@ def _soften(native: Transcription) -> Elastic:
     holds, c = native.array("s")[:, first:] > 0, native.array("c")[:, first:]
     weights = native.array("weight")[first:]
     hard = np.flatnonzero((holds & (c < 0)).any(axis=0) & ~np.isfinite(weights))
-    if not hard.size or native.call("ocp_measure") != Outcome.GOES_ON:
+    if not hard.size or native.call("nh_ocp_measure") != Outcome.GOES_ON:
         return Elastic.none()
     cost = max(float(np.abs(native.array(name)).max()) for name in ("g", "h", "g_end", "h_end"))
     size = normalized(cost, np.abs(native.array("slopes")[:, hard]).max(axis=(0, 2)))
@@ -130,7 +130,7 @@ def _raise_weights(native: Transcription, elastic: Elastic) -> bool:
 def restart(native: Transcription, mu: float, warm: bool) -> None:
     """Begin again at the present iterate with a barrier, if `warm` with its multipliers."""
     native.record.mu, native.record.widest = mu, WIDEST
-    native.call("ocp_start", int(warm))
+    native.call("nh_ocp_start", int(warm))
 
 
 class NotFinite(ValueError):
@@ -162,7 +162,7 @@ def start(native: Transcription, guess: Trajectory, warm: Multipliers | None = N
             if name in warm.inequalities:
                 native.array("lam")[:, i] = warm.inequalities[name]
                 native.array("s")[:, i] = warm.slacks[name]
-    if native.call("ocp_start", int(warm is not None)):
+    if native.call("nh_ocp_start", int(warm is not None)):
         raise _not_finite(native)
 
 

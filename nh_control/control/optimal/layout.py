@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
+from typing import Any
+
+from nh_control.discrete.native_text import macros
+from nh_control.numerics.virtual_machine import FunctionData
 
 FILTER = 200
 """Entries of the filter."""
+MAX_THREADS = 64
+"""Threads that may share the steps."""
 
 
 class Outcome(IntEnum):
@@ -23,6 +29,22 @@ class Outcome(IntEnum):
     INFEASIBLE = 5
 
 
+SIZES = {
+    "n_x": "numbers of a state with its constants",
+    "n_dx": "its local coordinates",
+    "n_u": "inputs",
+    "n_y": "variables (dx, du) of a node",
+    "n_step_x": "numbers of a state of the steps",
+    "n_step_dx": "its local coordinates",
+    "n_parameters": "of the steps that are unknowns",
+    "n_columns": "variables of derivatives: (dx, du), and all parameters with n_parameters",
+    "n_node": "parameters of a node",
+    "n_i": "inequalities: limits of inputs and rows",
+    "n_rows": "rows with inputs, then of states alone, and of constants",
+    "n_mixed": "rows with inputs: at all nodes but the last",
+    "n_constant": "the last rows, of constants: at the last node",
+    "n_end": "conditions at the last node",
+}
 COUNTS = {
     "steps": "N",
     "nz": "unknowns of a step",
@@ -35,21 +57,21 @@ COUNTS = {
     "failed_at": "node of the step that failed",
     "threads": "that share the steps",
 }
-ROUTINES = {
-    "retract": (3, 1, "(x, dx, p) -> x"),
-    "local": (3, 1, "(x0, x1, p) -> dx"),
-    "transport": (2, 1, "(x0, x1) -> slope of local(x0, retract(x1, dx)) at dx = 0"),
-    "stage": (3, 1, "(x, u, w) -> cost"),
-    "terminal": (2, 1, "(x, w) -> cost"),
-    "stage_derivatives": (3, 2, "(x, u, w) -> gradient, Hessian"),
-    "terminal_derivatives": (2, 2, "(x, w) -> gradient, Hessian"),
-    "rows": (3, 1, "(x, u, w) -> values that are to be >= 0"),
-    "row_slopes": (3, 1, "(x, u, w) -> (N_ROWS, N_Y)"),
-    "row_curvature": (4, 1, "(x, u, w, lam) -> (N_Y, N_Y)"),
-    "end": (1, 1, "(x) -> values that are to be 0 at the last node"),
-    "end_derivatives": (2, 2, "(x, nu) -> slope (N_END, N_DX), curvature (N_DX, N_DX)"),
+FUNCTIONS = {
+    "retract": "(x, dx, p) -> x",
+    "local": "(x0, x1, p) -> dx",
+    "transport": "(x0, x1) -> slope of local(x0, retract(x1, dx)) at dx = 0",
+    "stage": "(x, u, w) -> cost",
+    "terminal": "(x, w) -> cost",
+    "stage_derivatives": "(x, u, w) -> gradient, Hessian",
+    "terminal_derivatives": "(x, w) -> gradient, Hessian",
+    "rows": "(x, u, w) -> values that are to be >= 0",
+    "row_slopes": "(x, u, w) -> (n_rows, n_y)",
+    "row_curvature": "(x, u, w, lam) -> (n_y, n_y)",
+    "end": "(x) -> values that are to be 0 at the last node",
+    "end_derivatives": "(x, nu) -> slope (n_end, n_dx), curvature (n_dx, n_dx)",
 }
-"""Functions of the problem: numbers of their arguments and results."""
+"""Functions of the problem."""
 STEPS = {
     "step": "x, u, warm z -> z, x1, in the arrays",
     "linearize": "and [A B]",
@@ -57,11 +79,11 @@ STEPS = {
 }
 """Routines of a step on the list of arrays."""
 ARRAYS = {
-    "x": "(N + 1, N_X) states",
-    "u": "(N, N_U) inputs",
-    "w": "(N + 1, N_NODE) parameters of the nodes",
+    "x": "(N + 1, n_x) states",
+    "u": "(N, n_u) inputs",
+    "w": "(N + 1, n_node) parameters of the nodes",
     "z": "(N, nz) unknowns of the steps",
-    "y": "(N, N_X) ends of the steps",
+    "y": "(N, n_x) ends of the steps",
     "x_trial": "",
     "u_trial": "",
     "z_trial": "",
@@ -69,51 +91,53 @@ ARRAYS = {
     "gap_trial": "",
     "c_trial": "",
     "e_trial": "",
-    "lower": "(N_U) limits of inputs",
-    "upper": "(N_U)",
-    "weight": "(N_I) of violation, infinite for a hard row",
-    "least_weight": "(N_I) of hard rows whose weight may grow, 0 of others",
-    "pi": "(N, N_DX) costates",
-    "nu": "(N_END) multipliers at the end",
-    "ab": "(N, N_DX, N_Y) [A B]",
-    "gap": "(N, N_DX) local(x_{k+1}, f(x_k, u_k)) + drift",
-    "drift": "(N_DX) displacement of every step beyond the model's",
-    "drift_next": "(N_DX) its estimate when the state arrives",
-    "state": "(N_X) that arrives",
-    "moves": "(N_DX, n_free) moves of the first state that are free",
-    "places": "(N_FREE) of the parameters that are unknowns among the step's",
-    "start": "(N_DX) how far the first state is to move",
-    "g": "(N, N_Y) gradients of the cost",
-    "h": "(N, N_Y, N_Y) its Hessians",
-    "g_end": "(N_DX)",
-    "h_end": "(N_DX, N_DX), with the curvature of the conditions there",
-    "bend": "(N, N_Y, N_Y) curvature of steps and rows",
-    "c": "(N + 1, N_I) values of the inequalities",
-    "slopes": "(N + 1, N_ROWS, N_Y) of the rows",
-    "e": "(N_END) values of the end condition",
-    "e_slope": "(N_END, N_DX)",
-    "dx": "(N + 1, N_DX) Newton's step",
-    "du": "(N, N_U)",
-    "pi_next": "(N, N_DX)",
-    "nu_next": "(N_END)",
-    "K": "(N, N_U, N_DX) gains",
-    "feed": "(N, N_U) feedforward",
-    "L": "(N, N_U, N_U) factors of the Hessian by the inputs",
-    "P": "(N, N_DX, N_DX) Hessians of the cost-to-go behind each step",
-    "p": "(N, N_DX) its gradients",
-    "P_start": "(N_DX, N_DX) Hessian of the cost-to-go at the first node",
-    "p_start": "(N_DX) its gradient at the first node",
-    "s": "(N + 1, N_I) slacks of the inequalities",
-    "t": "(N + 1, N_I) violations of soft rows",
-    "lam": "(N + 1, N_I) multipliers",
-    "aim_s": "(N + 1, N_I) targets of s lam",
-    "aim_t": "(N + 1, N_I) targets of t (weight - lam)",
+    "sizes": "(nz) of the terms of a step, on which its accuracy depends",
+    "no_input": "(n_u) zeros",
+    "lower": "(n_u) limits of inputs",
+    "upper": "(n_u)",
+    "weight": "(n_i) of violation, infinite for a hard row",
+    "least_weight": "(n_i) of hard rows whose weight may grow, 0 of others",
+    "pi": "(N, n_dx) costates",
+    "nu": "(n_end) multipliers at the end",
+    "ab": "(N, n_dx, n_y) [A B]",
+    "gap": "(N, n_dx) local(x_{k+1}, f(x_k, u_k)) + drift",
+    "drift": "(n_dx) displacement of every step beyond the model's",
+    "drift_next": "(n_dx) its estimate when the state arrives",
+    "state": "(n_x) that arrives",
+    "moves": "(n_dx, n_free) moves of the first state that are free",
+    "places": "(n_parameters) of the unknown parameters among the step's",
+    "start": "(n_dx) how far the first state is to move",
+    "g": "(N, n_y) gradients of the cost",
+    "h": "(N, n_y, n_y) its Hessians",
+    "g_end": "(n_dx)",
+    "h_end": "(n_dx, n_dx), with the curvature of the conditions there",
+    "bend": "(N, n_y, n_y) curvature of steps and rows",
+    "c": "(N + 1, n_i) values of the inequalities",
+    "slopes": "(N + 1, n_rows, n_y) of the rows",
+    "e": "(n_end) values of the end condition",
+    "e_slope": "(n_end, n_dx)",
+    "dx": "(N + 1, n_dx) Newton's step",
+    "du": "(N, n_u)",
+    "pi_next": "(N, n_dx)",
+    "nu_next": "(n_end)",
+    "K": "(N, n_u, n_dx) gains",
+    "feed": "(N, n_u) feedforward",
+    "L": "(N, n_u, n_u) factors of the Hessian by the inputs",
+    "P": "(N, n_dx, n_dx) Hessians of the cost-to-go behind each step",
+    "p": "(N, n_dx) its gradients",
+    "P_start": "(n_dx, n_dx) Hessian of the cost-to-go at the first node",
+    "p_start": "(n_dx) its gradient at the first node",
+    "s": "(N + 1, n_i) slacks of the inequalities",
+    "t": "(N + 1, n_i) violations of soft rows",
+    "lam": "(N + 1, n_i) multipliers",
+    "aim_s": "(N + 1, n_i) targets of s lam",
+    "aim_t": "(N + 1, n_i) targets of t (weight - lam)",
     "ds": "",
     "dt": "",
     "dl": "",
     "s_trial": "",
     "t_trial": "",
-    "total": "(N + 1, N_Y) sum of the steps of a real-time iteration",
+    "total": "(N + 1, n_y) sum of the steps of a real-time iteration",
     "filter": "(FILTER, 2) violations and merits",
 }
 NUMBERS = {
@@ -133,38 +157,63 @@ NUMBERS = {
 }
 
 
+class Worker(ctypes.Structure):
+    """`struct worker` of layout.h."""
+
+    _fields_ = [
+        ("arrays", ctypes.c_void_p),
+        ("room", ctypes.c_void_p),
+        *((name, FunctionData) for name in FUNCTIONS),
+    ]
+    kept: Any
+
+
 class Horizon(ctypes.Structure):
     """`struct horizon` of layout.h."""
 
     _fields_ = [
+        *((name, ctypes.c_int) for name in SIZES),
         *((name, ctypes.c_long) for name in COUNTS),
-        ("arrays", ctypes.c_void_p),
-        ("workspaces", ctypes.c_void_p),
-        *((name, ctypes.c_void_p) for name in (*STEPS, *ROUTINES, *ARRAYS)),
+        *((name, ctypes.c_void_p) for name in ("workers", *STEPS, *ARRAYS)),
         *((name, ctypes.c_double) for name in NUMBERS),
     ]
 
 
+def sizes_header() -> str:
+    """The text of `native/sizes.h`."""
+    return (
+        "#ifndef NH_OPTIMAL_SIZES_H\n#define NH_OPTIMAL_SIZES_H\n"
+        "/* Written by control/optimal/layout.py: `sizes_header`. Sizes of a `struct horizon` o;\n"
+        " * where the solver is compiled for a problem, constants take the place of this file. */"
+        "\n\n#define SIZES_ARE_DATA\n"
+        f"{macros({name.upper(): f'(o->{name})' for name in SIZES})}#endif\n"
+    )
+
+
 def header() -> str:
     """The text of `native/layout.h`."""
-    lines = [f"    long {name}; /* {text} */" for name, text in COUNTS.items()]
-    lines += ["    double *const *arrays; /* of a step's workspace */"]
-    lines += ["    double *const *const *workspaces; /* of all threads, this one's first */"]
+    worker = ["    double *const *arrays; /* of a step's workspace */"]
+    worker += ["    double *room; /* scratch memory of n_x + n_i + (n_dx + n_y)^2 numbers */"]
+    worker += [f"    struct function {name}; /* {text} */" for name, text in FUNCTIONS.items()]
+    lines = [f"    int {name}; /* {text} */" for name, text in SIZES.items()]
+    lines += [f"    long {name}; /* {text} */" for name, text in COUNTS.items()]
+    lines += ["    const struct worker *workers; /* of all threads, this one's first */"]
     lines += [f"    {name}_routine {name}; /* {text} */" for name, text in STEPS.items()]
-    for name, (n_in, n_out, text) in ROUTINES.items():
-        arguments = ", ".join(["const double *"] * n_in + ["double *"] * n_out)
-        lines.append(f"    /* {text} */\n    int (*{name})({arguments});")
     for name, text in ARRAYS.items():
         lines.append(f"    double *{name};" + (f" /* {text} */" if text else ""))
     lines += [f"    double {name}; /* {text} */" for name, text in NUMBERS.items()]
-    fields = "\n".join(lines)
+    fields, of_worker = "\n".join(lines), "\n".join(worker)
     return (
         "#ifndef NH_OPTIMAL_LAYOUT_H\n#define NH_OPTIMAL_LAYOUT_H\n"
-        "/* Written by control/optimal/layout.py: `header`. */\n\n"
+        "/* Written by control/optimal/layout.py: `header`. */\n"
+        '#include "function.h"\n\n'
         "typedef int (*step_routine)(double *const *);\n"
         "typedef int (*linearize_routine)(step_routine, double *const *);\n"
         "typedef int (*hessian_routine)(linearize_routine, step_routine, double *const *);\n\n"
         f"#define FILTER {FILTER}\n"
+        f"#define MAX_THREADS {MAX_THREADS}\n"
         f"enum outcome {{ {', '.join(outcome.name for outcome in Outcome)} }};\n\n"
+        "/* What each thread has of its own. */\n"
+        f"struct worker {{\n{of_worker}\n}};\n\n"
         f"struct horizon {{\n{fields}\n}};\n#endif\n"
     )

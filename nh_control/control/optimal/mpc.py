@@ -27,10 +27,10 @@ from nh_control.control.optimal.plan import KEPT, Plan, Prepared, saturated
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.control.optimal.window import HorizonParameters, continued, with_terminal_weights
 from nh_control.control.tracking import Command, DisturbanceEstimate, LqrTracker, run_steps
+from nh_control.control.weights import StateWeight, checked_weights, weight_matrix
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.numerics import compiled
 
 log = logging.getLogger(__name__)
 
@@ -63,16 +63,16 @@ class MpcTracker:
     says, and the memory, a `Plan`, counts.
 
     Raises ValueError for wrong shapes, a horizon shorter than two steps and fewer than one
-    iteration, OSError without a C compiler.
+    iteration.
     """
 
     def __init__(
         self,
         dsys: DiscreteSystem,
         reference: Trajectory,
-        Q: ArrayLike,
+        Q: StateWeight,
         R: ArrayLike,
-        Qf: ArrayLike | None = None,
+        Qf: StateWeight | None = None,
         *,
         horizon_s: float,
         limits: LimitsByName | None = None,
@@ -86,8 +86,6 @@ class MpcTracker:
         hessian: str = "gauss_newton",
         threads: int = 1,
     ):
-        if compiled.compiler() is None:
-            raise OSError(f"{dsys}: MpcTracker needs a C compiler; without one use LqrTracker")
         steps = round(horizon_s / dsys.h)
         if steps < 2 or iterations < 1 or not barrier > 0:
             raise ValueError(
@@ -103,7 +101,9 @@ class MpcTracker:
         self.dsys, self.reference, self.hold = dsys, self.fallback.reference, hold
         self.iterations, self.horizon, self.barrier = iterations, steps, barrier
         self.disturbance_gain, self._momenta = disturbance_gain, momenta(dsys)
-        end = self.fallback.gains.P[-1] if Qf is None else Qf
+        end = self.fallback.gains.P[-1]
+        if Qf is not None:
+            _, _, end = checked_weights(dsys, self.reference.states[-1:], Q, R, Qf)
         self._options: dict[str, Any] = (
             dict(Q=Q, R=R, Qf=Qf, horizon_s=horizon_s, limits=limits, constraints=constraints)
             | dict(iterations=iterations, hold=hold, excluded=excluded, stance=stance)
@@ -114,7 +114,9 @@ class MpcTracker:
         limits = {n: (b[0], b[1]) for n, b in zip(dsys.inputs, bounds)} | dict(limits or {})
         self._ahead = self.reference if hold else continued(dsys, self.reference, steps)
         P = None if hold else self.fallback.gains.P
-        self.parameters = HorizonParameters.of(dsys, self.reference, self._ahead, constraints, P)
+        self.parameters = HorizonParameters.of(
+            dsys, self.reference, self._ahead, constraints, Q, P
+        )
         windows = [
             c if c.parameters is None else replace(c, parameters=c.parameters[[0] * (steps + 1)])
             for c in constraints
@@ -123,7 +125,7 @@ class MpcTracker:
         cost = cost if P is None else with_terminal_weights(cost, dsys, P)
         options: dict[str, Any] = dict(curved=hessian == "exact", threads=threads)
         problem = Problem(dsys, cost, steps, limits, windows, **options)
-        size = max(float(np.abs(weight).max()) for weight in (Q, R))
+        size = max(float(np.abs(each).max()) for each in (weight_matrix(dsys, "Q", Q), R))
         self._least = least_weights(problem, self._window(0), size)
         self._problem, self._bounds = problem, problem.input_bounds
         self._idle: list[Transcription] = []
@@ -275,7 +277,7 @@ class MpcTracker:
             else:
                 outcome = self._from_reference(solver, memory, k)
             if outcome == Outcome.GOES_ON:
-                outcome = solver.call("ocp_prepare")
+                outcome = solver.call("nh_ocp_prepare")
         except (StepFailed, interior_point.NotFinite) as failure:
             log.warning("%s at step %d: %s", self.dsys, k, failure)
             return False
@@ -289,7 +291,7 @@ class MpcTracker:
         if predicted is not None:
             # the size of the step's terms, on which its accuracy depends, is that of this state
             solver.routines.unknowns(k, predicted, memory.inputs[memory.since(k)])
-        outcome = solver.call("ocp_shift", memory.since(k))
+        outcome = solver.call("nh_ocp_shift", memory.since(k))
         if predicted is not None:
             solver.array("x")[0] = predicted
         return outcome
@@ -308,8 +310,8 @@ class MpcTracker:
         put_on_central_path(solver, self.barrier)
         interior_point.restart(solver, self.barrier, warm=True)
         for _ in range(COLD_ITERATIONS):
-            outcome = solver.call("ocp_iterate")
-            if outcome == Outcome.OPTIMAL and solver.call("ocp_weigh"):
+            outcome = solver.call("nh_ocp_iterate")
+            if outcome == Outcome.OPTIMAL and solver.call("nh_ocp_weigh"):
                 interior_point.restart(solver, self.barrier, warm=True)
                 outcome = Outcome.GOES_ON
             if outcome != Outcome.GOES_ON:
@@ -321,7 +323,7 @@ class MpcTracker:
         solver.array("state")[...] = x
         solver.array("drift_next")[self._momenta] = memory.disturbance
         self._disturb(solver, memory.disturbance)
-        outcome = solver.call("ocp_feedback", self.iterations)
+        outcome = solver.call("nh_ocp_feedback", self.iterations)
         arrays = {name: solver.array(name).copy() for name in KEPT}
         finite = all(np.isfinite(arrays[name]).all() for name in KEPT if name != "weight")
         if outcome != Outcome.GOES_ON or not finite:

@@ -71,8 +71,8 @@ class NativeTracking:
             self._kept[name][...] = array
         with self._tracker.solver() as solver:
             self._data.horizon = ctypes.addressof(solver.record)
-            self.law.command = solver.address("ocp_command")
-            self.law.keep = solver.address("ocp_keep")
+            self.law.command = solver.address("nh_ocp_command")
+            self.law.keep = solver.address("nh_ocp_keep")
             solver.record.mu = solver.record.mu_end = self._tracker.barrier
             yield True
             solver.routines.check()

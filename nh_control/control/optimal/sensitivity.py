@@ -55,8 +55,7 @@ def differentiate_optimum(
     parameters and h. F_z is factorized by the Riccati recursion, with exact curvature; F_p comes
     from differences of exact first derivatives. Where a constraint changes between active and
     not, the derivative is one between those of both sides. Raises ValueError for an optimum that
-    has not converged, without multipliers or not strictly convex, and for unknown names, OSError
-    without a C compiler.
+    has not converged, without multipliers or not strictly convex, and for unknown names.
     """
     multipliers, errors, n = optimum.multipliers, optimum.errors, len(optimum.trajectory)
     if not optimum.converged or multipliers is None or errors is None:
@@ -71,7 +70,7 @@ def differentiate_optimum(
     problem = Problem(dsys, cost, n, limits or {}, constraints, end, fixed)
     at = _Conditions(optimum, multipliers, max(errors.complementarity, LEAST_BARRIER))
     native = at.native(problem)
-    if native.call("ocp_factorize") != Outcome.GOES_ON:
+    if native.call("nh_ocp_factorize") != Outcome.GOES_ON:
         raise ValueError(f"{dsys}: the optimum is not strict, its Hessian not positive definite")
     here = native.array("gap").copy(), native.array("g").copy()
     columns = [_column(native, here, np.zeros(dsys.ndx))]
@@ -97,10 +96,10 @@ def _column(
     native.array("gap")[...], native.array("g")[...] = at
     native.array("start")[:] = start
     before = native.array("nu").copy()
-    native.call("ocp_substitute")
+    native.call("nh_ocp_substitute")
     # once more from these multipliers, which leaves of their regularization its square
     native.array("nu")[:] = native.array("nu_next")
-    native.call("ocp_substitute")
+    native.call("nh_ocp_substitute")
     native.array("nu")[:] = before
     return native.array("dx").copy(), native.array("du").copy()
 
@@ -119,7 +118,7 @@ class _Conditions:
         native.record.mu = native.record.mu_end = self.mu
         native.record.widest = interior_point.WIDEST
         interior_point.start(native, given, self.multipliers)
-        native.call("ocp_measure")
+        native.call("nh_ocp_measure")
         return native
 
     def slopes(self, problem: Problem, name: str) -> tuple[np.ndarray, np.ndarray, float]:

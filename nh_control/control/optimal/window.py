@@ -9,8 +9,9 @@ import casadi as ca
 import numpy as np
 
 from nh_control.control.constraints import Constraint
-from nh_control.control.costs import Cost
+from nh_control.control.costs import Cost, reference_parameters, triangles
 from nh_control.control.damping import damping_or_idle
+from nh_control.control.weights import StateWeight
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -47,14 +48,8 @@ def with_terminal_weights(cost: Cost, dsys: DiscreteSystem, P: np.ndarray) -> Co
         weight = ca.triu2symm(ca.SX(ca.Sparsity.upper(dsys.ndx), w[first:]))
         return ca.bilin(weight, dx, dx) / 2
 
-    table = np.hstack([given, _triangles(P, len(given))])
+    table = np.hstack([given, triangles(P, len(given))])
     return replace(cost, terminal=terminal, parameters=table)
-
-
-def _triangles(P: np.ndarray, nodes: int) -> np.ndarray:
-    """The triangles (nodes, n) of symmetric matrices, as CasADi stores upper ones."""
-    rows, columns = np.tril_indices(P.shape[-1])
-    return P[np.arange(nodes).clip(max=len(P) - 1)][:, rows, columns]
 
 
 @dataclass(frozen=True)
@@ -73,16 +68,19 @@ class HorizonParameters:
         reference: Trajectory,
         ahead: Trajectory,
         constraints: Sequence[Constraint],
+        Q: StateWeight,
         P: np.ndarray | None = None,
     ) -> HorizonParameters:
         """The parameters along a reference with its continuation, `ahead`, which repeats the last
-        ones; P are terminal weights at the nodes, see `with_terminal_weights`. Raises ValueError
-        for a constraint whose parameters are neither one for each node nor one for each step.
+        ones. Q is the weight of the quadratic cost, and P are terminal weights at the nodes, see
+        `with_terminal_weights`. Raises ValueError for a constraint whose parameters are neither
+        one for each node nor one for each step.
         """
         given, disturbed = len(reference), list[int]()
-        table = [np.hstack([ahead.states, np.vstack([ahead.inputs, ahead.inputs[-1:]])])]
+        inputs = np.vstack([ahead.inputs, ahead.inputs[-1:]])
+        table = [reference_parameters(dsys, ahead.states, inputs, Q)]
         if P is not None:
-            table.append(_triangles(P, len(ahead) + 1))
+            table.append(triangles(P, len(ahead) + 1))
         for c in constraints:
             if c.parameters is not None and len(c.parameters) not in (given, given + 1):
                 raise ValueError(

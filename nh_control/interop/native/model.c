@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "room.h"
-#include "simulate.c"
+#include "stepper.c"
 
 enum { N_FRACTIONS = sizeof FRACTIONS / sizeof *FRACTIONS };
 
@@ -16,12 +16,23 @@ static void prepare(struct room *room, double **a, const double *x, const double
     memcpy(room->p, PARAMETERS, sizeof PARAMETERS);
 }
 
+/* The steps of a room. */
+static struct stepper stepper_of(struct room *room, double *const *a)
+{
+    return (struct stepper){
+        STEP,    a,        FRACTIONS,  room->x,    room->u,     room->p + NP - 1,
+        room->z, room->x1, room->warm, room->rest, N_FRACTIONS, NX,
+        NU,      NZ,       0,          0,
+    };
+}
+
 int MODEL(step)(const double *x, const double *u, double *x1)
 {
     struct room room;
-    double *a[HESSIAN + 4] = {0};
+    double *a[N_ARRAYS] = {0};
     prepare(&room, a, x, u);
-    const int status = nh_substeps(a, FRACTIONS, N_FRACTIONS);
+    const struct stepper stepper = stepper_of(&room, a);
+    const int status = nh_substeps(&stepper);
     if (status == CONVERGED) memcpy(x1, room.x1, sizeof(double) * NX);
     return status;
 }
@@ -44,7 +55,7 @@ int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, do
 {
     enum { NW = NDX + NU };
     struct room room;
-    double *a[HESSIAN + 4] = {0}, S[NDX * NW], last[NZ + 1] = {0}, before[NZ + 1];
+    double *a[N_ARRAYS] = {0}, S[NDX * NW], last[NZ + 1] = {0}, before[NZ + 1];
     prepare(&room, a, x, u);
     for (int i = 0; i < N_FRACTIONS; ++i) {
         if (i) { /* from the unknowns of the substeps before */
@@ -55,7 +66,7 @@ int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, do
             room.warm[0] = 1.0;
         }
         room.p[NP - 1] = FRACTIONS[i] * PARAMETERS[NP - 1];
-        const int status = nh_linearize(nh_step, a);
+        const int status = LINEARIZE(STEP, a);
         if (status != CONVERGED) return status;
         if (i) chain(room.ab, S);
         else memcpy(S, room.ab, sizeof S);

@@ -2,17 +2,20 @@
 #define NH_ROOM_H
 /* A model with the sizes of a pendulum, so that every file here compiles by itself. When a model
  * is exported its own sizes and numbers take the place of this file (interop/c_code.py). */
-#include "system.h"
+#include "definitions.h"
 
 #define MODEL(name) pendulum_##name /* the public name of a function */
 
-enum { NX = N_X, NU = N_U, NP = N_P, NZ = N_Z, NDX = N_DX, NY = 1, NE = 1 };
+#define STEP nh_newton_step
+#define LINEARIZE nh_linearize
+
+enum { NX = 2, NU = 1, NP = 1, NZ = 1, NDX = 2, NY = 1, NE = 1, N_ARRAYS = ROOM + 1 };
 
 /* The arrays of a step, on the stack of the caller. */
 struct room {
     double x[NX], u[1], p[NP], z[1], x1[NX], warm[1], sizes[1], info[3], r_z[1], factors[1];
     int pivots[1];
-    double dz[3], ab[6], g_z[2];
+    double dz[3], ab[6], g_z[2], room[12], rest[NX + 3 * NZ];
 };
 
 /* Parameters and the step h, and the fractions of h that substeps take. */
@@ -25,7 +28,7 @@ static void lay_out(struct room *room, double **a)
     a[X] = room->x, a[U] = room->u, a[P] = room->p, a[Z] = room->z, a[X1] = room->x1;
     a[WARM] = room->warm, a[SIZES] = room->sizes, a[INFO] = room->info, a[R_Z] = room->r_z;
     a[FACTORS] = room->factors, a[PIVOTS] = (double *)room->pivots, a[DZ] = room->dz;
-    a[AB] = room->ab, a[G_Z] = room->g_z;
+    a[AB] = room->ab, a[G_Z] = room->g_z, a[ROOM] = room->room;
 }
 
 /* Generated functions of states: local(x0, x1), retract(x, dx); of the measurement: its value, its
@@ -40,7 +43,7 @@ int call_correct(const double *x, const double *dx, double *x1, double *transfor
 /* model.c */
 int MODEL(linearize)(const double *x, const double *u, double *x1, double *A, double *B);
 
-int nh_substeps(double *const *a, const double *fractions, int n);
+int nh_newton_step(double *const *a);
 int nh_linearize(int (*step)(double *const *), double *const *a);
 
 /* The reference (STEPS of it, and its last state) and the gains of a tracker. */

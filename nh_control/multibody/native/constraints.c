@@ -5,6 +5,8 @@
  *     DISTANCE     |s|^2 - value^2, the value a coordinate where it has a place
  *     ALONG_AXIS   e_a . s
  *     AXES_COSINE  e_a . e_b - value
+ *     SCREW        e_a . s - value theta modulo 2 pi value, theta the angle from e_zero to e_b
+ *                  about e_a
  *
  * A derivative of a row is the power of two wrenches, on a and on b, on the motions of the
  * coordinates.
@@ -44,7 +46,7 @@ static void pose_bodies(const struct tree_model *model, const struct tree_data *
         }
         struct joint_pose *o = data->joint_poses + j->multi_dof_index;
         const int n = j->n_dof;
-        model->joint_functions[j->type - GENERATED].pose(at, o->turn, o->at, o->D, o->dD);
+        pose_at_node(model, j, at, o);
         for (int k = 0; k < 3; ++k)
             b->column[k] =
                 combine(parent->column,
@@ -70,14 +72,36 @@ INTERNAL void end_configuration(const struct tree_model *model, const struct tre
                               ? data->u[model->n_forces + j->v_index - model->n_free]
                               : data->q[q] + data->h * data->bodies[i].rate;
         else if (j->constrained)
-            model->joint_functions[j->type - GENERATED].end(
-                data->q + q, data->z + j->v_index, &data->h, data->q1 + q,
-                data->joint_poses[j->multi_dof_index].Ez);
+            joint_end(model, data, j, data->q1 + q, data->joint_poses[j->multi_dof_index].Ez);
     }
 }
 
 /* A wrench of its parts. */
 INLINE struct twist wrench(v4 torque, v4 force) { return (struct twist){torque, force}; }
+
+/* The derivative of the angle to e_b about e_a by a rotation of a; a rotation of b has its
+ * opposite. */
+INLINE v4 angle_gradient(v4 e_a, v4 e_b)
+{
+    const v4 n = cross(e_a, e_b);
+    return cross(n, e_b) / dot(n, n);
+}
+
+/* Its change by changes de_a and de_b of the directions. */
+INLINE v4 angle_gradient_derivative(v4 e_a, v4 e_b, v4 de_a, v4 de_b)
+{
+    const v4 n = cross(e_a, e_b), dn = cross(de_a, e_b) + cross(e_a, de_b);
+    return (cross(dn, e_b) + cross(n, de_b) - 2.0 * dot(n, dn) * angle_gradient(e_a, e_b)) /
+           dot(n, n);
+}
+
+/* `along - pitch theta` modulo 2 pi pitch, theta the angle from e_0 to e_b about e_a. */
+static double screw_error(double along, double pitch, v4 e_a, v4 e_0, v4 e_b)
+{
+    const double x = dot(e_0, e_b), y = dot(cross(e_a, e_0), e_b), c = cos(along / pitch),
+                 s = sin(along / pitch);
+    return pitch * atan2(s * x - c * y, c * x + s * y);
+}
 
 /* The value of a constraint at the configuration q, bounds on its terms, and its wrenches. */
 static struct constraint_value evaluate_constraint(const struct tree_data *data,
@@ -97,13 +121,22 @@ static struct constraint_value evaluate_constraint(const struct tree_data *data,
         o.torque = o.force * size_of(o.s);
         o.on_a = wrench(zero, -2.0 * o.s);
         o.on_b = wrench(zero, 2.0 * o.s);
-    } else if (c->type == ALONG_AXIS) {
+    } else if (c->type == ALONG_AXIS || c->type == SCREW) {
         o.value = dot(o.e_a, o.s);
         o.size = size_of(o.e_a) * far;
         o.force = size_of(o.e_a);
         o.torque = o.force * size_of(o.s);
         o.on_a = wrench(c->body_fixed ? cross(o.e_a, o.s) : zero, -o.e_a);
         o.on_b = wrench(cross(o.s, o.e_a), o.e_a);
+        if (c->type == SCREW) {
+            o.e_b = combine(b->column, c->e_b);
+            o.value = screw_error(o.value, c->value, o.e_a, combine(a->column, c->e_zero), o.e_b);
+            o.size += fabs(c->value);
+            const v4 turn = c->value * angle_gradient(o.e_a, o.e_b);
+            o.torque += size_of(turn);
+            o.on_a.w -= turn;
+            o.on_b.w += turn;
+        }
     } else {
         o.e_a = combine(a->column, c->e_a);
         o.e_b = combine(b->column, c->e_b);
@@ -186,11 +219,17 @@ static void constraint_wrench_derivative(const struct constraint_row *c,
         const v4 force = 2.0 * o->s;
         *on_a = wrench(-cross(x_a.v, force), -2.0 * s);
         *on_b = wrench(cross(at_b, force) + 2.0 * cross(o->s, s), 2.0 * s);
-    } else if (c->type == ALONG_AXIS) {
+    } else if (c->type == ALONG_AXIS || c->type == SCREW) {
         const v4 e = c->body_fixed ? cross(x_a.w, o->e_a) : zero,
                  moment = cross(e, o->s) + cross(o->e_a, s);
         *on_a = wrench((c->body_fixed ? moment : zero) - cross(x_a.v, o->e_a), -e);
         *on_b = wrench(cross(at_b, o->e_a) + cross(o->s, e), e);
+        if (c->type == SCREW) {
+            const v4 turn =
+                c->value * angle_gradient_derivative(o->e_a, o->e_b, e, cross(x_b.w, o->e_b));
+            on_a->w -= turn;
+            on_b->w += turn;
+        }
     } else {
         const v4 e_a = cross(x_a.w, o->e_a), e_b = cross(x_b.w, o->e_b),
                  moment = cross(e_a, o->e_b) + cross(o->e_a, e_b);

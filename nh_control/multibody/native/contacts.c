@@ -8,6 +8,7 @@
  * the equations are linear in x.
  *
  * Equations (T...): doc/tree_kernel.md. */
+#include "contact_constants.h"
 #include "kernel.h"
 
 /* Where impulses begin among the unknowns. */
@@ -27,7 +28,7 @@ static void start_contacts(const struct tree_model *model, const struct tree_dat
                            const double *z)
 {
     double *rows = impulse_rows(model, data);
-    model->contact_functions->rows(data->q, data->u, z, data->p, rows);
+    call_at(&model->contact_functions->rows, data->q, data->u, z, data->p, rows, 0, 0);
     for (int i = 0; i < model->n_impulses * model->nv; ++i) rows[i] = -rows[i];
 }
 
@@ -36,14 +37,14 @@ static void respond_to_impulses(const struct tree_model *model, const struct tre
 {
     const double *rows = impulse_rows(model, data);
     const size_t nv = model->nv, n = nv + model->n_constraints;
-    double right[first_impulse(model)];
+    double *right = data->free_right;
     if (!model->n_constraints) {
         solve_joint_rows(model, data, rows, model->n_impulses, 1, data->impulse_response);
         for (int r = 0; r < model->n_impulses; ++r)
             add_low_rank(model, data, data->impulse_response + n * r);
         return;
     }
-    memset(right, 0, sizeof right);
+    memset(right, 0, sizeof(double) * first_impulse(model));
     for (int r = 0; r < model->n_impulses; ++r) {
         for (int v = 0; v < model->n_free; ++v) right[v] = -rows[nv * r + v];
         kkt_solve(model, data, right, data->impulse_response + n * r);
@@ -65,9 +66,9 @@ static void contact_velocities(const struct tree_model *model, const struct tree
 {
     const int k = model->n_impulses, n = model->n_contact_rates;
     const size_t stride = model->nv + model->n_constraints;
-    double Y[n * k], own[n];
-    model->contact_functions->velocities(data->q, data->u, z, data->p, data->w, data->w_y,
-                                         data->friction);
+    double *Y = data->rate_response, *own = data->rate_change;
+    call_at(&model->contact_functions->velocities, data->q, data->u, z, data->p, data->w,
+            data->w_y, data->friction);
     for (int i = 0; i < n; ++i) {
         const int v = model->contact_rates[i];
         own[i] = y0[v];
@@ -90,11 +91,13 @@ static int contact_impulses(const struct tree_model *model, const struct tree_da
     const double kappa = data->p[model->n_parameters - 2];
     const int k = model->n_impulses;
     if (!near)
-        return f->find(data->contact_G, data->contact_b, data->friction, kappa, data->impulses);
+        return f->find(f->sizes, data->contact_G, data->contact_b, data->friction, kappa,
+                       data->impulses, data->impulse_room);
     memcpy(data->impulses, z + first_impulse(model), sizeof(double) * k);
     memcpy(data->impulses + k, data->w, sizeof(double) * k);
     memcpy(data->impulses + 2 * k, z + first_impulse(model) + k, sizeof(double) * model->n_slips);
-    return f->settle(data->contact_G, data->contact_b, data->friction, kappa, data->impulses);
+    return f->settle(f->sizes, data->contact_G, data->contact_b, data->friction, kappa,
+                     data->impulses, data->impulse_room);
 }
 
 /* z gets the impulses and slip bounds. */
@@ -135,17 +138,18 @@ static int iterate_contacts(const struct tree_model *model, const struct tree_da
 /* The impulses of the last iteration to round-off, and their part in y. */
 static int settle_contacts(const struct tree_model *model, const struct tree_data *data, double *z)
 {
+    const struct contact_functions *f = model->contact_functions;
     const int k = model->n_impulses;
     const double kappa = data->p[model->n_parameters - 2];
-    double more[k], *x = data->impulses;
-    memcpy(more, x, sizeof more);
-    if (model->contact_functions->settle(data->contact_G, data->contact_b, data->friction, kappa,
-                                         x))
+    double *more = data->impulse_change, *x = data->impulses;
+    memcpy(more, x, sizeof(double) * k);
+    if (f->settle(f->sizes, data->contact_G, data->contact_b, data->friction, kappa, x,
+                  data->impulse_room))
         return NO_IMPULSES;
     for (int r = 0; r < k; ++r) more[r] = x[r] - more[r];
     add_response(model, data, more, z);
     store_impulses(model, data, z);
-    return model->contact_functions->is_inside(z) ? CONVERGED : NO_IMPULSES;
+    return f->is_inside(f->sizes, z) ? CONVERGED : NO_IMPULSES;
 }
 
 /* Iterations to the solution; near one, corrections only. */
@@ -177,10 +181,10 @@ static void free_equations(const void *tree, const double *z, double *r, double 
     const struct tree_model *model = ((const struct free_tree *)tree)->model;
     const struct tree_data *data = ((const struct free_tree *)tree)->data;
     const int n = first_impulse(model);
-    double inverse[n * n], unit[n], column[n];
-    int pivots[n];
+    double *inverse = data->free_inverse, *unit = data->free_right, *column = data->free_column;
+    int *pivots = data->free_pivots;
     kkt_residual(model, data, z, 0.0);
-    memcpy(r, data->r, sizeof unit);
+    memcpy(r, data->r, sizeof(double) * n);
     if (!r_y) return;
     const int singular = kkt_factor(model, data, NEWTON_EQUATION);
     for (int k = 0; k < n && !singular; ++k) {
@@ -231,9 +235,12 @@ static int find_on_path(const struct tree_model *model, const struct tree_data *
                         double *z, double *info)
 {
     const struct free_tree tree = {model, data};
-    const struct free_step step = {free_equations, &tree};
-    const int failed = model->contact_functions->follow_path(&step, data->q, data->u, data->p,
-                                                             guess, z);
+    const struct free_step step = {
+        model->contact_functions, model->nv,          model->n_free,  model->n_contact_rates,
+        model->contact_rates,     data->impulse_room, free_equations, &tree,
+    };
+    const int failed =
+        model->contact_functions->follow_path(&step, data->q, data->u, data->p, guess, z);
     if (failed || find_contacts(model, data, 1, z, info) != CONVERGED) return NO_IMPULSES;
     return verify_contacts(model, data, z, info);
 }
@@ -245,7 +252,7 @@ INTERNAL int solve_contacts(const struct tree_model *model, const struct tree_da
                             enum start start, double *z, double *info)
 {
     const size_t size = sizeof(double) * first_impulse(model);
-    double rates[first_impulse(model)];
+    double *rates = data->guess;
     memcpy(rates, z, size);
     if (start == FROM_ZERO) memset(rates, 0, size);
     info[0] = 0.0;

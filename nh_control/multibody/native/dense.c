@@ -21,28 +21,30 @@ INTERNAL void solve_dense_columns(const double *factors, int n, const int *pivot
     lu_solve_rows(n, LANES, factors, pivots, (double *)b);
 }
 
-/* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions. */
+/* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions; with
+ * room for c (count). */
 INTERNAL void solve_columns(int count, const int *at, const double *factors, const int *order,
-                          int stride, double *rows)
+                            int stride, double *rows, vn *c)
 {
     for (int k = 0; k < stride; k += LANES) {
         const int lanes = stride - k < LANES ? stride - k : LANES;
-        vn c[count];
         for (int r = 0; r < count; ++r) c[r] = simd_load(rows + (size_t)stride * at[r] + k, lanes);
         solve_dense_columns(factors, count, order, c);
         for (int r = 0; r < count; ++r) simd_store(rows + (size_t)stride * at[r] + k, lanes, c[r]);
     }
 }
 
-/* y (n) += s_r x_r, a sum over `count` rows x. */
-INTERNAL void add_rows(int count, const double *s, const double *const *x, int n, double *y)
+/* y (n) += s_r x_r, a sum over the `count` rows `at` of x, of length n. */
+INTERNAL void add_rows(int count, const double *s, const int *at, const double *x, int n,
+                       double *y)
 {
     int k = 0;
     for (; k + LANES <= n; k += LANES) {
         vn total = simd_load(y + k, LANES);
-        for (int r = 0; r < count; ++r) total += s[r] * simd_load(x[r] + k, LANES);
+        for (int r = 0; r < count; ++r)
+            total += s[r] * simd_load(x + (size_t)n * at[r] + k, LANES);
         simd_store(y + k, LANES, total);
     }
     for (; k < n; ++k)
-        for (int r = 0; r < count; ++r) y[k] += s[r] * x[r][k];
+        for (int r = 0; r < count; ++r) y[k] += s[r] * x[(size_t)n * at[r] + k];
 }

@@ -1,4 +1,4 @@
-/* Wrenches that are inputs: torques or forces u e at a point of a body, e in its axes
+/* Wrenches that are inputs or constant: torques or forces u e at a point of a body, e in its axes
  * (`body_fixed`) or in the world's. In the middle of the step they act by virtual power on the
  * coordinates of all joints that carry the body (T25), like inputs on these. Newton's equation
  * leaves changes of these forces out, which are of order h^2 of the others; the derivatives
@@ -15,6 +15,12 @@ static struct twist wrench_at_origin(const struct tree_data *data, const struct 
     const v4 e = u * (p->body_fixed ? outward(b, p->e) : p->e);
     return p->torque ? (struct twist){e, vec(0, 0, 0)}
                      : (struct twist){cross(outward(b, p->at), e), e};
+}
+
+/* The amount of a wrench: its input or a constant. */
+static double amount_of(const struct tree_data *data, const struct external_wrench *p)
+{
+    return p->input < 0 ? p->value : data->u[p->input];
 }
 
 /* Adds the generalized forces of a wrench with the input u to f (T25), from its body to the
@@ -37,8 +43,8 @@ static void generalized_forces(const struct tree_model *model, const struct tree
 {
     memset(data->wrench_force, 0, sizeof(double) * model->nv);
     for (int i = 0; i < model->n_wrenches; ++i)
-        add_generalized_force(model, data, model->wrenches + i, data->u[model->wrenches[i].input],
-                              data->wrench_force);
+        add_generalized_force(model, data, model->wrenches + i,
+                              amount_of(data, model->wrenches + i), data->wrench_force);
     for (int i = 0; i < model->n_dampers; ++i) {
         struct external_wrench end[2];
         const int count = damper_wrenches(data, model->point_forces + model->n_springs + i, end);
@@ -57,20 +63,12 @@ INTERNAL void add_wrench_residual(const struct tree_model *model, const struct t
     if (!sized) return;
     for (int i = 0; i < model->n_wrenches; ++i) {
         const struct external_wrench *p = model->wrenches + i;
-        const double size = fabs(data->h * data->u[p->input]) * size_of(p->e);
+        const double size = fabs(data->h * amount_of(data, p)) * size_of(p->e);
         add_wrench_sizes(model, data, p->body, p->at, p->torque ? size : 0.0,
                          p->torque ? 0.0 : size);
     }
     add_damper_sizes(model, data);
 }
-
-/* A coordinate of a joint that carries a body, its unit motion, and those of the middle of the
- * step by its unknown and by the start, all about the body's origin; prescribed ones move the
- * middle from both ends. */
-struct supporting_coordinate {
-    int body, at;
-    struct twist unit, by_z, by_q;
-};
 
 /* A motion about another point, `by` times. */
 static struct twist about_point(double by, struct twist x, v4 from)
@@ -128,7 +126,7 @@ static void add_wrench_derivatives(const struct tree_model *model, const struct 
                                    const int *place, double *F_z, double *F_q)
 {
     const struct twist w = wrench_at_origin(data, p, model->start_fraction * data->h * u);
-    struct supporting_coordinate c[model->n_rates];
+    struct supporting_coordinate *c = data->supporting;
     const int count = supporting_coordinates(model, data, p->body, place, c);
     for (int a = 0; a < count; ++a)
         for (int b = 0; b < count; ++b) {
@@ -148,8 +146,8 @@ INTERNAL void wrench_derivatives(const struct tree_model *model, const struct tr
     memset(F_z, 0, sizeof(double) * n * n);
     memset(F_q, 0, sizeof(double) * n * n);
     for (int i = 0; i < model->n_wrenches; ++i)
-        add_wrench_derivatives(model, data, model->wrenches + i, data->u[model->wrenches[i].input],
-                               n, place, F_z, F_q);
+        add_wrench_derivatives(model, data, model->wrenches + i,
+                               amount_of(data, model->wrenches + i), n, place, F_z, F_q);
     for (int i = 0; i < model->n_dampers; ++i) {
         const struct point_force *c = model->point_forces + model->n_springs + i;
         struct external_wrench end[2];

@@ -144,17 +144,18 @@ INLINE void scalar_row(const struct tree_model *model, const struct tree_data *d
     times_columns(b->H, o->phi, o->column, plane);
     times_rows(o->left, b->H, o->row, plane);
     for (int c = 0; c < end; ++c) o->column[c] += k * column_e[c], o->row[c] += k * row_e[c];
-    o->pivot = inner(o->row, o->phi, plane) - k * k * j->stiffness -
+    const double stiffness = springs_at(model, j, middle_of(data, j, b)).stiffness;
+    o->pivot = inner(o->row, o->phi, plane) - k * k * stiffness -
                model->start_fraction * data->h * resistance_slope(j, b->rate);
     if (!linearized) return;
     for (int c = 0; c < end; ++c) o->left1[c] = o->phi[c], o->phi_q[c] = moved[c];
     times_rows(o->left1, b->H, o->row1, plane);
     times_columns(b->H, o->phi_q, o->column_q, plane);
     for (int c = 0; c < end; ++c) o->row1[c] += k * row_e[c], o->column_q[c] += column_e[c];
-    o->slope1 = inner(o->row1, o->phi, plane) - k * k * j->stiffness -
+    o->slope1 = inner(o->row1, o->phi, plane) - k * k * stiffness -
                 (1 - model->start_fraction) * data->h * resistance_slope(j, b->rate);
-    o->source = inner(o->row, o->phi_q, plane) - k * j->stiffness;
-    o->source1 = inner(o->row1, o->phi_q, plane) - k * j->stiffness;
+    o->source = inner(o->row, o->phi_q, plane) - k * stiffness;
+    o->source1 = inner(o->row1, o->phi_q, plane) - k * stiffness;
 }
 
 /* The same of the mass matrix in the place of r_z (T21): as if nothing moved and gravity did not
@@ -178,7 +179,9 @@ INLINE void mass_row(const struct tree_model *model, const struct tree_data *dat
             o->column[c] = sums(all[3 * c], all[3 * c + 1], all[3 * c + 2]);
     }
     for (int c = 0; c < parts(plane); ++c) o->left[c] = -o->phi[c], o->row[c] = -o->column[c];
-    o->pivot = inner(o->row, o->phi, plane) - data->half_step * data->half_step * j->stiffness -
+    const double k = data->half_step,
+                 stiffness = springs_at(model, j, middle_of(data, j, b)).stiffness;
+    o->pivot = inner(o->row, o->phi, plane) - k * k * stiffness -
                model->start_fraction * data->h * resistance_slope(j, b->rate);
 }
 

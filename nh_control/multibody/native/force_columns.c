@@ -20,27 +20,26 @@ struct force_changes {
  *     y = F_z dz + F_q dq,   dz = dz0 + C y,   (1 - F_z C) y = F_z dz0 + F_q dq,
  *
  * where y is F_q dq before. */
-static void add_force_columns(const struct tree_model *model, const struct force_changes *p,
-                              const double *ab_rho, const double *dz_rho, int stride_rho,
-                              int stride, double *ab, double *dz)
+static void add_force_columns(const struct tree_model *model, const struct tree_data *data,
+                              const struct force_changes *p, const double *ab_rho,
+                              const double *dz_rho, int stride_rho, int stride, double *ab,
+                              double *dz)
 {
     const int nv = model->nv, n = p->n, count = p->count;
+    double *by = data->force_part;
     const double after = (1 - model->start_fraction) / model->start_fraction;
-    int own[count];
-    for (int a = 0; a < count; ++a) {
-        own[a] = a;
+    for (int a = 0; a < count; ++a)
         for (int b = 0; b < n; ++b)
             if (p->of[b] < model->n_free && p->F_z[n * a + b] != 0.0)
                 add_scaled(stride, p->F_z[n * a + b], dz + (size_t)stride * p->of[b],
                            p->y + (size_t)stride * a);
-    }
-    solve_columns(count, own, p->equations, p->order, stride, p->y);
+    solve_columns(count, data->identity, p->equations, p->order, stride, p->y,
+                  data->solved_columns);
     for (int row = 0; row < 2 * nv + model->n_free; ++row) {
         const double *rho = row < 2 * nv ? ab_rho + (size_t)stride_rho * row
                                          : dz_rho + (size_t)stride_rho * (row - 2 * nv);
         double *all =
-                   row < 2 * nv ? ab + (size_t)stride * row : dz + (size_t)stride * (row - 2 * nv),
-               by[count];
+            row < 2 * nv ? ab + (size_t)stride * row : dz + (size_t)stride * (row - 2 * nv);
         for (int a = 0; a < count; ++a) {
             by[a] = p->before ? 0.0 : rho[nv + p->of[a]];
             for (int b = 0; b < n && p->before; ++b)
@@ -50,9 +49,9 @@ static void add_force_columns(const struct tree_model *model, const struct force
     }
     for (int a = 0; a < count; ++a)
         for (int b = 0; b < n; ++b) {
-            const double by = p->after ? p->after[n * a + b] : (a == b) * after;
-            if (by != 0.0 && p->of[b] < model->n_free)
-                add_scaled(stride, by, p->y + (size_t)stride * a,
+            const double part = p->after ? p->after[n * a + b] : (a == b) * after;
+            if (part != 0.0 && p->of[b] < model->n_free)
+                add_scaled(stride, part, p->y + (size_t)stride * a,
                            ab + (size_t)stride * (nv + p->of[b]));
         }
 }
@@ -62,7 +61,7 @@ static void add_force_changes(const struct tree_model *model, const struct tree_
                               const struct force_changes *p, int stride, double *ab, double *dz)
 {
     memset(p->y, 0, sizeof(double) * p->count * n_multipliers(model));
-    add_force_columns(model, p, ab, dz, stride, n_multipliers(model), data->ab_by_lambda,
+    add_force_columns(model, data, p, ab, dz, stride, n_multipliers(model), data->ab_by_lambda,
                       data->dz_by_lambda);
     memset(p->y, 0, sizeof(double) * p->count * stride);
     for (int a = 0; a < p->count; ++a)
@@ -73,16 +72,14 @@ static void add_force_changes(const struct tree_model *model, const struct tree_
                 row[2 * model->nv + model->n_forces + p->of[b] - model->n_free] =
                     p->F_z[p->n * a + b];
         }
-    add_force_columns(model, p, ab, dz, stride, stride, ab, dz);
+    add_force_columns(model, data, p, ab, dz, stride, stride, ab, dz);
 }
 
 /* Changes of the forces of springs, with the factors of Newton's equation (T26). */
 INTERNAL void spring_columns(const struct tree_model *model, const struct tree_data *data,
-                           int stride, double *ab, double *dz)
+                             int stride, double *ab, double *dz)
 {
-    int of[model->nv];
-    for (int v = 0; v < model->nv; ++v) of[v] = v;
-    const struct force_changes p = {n_force_rows(model, 1), model->nv,        of,
+    const struct force_changes p = {n_force_rows(model, 1), model->nv,        data->identity,
                                     data->force_pivots,     data->force_by_z, data->force_by_q,
                                     data->force_matrix,     data->force_rows, data->force_rows1,
                                     data->force_scratch};
@@ -101,12 +98,13 @@ static int number_supporting_rates(const struct tree_model *model, int body, int
 
 /* Changes of the generalized forces of wrenches and dampers on n coordinates (T27). */
 INTERNAL int wrench_columns(const struct tree_model *model, const struct tree_data *data, int n,
-                          int stride, double *ab, double *dz)
+                            int stride, double *ab, double *dz)
 {
     const int nv = model->nv;
-    int place[nv], of[n], order[n], count = 0;
+    int *place = data->rate_places, *of = data->supporting_rates, *order = data->rate_order;
+    int count = 0;
     double *F_z = data->force_scratch, *F_q = F_z + n * n, *equations = F_q + n * n;
-    memset(place, -1, sizeof place);
+    memset(place, -1, sizeof(int) * nv);
     for (int i = 0; i < model->n_wrenches; ++i)
         count = number_supporting_rates(model, model->wrenches[i].body, count, place, of);
     for (int i = model->n_springs; i < model->n_springs + model->n_dampers; ++i)

@@ -14,15 +14,15 @@ static void begin(const struct tree_model *model, const struct tree_data *data, 
     const int n = j->n_dof, v = j->v_index, m = s.coordinate;
     const struct newton_row *o = data->rows + v;
     const struct multi_dof_joint *w = data->multi_dof + j->multi_dof_index;
-    double given[MAX_DOF];
+    double rows[MAX_DOF];
     for (int l = 0; l < n; ++l)
-        given[l] = s.kind == BY_RHO      ? l == m && v < model->nv
-                   : s.kind == BY_SHARED ? j->ratio * o->pivot
-                   : s.kind == BY_Q      ? (n > 1 ? w->source[n * l + m] : j->ratio * o->source)
-                                         : 0.0;
-    if (n > 1) solve_multi_dof(w, n, given, given);
-    else if (j->mode == FREE) given[0] /= o->pivot;
-    for (int l = 0; l < n; ++l) right[v + l][lane] += given[l];
+        rows[l] = s.kind == BY_RHO      ? l == m && v < model->nv
+                  : s.kind == BY_SHARED ? j->ratio * o->pivot
+                  : s.kind == BY_Q      ? (n > 1 ? w->source[n * l + m] : j->ratio * o->source)
+                                        : 0.0;
+    if (n > 1) solve_multi_dof(w, n, rows, rows);
+    else if (j->mode == FREE) rows[0] /= o->pivot;
+    for (int l = 0; l < n; ++l) right[v + l][lane] += rows[l];
     if (j->parent < 0 || s.kind == BY_RHO || j->mode == IDLE) return;
     const double by = is_prescribed(j) ? (s.kind == BY_Q ? -1 : 1) / data->h : s.kind == BY_SHARED;
     const struct body *b = data->bodies + s.body;
@@ -86,22 +86,22 @@ static int begin_all(const struct tree_model *model, const struct tree_data *dat
 static int by_constraints(const struct tree_model *model, const struct tree_data *data,
                           const struct column *s, int count, vn *right, unsigned char *state)
 {
-    vn given[model->nv];
+    vn *rows = data->constraint_columns;
     int some = 0, last = -1;
     for (int lane = 0; lane < count && n_multipliers(model); ++lane) {
         if (s[lane].kind != BY_Q && s[lane].kind != BY_MULTIPLIER) continue;
-        if (!some++) memset(given, 0, sizeof given);
+        if (!some++) memset(rows, 0, sizeof(vn) * model->nv);
         if (s[lane].kind == BY_MULTIPLIER) {
             const double *g = data->G0 + (size_t)model->nv * s[lane].coordinate;
-            for (int v = 0; v < model->nv; ++v) given[v][lane] = g[v];
+            for (int v = 0; v < model->nv; ++v) rows[v][lane] = g[v];
             continue;
         }
         const int q = model->joints[s[lane].body].rate_index + s[lane].coordinate;
         for (int v = 0; v < model->nv && model->n_impulses; ++v)
-            given[v][lane] -= data->impulse_hessian[(size_t)model->nv * v + q];
+            rows[v][lane] -= data->impulse_hessian[(size_t)model->nv * v + q];
         for (int i = 0; i < model->n_bodies && model->n_constraints; ++i)
             if (model->joints[i].rate_index == model->joints[s[lane].body].rate_index)
-                constraint_hessian_row(model, data, i, s[lane].coordinate, (double *)given + lane);
+                constraint_hessian_row(model, data, i, s[lane].coordinate, (double *)rows + lane);
     }
     for (int i = 0; i < model->n_bodies && some; ++i) {
         const struct joint *j = model->joints + i;
@@ -109,9 +109,9 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
         if (!j->constrained || is_prescribed(j) || j->mode == MIMIC) continue;
         if (n > 1)
             solve_dense_columns(data->multi_dof[j->multi_dof_index].pivot, n,
-                                data->multi_dof[j->multi_dof_index].pivots, given + v);
-        else if (j->mode == FREE) given[v] /= data->rows[v].pivot;
-        for (int l = 0; l < n; ++l) right[v + l] -= given[v + l];
+                                data->multi_dof[j->multi_dof_index].pivots, rows + v);
+        else if (j->mode == FREE) rows[v] /= data->rows[v].pivot;
+        for (int l = 0; l < n; ++l) right[v + l] -= rows[v + l];
         state[i] |= HAS_WRENCHES | MOVES;
         last = i;
     }
@@ -256,19 +256,17 @@ INTERNAL void columns_by(const struct tree_model *model, const struct tree_data 
 INTERNAL void columns_by_forces(const struct tree_model *model, const struct tree_data *data,
                                 int stride, double *ab, double *dz)
 {
-    const int nv = model->nv, nu = model->n_forces;
+    const int nv = model->nv, nu = model->n_forces, *on = model->actuated_rates;
     const double before = model->start_fraction * data->h,
                  after = (1 - model->start_fraction) * data->h;
-    int on[nu + 1];
-    for (int i = 0; i < nu; ++i)
-        on[i] = nv + (model->actuated_rates[i] < 0 ? 0 : model->actuated_rates[i]);
     for (int row = 0; row < 2 * nv + model->n_free; ++row) {
         double *all =
             row < 2 * nv ? ab + (size_t)stride * row : dz + (size_t)stride * (row - 2 * nv);
-        for (int i = 0; i < nu; ++i) all[2 * nv + i] = before * all[on[i]];
+        for (int i = 0; i < nu; ++i) /* wrenches, which have no rate, follow */
+            all[2 * nv + i] = before * all[nv + (on[i] < 0 ? 0 : on[i])];
     }
     for (int i = 0; i < nu; ++i)
-        if (model->actuated_rates[i] >= 0) ab[(size_t)stride * on[i] + 2 * nv + i] += after;
+        if (on[i] >= 0) ab[(size_t)stride * (nv + on[i]) + 2 * nv + i] += after;
 }
 
 /* A wrench acts on several coordinates (T25). */
@@ -277,6 +275,7 @@ INTERNAL void columns_by_wrenches(const struct tree_model *model, const struct t
 {
     const int nv = model->nv;
     for (int i = 0; i < model->n_wrenches; ++i) {
+        if (model->wrenches[i].input < 0) continue;
         const int at = 2 * nv + model->wrenches[i].input;
         double *f = data->wrench_force;
         memset(f, 0, sizeof(double) * nv);

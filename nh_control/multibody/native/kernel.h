@@ -45,8 +45,9 @@ INTERNAL void solve_dense(const double *factors, int n, const int *pivots, const
                           double *b);
 INTERNAL void solve_dense_columns(const double *factors, int n, const int *pivots, vn *b);
 INTERNAL void solve_columns(int count, const int *at, const double *factors, const int *order,
-                            int stride, double *rows);
-INTERNAL void add_rows(int count, const double *s, const double *const *x, int n, double *y);
+                            int stride, double *rows, vn *c);
+INTERNAL void add_rows(int count, const double *s, const int *at, const double *x, int n,
+                       double *y);
 
 /* multi_dof_joints.c: joints of several rates */
 INTERNAL void joint_midpoint(const struct tree_model *model, const struct tree_data *data,
@@ -55,6 +56,13 @@ INTERNAL void joint_midpoint_by_z(const struct tree_model *model, const struct t
                                   const struct joint *j, struct multi_dof_joint *w);
 INTERNAL void joint_endpoint(const struct tree_model *model, const struct tree_data *data,
                              const struct joint *j, struct multi_dof_joint *w);
+INTERNAL void joint_by_step(const struct tree_model *model, const struct tree_data *data,
+                            const struct joint *j, const double *mu, const double *b, double *Zh,
+                            double *Sh, double *before, double *after, double *end);
+INTERNAL void pose_at_node(const struct tree_model *model, const struct joint *j, const double *q,
+                           struct joint_pose *o);
+INTERNAL void joint_end(const struct tree_model *model, const struct tree_data *data,
+                        const struct joint *j, double *end, double *Ez);
 INTERNAL void multi_dof_column(const struct tree_model *model, const struct joint *j,
                                const struct body *b, struct twist D, struct twist S, v4 *phi,
                                v4 *column);
@@ -171,10 +179,9 @@ INTERNAL int wrench_columns(const struct tree_model *model, const struct tree_da
                             int stride, double *ab, double *dz);
 
 /* contact_columns.c: their rows in the derivatives */
-INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data,
-                                    double *w_s);
+INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data);
 INTERNAL void contact_rows(const struct tree_model *model, const struct tree_data *data,
-                           int stride, const double *w_s, double *matrix, double *dz);
+                           int stride, double *matrix, double *dz);
 INTERNAL void contact_equations(const struct tree_model *model, const struct tree_data *data,
                                 int n, double *r_z);
 

@@ -101,11 +101,11 @@ INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *
 {
     solve_with_forces(model, data, r, dz);
     if (!model->n_constraints) return;
-    double *lam = dz + model->n_free, right[model->n_constraints];
+    double *lam = dz + model->n_free;
     for (int i = 0; i < model->n_constraints; ++i)
-        right[i] =
+        lam[i] =
             -r[model->n_free + i] - product(model->n_free, data->G1 + (size_t)model->nv * i, dz);
-    solve_dense(data->schur, model->n_constraints, data->schur_pivots, right, lam);
+    solve_dense(data->schur, model->n_constraints, data->schur_pivots, lam, lam);
     for (int i = 0; i < model->n_constraints; ++i)
         for (int v = 0; v < model->n_free; ++v)
             dz[v] += data->Y[(size_t)model->nv * i + v] * lam[i];
@@ -116,7 +116,7 @@ INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *
 INTERNAL int project_velocity(const struct tree_model *model, const struct tree_data *data,
                               double *z)
 {
-    double right[model->n_constraints];
+    double *right = data->projection;
     solve_constraint_rows(model, data);
     for (int r = 0; r < model->n_constraints; ++r) {
         const double *g = data->G0 + (size_t)model->nv * r;

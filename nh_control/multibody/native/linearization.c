@@ -7,18 +7,16 @@
 /* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors
  * of their equations; and the part of the first `acting` of them in the other rows: by_ab, by_dz.
  */
-static void eliminate_unknowns(const struct tree_model *model, int count, int acting,
-                               const int *at, const double *factors, const int *order,
-                               const double *by_ab, const double *by_dz, int stride, double *ab,
-                               double *dz)
+static void eliminate_unknowns(const struct tree_model *model, const struct tree_data *data,
+                               int count, int acting, const int *at, const double *factors,
+                               const int *order, const double *by_ab, const double *by_dz,
+                               int stride, double *ab, double *dz)
 {
-    solve_columns(count, at, factors, order, stride, dz);
-    const double *change[acting];
-    for (int r = 0; r < acting; ++r) change[r] = dz + (size_t)stride * at[r];
+    solve_columns(count, at, factors, order, stride, dz, data->solved_columns);
     for (int row = 0; row < 2 * model->nv; ++row)
-        add_rows(acting, by_ab + (size_t)acting * row, change, stride, ab + (size_t)stride * row);
+        add_rows(acting, by_ab + (size_t)acting * row, at, dz, stride, ab + (size_t)stride * row);
     for (int row = 0; row < model->n_free; ++row)
-        add_rows(acting, by_dz + (size_t)acting * row, change, stride, dz + (size_t)stride * row);
+        add_rows(acting, by_dz + (size_t)acting * row, at, dz, stride, dz + (size_t)stride * row);
 }
 
 /* Columns by the multipliers and impulses, into data->ab_by_lambda and data->dz_by_lambda. */
@@ -55,17 +53,17 @@ static void constraint_rows(const struct tree_model *model, const struct tree_da
 /* Multipliers that keep the constraints for every column (T34), impulses and slip bounds that keep
  * the contacts (T38), and their part in the other rows. */
 static int multiplier_columns(const struct tree_model *model, const struct tree_data *data,
-                              int stride, const double *w_s, double *ab, double *dz)
+                              int stride, double *ab, double *dz)
 {
     const int all = n_multipliers(model), count = all + model->n_slips;
+    int *at = data->multiplier_rows;
     memset(data->schur, 0, sizeof(double) * count * count);
     if (model->n_constraints) constraint_rows(model, data, stride, count, ab, data->schur, dz);
-    if (model->n_impulses) contact_rows(model, data, stride, w_s, data->schur, dz);
+    if (model->n_impulses) contact_rows(model, data, stride, data->schur, dz);
     if (factor_dense(data->schur, count, data->schur_pivots)) return SINGULAR;
-    int at[count];
     for (int r = 0; r < count; ++r) at[r] = model->n_free + r;
-    eliminate_unknowns(model, count, all, at, data->schur, data->schur_pivots, data->ab_by_lambda,
-                       data->dz_by_lambda, stride, ab, dz);
+    eliminate_unknowns(model, data, count, all, at, data->schur, data->schur_pivots,
+                       data->ab_by_lambda, data->dz_by_lambda, stride, ab, dz);
     return CONVERGED;
 }
 
@@ -80,17 +78,12 @@ static void mimic_columns(const struct tree_model *model, const struct tree_data
                 a, n, data->ab_by_shared, data->dz_by_shared);
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
         memset(data->dz_by_shared + (size_t)n * data->shared_rates[a], 0, sizeof(double) * n);
-    eliminate_unknowns(model, n, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
-                       data->ab_by_shared, data->dz_by_shared, stride, ab, dz);
-    eliminate_unknowns(model, n, n, data->shared_rates, data->shared_matrix, data->shared_pivots,
-                       data->ab_by_shared, data->dz_by_shared, n_multipliers(model),
-                       data->ab_by_lambda, data->dz_by_lambda);
-}
-
-/* Number of variables: q, rho, forces, ends of prescribed coordinates. */
-static int n_variables(const struct tree_model *model)
-{
-    return 3 * model->nv + model->n_forces - model->n_free;
+    eliminate_unknowns(model, data, n, n, data->shared_rates, data->shared_matrix,
+                       data->shared_pivots, data->ab_by_shared, data->dz_by_shared, stride, ab,
+                       dz);
+    eliminate_unknowns(model, data, n, n, data->shared_rates, data->shared_matrix,
+                       data->shared_pivots, data->ab_by_shared, data->dz_by_shared,
+                       n_multipliers(model), data->ab_by_lambda, data->dz_by_lambda);
 }
 
 /* Columns by the parameters but h (T33), into columns `first` ... */
@@ -110,10 +103,12 @@ static void columns_by_parameters(const struct tree_model *model, const struct t
 }
 
 /* The body of every rate. */
-static void bodies_of(const struct tree_model *model, int *body_of)
+static const int *bodies_of(const struct tree_model *model, const struct tree_data *data)
 {
     for (int i = 0; i < model->n_bodies; ++i)
-        for (int l = 0; l < model->joints[i].n_dof; ++l) body_of[model->joints[i].v_index + l] = i;
+        for (int l = 0; l < model->joints[i].n_dof; ++l)
+            data->body_of[model->joints[i].v_index + l] = i;
+    return data->body_of;
 }
 
 /* The derivatives where the last residual was taken, in rows of length stride, the last `n`
@@ -125,8 +120,7 @@ static int free_derivatives(const struct tree_model *model, const struct tree_da
     const int nv = model->nv;
     if (factor_with_forces(model, data, LINEARIZATION)) return SINGULAR;
     if (model->n_constraints) evaluate_constraints(model, data, data->q);
-    int body_of[model->n_rates];
-    bodies_of(model, body_of);
+    const int *body_of = bodies_of(model, data);
     columns_by(model, data, body_of, 0, nv + model->n_free, stride, ab, dz);
     for (int row = 0; row < 2 * nv; ++row)
         memset(ab + (size_t)stride * row + nv + model->n_free, 0,
@@ -153,11 +147,10 @@ static int derivatives(const struct tree_model *model, const struct tree_data *d
                        int carriers, int n, const struct parameter_derivative *numbers, double *ab,
                        double *dz)
 {
-    double w_s[model->n_impulses * stride + 1];
-    if (model->n_impulses) start_contact_columns(model, data, w_s);
+    if (model->n_impulses) start_contact_columns(model, data);
     const int status = free_derivatives(model, data, stride, carriers, n, numbers, ab, dz);
     return status == CONVERGED && n_multipliers(model)
-               ? multiplier_columns(model, data, stride, w_s, ab, dz)
+               ? multiplier_columns(model, data, stride, ab, dz)
                : status;
 }
 
@@ -178,9 +171,9 @@ void tree_equations(double *const *a, int stride)
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     const int first = model->n_free, all = n_multipliers(model), n = first + all + model->n_slips;
-    double *r_z = a[R_Z], w_s[model->n_impulses * stride + 1];
+    double *r_z = a[R_Z];
     memset(r_z, 0, sizeof(double) * n * n);
-    if (model->n_impulses) start_contact_columns(model, data, w_s);
+    if (model->n_impulses) start_contact_columns(model, data);
     if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]) !=
         CONVERGED)
         return;
@@ -197,7 +190,7 @@ void tree_equations(double *const *a, int stride)
 }
 
 /* A step and its derivatives A and B, into a[AB], and dz into a[DZ]. */
-int nh_linearize(int (*step)(double *const *), double *const *a)
+int tree_linearize(int (*step)(double *const *), double *const *a)
 {
     const int status = step(a);
     if (status != CONVERGED) return status;

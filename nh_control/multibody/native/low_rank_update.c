@@ -101,7 +101,7 @@ INTERNAL void add_low_rank(const struct tree_model *model, const struct tree_dat
                            double *dz)
 {
     const int n = n_force_rows(model, 0), nv = model->nv;
-    double y[n + 1];
+    double *y = data->force_change;
     for (int i = 0; i < n; ++i) y[i] = product(model->n_free, data->force_by_z + nv * i, dz);
     if (n) solve_dense(data->force_matrix, n, data->force_pivots, y, y);
     for (int i = 0; i < n; ++i)

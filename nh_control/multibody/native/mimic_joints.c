@@ -12,14 +12,13 @@
 static int factor_mimic_joints(const struct tree_model *model, const struct tree_data *data)
 {
     const int n = model->n_shared;
-    double none[model->n_free];
-    memset(none, 0, sizeof none);
+    memset(data->shared_right, 0, sizeof(double) * model->n_free);
     for (int a = 0; a < n; ++a) {
         double *y = data->Y_shared + (size_t)model->n_rates * a;
         memset(y, 0, sizeof(double) * model->n_rates);
         memset(data->shared_row, 0, sizeof(double) * model->n_rates);
         y[data->shared_rates[a]] = 1.0;
-        solve_tree(model, data, none, y);
+        solve_tree(model, data, data->shared_right, y);
         for (int b = 0; b < n; ++b)
             data->shared_matrix[n * b + a] = data->shared_row[data->shared_rates[b]];
     }
@@ -39,7 +38,7 @@ INTERNAL void solve_joints(const struct tree_model *model, const struct tree_dat
                            const double *r, double *dz)
 {
     const int n = model->n_shared;
-    double right[n + 1];
+    double *right = data->shared_right;
     if (n) memset(data->shared_row, 0, sizeof(double) * model->n_rates);
     for (int a = 0; a < n; ++a) dz[data->shared_rates[a]] = 0.0;
     solve_tree(model, data, r, dz);

@@ -1,12 +1,14 @@
-/* Joints of several rates on manifolds (section 4), by functions that CasADi generates for each
- * type (joint_functions.py):
+/* Joints of several rates on manifolds (section 4), by functions of each type
+ * (joint_functions.py):
  *
- *     midpoint(q, z, h, turn, at, twist, Z0, S0)
- *     midpoint_by_z(q, z, h, Zz, Sz)
- *     endpoint(q, z, h, end, Z1, S1)
- *     row_by_z(q, z, h, mu, b, K)
- *     derivatives(q, z, h, mu, b, Zq, Sq, Kq, K1, K1q, Ez, Eq)
- *     derivatives_by_h(q, z, h, mu, b, Zh, Sh, before, after, end)
+ *     midpoint(q, z, h) -> turn, at, twist, Z0, S0
+ *     midpoint_by_z(q, z, h) -> Zz, Sz
+ *     endpoint(q, z, h) -> end, Z1, S1
+ *     row_by_z(q, z, h, mu, b) -> K
+ *     derivatives(q, z, h, mu, b) -> Zq, Sq, Kq, K1, K1q, Ez, Eq
+ *     derivatives_by_h(q, z, h, mu, b) -> Zh, Sh, before, after, end
+ *     pose(q) -> turn, at, D, dD
+ *     end(q, z, h) -> end, Ez
  *
  * of the joint's coordinates q and unknowns z: pose and twist in the middle of the step;
  * displacements Z and twists S (6, n), in the axes of the body, by a change of the start that
@@ -21,29 +23,44 @@
 #include "dense_lu.h"
 #include "kernel.h"
 
+/* The functions of a joint. */
+INLINE const struct joint_functions *functions_of(const struct tree_model *model,
+                                                  const struct joint *j)
+{
+    return model->joint_functions + j->type - GENERATED;
+}
+
+/* One of them in the step of the unknowns z; mu and b where it has these arguments. */
+INLINE void call_joint(const struct function *f, const struct tree_data *data,
+                       const struct joint *j, const double *z, const double *mu, const double *b,
+                       double *const *out)
+{
+    const double *const in[] = {data->q + j->q_index, z + j->v_index, &data->h, mu, b};
+    f->call(f->self, in, out);
+}
+
 /* Pose and twist in the middle of the step, Z0 and S0. */
 INTERNAL void joint_midpoint(const struct tree_model *model, const struct tree_data *data,
                              const struct joint *j, const double *z, struct multi_dof_joint *w)
 {
-    model->joint_functions[j->type - GENERATED].midpoint(data->q + j->q_index, z + j->v_index,
-                                                         &data->h, w->rotation, w->position,
-                                                         w->twist, w->Z0, w->S0);
+    double *const out[] = {w->rotation, w->position, w->twist, w->Z0, w->S0};
+    call_joint(&functions_of(model, j)->midpoint, data, j, z, 0, 0, out);
 }
 
 /* Zz and Sz. */
 INTERNAL void joint_midpoint_by_z(const struct tree_model *model, const struct tree_data *data,
                                   const struct joint *j, struct multi_dof_joint *w)
 {
-    model->joint_functions[j->type - GENERATED].midpoint_by_z(
-        data->q + j->q_index, data->z + j->v_index, &data->h, w->Zz, w->Sz);
+    double *const out[] = {w->Zz, w->Sz};
+    call_joint(&functions_of(model, j)->midpoint_by_z, data, j, data->z, 0, 0, out);
 }
 
 /* Coordinates after the step, Z1 and S1. */
 INTERNAL void joint_endpoint(const struct tree_model *model, const struct tree_data *data,
                              const struct joint *j, struct multi_dof_joint *w)
 {
-    model->joint_functions[j->type - GENERATED].endpoint(
-        data->q + j->q_index, data->z + j->v_index, &data->h, w->end, w->Z1, w->S1);
+    double *const out[] = {w->end, w->Z1, w->S1};
+    call_joint(&functions_of(model, j)->endpoint, data, j, data->z, 0, 0, out);
 }
 
 /* K: second derivatives of the row by the unknowns. */
@@ -51,8 +68,8 @@ static void joint_row_by_z(const struct tree_model *model, const struct tree_dat
                            const struct joint *j, const double *mu, const double *b,
                            struct multi_dof_joint *w)
 {
-    model->joint_functions[j->type - GENERATED].row_by_z(
-        data->q + j->q_index, data->z + j->v_index, &data->h, mu, b, w->K);
+    double *const out[] = {w->K};
+    call_joint(&functions_of(model, j)->row_by_z, data, j, data->z, mu, b, out);
 }
 
 /* Zq and Sq, and second derivatives by the start and of the row after the step. */
@@ -60,9 +77,35 @@ static void joint_derivatives(const struct tree_model *model, const struct tree_
                               const struct joint *j, const double *mu, const double *b,
                               struct multi_dof_joint *w)
 {
-    model->joint_functions[j->type - GENERATED].derivatives(
-        data->q + j->q_index, data->z + j->v_index, &data->h, mu, b, w->Zq, w->Sq, w->Kq, w->K1,
-        w->K1q, w->Ez, w->Eq);
+    double *const out[] = {w->Zq, w->Sq, w->Kq, w->K1, w->K1q, w->Ez, w->Eq};
+    call_joint(&functions_of(model, j)->derivatives, data, j, data->z, mu, b, out);
+}
+
+/* Zh and Sh (6), and derivatives by h of the rows times h, before and after, and of the end. */
+INTERNAL void joint_by_step(const struct tree_model *model, const struct tree_data *data,
+                            const struct joint *j, const double *mu, const double *b, double *Zh,
+                            double *Sh, double *before, double *after, double *end)
+{
+    double *const out[] = {Zh, Sh, before, after, end};
+    call_joint(&functions_of(model, j)->derivatives_by_h, data, j, data->z, mu, b, out);
+}
+
+/* The pose at a node with the coordinates q of the joint. */
+INTERNAL void pose_at_node(const struct tree_model *model, const struct joint *j, const double *q,
+                           struct joint_pose *o)
+{
+    const struct function *f = &functions_of(model, j)->pose;
+    const double *const in[] = {q};
+    double *const out[] = {o->turn, o->at, o->D, o->dD};
+    f->call(f->self, in, out);
+}
+
+/* Coordinates after the step, and their derivatives by the unknowns. */
+INTERNAL void joint_end(const struct tree_model *model, const struct tree_data *data,
+                        const struct joint *j, double *end, double *Ez)
+{
+    double *const out[] = {end, Ez};
+    call_joint(&functions_of(model, j)->end, data, j, data->z, 0, 0, out);
 }
 
 /* (D_w, [nu, D] + s): the motion of a body by a displacement D and a twist s (T20). */

@@ -64,10 +64,7 @@ double tree_energy(double *const *a)
         b->potential =
             (j->parent < 0 ? 0.0 : data->bodies[j->parent].potential) + dot(model->gravity, b->p);
         energy -= j->mass * b->potential + dot(b->first_moment, model->gravity);
-        if (j->type < GENERATED) {
-            const double q = data->q[j->q_index];
-            energy += 0.5 * j->stiffness * q * q - j->rest_force * q;
-        }
+        if (j->type < GENERATED) energy += springs_at(model, j, data->q[j->q_index]).energy;
     }
     for (int i = 0; i < model->n_springs; ++i) {
         const struct point_force *c = model->point_forces + i;

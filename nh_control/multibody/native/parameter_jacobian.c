@@ -228,8 +228,7 @@ static void multi_dof_by_step(const struct tree_model *model, const struct tree_
     const struct newton_row *o = data->rows + v;
     double mu[6], wrench[6], Zh[6], Sh[6], before[MAX_DOF], after[MAX_DOF], end[MAX_DOF];
     joint_wrenches(w, mu, wrench);
-    model->joint_functions[j->type - GENERATED].derivatives_by_h(
-        data->q + j->q_index, data->z + v, &data->h, mu, wrench, Zh, Sh, before, after, end);
+    joint_by_step(model, data, j, mu, wrench, Zh, Sh, before, after, end);
     struct twist D, S, Z0[MAX_DOF], Z1[MAX_DOF];
     twists_of(b, Zh, 1, &D);
     twists_of(b, Sh, 1, &S);

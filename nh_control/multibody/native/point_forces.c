@@ -272,7 +272,7 @@ INTERNAL void add_damper_derivatives(const struct tree_model *model, const struc
                                      double *F_z, double *F_q)
 {
     const int nv = model->nv;
-    double on[3 * nv], z[3 * nv], q[3 * nv];
+    double *on = data->damper_rows, *z = on + 3 * nv, *q = z + 3 * nv;
     damper_jacobian(model, data, c, z, q);
     point_force_rows(model, data, c, UNITS, 1.0, UNIT, on);
     for (int v = 0; v < nv; ++v)

@@ -207,8 +207,8 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
                     sizes += fabs(slide) *
                              (k * force_size(model, j, parent_of(data, j), b) + b->linear_size);
             }
-            const double q = data->q[j->q_index] + data->half_step * b->rate;
-            data->dL_dq[v] = low += j->rest_force - j->stiffness * q;
+            const struct spring_value spring = springs_at(model, j, middle_of(data, j, b));
+            data->dL_dq[v] = low -= spring.slope;
             data->dL_dv[v] = high;
             if (j->mode == MIMIC) data->r_size[v] = turns * sizes;
             if (j->mode == FREE || j->mode == SHARED) {
@@ -216,8 +216,7 @@ INLINE void inward_sweep(const struct tree_model *model, const struct tree_data 
                     data->rho[v] + data->half_step * low - high +
                     model->start_fraction * data->h * (data->joint_force[v] - resistance(j, z[v]));
                 if (sized)
-                    data->r_size[v] = fabs(data->rho[v]) + turns * sizes +
-                                      k * (fabs(j->rest_force) + j->stiffness * fabs(q)) +
+                    data->r_size[v] = fabs(data->rho[v]) + turns * sizes + k * spring.size +
                                       h * (fabs(data->joint_force[v]) + fabs(resistance(j, z[v])));
             }
         }

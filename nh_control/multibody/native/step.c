@@ -286,13 +286,13 @@ static int solve(const struct tree_model *model, const struct tree_data *data, e
 }
 
 /* One step of the arrays a: from a[X] under a[U] to a[X1], unknowns in a[Z]. */
-int nh_step(double *const *a)
+int tree_step(double *const *a)
 {
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     double *z = a[Z];
-    const enum start start = (enum start)*a[WARM];
+    const enum start start = (enum start)a[WARM][0];
     load_forces(model, data);
     start_constraints(model, data);
     const int status = model->n_impulses ? solve_contacts(model, data, start, z, a[INFO])

@@ -1,6 +1,14 @@
 /* The model in a[TREE], and the workspace in a[MEMORY]. */
 #include "kernel.h"
 
+#ifdef __SANITIZE_ADDRESS__ /* the sanitizer sees where an array ends, not only the workspace */
+#include <sanitizer/asan_interface.h>
+enum { GAP = 32 };
+#else
+enum { GAP = 0 };
+#define ASAN_POISON_MEMORY_REGION(start, size) ((void)0)
+#endif
+
 /* Vectors lie best where cache lines begin. */
 enum { LINE = 64 };
 
@@ -13,7 +21,8 @@ struct arena {
 INLINE void *take(struct arena *arena, size_t count, size_t size)
 {
     void *const piece = arena->base ? arena->base + arena->used : 0;
-    arena->used += (count * size + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+    arena->used += (count * size + sizeof(double) - 1) / sizeof(double) * sizeof(double) + GAP;
+    if (piece) ASAN_POISON_MEMORY_REGION(arena->base + arena->used - GAP, GAP);
     return piece;
 }
 #define TAKE(arena, pointer, count) ((pointer) = take(arena, count, sizeof *(pointer)))
@@ -25,6 +34,7 @@ INLINE void next_line(struct arena *arena)
     arena->used += arena->base ? (LINE - at % LINE) % LINE : LINE;
 }
 
+/* The model but its functions. */
 static struct tree_model model_of(const double *numbers)
 {
     const struct tree_header *s = (const struct tree_header *)numbers;
@@ -45,6 +55,7 @@ static struct tree_model model_of(const double *numbers)
         .n_slips = s->n_slips,
         .n_contact_rates = s->n_contact_rates,
         .n_contacts = s->n_contacts,
+        .impulse_room = s->impulse_room,
         .n_multi_dof = s->n_multi_dof,
         .n_parameters = s->n_parameters,
         .n_force_rates = s->n_force_rates,
@@ -53,13 +64,12 @@ static struct tree_model model_of(const double *numbers)
         .energy_at_rest = s->energy_at_rest,
         .gravity = s->gravity,
         .joints = (const struct joint *)(base + s->joints),
-        .joint_functions = (const struct joint_functions *)(base + s->joint_functions),
         .constraints = (const struct constraint_row *)(base + s->constraints),
         .wrenches = (const struct external_wrench *)(base + s->wrenches),
         .point_forces = (const struct point_force *)(base + s->point_forces),
         .actuated_rates = (const int32_t *)(base + s->actuated_rates),
+        .splines = (const double *)(base + s->splines),
         .contact_rates = (const int32_t *)(base + s->contact_rates),
-        .contact_functions = (const struct contact_functions *)(base + s->contact_functions),
     };
 }
 
@@ -85,22 +95,38 @@ INLINE void take_constraints(struct arena *arena, const struct tree_model *model
     TAKE(arena, d->schur_size, m * m);
     TAKE(arena, d->h0_size, m);
     TAKE(arena, d->schur_pivots, count);
+    TAKE(arena, d->projection, m);
+    TAKE(arena, d->constraint_columns, model->nv);
+    TAKE(arena, d->multiplier_rows, count);
 }
 
 /* The arrays of contacts. */
-INLINE void take_contacts(struct arena *arena, const struct tree_model *model,
-                          struct tree_data *d)
+INLINE void take_contacts(struct arena *arena, const struct tree_model *model, struct tree_data *d)
 {
-    const size_t k = model->n_impulses, nv = model->nv;
+    const size_t k = model->n_impulses, nv = model->nv, rates = model->n_contact_rates,
+                 own = k + model->n_slips, first = model->n_free + model->n_constraints;
     if (!k) return;
     TAKE(arena, d->impulse_response, k * (nv + model->n_constraints));
     TAKE(arena, d->w, k);
-    TAKE(arena, d->w_y, k * model->n_contact_rates);
+    TAKE(arena, d->w_y, k * rates);
     TAKE(arena, d->friction, 2 * (size_t)model->n_contacts);
     TAKE(arena, d->contact_G, k * k);
     TAKE(arena, d->contact_b, k);
     TAKE(arena, d->impulses, 2 * k + model->n_slips + 2);
     TAKE(arena, d->impulse_hessian, nv * nv);
+    TAKE(arena, d->impulse_room, model->impulse_room);
+    TAKE(arena, d->impulse_change, k);
+    TAKE(arena, d->rate_response, rates * k);
+    TAKE(arena, d->rate_change, rates);
+    TAKE(arena, d->free_right, first);
+    TAKE(arena, d->free_column, first);
+    TAKE(arena, d->guess, first);
+    TAKE(arena, d->free_inverse, first * first);
+    TAKE(arena, d->free_pivots, first);
+    TAKE(arena, d->by_impulses, own * own);
+    TAKE(arena, d->by_velocities, own * k);
+    TAKE(arena, d->w_x, k * (size_t)n_multipliers(model));
+    TAKE(arena, d->w_s, k * (size_t)(n_variables(model) + model->n_parameters));
 }
 
 /* The arrays of coordinates that joints share. */
@@ -114,6 +140,7 @@ INLINE void take_mimic_joints(struct arena *arena, const struct tree_model *mode
     TAKE(arena, d->ab_by_shared, 2 * n * all);
     TAKE(arena, d->shared_matrix, n * n);
     TAKE(arena, d->shared_row, all);
+    TAKE(arena, d->shared_right, all);
     TAKE(arena, d->shared_rates, n);
     TAKE(arena, d->shared_pivots, n);
     if (!arena->base) return;
@@ -134,14 +161,33 @@ INLINE void take_point_forces(struct arena *arena, const struct tree_model *mode
     TAKE(arena, d->force_response, rows * all);
     TAKE(arena, d->force_matrix, rows * rows);
     TAKE(arena, d->force_pivots, rows);
+    TAKE(arena, d->force_change, rows);
+    TAKE(arena, d->damper_rows, 9 * (size_t)model->nv);
 }
 
-/* All arrays; `variables`: columns of the derivatives that forces need room for. */
-INLINE void take_all(struct arena *arena, const struct tree_model *model, struct tree_data *d,
-                     size_t variables)
+/* The arrays of forces in the derivatives. */
+INLINE void take_force_columns(struct arena *arena, const struct tree_model *model,
+                               struct tree_data *d)
 {
-    const size_t n = model->n_bodies, all = model->n_rates, unknowns = all + model->n_constraints,
-                 forces = model->n_force_rates, columns = variables + n_multipliers(model);
+    const size_t forces = model->n_force_rates, springs = 3 * (size_t)model->n_springs,
+                 columns =
+                     (size_t)(n_variables(model) + model->n_parameters + n_multipliers(model)),
+                 n = model->nv + springs;
+    if (!forces && !springs) return;
+    TAKE(arena, d->force_scratch, forces * (3 * forces + columns) + springs * columns);
+    TAKE(arena, d->force_part, forces + springs);
+    TAKE(arena, d->supporting, model->n_rates);
+    TAKE(arena, d->identity, n);
+    TAKE(arena, d->rate_places, model->nv);
+    TAKE(arena, d->supporting_rates, forces);
+    TAKE(arena, d->rate_order, forces);
+    for (size_t i = 0; arena->base && i < n; ++i) d->identity[i] = (int)i;
+}
+
+/* All arrays, with room for derivatives by the parameters. */
+INLINE void take_all(struct arena *arena, const struct tree_model *model, struct tree_data *d)
+{
+    const size_t n = model->n_bodies, all = model->n_rates, unknowns = all + model->n_constraints;
     TAKE(arena, d->r, unknowns);
     TAKE(arena, d->r_size, unknowns);
     TAKE(arena, d->known_size, unknowns);
@@ -164,20 +210,22 @@ INLINE void take_all(struct arena *arena, const struct tree_model *model, struct
     take_contacts(arena, model, d);
     take_mimic_joints(arena, model, d);
     take_point_forces(arena, model, d);
+    take_force_columns(arena, model, d);
+    TAKE(arena, d->body_of, all);
     next_line(arena);
-    TAKE(arena, d->simd_columns, 28 * n + 3 * all);
-    take(arena, n, 1); /* states of the bodies in a column */
-    TAKE(arena, d->force_scratch,
-         forces * (3 * forces + columns) + 3 * (size_t)model->n_springs * columns);
+    TAKE(arena, d->simd_columns, 28 * n + 3 * all + n / sizeof(vn) + 1); /* with n states */
+    TAKE(arena, d->solved_columns,
+         n_multipliers(model) + model->n_slips + model->n_shared + 3 * model->n_springs +
+             model->n_force_rates);
 }
 
-/* Doubles that a[MEMORY] must have for a model and derivatives by so many variables. */
-long long tree_data_size(const double *numbers, int variables)
+/* Doubles that a[MEMORY] must have for a model. */
+long long tree_data_size(const double *numbers)
 {
     const struct tree_model model = model_of(numbers);
     struct arena arena = {0, 0};
     struct tree_data data;
-    take_all(&arena, &model, &data, variables);
+    take_all(&arena, &model, &data);
     return (long long)(arena.used / sizeof(double) + 1);
 }
 
@@ -186,6 +234,9 @@ INTERNAL struct tree tree_at(double *const *a)
 {
     struct tree tree = {.model = model_of(a[TREE])};
     struct tree_data *d = &tree.data;
+    const struct tree_functions *functions = (const struct tree_functions *)a[SYSTEM];
+    tree.model.joint_functions = functions->joints;
+    tree.model.contact_functions = functions->contacts;
     struct arena arena = {(char *)a[MEMORY], 0};
     d->h = d->prescribed_time = a[P][tree.model.n_parameters - 1];
     d->half_step = 0.5 * d->h;
@@ -193,6 +244,6 @@ INTERNAL struct tree tree_at(double *const *a)
     d->rho = d->q + tree.model.nq;
     d->u = a[U];
     d->p = a[P];
-    take_all(&arena, &tree.model, d, 0);
+    take_all(&arena, &tree.model, d);
     return tree;
 }

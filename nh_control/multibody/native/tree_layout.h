@@ -34,6 +34,7 @@ enum constraint_type {
     DISTANCE = 0,
     ALONG_AXIS = 1,
     AXES_COSINE = 2,
+    SCREW = 3,
 };
 
 /* Numbers of a joint that parameters change: the first of each; there are N_QUANTITIES. */
@@ -71,7 +72,9 @@ struct joint {
     double friction_velocity; /* rate over which it changes its sign */
     double ratio; /* of its coordinate to that of the joint that it follows */
     double pitch; /* translation of a REVOLUTE joint along its axis per radian */
-    double unused[2];
+    int32_t n_knots; /* knots of the spline that is its nonlinear spring, 0: there is none */
+    int32_t spline; /* where the numbers of the spline begin */
+    double unused;
     v4 column[3]; /* columns of the rotation of the placement in the parent */
     v4 p; /* position of the placement */
     v4 first_moment; /* mass times center */
@@ -96,7 +99,9 @@ _Static_assert(offsetof(struct joint, friction) == 80, "friction");
 _Static_assert(offsetof(struct joint, friction_velocity) == 88, "friction_velocity");
 _Static_assert(offsetof(struct joint, ratio) == 96, "ratio");
 _Static_assert(offsetof(struct joint, pitch) == 104, "pitch");
-_Static_assert(offsetof(struct joint, unused) == 112, "unused");
+_Static_assert(offsetof(struct joint, n_knots) == 112, "n_knots");
+_Static_assert(offsetof(struct joint, spline) == 116, "spline");
+_Static_assert(offsetof(struct joint, unused) == 120, "unused");
 _Static_assert(offsetof(struct joint, column) == 128, "column");
 _Static_assert(offsetof(struct joint, p) == 224, "p");
 _Static_assert(offsetof(struct joint, first_moment) == 256, "first_moment");
@@ -116,6 +121,7 @@ struct constraint_row {
     v4 at_b;
     v4 e_a; /* directions */
     v4 e_b;
+    v4 e_zero; /* of a SCREW, in body a */
 };
 _Static_assert(offsetof(struct constraint_row, type) == 0, "type");
 _Static_assert(offsetof(struct constraint_row, a) == 4, "a");
@@ -128,14 +134,16 @@ _Static_assert(offsetof(struct constraint_row, at_a) == 32, "at_a");
 _Static_assert(offsetof(struct constraint_row, at_b) == 64, "at_b");
 _Static_assert(offsetof(struct constraint_row, e_a) == 96, "e_a");
 _Static_assert(offsetof(struct constraint_row, e_b) == 128, "e_b");
-_Static_assert(sizeof(struct constraint_row) == 160, "constraint_row");
+_Static_assert(offsetof(struct constraint_row, e_zero) == 160, "e_zero");
+_Static_assert(sizeof(struct constraint_row) == 192, "constraint_row");
 
 /* One component of a wrench that an input gives (external_wrenches.c). */
 struct external_wrench {
     int32_t body;
     int32_t torque; /* whether it is a torque, not a force */
     int32_t body_fixed; /* whether e is fixed in the body, not in the world */
-    int32_t input; /* number of its input */
+    int32_t input; /* number of its input, -1: it is `value` */
+    double value;
     v4 at; /* the point in the axes of the body */
     v4 e; /* the direction */
 };
@@ -143,9 +151,10 @@ _Static_assert(offsetof(struct external_wrench, body) == 0, "body");
 _Static_assert(offsetof(struct external_wrench, torque) == 4, "torque");
 _Static_assert(offsetof(struct external_wrench, body_fixed) == 8, "body_fixed");
 _Static_assert(offsetof(struct external_wrench, input) == 12, "input");
-_Static_assert(offsetof(struct external_wrench, at) == 16, "at");
-_Static_assert(offsetof(struct external_wrench, e) == 48, "e");
-_Static_assert(sizeof(struct external_wrench) == 80, "external_wrench");
+_Static_assert(offsetof(struct external_wrench, value) == 16, "value");
+_Static_assert(offsetof(struct external_wrench, at) == 24, "at");
+_Static_assert(offsetof(struct external_wrench, e) == 56, "e");
+_Static_assert(sizeof(struct external_wrench) == 88, "external_wrench");
 
 /* A spring or a damper between points of two bodies (point_forces.c). */
 struct point_force {
@@ -202,13 +211,13 @@ struct tree_header {
     int32_t n_impulses; /* impulses of contacts */
     int32_t n_slips; /* slip bounds of contacts with friction */
     int32_t n_contact_rates; /* unknowns on which velocities of contacts depend */
+    int32_t impulse_room; /* numbers of memory of the impulse library */
     int32_t joints; /* struct joint (n_bodies) */
     int32_t actuated_rates; /* int32_t (forces): the rate on which a force acts, or -1 */
     int32_t constraints; /* struct constraint_row (n_constraints) */
     int32_t wrenches; /* struct external_wrench (n_wrenches) */
     int32_t point_forces; /* struct point_force: springs, then dampers */
-    int32_t joint_functions; /* addresses of the functions of every generated type */
-    int32_t contact_functions; /* addresses of the functions of the contacts */
+    int32_t splines; /* double: splines of nonlinear springs (tree_data.h) */
     int32_t contact_rates; /* int32_t (n_contact_rates) */
     double start_fraction; /* part of the forces that acts at the start of a step */
     double energy_at_rest; /* sum of stiffness rest^2 of all joint springs */
@@ -233,13 +242,13 @@ _Static_assert(offsetof(struct tree_header, n_contacts) == 60, "n_contacts");
 _Static_assert(offsetof(struct tree_header, n_impulses) == 64, "n_impulses");
 _Static_assert(offsetof(struct tree_header, n_slips) == 68, "n_slips");
 _Static_assert(offsetof(struct tree_header, n_contact_rates) == 72, "n_contact_rates");
-_Static_assert(offsetof(struct tree_header, joints) == 76, "joints");
-_Static_assert(offsetof(struct tree_header, actuated_rates) == 80, "actuated_rates");
-_Static_assert(offsetof(struct tree_header, constraints) == 84, "constraints");
-_Static_assert(offsetof(struct tree_header, wrenches) == 88, "wrenches");
-_Static_assert(offsetof(struct tree_header, point_forces) == 92, "point_forces");
-_Static_assert(offsetof(struct tree_header, joint_functions) == 96, "joint_functions");
-_Static_assert(offsetof(struct tree_header, contact_functions) == 100, "contact_functions");
+_Static_assert(offsetof(struct tree_header, impulse_room) == 76, "impulse_room");
+_Static_assert(offsetof(struct tree_header, joints) == 80, "joints");
+_Static_assert(offsetof(struct tree_header, actuated_rates) == 84, "actuated_rates");
+_Static_assert(offsetof(struct tree_header, constraints) == 88, "constraints");
+_Static_assert(offsetof(struct tree_header, wrenches) == 92, "wrenches");
+_Static_assert(offsetof(struct tree_header, point_forces) == 96, "point_forces");
+_Static_assert(offsetof(struct tree_header, splines) == 100, "splines");
 _Static_assert(offsetof(struct tree_header, contact_rates) == 104, "contact_rates");
 _Static_assert(offsetof(struct tree_header, start_fraction) == 112, "start_fraction");
 _Static_assert(offsetof(struct tree_header, energy_at_rest) == 120, "energy_at_rest");

@@ -1,36 +1,12 @@
-/* Closed loops of any discrete systems, whose sizes are data here; generated functions and
- * nh_substeps come as pointers. Sums run in the order of the indices, as `numpy.cumsum` does:
- * Python computes the same bits with it.
+/* Closed loops of any discrete systems, whose sizes are data here. Sums run in the order of the
+ * indices, as `numpy.cumsum` does: Python computes the same bits with it.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 #include <string.h>
 
 #include "motion.h"
-
-/* A step x1 = f(x, u) by n fractions of it, on the arrays of a workspace, x, u and x1 among them;
- * `n_prescribed` coordinates are prescribed. */
-struct stepper {
-    int (*substeps)(double *const *arrays, const double *fractions, int n);
-    double *const *arrays;
-    const double *fractions;
-    long long n;
-    double *x, *u, *x1;
-    long long nx, nu, nq, n_prescribed;
-};
-
-/* Steps from the rows of x (rows, nx) under those of u (rows, nu) to those of x1, 0 in `statuses`
- * where they succeed. */
-void nh_steps(const struct stepper *s, long long rows, const double *x, const double *u,
-              double *x1, int *statuses)
-{
-    for (long long i = 0; i < rows; ++i) {
-        memcpy(s->x, x + s->nx * i, sizeof(double) * (size_t)s->nx);
-        memcpy(s->u, u + s->nu * i, sizeof(double) * (size_t)s->nu);
-        statuses[i] = s->substeps(s->arrays, s->fractions, (int)s->n);
-        memcpy(x1 + s->nx * i, s->x1, sizeof(double) * (size_t)s->nx);
-    }
-}
+#include "stepper.h"
 
 /* u = feedforward - K local(target, x) - K_d d within limits, for the steps of a reference and,
  * with `hold`, past its end; without K_d (NULL) there is no estimate d, without impulses (NULL)
@@ -40,8 +16,7 @@ void nh_steps(const struct stepper *s, long long rows, const double *x, const do
  * state x at step k, the state `predicted` for it and the estimates d before and now; `keep` is
  * called after each step that succeeds with it. */
 struct law {
-    int (*local)(const double *x0, const double *x1, const double *p, double *dx);
-    int (*retract)(const double *x, const double *dx, const double *p, double *x1);
+    struct function local, retract;
     const double *targets, *feedforward, *K, *K_d, *impulses, *limits;
     long long length, hold, ndx, nv, n_disturbance;
     double gain;
@@ -52,22 +27,64 @@ struct law {
 };
 
 /* A plant at x (its state now), `substeps` of whose steps make one of the model, with external
- * forces in every step. Without `state` (NULL) the model has the plant's states. `stage` of the
+ * forces in every step. Without `state` the model has the plant's states. `stage` of the
  * memory: 0 empty, 1 an estimated disturbance, 2 a predicted state, too. Of the record,
  * plant_states and before may be NULL. */
 struct loop {
     const struct stepper *plant, *model;
     const struct motion *plant_motion, *model_motion;
     const struct law *law;
-    int (*state)(const double *q, const double *v, const double *u, const double *h,
-                 const double *p, double *x);
+    struct function state;
     const double *h, *no_forces, *external;
     long long substeps, n_external, every;
     double *x, *disturbance, *predicted;
     long long *stage;
     double *states, *inputs, *errors, *plant_states, *before;
     unsigned char *saturated;
+    double *room;
 };
+
+/* The arrays of a step: states of the model as it is and with the reference's impulses, `error`
+ * and `dx` (ndx), the estimate d, and the plant's velocity v and prescribed coordinates. */
+struct step_arrays {
+    double *seen, *x, *predicted, *expected, *error, *dx, *u, *d, *v, *start;
+    unsigned char *saturated;
+};
+
+/* The next n numbers of a room. */
+static double *take(double **room, long long n)
+{
+    double *const piece = *room;
+    *room += n;
+    return piece;
+}
+
+/* The arrays of a step in the room of a loop. */
+static struct step_arrays arrays_of(const struct loop *l)
+{
+    const long long nx = l->model->nx, ndx = l->law->ndx;
+    double *room = l->room;
+    struct step_arrays s;
+    s.seen = take(&room, nx);
+    s.x = take(&room, nx);
+    s.predicted = take(&room, nx);
+    s.expected = take(&room, nx);
+    s.error = take(&room, ndx);
+    s.dx = take(&room, ndx);
+    s.u = take(&room, l->model->nu);
+    s.d = take(&room, l->law->n_disturbance);
+    s.v = take(&room, l->plant_motion->nw);
+    s.start = take(&room, l->plant->n_prescribed);
+    s.saturated = (unsigned char *)room;
+    return s;
+}
+
+/* Numbers of room that a loop needs. */
+long long nh_loop_room(const struct loop *l)
+{
+    return 4 * l->model->nx + 2 * l->law->ndx + 2 * l->model->nu + l->law->n_disturbance +
+           l->plant_motion->nw + l->plant->n_prescribed;
+}
 
 /* Whether no number of a (n) is infinite or NaN. */
 static int all_finite(long long n, const double *a)
@@ -78,15 +95,16 @@ static int all_finite(long long n, const double *a)
 }
 
 /* The model's state of the same configuration and velocity as the plant's now. */
-static int as_model(const struct loop *l, double *x)
+static int as_model(const struct loop *l, double *v, double *x)
 {
-    if (!l->state) {
+    if (!l->state.call) {
         copy(x, l->x, l->model->nx);
         return DONE;
     }
-    double v[l->plant_motion->nw + 1];
     if (nh_velocity(l->plant_motion, l->x, v)) return FAILED;
-    l->state(l->x, v, l->no_forces, l->h, l->model_motion->p, x);
+    const double *const in[] = {l->x, v, l->no_forces, l->h, l->model_motion->p};
+    double *const out[] = {x};
+    l->state.call(l->state.self, in, out);
     return !all_finite(l->model->nx, x);
 }
 
@@ -103,85 +121,80 @@ static int comparable(const struct loop *l, long long k, const double *x, double
 /* dx = local(x0, x1) of the model. */
 static int local(const struct loop *l, const double *x0, const double *x1, double *dx)
 {
-    l->law->local(x0, x1, l->model_motion->p, dx);
+    call_with(&l->law->local, x0, x1, l->model_motion->p, dx);
     return !all_finite(l->law->ndx, dx);
 }
 
 /* The disturbance d (S14) by the innovation of the state x at step k of the reference. */
-static int estimate(const struct loop *l, long long k, const double *x, double *d)
+static int estimate(const struct loop *l, const struct step_arrays *s, long long k)
 {
     const struct law *c = l->law;
-    double innovation[c->ndx], expected[l->model->nx];
+    double *d = s->d;
     for (long long i = 0; i < c->n_disturbance; ++i) d[i] = *l->stage ? l->disturbance[i] : 0.0;
     if (*l->stage < 2) return DONE;
-    if (comparable(l, k, l->predicted, expected) || local(l, expected, x, innovation))
+    if (comparable(l, k, l->predicted, s->expected) || local(l, s->expected, s->x, s->dx))
         return FAILED;
-    for (long long i = 0; i < c->n_disturbance; ++i) d[i] += c->gain * innovation[c->nv + i];
+    for (long long i = 0; i < c->n_disturbance; ++i) d[i] += c->gain * s->dx[c->nv + i];
     return DONE;
 }
 
 /* The state `predicted` (S14) after x under u and the disturbance d. */
-static int predict(const struct loop *l, const double *x, const double *u, const double *d,
-                   double *predicted)
+static int predict(const struct loop *l, const struct step_arrays *s)
 {
     const struct stepper *m = l->model;
     const struct law *c = l->law;
-    double dx[c->ndx];
-    copy(m->x, x, m->nx);
-    copy(m->u, u, m->nu);
-    if (m->substeps(m->arrays, m->fractions, (int)m->n)) return FAILED;
-    memset(dx, 0, sizeof dx);
-    copy(dx + c->nv, d, c->n_disturbance);
-    c->retract(m->x1, dx, l->model_motion->p, predicted);
-    return !all_finite(m->nx, predicted);
+    copy(m->x, s->x, m->nx);
+    copy(m->u, s->u, m->nu);
+    if (nh_substeps(m)) return FAILED;
+    memset(s->dx, 0, sizeof(double) * (size_t)c->ndx);
+    copy(s->dx + c->nv, s->d, c->n_disturbance);
+    call_with(&c->retract, m->x1, s->dx, l->model_motion->p, s->predicted);
+    return !all_finite(m->nx, s->predicted);
 }
 
-/* Inputs (S13) without limits at step k, where the error is given. */
-static void wanted(const struct loop *l, long long k, const double *x, const double *error,
-                   const double *d, double *u)
+/* Inputs (S13) without limits at step k, where the error is known. */
+static void wanted(const struct loop *l, const struct step_arrays *s, long long k)
 {
     const struct law *c = l->law;
+    double *u = s->u;
     const long long nu = l->model->nu, forces = nu - l->model->n_prescribed;
     if (k >= c->length && !c->hold) {
-        for (long long i = 0; i < nu; ++i) u[i] = i < forces ? 0.0 : x[l->model->nq - nu + i];
+        for (long long i = 0; i < nu; ++i) u[i] = i < forces ? 0.0 : s->x[l->model->nq - nu + i];
         return;
     }
     if (k >= c->length) k = c->length - 1;
     for (long long i = 0; i < nu; ++i) {
-        u[i] = c->feedforward[nu * k + i] - dot(c->ndx, c->K + c->ndx * (nu * k + i), error);
-        if (c->K_d) u[i] -= dot(c->n_disturbance, c->K_d + c->n_disturbance * (nu * k + i), d);
+        u[i] = c->feedforward[nu * k + i] - dot(c->ndx, c->K + c->ndx * (nu * k + i), s->error);
+        if (c->K_d) u[i] -= dot(c->n_disturbance, c->K_d + c->n_disturbance * (nu * k + i), s->d);
     }
 }
 
 /* Inputs within the limits at step k and whether they are saturated, where the error and the
- * estimate d are given. */
-static int command(const struct loop *l, long long k, const double *x, const double *error,
-                   const double *d, double *clipped, unsigned char *saturated)
+ * estimate d are known. */
+static int command(const struct loop *l, const struct step_arrays *s, long long k)
 {
     const struct law *c = l->law;
-    const long long nu = l->model->nu;
-    double u[nu + 1];
     if (c->command)
-        return c->command(c->controller, k, x, l->predicted, l->disturbance, d, clipped,
-                          saturated);
-    wanted(l, k, x, error, d, u);
-    for (long long i = 0; i < nu; ++i) {
-        const double least = c->limits[2 * i], most = c->limits[2 * i + 1];
-        clipped[i] = u[i] < least ? least : u[i] > most ? most : u[i];
-        saturated[i] = clipped[i] != u[i];
+        return c->command(c->controller, k, s->x, l->predicted, l->disturbance, s->d, s->u,
+                          s->saturated);
+    wanted(l, s, k);
+    for (long long i = 0; i < l->model->nu; ++i) {
+        const double least = c->limits[2 * i], most = c->limits[2 * i + 1], u = s->u[i];
+        s->u[i] = u < least ? least : u > most ? most : u;
+        s->saturated[i] = s->u[i] != u;
     }
     return DONE;
 }
 
 /* The plant by one step of the model under its inputs u and the external forces w; prescribed
  * coordinates move evenly. */
-static int advance(const struct loop *l, long long k, const double *u, const double *w)
+static int advance(const struct loop *l, const struct step_arrays *s, long long k, const double *w)
 {
     const struct stepper *p = l->plant;
     const long long n_prescribed = p->n_prescribed, forces = p->nu - n_prescribed;
     const long long own = forces - l->n_external;
-    double start[n_prescribed + 1];
-    copy(start, l->x + p->nq - n_prescribed, n_prescribed);
+    const double *u = s->u, *start = s->start;
+    copy(s->start, l->x + p->nq - n_prescribed, n_prescribed);
     copy(p->x, l->x, p->nx);
     for (long long i = 1; i <= l->substeps; ++i) {
         const double part = (double)i / (double)l->substeps;
@@ -191,7 +204,7 @@ static int advance(const struct loop *l, long long k, const double *u, const dou
             p->u[forces + j] =
                 i == l->substeps ? u[own + j] : start[j] + part * (u[own + j] - start[j]);
         if (i == l->substeps && l->before) copy(l->before + p->nx * k, p->x, p->nx);
-        if (p->substeps(p->arrays, p->fractions, (int)p->n)) return FAILED;
+        if (nh_substeps(p)) return FAILED;
         if (i < l->substeps) copy(p->x, p->x1, p->nx);
     }
     return DONE;
@@ -205,28 +218,27 @@ static int closed_step(const struct loop *l, long long k)
                     node = k < c->length ? k : c->length;
     const int kept = k % l->every == 0;
     const int remembers = (c->K_d || c->command) && (k < c->length || c->hold);
-    double seen[nx], x[nx], error[c->ndx], u[nu + 1], d[c->n_disturbance + 1], predicted[nx];
-    unsigned char saturated[nu + 1];
-    if (as_model(l, seen) || comparable(l, node, seen, x) ||
-        local(l, c->targets + nx * node, x, error))
+    const struct step_arrays s = arrays_of(l);
+    if (as_model(l, s.v, s.seen) || comparable(l, node, s.seen, s.x) ||
+        local(l, c->targets + nx * node, s.x, s.error))
         return FAILED;
-    if (remembers && estimate(l, k < c->length ? k : c->length - 1, x, d)) return FAILED;
-    if (command(l, k, x, error, d, u, saturated)) return FAILED;
-    if (remembers && predict(l, x, u, d, predicted)) return FAILED;
-    if (advance(l, k, u, l->external + l->n_external * k)) return FAILED;
+    if (remembers && estimate(l, &s, k < c->length ? k : c->length - 1)) return FAILED;
+    if (command(l, &s, k)) return FAILED;
+    if (remembers && predict(l, &s)) return FAILED;
+    if (advance(l, &s, k, l->external + l->n_external * k)) return FAILED;
     if (c->command) c->keep(c->controller);
     copy(l->x, l->plant->x1, l->plant->nx);
     *l->stage = remembers ? 2 : 0;
     if (remembers) {
-        copy(l->disturbance, d, c->n_disturbance);
-        copy(l->predicted, predicted, nx);
+        copy(l->disturbance, s.d, c->n_disturbance);
+        copy(l->predicted, s.predicted, nx);
     }
     if (l->plant_states) copy(l->plant_states + l->plant->nx * (k + 1), l->x, l->plant->nx);
-    for (long long i = 0; i < nu; ++i) l->saturated[nu * row + i] |= saturated[i];
+    for (long long i = 0; i < nu; ++i) l->saturated[nu * row + i] |= s.saturated[i];
     if (kept) {
-        copy(l->states + nx * row, seen, nx);
-        copy(l->errors + c->ndx * row, error, c->ndx);
-        copy(l->inputs + nu * row, u, nu);
+        copy(l->states + nx * row, s.seen, nx);
+        copy(l->errors + c->ndx * row, s.error, c->ndx);
+        copy(l->inputs + nu * row, s.u, nu);
     }
     return DONE;
 }

@@ -5,7 +5,7 @@
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 
-#include "definitions.h"
+#include "contact_constants.h"
 
 /* Numbers of a vector in a cone: one and two tangents. */
 #define MOST 3

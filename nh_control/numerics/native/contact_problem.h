@@ -1,26 +1,53 @@
 #ifndef NH_CONTACT_PROBLEM_H
 #define NH_CONTACT_PROBLEM_H
 /* Impulses of contacts with Coulomb friction on their central path, by a primal-dual interior
- * point in Nesterov and Todd's scaling: the twin of contact_problem.py.
+ * point in Nesterov and Todd's scaling.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 #include <string.h>
 
 #include "cones.h"
-#include "contact_sizes.h"
 #include "linear_algebra.h"
 
+/* Numbers that an array of n structs takes. */
+#define DOUBLES(type, n) ((n) * (sizeof(struct type) / sizeof(double)))
+_Static_assert(sizeof(struct cone) % sizeof(double) == 0, "cone");
+_Static_assert(sizeof(struct cone_line) % sizeof(double) == 0, "cone_line");
+
+/* Numbers of room that a problem takes. */
+#define PROBLEM_ROOM                                                                              \
+    (DOUBLES(cone, 2 * N_CONTACTS) + DOUBLES(cone_line, 2 * N_CONTACTS) + 4 * N_IMPULSES +        \
+     N_SLIPS + N_IMPULSES * N_IMPULSES)
+
 struct contact_problem {
+    const struct system *system;
     const double *G, *b, *mu, *bound; /* (N_IMPULSES, N_IMPULSES), (N_IMPULSES), (N_CONTACTS) */
-    double kappa, speed;
+    double kappa, speed, *room;
 };
 
-/* A guess, then the solution. */
+/* A guess, then the solution: x (N_IMPULSES), w (N_IMPULSES), psi (N_SLIPS). */
 struct impulses {
-    double x[N_IMPULSES], w[N_IMPULSES], psi[N_SLIPS + 1];
+    double *x, *w, *psi;
     int known;
 };
+#define IMPULSES_ROOM (2 * N_IMPULSES + N_SLIPS)
+
+/* The first n numbers of a room, which then begins behind them. */
+static double *take(double **room, size_t n)
+{
+    double *const first = *room;
+    *room += n;
+    return first;
+}
+
+/* Impulses in a room. */
+static struct impulses impulses_in(const struct system *system, double **room)
+{
+    (void)system;
+    double *x = take(room, IMPULSES_ROOM);
+    return (struct impulses){x, x + N_IMPULSES, x + 2 * N_IMPULSES, 0};
+}
 
 /* The largest size of n numbers. */
 static double largest_of(const double *a, int n)
@@ -30,19 +57,28 @@ static double largest_of(const double *a, int n)
     return largest;
 }
 
-/* The problem w = G x + b with friction and bounds (2, N_CONTACTS). */
-static struct contact_problem problem_of(const double *G, const double *b,
-                                         const double *coefficients, double kappa)
+/* The problem w = G x + b with friction and bounds (2, N_CONTACTS), and PROBLEM_ROOM. */
+static struct contact_problem problem_of(const struct system *system, const double *G,
+                                         const double *b, const double *coefficients, double kappa,
+                                         double *room)
 {
-    return (struct contact_problem){G,     b,
-                                    coefficients, coefficients + N_CONTACTS,
-                                    kappa, largest_of(b, N_IMPULSES) + 1e-9};
+    (void)system;
+    return (struct contact_problem){system,
+                                    G,
+                                    b,
+                                    coefficients,
+                                    coefficients + N_CONTACTS,
+                                    kappa,
+                                    largest_of(b, N_IMPULSES) + 1e-9,
+                                    room};
 }
 
 /* The pairs of all contacts; returns their number. */
 static int cones_of(const struct contact_problem *problem, const struct impulses *at,
                     struct cone *cones)
 {
+    const struct system *system = problem->system;
+    (void)system;
     int count = 0;
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int normal = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
@@ -78,6 +114,8 @@ static double off_path(const struct contact_problem *problem, int count, const s
 static int is_solved(const struct contact_problem *problem, int count, const struct cone *cones,
                      const double *error, const double *w)
 {
+    const struct system *system = problem->system;
+    (void)system;
     const double largest = largest_of(w, N_IMPULSES) + problem->speed;
     double product = 0.0;
     if (!(largest_of(error, N_IMPULSES) <= CONTACT_FEASIBLE * largest)) return 0;
@@ -104,15 +142,16 @@ static int equilibrate(int n, double *restrict a, double *restrict b)
 
 /* out = G x; four sums for each row, so that they fill a register. */
 FOR_EVERY_PROCESSOR
-static void velocities_of(const double *restrict G, const double *restrict x, double *restrict out)
+static void velocities_of(int n, const double *restrict G, const double *restrict x,
+                          double *restrict out)
 {
-    for (int i = 0; i < N_IMPULSES; ++i) {
-        const double *restrict row = G + (size_t)N_IMPULSES * i;
+    for (int i = 0; i < n; ++i) {
+        const double *restrict row = G + (size_t)n * i;
         double sums[4] = {0.0};
         int j = 0;
-        for (; j + 4 <= N_IMPULSES; j += 4)
+        for (; j + 4 <= n; j += 4)
             for (int k = 0; k < 4; ++k) sums[k] += row[j + k] * x[j + k];
-        for (; j < N_IMPULSES; ++j) sums[0] += row[j] * x[j];
+        for (; j < n; ++j) sums[0] += row[j] * x[j];
         out[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
 }
@@ -121,7 +160,9 @@ static void velocities_of(const double *restrict G, const double *restrict x, do
 static void velocity_error(const struct contact_problem *problem, const struct impulses *at,
                            double *error)
 {
-    velocities_of(problem->G, at->x, error);
+    const struct system *system = problem->system;
+    (void)system;
+    velocities_of(N_IMPULSES, problem->G, at->x, error);
     for (int i = 0; i < N_IMPULSES; ++i) error[i] = at->w[i] - error[i] - problem->b[i];
 }
 
@@ -129,27 +170,30 @@ static void velocity_error(const struct contact_problem *problem, const struct i
 static void velocity_change(const struct contact_problem *problem, const double *dx,
                             const double *error, double *dw)
 {
-    velocities_of(problem->G, dx, dw);
+    const struct system *system = problem->system;
+    (void)system;
+    velocities_of(N_IMPULSES, problem->G, dx, dw);
     for (int i = 0; i < N_IMPULSES; ++i) dw[i] -= error[i];
 }
 
-/* Solution b of a b = b; 1 where there is none. */
+/* Solution b (n) of a b = b; 1 where there is none. */
 FOR_EVERY_PROCESSOR
-static int solve_impulses(double *restrict a, double *restrict b)
+static int solve_impulses(int n, double *restrict a, int *restrict pivots, double *restrict b)
 {
-    int pivots[N_IMPULSES];
-    if (lu_factor(N_IMPULSES, a, pivots)) return 1;
-    lu_solve(N_IMPULSES, a, pivots, b);
+    if (lu_factor(n, a, pivots)) return 1;
+    lu_solve(n, a, pivots, b);
     return 0;
 }
 
 /* dx of (S23) with error = w - G x - b; 1 where there is none. */
 static int impulse_direction(const struct contact_problem *problem, int count,
                              const struct cone *cones, const struct cone_line *lines,
-                             const double *error, double *dx)
+                             const double *error, double *dx, double *room)
 {
-    double A[N_IMPULSES * N_IMPULSES];
-    memcpy(A, problem->G, sizeof A);
+    const struct system *system = problem->system;
+    double *A = take(&room, N_IMPULSES * N_IMPULSES);
+    (void)system;
+    memcpy(A, problem->G, sizeof(double) * N_IMPULSES * N_IMPULSES);
     memcpy(dx, error, sizeof(double) * N_IMPULSES);
     for (int i = 0; i < count; ++i) {
         const int contact = cones[i].contact, normal = BLOCKS[contact].normal;
@@ -166,7 +210,7 @@ static int impulse_direction(const struct contact_problem *problem, int count,
             if (normal >= 0) row[normal] += problem->mu[contact] * lines[i].D[j][0];
         }
     }
-    return equilibrate(N_IMPULSES, A, dx) || solve_impulses(A, dx);
+    return equilibrate(N_IMPULSES, A, dx) || solve_impulses(N_IMPULSES, A, (int *)room, dx);
 }
 
 /* The longest step of all pairs along dx, dw, and the directions dpsi of the slip bounds, which
@@ -175,6 +219,8 @@ static double longest_step(const struct contact_problem *problem, int count,
                            const struct cone *cones, const struct cone_line *lines,
                            const double *dx, const double *dw, double *dpsi)
 {
+    const struct system *system = problem->system;
+    (void)system;
     double step = 1.0;
     for (int i = 0; i < count; ++i) {
         const struct cone *cone = &cones[i];
@@ -204,10 +250,12 @@ static double longest_step(const struct contact_problem *problem, int count,
  * is the velocity without impulses, and x would stop it alone. */
 static void near_path(const struct contact_problem *problem, struct impulses *at)
 {
+    const struct system *system = problem->system;
+    (void)system;
     const double *b = problem->b;
     double height = problem->kappa, closing = 0.0;
-    memset(at->x, 0, sizeof at->x);
-    memset(at->w, 0, sizeof at->w);
+    memset(at->x, 0, sizeof(double) * N_IMPULSES);
+    memset(at->w, 0, sizeof(double) * N_IMPULSES);
     for (int i = 0; i < N_CONTACTS; ++i)
         if (BLOCKS[i].normal >= 0) closing = larger(closing, -b[BLOCKS[i].normal]);
     for (int i = 0; i < N_CONTACTS; ++i) {
@@ -232,8 +280,10 @@ static void near_path(const struct contact_problem *problem, struct impulses *at
  * iterations, and ends where those from near the path stall at the edge of a cone. */
 static void far_inside(const struct contact_problem *problem, struct impulses *at)
 {
-    memset(at->x, 0, sizeof at->x);
-    memset(at->w, 0, sizeof at->w);
+    const struct system *system = problem->system;
+    (void)system;
+    memset(at->x, 0, sizeof(double) * N_IMPULSES);
+    memset(at->w, 0, sizeof(double) * N_IMPULSES);
     for (int i = 0; i < N_SLIPS; ++i) at->psi[i] = problem->speed;
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int n = BLOCKS[i].normal;
@@ -243,41 +293,66 @@ static void far_inside(const struct contact_problem *problem, struct impulses *a
     }
 }
 
+/* The arrays of an iteration, and what is left of the problem's room. */
+struct iteration_room {
+    struct cone *cones;
+    struct cone_line *lines;
+    double *error, *dx, *dw, *dpsi, *rest;
+};
+
+static struct iteration_room iteration_room(const struct contact_problem *problem)
+{
+    const struct system *system = problem->system;
+    double *room = problem->room;
+    struct iteration_room in;
+    (void)system;
+    in.cones = (struct cone *)take(&room, DOUBLES(cone, 2 * N_CONTACTS));
+    in.lines = (struct cone_line *)take(&room, DOUBLES(cone_line, 2 * N_CONTACTS));
+    in.error = take(&room, N_IMPULSES);
+    in.dx = take(&room, N_IMPULSES);
+    in.dw = take(&room, N_IMPULSES);
+    in.dpsi = take(&room, N_SLIPS);
+    in.rest = room;
+    return in;
+}
+
 /* Whether the iteration from inside of all cones ends at a solution of (S18); from a guess, which
  * is `warm`, it gives up early. */
 static int contact_iteration(const struct contact_problem *problem, int warm, struct impulses *at)
 {
-    struct cone cones[2 * N_CONTACTS];
-    struct cone_line lines[2 * N_CONTACTS];
-    double error[N_IMPULSES], dx[N_IMPULSES], dw[N_IMPULSES], dpsi[N_SLIPS + 1];
+    const struct system *system = problem->system;
+    const struct iteration_room in = iteration_room(problem);
+    (void)system;
     int was_short = 0;
     for (int iteration = 0; iteration < CONTACT_ITERATIONS; ++iteration) {
-        velocity_error(problem, at, error);
-        const int count = cones_of(problem, at, cones);
-        if (is_solved(problem, count, cones, error, at->w)) return 1;
+        velocity_error(problem, at, in.error);
+        const int count = cones_of(problem, at, in.cones);
+        if (is_solved(problem, count, in.cones, in.error, at->w)) return 1;
         double largest = 0.0, sum = 0.0;
         for (int i = 0; i < count; ++i) {
-            const double product = dot(cones[i].n, cones[i].u, cones[i].v);
+            const double product = dot(in.cones[i].n, in.cones[i].u, in.cones[i].v);
             largest = larger(largest, product);
             sum += product;
         }
         const int near = largest <= CONTACT_NEAR * problem->kappa && !was_short;
         const double goal = fmax(problem->kappa, CONTACT_CENTERING * sum / count);
         for (int i = 0; i < count; ++i) {
-            if (near) plain_line(&cones[i], problem->kappa, &lines[i]);
-            else scaled_line(&cones[i], goal, &lines[i]);
+            if (near) plain_line(&in.cones[i], problem->kappa, &in.lines[i]);
+            else scaled_line(&in.cones[i], goal, &in.lines[i]);
         }
-        if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
+        if (impulse_direction(problem, count, in.cones, in.lines, in.error, in.dx, in.rest))
+            return 0;
         /* not c - D dx, whose terms are as large as psi^2 / kappa: w = G x + b stays exact */
-        velocity_change(problem, dx, error, dw);
-        const double step = longest_step(problem, count, cones, lines, dx, dw, dpsi);
+        velocity_change(problem, in.dx, in.error, in.dw);
+        const double step =
+            longest_step(problem, count, in.cones, in.lines, in.dx, in.dw, in.dpsi);
         if (!isfinite(step) || (warm && step < CONTACT_SHORT)) return 0;
         was_short = step < CONTACT_SHORT && !was_short;
         for (int i = 0; i < N_IMPULSES; ++i) {
-            at->x[i] += step * dx[i];
-            at->w[i] += step * dw[i];
+            at->x[i] += step * in.dx[i];
+            at->w[i] += step * in.dw[i];
         }
-        for (int i = 0; i < N_SLIPS; ++i) at->psi[i] += step * dpsi[i];
+        for (int i = 0; i < N_SLIPS; ++i) at->psi[i] += step * in.dpsi[i];
     }
     return 0;
 }
@@ -299,23 +374,25 @@ static int find_impulses(const struct contact_problem *problem, struct impulses 
 __attribute__((unused)) static int settle_impulses(const struct contact_problem *problem,
                                                    struct impulses *at)
 {
-    struct cone cones[2 * N_CONTACTS];
-    struct cone_line lines[2 * N_CONTACTS];
-    double error[N_IMPULSES], dx[N_IMPULSES], dw[N_IMPULSES], dpsi[N_SLIPS + 1], change = INFINITY;
+    const struct system *system = problem->system;
+    const struct iteration_room in = iteration_room(problem);
+    (void)system;
+    double change = INFINITY;
     for (int k = 0; k < CONTACT_CORRECTIONS && !(change * change <= CONTACT_ROUND_OFF); ++k) {
-        velocity_error(problem, at, error);
-        const int count = cones_of(problem, at, cones);
-        for (int i = 0; i < count; ++i) plain_line(&cones[i], problem->kappa, &lines[i]);
-        if (impulse_direction(problem, count, cones, lines, error, dx)) return 0;
-        velocity_change(problem, dx, error, dw);
-        longest_step(problem, count, cones, lines, dx, dw, dpsi);
+        velocity_error(problem, at, in.error);
+        const int count = cones_of(problem, at, in.cones);
+        for (int i = 0; i < count; ++i) plain_line(&in.cones[i], problem->kappa, &in.lines[i]);
+        if (impulse_direction(problem, count, in.cones, in.lines, in.error, in.dx, in.rest))
+            return 0;
+        velocity_change(problem, in.dx, in.error, in.dw);
+        longest_step(problem, count, in.cones, in.lines, in.dx, in.dw, in.dpsi);
         for (int i = 0; i < N_IMPULSES; ++i) {
-            at->x[i] += dx[i];
-            at->w[i] += dw[i];
+            at->x[i] += in.dx[i];
+            at->w[i] += in.dw[i];
         }
-        for (int i = 0; i < N_SLIPS; ++i) at->psi[i] += dpsi[i];
-        change = fmax(largest_of(dx, N_IMPULSES) / largest_of(at->x, N_IMPULSES),
-                      N_SLIPS ? largest_of(dpsi, N_SLIPS) / largest_of(at->psi, N_SLIPS) : 0.0);
+        for (int i = 0; i < N_SLIPS; ++i) at->psi[i] += in.dpsi[i];
+        change = fmax(largest_of(in.dx, N_IMPULSES) / largest_of(at->x, N_IMPULSES),
+                      N_SLIPS ? largest_of(in.dpsi, N_SLIPS) / largest_of(at->psi, N_SLIPS) : 0.0);
     }
     return change <= CONTACT_STALLED;
 }

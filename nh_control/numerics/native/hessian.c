@@ -1,5 +1,5 @@
-/* Second derivative of lam . g + lam_z . z along the solutions of r = 0, after the generated
- * function call_second(x, u, z, p, x1, lam, mu, F), F that of lam . g - mu . r over (w, z):
+/* Second derivative of lam . g + lam_z . z along the solutions of r = 0, from the
+ * function second(x, u, z, p, x1, lam, mu) -> F, that of lam . g - mu . r over (w, z):
  *
  *     mu = r_z^{-T} (g_z^T lam + lam_z),   H = P^T F P,   P = [I; dz]
  *
@@ -9,15 +9,16 @@
 int nh_hessian(int (*linearize)(int (*)(double *const *), double *const *),
                int (*step)(double *const *), double *const *a)
 {
-    enum { N = N_COLUMNS + N_Z };
+    const struct system *system = SYSTEM_OF(a);
+    const int N = N_COLUMNS + N_Z;
     const int status = linearize(step, a);
     if (status != CONVERGED) return status;
     double *mu = a[MU], *g = a[G], *half = a[HALF], *H = a[HESSIAN], *F = a[FULL];
     const double *lam = a[LAM], *g_z = a[G_Z], *dz = a[DZ];
     memcpy(mu, a[LAM_Z], sizeof(double) * N_Z);
     multiply_add(1, N_DX, N_Z, 1.0, lam, N_DX, g_z, mu);
-    substitute_transposed(a[FACTORS], (const int *)a[PIVOTS], mu);
-    call_second(a[X], a[U], a[Z], a[P], a[X1], lam, mu, F);
+    substitute_transposed(system, a[FACTORS], (const int *)a[PIVOTS], mu);
+    call_second(system, a[X], a[U], a[Z], a[P], a[X1], lam, mu, F);
     /* G = F_zw + F_zz dz / 2;  H = F_ww + dz^T G + G^T dz (S9) */
     for (int i = 0; i < N_Z; ++i)
         memcpy(g + (size_t)N_COLUMNS * i, F + (size_t)N * (N_COLUMNS + i),

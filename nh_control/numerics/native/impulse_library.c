@@ -1,36 +1,61 @@
-/* The contacts of a model as a library, for steps that are not of generated code: impulses, and
- * the path to them. `call_rows` and `call_velocities` are generated.
+/* Impulses of contacts, and the path to them, for steps that are not of generated functions.
  *
  * Equations (S...): doc/theory/native_steps.md. */
-#include "impulse_library.h"
+#include "free_step.h"
+
 #include "contact_path.h"
+
+/* Numbers of room that the equations of a step with its contacts take. */
+#define EQUATIONS_ROOM(n_tangents, n_rates)                                                       \
+    (N_IMPULSES + N_IMPULSES * (n_rates) + 2 * N_CONTACTS + N_IMPULSES * (n_tangents) +           \
+     N_IMPULSES * N_FIRST + N_FIRST + N_FIRST * N_FIRST +                                         \
+     (N_IMPULSES + N_SLIPS) * (2 * N_IMPULSES + N_SLIPS))
+
+/* Numbers of room of a step, those of its equations behind those of its path. */
+#define IMPULSES_PATH_ROOM (N_Z * N_Z + 2 * N_PATH + N_P + START_ROOM + PATH_ROOM)
+long long nh_impulse_room(const struct system *system, int n_tangents, int n_rates)
+{
+    return (long long)(IMPULSES_PATH_ROOM + EQUATIONS_ROOM(n_tangents, n_rates));
+}
+
+/* Impulses as they are kept: x (N_IMPULSES), w (N_IMPULSES), psi (N_SLIPS + 1), and whether they
+ * are known. */
+static struct impulses kept_impulses(const struct system *system, double *kept)
+{
+    double *psi = kept + 2 * N_IMPULSES;
+    return (struct impulses){kept, kept + N_IMPULSES, psi, psi[N_SLIPS + 1] != 0.0};
+}
 
 /* Solves w = G x + b with friction and bounds (2, N_CONTACTS), from the impulses `kept` where they
  * are known; 1 where no solution was found. */
-int nh_find_impulses(const double *G, const double *b, const double *coefficients, double kappa,
-                     struct impulses *kept)
+int nh_find_impulses(const struct system *system, const double *G, const double *b,
+                     const double *coefficients, double kappa, double *kept, double *room)
 {
-    const struct contact_problem problem = problem_of(G, b, coefficients, kappa);
-    return !find_impulses(&problem, kept);
+    const struct contact_problem problem = problem_of(system, G, b, coefficients, kappa, room);
+    struct impulses at = kept_impulses(system, kept);
+    const int failed = !find_impulses(&problem, &at);
+    at.psi[N_SLIPS + 1] = at.known;
+    return failed;
 }
 
 /* Takes a solution to round-off; 1 where it does not settle. */
-int nh_settle_impulses(const double *G, const double *b, const double *coefficients, double kappa,
-                       struct impulses *kept)
+int nh_settle_impulses(const struct system *system, const double *G, const double *b,
+                       const double *coefficients, double kappa, double *kept, double *room)
 {
-    const struct contact_problem problem = problem_of(G, b, coefficients, kappa);
-    return !settle_impulses(&problem, kept);
+    const struct contact_problem problem = problem_of(system, G, b, coefficients, kappa, room);
+    struct impulses at = kept_impulses(system, kept);
+    return !settle_impulses(&problem, &at);
 }
 
 /* Whether a solution lies on the central path, as `is_inside`. */
-int nh_is_inside(const double *z) { return is_inside(z); }
+int nh_is_inside(const struct system *system, const double *z) { return is_inside(system, z); }
 
 /* Derivatives of the rows of (S18), in the order of (x, psi), at x with psi behind it: by these
  * unknowns (n, n) and by w (n, N_IMPULSES), n = N_IMPULSES + N_SLIPS. */
-void nh_impulse_equations(const double *x, const double *w, const double *coefficients,
-                          double *by_unknown, double *by_w)
+void nh_impulse_equations(const struct system *system, const double *x, const double *w,
+                          const double *coefficients, double *by_unknown, double *by_w)
 {
-    enum { ALL = N_IMPULSES + N_SLIPS };
+    const int ALL = N_IMPULSES + N_SLIPS;
     memset(by_unknown, 0, sizeof(double) * ALL * ALL);
     memset(by_w, 0, sizeof(double) * ALL * N_IMPULSES);
     for (int i = 0; i < N_CONTACTS; ++i) {
@@ -57,8 +82,8 @@ void nh_impulse_equations(const double *x, const double *w, const double *coeffi
 }
 
 /* The rows of (S18), in the order of (x, psi). */
-static void impulse_rows(const double *x, const double *w, const double *coefficients,
-                         double kappa, double *r)
+static void impulse_rows(const struct system *system, const double *x, const double *w,
+                         const double *coefficients, double kappa, double *r)
 {
     for (int i = 0; i < N_CONTACTS; ++i) {
         const int n = BLOCKS[i].normal, t = BLOCKS[i].tangent, k = BLOCKS[i].k;
@@ -71,57 +96,80 @@ static void impulse_rows(const double *x, const double *w, const double *coeffic
     }
 }
 
-/* The step whose path is followed in this thread. */
-static _Thread_local const struct free_step *FREE_STEP;
-
-/* For follow_path: velocities w at the contacts, w by the first unknowns (N_IMPULSES, N_FIRST),
- * and the coefficients of friction and bounds. */
-int call_contacts(const double *x, const double *u, const double *z, const double *p, double *w,
-                  double *w_y, double *coefficients)
+/* Velocities w at the contacts, w by the first unknowns (N_IMPULSES, N_FIRST), and the
+ * coefficients of friction and bounds. */
+static void velocities_at(const struct free_step *step, const double *const *in, double *w,
+                          double *w_y, double *coefficients, double *room)
 {
-    double by_rates[N_IMPULSES * N_CONTACT_RATES];
-    const int failed = call_velocities(x, u, z, p, w, by_rates, coefficients);
+    const struct system *system = step->contacts->sizes;
+    double *by_rates = take(&room, N_IMPULSES * step->n_rates);
+    call_at(&step->contacts->velocities, in[0], in[1], in[2], in[3], w, by_rates, coefficients);
     memset(w_y, 0, sizeof(double) * N_IMPULSES * N_FIRST);
     for (int i = 0; i < N_IMPULSES; ++i)
-        for (int k = 0; k < N_CONTACT_RATES; ++k)
-            w_y[N_FIRST * i + CONTACT_RATES[k]] = by_rates[N_CONTACT_RATES * i + k];
-    return failed;
+        for (int k = 0; k < step->n_rates; ++k)
+            w_y[N_FIRST * i + step->rates[k]] = by_rates[step->n_rates * i + k];
 }
 
-/* For follow_path: the rows of the step (N_Z), those of the tree with the impulses and (S18). */
-int call_residual(const double *x, const double *u, const double *z, const double *p, double *r)
+/* The room of the equations. */
+static double *equations_room(const struct free_step *step)
 {
-    double w[N_IMPULSES], by_rates[N_IMPULSES * N_CONTACT_RATES], coefficients[2 * N_CONTACTS];
-    double J[N_IMPULSES * N_TANGENTS];
-    FREE_STEP->equations(FREE_STEP->tree, z, r, 0);
-    call_rows(x, u, z, p, J);
-    for (int i = 0; i < N_FREE; ++i)
-        for (int k = 0; k < N_IMPULSES; ++k) r[i] += J[N_TANGENTS * k + i] * z[N_FIRST + k];
-    call_velocities(x, u, z, p, w, by_rates, coefficients);
-    impulse_rows(z + N_FIRST, w, coefficients, p[N_P - 2], r + N_FIRST);
+    const struct system *system = step->contacts->sizes;
+    return step->room + IMPULSES_PATH_ROOM;
+}
+
+/* `contacts` of follow_path. */
+static int step_contacts(const void *self, const double *const *in, double *const *out)
+{
+    const struct free_step *step = self;
+    velocities_at(step, in, out[0], out[1], out[2], equations_room(step));
     return 0;
 }
 
-/* For follow_path: the derivatives of these rows by the unknowns (N_Z, N_Z). */
-int call_jacobian(const double *x, const double *u, const double *z, const double *p, double *r_z)
+/* `residual` of follow_path: the rows of the step (N_Z), those of the tree with the impulses and
+ * (S18). */
+static int residual_in_contact(const void *self, const double *const *in, double *const *out)
 {
-    enum { ALL = N_IMPULSES + N_SLIPS };
-    double w[N_IMPULSES], w_y[N_IMPULSES * N_FIRST], coefficients[2 * N_CONTACTS], r[N_FIRST];
-    double J[N_IMPULSES * N_TANGENTS], r_y[N_FIRST * N_FIRST];
-    double by_unknown[ALL * ALL], by_w[ALL * N_IMPULSES];
+    const struct free_step *step = self;
+    const struct system *system = step->contacts->sizes;
+    const double *z = in[2];
+    double *r = out[0], *room = equations_room(step);
+    double *w = take(&room, N_IMPULSES), *w_y = take(&room, N_IMPULSES * N_FIRST);
+    double *coefficients = take(&room, 2 * N_CONTACTS);
+    double *J = take(&room, N_IMPULSES * step->n_tangents);
+    step->equations(step->tree, z, r, 0);
+    call_at(&step->contacts->rows, in[0], in[1], z, in[3], J, 0, 0);
+    for (int i = 0; i < step->n_free; ++i)
+        for (int k = 0; k < N_IMPULSES; ++k) r[i] += J[step->n_tangents * k + i] * z[N_FIRST + k];
+    velocities_at(step, in, w, w_y, coefficients, room);
+    impulse_rows(system, z + N_FIRST, w, coefficients, in[3][N_P - 2], r + N_FIRST);
+    return 0;
+}
+
+/* `jacobian` of follow_path: the derivatives of these rows by the unknowns (N_Z, N_Z). */
+static int jacobian_in_contact(const void *self, const double *const *in, double *const *out)
+{
+    const struct free_step *step = self;
+    const struct system *system = step->contacts->sizes;
+    const double *z = in[2];
+    const int all = N_IMPULSES + N_SLIPS;
+    double *r_z = out[0], *room = equations_room(step);
+    double *w = take(&room, N_IMPULSES), *w_y = take(&room, N_IMPULSES * N_FIRST);
+    double *coefficients = take(&room, 2 * N_CONTACTS), *r = take(&room, N_FIRST);
+    double *J = take(&room, N_IMPULSES * step->n_tangents), *r_y = take(&room, N_FIRST * N_FIRST);
+    double *by_unknown = take(&room, all * all), *by_w = take(&room, all * N_IMPULSES);
     memset(r_z, 0, sizeof(double) * N_Z * N_Z);
-    FREE_STEP->equations(FREE_STEP->tree, z, r, r_y);
-    call_rows(x, u, z, p, J);
-    call_contacts(x, u, z, p, w, w_y, coefficients);
-    nh_impulse_equations(z + N_FIRST, w, coefficients, by_unknown, by_w);
+    step->equations(step->tree, z, r, r_y);
+    call_at(&step->contacts->rows, in[0], in[1], z, in[3], J, 0, 0);
+    velocities_at(step, in, w, w_y, coefficients, room);
+    nh_impulse_equations(system, z + N_FIRST, w, coefficients, by_unknown, by_w);
     for (int i = 0; i < N_FIRST; ++i) {
         memcpy(r_z + (size_t)N_Z * i, r_y + (size_t)N_FIRST * i, sizeof(double) * N_FIRST);
-        for (int k = 0; k < N_IMPULSES && i < N_FREE; ++k)
-            r_z[(size_t)N_Z * i + N_FIRST + k] = J[N_TANGENTS * k + i];
+        for (int k = 0; k < N_IMPULSES && i < step->n_free; ++k)
+            r_z[(size_t)N_Z * i + N_FIRST + k] = J[step->n_tangents * k + i];
     }
-    for (int i = 0; i < ALL; ++i) {
+    for (int i = 0; i < all; ++i) {
         double *row = r_z + (size_t)N_Z * (N_FIRST + i);
-        memcpy(row + N_FIRST, by_unknown + ALL * i, sizeof(double) * ALL);
+        memcpy(row + N_FIRST, by_unknown + all * i, sizeof(double) * all);
         for (int k = 0; k < N_IMPULSES; ++k)
             for (int y = 0; y < N_FIRST; ++y)
                 row[y] += by_w[N_IMPULSES * i + k] * w_y[N_FIRST * k + y];
@@ -134,8 +182,13 @@ int call_jacobian(const double *x, const double *u, const double *z, const doubl
 int nh_follow_path(const struct free_step *step, const double *x, const double *u, const double *p,
                    int guess, double *z)
 {
-    double r_z[N_Z * N_Z];
-    FREE_STEP = step;
-    if (!guess) return !follow_path(x, u, p, z, r_z);
-    return !(return_to_path(x, u, p, 1, z) || return_to_path(x, u, p, 0, z));
+    struct system whole = *step->contacts->sizes;
+    const struct system *system = &whole;
+    double *room = step->room, *r_z = take(&room, N_Z * N_Z);
+    whole.residual = (struct function){residual_in_contact, step};
+    whole.jacobian = (struct function){jacobian_in_contact, step};
+    whole.contacts = (struct function){step_contacts, step};
+    if (!guess) return !follow_path(system, x, u, p, z, r_z, room);
+    return !(return_to_path(system, x, u, p, 1, z, room) ||
+             return_to_path(system, x, u, p, 0, z, room));
 }

@@ -1,20 +1,22 @@
 #ifndef NH_LINEAR_ALGEBRA_H
 #define NH_LINEAR_ALGEBRA_H
-/* The dense matrices of a step and its derivatives, row by row. Sizes are constants, N_Z unknowns
- * and N_COLUMNS variables of the derivatives: compilers make faster code of small constants. Small
- * systems gain nothing from wider registers. */
+/* The dense matrices of a step and its derivatives, row by row, for N_Z unknowns and N_COLUMNS
+ * variables of the derivatives. Where these are constants compilers make faster code of them;
+ * small systems gain nothing from wider registers, and the library is built for each of them. */
 #include <math.h>
 #include <string.h>
 
 #include "dense_lu.h"
 #include "system.h"
 
+#define FOR_EVERY_PROCESSOR __attribute__((unused))
+#ifndef SIZES_ARE_DATA
 #if N_Z >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                \
     defined(__GLIBC__)
+#undef FOR_EVERY_PROCESSOR
 #define FOR_EVERY_PROCESSOR                                                                       \
     __attribute__((unused, optimize("O3"), target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EVERY_PROCESSOR __attribute__((unused))
+#endif
 #endif
 
 __attribute__((unused)) static int all_finite(int n, const double *a)
@@ -26,27 +28,37 @@ __attribute__((unused)) static int all_finite(int n, const double *a)
 
 /* Factors of a (N_Z, N_Z) in place; 1 where a is singular or not finite. */
 FOR_EVERY_PROCESSOR
-static int factor(double *restrict a, int *restrict pivots) { return lu_factor(N_Z, a, pivots); }
+static int factor(const struct system *system, double *restrict a, int *restrict pivots)
+{
+    (void)system;
+    return lu_factor(N_Z, a, pivots);
+}
 
 /* b (N_Z) becomes the solution of a y = b. */
-__attribute__((unused)) static void substitute(const double *restrict factors,
+__attribute__((unused)) static void substitute(const struct system *system,
+                                               const double *restrict factors,
                                                const int *restrict pivots, double *restrict b)
 {
+    (void)system;
     lu_solve(N_Z, factors, pivots, b);
 }
 
 /* b (N_Z) becomes the solution of a^T y = b. */
-__attribute__((unused)) static void substitute_transposed(const double *restrict factors,
+__attribute__((unused)) static void substitute_transposed(const struct system *system,
+                                                          const double *restrict factors,
                                                           const int *restrict pivots,
                                                           double *restrict b)
 {
+    (void)system;
     lu_solve_transposed(N_Z, factors, pivots, b);
 }
 
 /* b (N_Z, N_COLUMNS) becomes the solution of a y = b. */
 FOR_EVERY_PROCESSOR
-static void substitute_rows(const double *restrict factors, const int *restrict pivots, double *b)
+static void substitute_rows(const struct system *system, const double *restrict factors,
+                            const int *restrict pivots, double *b)
 {
+    (void)system;
     lu_solve_rows(N_Z, N_COLUMNS, factors, pivots, b);
 }
 

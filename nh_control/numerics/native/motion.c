@@ -1,6 +1,5 @@
-/* Functions of states of any discrete systems, whose sizes are data here; generated functions come
- * as pointers. Sums run in the order of the indices, as those of `numpy.cumsum`: what Python
- * computes with that is the same to the bit.
+/* Functions of states of any discrete systems, whose sizes are data here. Sums run in the order of
+ * the indices, as those of `numpy.cumsum`: what Python computes with that is the same to the bit.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
@@ -8,22 +7,13 @@
 #include "motion.h"
 
 /* out (rows, n): f(a, b, p) of the rows of a (rows, na) and b (rows, nb). */
-void nh_pairs(int (*f)(const double *a, const double *b, const double *p, double *out),
-              const double *p, long long rows, long long na, const double *a, long long nb,
-              const double *b, long long n, double *out)
+void nh_pairs(const struct function *f, const double *p, long long rows, long long na,
+              const double *a, long long nb, const double *b, long long n, double *out)
 {
-    for (long long i = 0; i < rows; ++i) f(a + na * i, b + nb * i, p, out + n * i);
+    for (long long i = 0; i < rows; ++i) call_with(f, a + na * i, b + nb * i, p, out + n * i);
 }
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define FOR_EVERY_PROCESSOR                                                                       \
-    __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EVERY_PROCESSOR
-#endif
-
 /* row (n) -= f other (n); without sums, so that vectors give the same bits. */
-FOR_EVERY_PROCESSOR
 static void subtract(long long n, double f, const double *restrict other, double *restrict row)
 {
     for (long long j = 0; j < n; ++j) row[j] -= f * other[j];
@@ -58,12 +48,22 @@ static int solve(long long n, double *a, double *b)
     return DONE;
 }
 
+/* M, b, X and c at the state x, in the room. */
+static void inertia(const struct motion *m, const double *x)
+{
+    const long long n = m->nrho + m->n_impulses;
+    double *mass = m->room, *y = mass + n * n, *basis = y + n, *prescribed = basis + m->nw * n;
+    const double *const in[] = {x, m->p};
+    double *const out[] = {mass, y, basis, prescribed};
+    m->inertia.call(m->inertia.self, in, out);
+}
+
 /* v (nw), the velocity X y + c with M y = b at the state x (S11). */
 int nh_velocity(const struct motion *m, const double *x, double *v)
 {
     const long long n = m->nrho + m->n_impulses;
-    double *mass = m->room, *y = mass + 2 * n * n, *basis = y + n, *prescribed = basis + m->nw * n;
-    m->inertia(x, m->p, mass, y, basis, prescribed);
+    double *mass = m->room, *y = mass + n * n, *basis = y + n, *prescribed = basis + m->nw * n;
+    inertia(m, x);
     if (solve(n, mass, y)) return FAILED;
     for (long long i = 0; i < m->nw; ++i) v[i] = dot(n, basis + n * i, y) + prescribed[i];
     return DONE;
@@ -74,39 +74,47 @@ int nh_velocity(const struct motion *m, const double *x, double *v)
 int nh_with_impulses(const struct motion *m, const double *x, const double *mu, double *x1)
 {
     const long long r = m->nrho, n = r + m->n_impulses;
-    double *mass = m->room, *whole = mass + n * n, *y = whole + n * n, *basis = y + n,
-           *prescribed = basis + m->nw * n;
-    m->inertia(x, m->p, mass, y, basis, prescribed);
-    copy(whole, mass, n * n);
+    double *mass = m->room, *y = mass + n * n;
+    inertia(m, x);
     if (solve(n, mass, y)) return FAILED;
     for (long long i = r; i < n; ++i) y[i] = mu[i - r] - y[i];
-    for (long long i = 0; i < r; ++i) y[i] = dot(n - r, whole + n * i + r, y + r);
-    copy(x1, x, m->nx);
-    for (long long i = 0; i < m->nw; ++i) x1[m->nq + i] += dot(r, basis + n * i, y);
+    call_with(&m->add_impulses, x, y + r, m->p, x1);
     return DONE;
 }
 
-/* energy (rows) of the states x (rows, nx) by the function energy(q, v, p). */
-int nh_energies(const struct motion *m,
-                int (*energy)(const double *, const double *, const double *, double *),
-                long long rows, const double *x, double *out)
+/* The constraint impulses mu (n_impulses) of the state x, the part of its momentum on which the
+ * velocity does not depend. */
+int nh_impulses(const struct motion *m, const double *x, double *mu)
 {
-    double v[m->nw + 1];
+    const long long n = m->nrho + m->n_impulses;
+    double *mass = m->room, *y = mass + n * n;
+    inertia(m, x);
+    if (solve(n, mass, y)) return FAILED;
+    copy(mu, y + m->nrho, m->n_impulses);
+    return DONE;
+}
+
+/* Energies out (rows) of the states x (rows, nx) by the function energy(q, v, p), with room for v
+ * (nw). */
+int nh_energies(const struct motion *m, const struct function *energy, long long rows,
+                const double *x, double *v, double *out)
+{
     for (long long i = 0; i < rows; ++i, x += m->nx) {
         if (nh_velocity(m, x, v)) return FAILED;
-        energy(x, v, m->p, out + i);
+        call_with(energy, x, v, m->p, out + i);
     }
     return DONE;
 }
 
 /* out (rows, n): constraint(x0, x1, h, p) of the steps from before to after, both (rows, nx). */
-int nh_constraints(const struct motion *m,
-                   int (*constraint)(const double *, const double *, const double *,
-                                     const double *, double *),
-                   const double *h, long long rows, long long n, const double *before,
-                   const double *after, double *out)
+int nh_constraints(const struct motion *m, const struct function *constraint, const double *h,
+                   long long rows, long long n, const double *before, const double *after,
+                   double *out)
 {
-    for (long long i = 0; i < rows; ++i)
-        constraint(before + m->nx * i, after + m->nx * i, h, m->p, out + n * i);
+    for (long long i = 0; i < rows; ++i) {
+        const double *const in[] = {before + m->nx * i, after + m->nx * i, h, m->p};
+        double *const results[] = {out + n * i};
+        constraint->call(constraint->self, in, results);
+    }
     return DONE;
 }

@@ -3,17 +3,27 @@
 /* Velocities and constraint impulses of states.
  *
  * Equations (S...): doc/theory/native_steps.md. */
+#include "function.h"
 #include "vectors.h"
 
-/* Physical parameters p and the function inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with
- * n = nrho + n_impulses; room for these and a copy of M. */
+/* Physical parameters p and the functions inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with
+ * n = nrho + n_impulses, and, where n_impulses > 0, add_impulses(x, mu, p) -> x1; room for M, b, X
+ * and c. */
 struct motion {
-    int (*inertia)(const double *x, const double *p, double *mass, double *momentum, double *basis,
-                   double *prescribed);
+    struct function inertia, add_impulses;
     const double *p;
-    long long nx, nq, nw, nrho, n_impulses;
+    long long nx, nw, nrho, n_impulses;
     double *room;
 };
+
+/* A function of three arguments with one result. */
+static inline void call_with(const struct function *f, const double *a, const double *b,
+                             const double *c, double *out)
+{
+    const double *const in[] = {a, b, c};
+    double *const results[] = {out};
+    f->call(f->self, in, results);
+}
 
 int nh_velocity(const struct motion *m, const double *x, double *v);
 int nh_with_impulses(const struct motion *m, const double *x, const double *mu, double *x1);

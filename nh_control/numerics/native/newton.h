@@ -110,19 +110,19 @@ NEWTON_INLINE int newton_iteration(const struct newton *it, const struct newton_
                                    int patient, struct newton_start from, double *z, double *info)
 {
     const int n = it->n;
-    double error = from.error, rate = from.rate;
+    double error = from.error, rate = from.rate, least = INFINITY;
     int fresh = from.fresh, singular = from.singular, exact = 0;
     int status = EXHAUSTED, iteration = 0;
-    for (; iteration <= MAX_ITERATIONS; ++iteration) {
+    for (;; ++iteration) {
         if (!isfinite(error)) {
             status = NOT_FINITE;
             break;
         }
         /* a first rate is between two sizes of the terms and foretells nothing */
-        const int settled = exact && rate > 0.25,
+        const int settled = exact && error > 0.25 * least,
                   foretold = iteration && error * rate <= 0.01 * TARGET,
                   converged = error <= TARGET || (error <= ACCEPT && (settled || foretold));
-        if (!converged && iteration == MAX_ITERATIONS) break;
+        if (!converged && iteration >= MAX_ITERATIONS && error > ACCEPT) break;
         if (!converged && !fresh && (singular || call->factors_pay(it, error, rate))) {
             call->jacobian(it, SLOW, z);
             if (patient && call->drop_round_off) call->drop_round_off(it, SLOW, z, 0.0);
@@ -131,6 +131,7 @@ NEWTON_INLINE int newton_iteration(const struct newton *it, const struct newton_
             error = relative_error(n, it->r, it->size);
             fresh = 1;
         }
+        least = fmin(least, error);
         if (!singular) call->solve(it, it->r, it->dz);
         if (converged) { /* the last correction, without a residual after it */
             for (int i = 0; i < n && !singular; ++i) z[i] += it->dz[i];

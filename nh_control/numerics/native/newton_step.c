@@ -4,32 +4,27 @@
 #include "step_equation.h"
 
 /* The usual attempt. */
-static int newton(int warm, const double *x, const double *u, const double *p, double *z,
-                  double *fixed, double *info, double *J, double *factors)
+static int newton(const struct system *system, double *const *a, int warm, double *room)
 {
-    return iterate(0, warm, x, u, p, z, fixed, info, J, factors);
+    return iterate(system, a, 0, warm, room);
 }
 
 /* A second attempt, with (S4) and (S5). */
-SELDOM static int patient_newton(const double *x, const double *u, const double *p, double *z,
-                                 double *fixed, double *info, double *J, double *factors)
+SELDOM static int patient_newton(const struct system *system, double *const *a, double *room)
 {
-    return iterate(1, 0, x, u, p, z, fixed, info, J, factors);
+    return iterate(system, a, 1, 0, room);
 }
 
 /* A step (S6). Every routine takes the list of arrays and returns a status; its results are
  * among the arrays. A step with a[WARM] not zero starts at the guess in a[Z], and at zero only
  * if that fails. */
-int nh_step(double *const *a)
+int nh_newton_step(double *const *a)
 {
-    const double *x = a[X], *u = a[U], *p = a[P];
-    double *z = a[Z];
+    const struct system *system = SYSTEM_OF(a);
+    STEP_ROOM_OF(room, a);
     int status = CONVERGED;
-    if (N_Z && *a[WARM] != 0.0)
-        status = newton(1, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED))
-        status = newton(0, x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    if (may_have_a_solution(status))
-        status = patient_newton(x, u, p, z, a[SIZES], a[INFO], a[R_Z], a[FACTORS]);
-    return status == CONVERGED ? read_out(a) : status;
+    if (N_Z && *a[WARM] != 0.0) status = newton(system, a, 1, room);
+    if (N_Z && (*a[WARM] == 0.0 || status != CONVERGED)) status = newton(system, a, 0, room);
+    if (may_have_a_solution(status)) status = patient_newton(system, a, room);
+    return status == CONVERGED ? read_out(system, a, room + 11 * N_Z) : status;
 }

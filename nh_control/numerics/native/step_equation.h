@@ -1,7 +1,6 @@
 #ifndef NH_STEP_EQUATION_H
 #define NH_STEP_EQUATION_H
-/* The equation of a step with the functions that CasADi generates: newton.h iterates, system.h has
- * the sizes and the functions.
+/* The equation of a step: newton.h iterates, system.h has the sizes and the functions.
  *
  * Equations (S...): doc/theory/native_steps.md. */
 #include "linear_algebra.h"
@@ -13,14 +12,22 @@
 #define SELDOM
 #endif
 
-enum { ROOM_Z = N_Z ? N_Z : 1 }; /* C has no arrays without numbers */
+/* Numbers of room that a step takes. */
+#define STEP_ROOM ((size_t)(11 * N_Z + N_DOMAIN))
+#ifdef SIZES_ARE_DATA
+#define STEP_ROOM_OF(room, a) double *room = (a)[ROOM]
+#else /* on the stack, where compilers see that nothing else writes to it */
+#define STEP_ROOM_OF(room, a) double room[STEP_ROOM + 1]
+#endif
 
 /* r(x, u, z, p) = 0 of a step, with its Jacobian J and the factors of one, (N_Z, N_Z). `fixed`:
- * sizes of r's terms in x and u. `dropped`: sizes of rows that are round-off, 0 of others. */
+ * sizes of r's terms in x and u. `dropped`: sizes of rows that are round-off, 0 of others. Room
+ * for N_Z numbers: `terms`, `passed` and `added`. */
 struct step_equation {
+    const struct system *system;
     const double *x, *u, *p;
-    double *fixed, *J, *factors, dropped[ROOM_Z];
-    int pivots[ROOM_Z];
+    double *fixed, *J, *factors, *dropped, *terms, *passed, *added;
+    int *pivots;
 };
 
 /* r of (S6). */
@@ -28,7 +35,7 @@ NEWTON_INLINE void step_residual(const struct newton *it, int iteration, const d
 {
     const struct step_equation *step = it->equation;
     (void)iteration;
-    call_residual(step->x, step->u, z, step->p, it->r);
+    call_residual(step->system, step->x, step->u, z, step->p, it->r);
 }
 
 /* r_z at z. */
@@ -36,13 +43,15 @@ NEWTON_INLINE void step_jacobian(const struct newton *it, enum newton_cause caus
 {
     const struct step_equation *step = it->equation;
     (void)cause;
-    call_jacobian(step->x, step->u, z, step->p, step->J);
+    call_jacobian(step->system, step->x, step->u, z, step->p, step->J);
 }
 
 /* The sizes s_i (S2), at least `dropped`. */
 NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *size)
 {
     const struct step_equation *step = it->equation;
+    const struct system *system = step->system;
+    (void)system;
     for (int i = 0; i < N_Z; ++i) {
         size[i] = step->fixed[i];
         for (int j = 0; j < N_Z; ++j) size[i] += fabs(step->J[(size_t)N_Z * i + j]) * fabs(z[j]);
@@ -57,16 +66,18 @@ NEWTON_INLINE void step_sizes(const struct newton *it, const double *z, double *
 NEWTON_INLINE int step_factor(const struct newton *it)
 {
     struct step_equation *step = it->equation;
+    const struct system *system = step->system;
     memcpy(step->factors, step->J, sizeof(double) * N_Z * N_Z);
-    return factor(step->factors, step->pivots);
+    return factor(system, step->factors, step->pivots);
 }
 
 /* y = -r_z^{-1} r (S3). */
 NEWTON_INLINE void step_solve(const struct newton *it, const double *r, double *y)
 {
     const struct step_equation *step = it->equation;
+    const struct system *system = step->system;
     for (int i = 0; i < N_Z; ++i) y[i] = -r[i];
-    substitute(step->factors, step->pivots, y);
+    substitute(system, step->factors, step->pivots, y);
 }
 
 /* New factors pay where old ones shrink the error by less than REFRESH. */
@@ -84,9 +95,11 @@ SELDOM static void step_drop_round_off(const struct newton *it, enum newton_caus
                                        const double *z, double t)
 {
     struct step_equation *step = it->equation;
+    const struct system *system = step->system;
     const double *factors = step->factors, *dz = it->dz;
-    double terms[ROOM_Z], passed[ROOM_Z], added[ROOM_Z];
-    call_terms(step->x, step->u, z, step->p, terms);
+    double *terms = step->terms, *passed = step->passed, *added = step->added;
+    (void)system;
+    call_terms(system, step->x, step->u, z, step->p, terms);
     for (int i = 0; i < N_Z; ++i) {
         passed[i] = 0.0;
         for (int j = i; j < N_Z; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * dz[j]);
@@ -115,39 +128,44 @@ static const struct newton_callbacks STEP = {
     step_solve,    step_factors_pay, step_drop_round_off,
 };
 
-/* z: in zero, or a guess if `warm`, out the solution. fixed: sizes of r's terms in x and u, of a
- * guess those of the last step from zero. J, factors: room for (N_Z, N_Z). */
-NEWTON_INLINE int iterate(int patient, int warm, const double *x, const double *u, const double *p,
-                          double *z, double *fixed, double *info, double *J, double *factors)
+/* The solution of a[X], a[U], a[P] in a[Z], from zero, or from the guess there if `warm`.
+ * a[SIZES]: sizes of r's terms in x and u, of a guess those of the last step from zero. */
+NEWTON_INLINE int iterate(const struct system *system, double *const *a, int patient, int warm,
+                          double *room)
 {
-    double r[ROOM_Z], size[ROOM_Z], dz[ROOM_Z], trial[ROOM_Z], start[ROOM_Z];
-    double larger[ROOM_Z], after[ROOM_Z];
-    struct step_equation step = {
-        .x = x, .u = u, .p = p, .fixed = fixed, .J = J, .factors = factors};
+    const double *x = a[X], *u = a[U], *p = a[P];
+    double *z = a[Z], *fixed = a[SIZES], *r = room, *size = r + N_Z, *dz = size + N_Z,
+           *trial = dz + N_Z, *start = trial + N_Z, *larger = start + N_Z, *after = larger + N_Z,
+           *dropped = after + N_Z, *terms = dropped + N_Z, *passed = terms + N_Z,
+           *added = passed + N_Z;
+    struct step_equation step = {system,     x,       u,     p,      fixed, a[R_Z],
+                                 a[FACTORS], dropped, terms, passed, added, (int *)a[PIVOTS]};
     const struct newton it = {N_Z, &step, r, size, dz, trial, start, larger, after};
+    memset(dropped, 0, sizeof(double) * N_Z);
     if (warm) {
-        call_residual(x, u, z, p, r);
-        call_jacobian(x, u, z, p, J);
+        call_residual(system, x, u, z, p, r);
+        call_jacobian(system, x, u, z, p, a[R_Z]);
     } else {
         memset(z, 0, sizeof(double) * N_Z);
-        call_start(x, u, p, fixed, r, J);
+        call_start(system, x, u, p, fixed, r, a[R_Z]);
         for (int i = 0; i < N_Z; ++i)
             if (!isfinite(fixed[i])) fixed[i] = 0.0;
     }
     step_sizes(&it, z, size);
     const int singular = step_factor(&it);
     const struct newton_start from = {relative_error(N_Z, r, size), 1.0, 1, singular};
-    return newton_iteration(&it, &STEP, patient, from, z, info);
+    return newton_iteration(&it, &STEP, patient, from, z, a[INFO]);
 }
 
 /* Whether a patient attempt may find a solution. */
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
-/* The next state of (S6) from a solution in a[Z], and whether it lies in the model's domain. */
-__attribute__((unused)) static int read_out(double *const *a)
+/* The next state of (S6) from a solution in a[Z], and whether it lies in the model's domain, of
+ * which there is room for N_DOMAIN numbers. */
+__attribute__((unused)) static int read_out(const struct system *system, double *const *a,
+                                            double *domain)
 {
-    double domain[N_DOMAIN + 1];
-    call_readout(a[X], a[U], a[Z], a[P], a[X1], domain);
+    call_readout(system, a[X], a[U], a[Z], a[P], a[X1], domain);
     if (!all_finite(N_X, a[X1])) return NOT_FINITE;
     for (int i = 0; i < N_DOMAIN; ++i)
         if (!(domain[i] > 0.0)) return i < N_DOMAIN - N_TURNS ? OUTSIDE : HALF_TURN;

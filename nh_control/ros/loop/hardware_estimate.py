@@ -12,6 +12,7 @@ from nh_control.control.input_history import Inputs, split_into_steps
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.reports import Refusal, Unusable
+from nh_control.ros.loop.state_estimate import completed
 
 
 class Implausible(Unusable):
@@ -19,7 +20,7 @@ class Implausible(Unusable):
 
 
 class MeasuredState:
-    """The state of the last measurement alone. Without a measured velocity it has the mean
+    """The state of the last measurement alone. Where no velocity is measured it has the mean
     velocity since the measurement before, and at first the velocity of the `expected` state.
     """
 
@@ -39,17 +40,17 @@ class MeasuredState:
         inputs: Inputs,
         expected: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at a time from configuration q (nq) and velocity v (nw) or None."""
+        """State (nx) at a time from configuration q (nq) and velocity v (nw), None or NaN where it
+        is not measured.
+        """
         dsys, here = self._dsys, np.array(q)
-        if v is not None:
-            velocity = np.asarray(v)
-        elif self._last is None:
+        if self._last is None:
             velocity = dsys.velocity(expected)
         else:
             elapsed_s = (time_ns - self._last[0]) / NANOSECONDS
             velocity = -dsys.system.space.velocity(here, self._last[1]) / elapsed_s
         self._last = time_ns, here
-        return dsys.measured_state(here, velocity)
+        return dsys.measured_state(here, completed(v, velocity))
 
 
 class FilteredState:
@@ -59,9 +60,9 @@ class FilteredState:
     Configurations have measurement noise of the standard deviation `noise` (m, rad). Unknown
     forces change velocities by `acceleration` (m/s^2, rad/s^2) in any direction,
     `W = (acceleration h)^2 G G^T` a step, with G the momenta of unit velocities. Measured
-    velocities are used only in the first state; without them it has the velocity of the `expected`
-    state. Measurements more than `outlier` standard deviations from the expected value are
-    Implausible; 0 takes all. Raises ValueError for noise or acceleration <= 0, or outlier < 0.
+    velocities are used only in the first state; where there are none it has those of the
+    `expected` state. Measurements more than `outlier` standard deviations from the expected value
+    are Implausible; 0 takes all. Raises ValueError for noise or acceleration <= 0, or outlier < 0.
     """
 
     def __init__(
@@ -91,12 +92,11 @@ class FilteredState:
         inputs: Inputs,
         expected: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at a time from configuration q (nq) and velocity v (nw) or None; raises
-        StepFailed and Implausible.
+        """State (nx) at a time from configuration q (nq) and velocity v (nw), None or NaN where it
+        is not measured; raises StepFailed and Implausible.
         """
         if self._known is None:
-            velocity = self._dsys.velocity(expected) if v is None else np.asarray(v)
-            kalman, belief = self._begin(np.asarray(q), velocity, known=v is not None)
+            kalman, belief = self._begin(np.asarray(q), v, self._dsys.velocity(expected))
         else:
             kalman, belief = self._known
             for u, duration_s in inputs:
@@ -117,15 +117,18 @@ class FilteredState:
                 f"{self._outlier:g}",
             )
 
-    def _begin(self, q: np.ndarray, v: np.ndarray, known: bool) -> tuple[KalmanFilter, Belief]:
+    def _begin(
+        self, q: np.ndarray, measured: Sequence[float] | None, expected: np.ndarray
+    ) -> tuple[KalmanFilter, Belief]:
         dsys, n = self._dsys, self._dsys.system.space.nv
+        v = completed(measured, expected)
         x = dsys.measured_state(q, v)
         units = np.eye(dsys.system.space.nw)
         momenta = np.array([dsys.local(x, dsys.measured_state(q, v + unit)) for unit in units]).T
-        unknown = momenta @ momenta.T
         change = (self._acceleration * dsys.h) ** 2
         kalman = copy(self._quiet)
-        kalman.W = change * unknown
-        P = (change if known else 1.0) * unknown
+        kalman.W = change * momenta @ momenta.T
+        is_known = ~np.isnan(completed(measured, np.full(len(v), np.nan)))
+        P = momenta * np.where(is_known, change, 1.0) @ momenta.T
         P[:n, :n] += kalman.V
         return kalman, Belief(x, P)

@@ -13,6 +13,7 @@ from nh_control.control import Command
 from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.reports import Refusal, Unusable
@@ -93,6 +94,7 @@ class HardwareTracker:
                 self.answer(time_ns, q, None, time_ns)
         except (StateRefused, StepFailed):
             pass  # real states are refused for the same reason, which is logged
+        wait_for_compiler()
         self.reset()
         self.sequence.reset()
 
@@ -116,8 +118,8 @@ class HardwareTracker:
     def answer(
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None, now_ns: int
     ) -> Answer:
-        """Command for a configuration q (nq) and velocity v (nw) or None that were measured at a
-        time, at the time `now_ns` of the tracker's clock.
+        """Command for a configuration q (nq) and velocity v (nw), None or NaN where it is not
+        known, that were measured at a time, at the time `now_ns` of the tracker's clock.
 
         Raises StateRefused, and changes nothing, for a state that is not newer than the last one,
         too old, too large for calculations, or implausible. Raises StepFailed if the model cannot

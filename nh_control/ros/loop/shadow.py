@@ -17,6 +17,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_tracker import LONGEST_S, Estimate
 from nh_control.ros.loop.reports import Refusal, Report
+from nh_control.ros.loop.state_estimate import is_whole
 
 NEVER_NS = 2**63
 """A stamp after all others."""
@@ -51,7 +52,7 @@ class Statistics:
 @dataclass(frozen=True)
 class Residual:
     """The difference of a measurement and its prediction at a time, `local(predicted, measured)`:
-    of the configuration (nv), or with measured velocities of the state (ndx).
+    of the configuration (nv), or if all velocities are measured of the state (ndx).
     """
 
     time_ns: int
@@ -107,8 +108,9 @@ class Shadow:
     def measured(
         self, time_ns: int, q: Sequence[float], v: Sequence[float] | None
     ) -> list[Residual]:
-        """Take configuration q (nq) and velocity v (nw) or None; returns the residuals that are
-        known now. If it is LONGEST_S newer than the last measurement, the shadow starts again.
+        """Take configuration q (nq) and velocity v (nw), None or NaN where it is not measured;
+        returns the residuals that are known now. If it is LONGEST_S newer than the last
+        measurement, the shadow starts again.
         """
         if time_ns <= self._newest_ns:
             return []
@@ -166,7 +168,7 @@ class Shadow:
     ) -> np.ndarray:
         d = self._dsys
         expected = predict(d, x, inputs)
-        if v is None:
+        if v is None or not is_whole(v):
             measured = np.concatenate([q, expected[d.system.space.nq :]])
             return d.local(expected, measured)[: d.system.space.nv]
         return d.local(expected, d.measured_state(q, v))

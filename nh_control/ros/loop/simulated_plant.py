@@ -16,6 +16,7 @@ from nh_control.discrete.plant import convert, last_step, with_external, without
 from nh_control.discrete.results import SolvedStep, StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.expressions import Vector, all_finite
 from nh_control.ros.loop.wrenches import Wrenches
 from nh_control.runs.fault_effects import Tally
@@ -62,8 +63,10 @@ class SimulatedPlant:
             self.advance(self.open_loop_commands)
             self.contacts, self.energy, self.constraint_residual  # noqa: B018
         except (StepFailed, ArithmeticError):
-            return  # the run reports it, if its own first step fails as well
-        self.reset()
+            pass  # the run reports it, if its own first step fails as well
+        else:
+            self.reset()
+        wait_for_compiler()
 
     def reset(self) -> None:
         """Return to the initial state at step 0."""
@@ -162,6 +165,7 @@ class SimulatedPlant:
         dsys.velocity(x1), dsys.energy(x1), dsys.constraint_residual(x0, x1)
         if dsys.method.contacts is not None:
             self._readout(dsys)(x0, u)
+        wait_for_compiler()
 
     def change_disturbance(
         self, dsys: DiscreteSystem, disturbance: DisturbanceForces | None
@@ -263,6 +267,7 @@ class BackupTracker:
         """Compute the gains; raises ValueError for a system that cannot be stabilized."""
         if self._tracker is None:
             self._tracker = self._scenario.tracker(self._model, self._reference)
+            wait_for_compiler()
         return self._tracker
 
     def plan(self, reference: Trajectory) -> None:

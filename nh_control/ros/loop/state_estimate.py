@@ -4,6 +4,7 @@ a check whether a tracker that starts late can join the run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,13 +15,24 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 
 
+def is_whole(v: Sequence[float]) -> bool:
+    """Whether all numbers of a velocity are measured; those that are not are NaN."""
+    return not any(map(math.isnan, v))
+
+
+def completed(v: Sequence[float] | None, otherwise: np.ndarray) -> np.ndarray:
+    """The velocity v (nw) with the numbers of another one (nw) where it is NaN, or None."""
+    return otherwise if v is None else np.where(np.isnan(v), otherwise, v)
+
+
 class StateEstimate:
     """States of the model `dsys` from measured configurations and velocities.
 
     Without velocities, the momentum is the one with which a step of the model under the last input
     joins the last two configurations. If steps are missing between them, or no step joins them, it
     is the momentum of their mean velocity; `approximated` counts these cases. The first
-    configuration has the momentum of the reference.
+    configuration has the momentum of the reference. If only some velocities are measured, the
+    other ones are those of this momentum.
     """
 
     def __init__(self, dsys: DiscreteSystem):
@@ -41,14 +53,16 @@ class StateEstimate:
         u: np.ndarray,
         target: np.ndarray,
     ) -> np.ndarray:
-        """State (nx) at step k from configuration q (nq), velocity v (nw) or None, and the input u
-        (nu) of the step before; `target` (nx) is the expected state.
+        """State (nx) at step k from configuration q (nq), velocity v (nw), None or NaN where it is
+        not measured, and the input u (nu) of the step before; `target` (nx) is the expected state.
         """
-        x = (
-            self._dsys.measured_state(q, v)
-            if v is not None
-            else self._without_velocity(k, q, u, target)
-        )
+        dsys = self._dsys
+        if v is not None and is_whole(v):
+            x = dsys.measured_state(q, v)
+        else:
+            x = self._without_velocity(k, q, u, target)
+            if v is not None and not np.isnan(v).all():
+                x = dsys.measured_state(q, completed(v, dsys.velocity(x)))
         self._step, self._configuration = k, np.array(q)
         return x
 

@@ -52,7 +52,7 @@ def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
     command = next(commands, None)
     answers, recorded, refused, stopped = [], [], [], ""
     rows = zip(measured.times_ns.tolist(), measured.received_ns.tolist())
-    for (time_ns, now_ns), q, v, moving in zip(rows, measured.q, measured.v, measured.moving):
+    for (time_ns, now_ns), q, v in zip(rows, measured.q, measured.v):
         while command is not None and command[0] < now_ns:
             tracker.add_input(command[1], command[0])
             command = next(commands, None)
@@ -61,7 +61,7 @@ def replay(tracker: HardwareTracker, measured: Measurements) -> TrackerReplay:
                 tracker.stop(starts[0])
             tracker.start(starts.pop(0))
         try:
-            answers.append(tracker.answer(time_ns, q, v if moving else None, now_ns))
+            answers.append(tracker.answer(time_ns, q, v, now_ns))
         except StateRefused as reason:
             refused.append(str(reason))
             continue

@@ -21,8 +21,8 @@ _LEVELS = {
 
 class Diagnostics:
     """Publishes the node's `report()` every second of wall time, in the inbox's thread, as the
-    status `<node>: <what>` of the hardware `hardware_id`. Publishers that are incompatible with
-    the inbox's subscriptions, and the `warnings()`, are added, and logged once.
+    status `<node>: <what>` of the hardware `hardware_id`. Publishers that the inbox does not hear,
+    by their type or quality of service, and the `warnings()`, are added, and logged once.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class Diagnostics:
         self.publisher.publish(array)
 
     def _warnings(self) -> list[str]:
-        texts = self._more_warnings() + [
+        texts = self._more_warnings() + self._inbox.mistyped_publishers()
+        texts += [
             f"{topic} of {', '.join(nodes)} is not heard: its quality of service is incompatible"
             for topic, nodes in self._inbox.incompatible_publishers().items()
         ]

@@ -71,7 +71,8 @@ def velocity_command(
     """Forward speed (m/s) and yaw rate (rad/s) of a command; other components are ignored.
 
     Raises ConversionError for a frame other than the body's or none, for numbers that are not
-    finite, and for stamps older than `timeout_s`; stamps of 0 or of another clock are accepted.
+    finite, and for stamps older than `timeout_s`, unless that is 0; stamps of 0 or of another
+    clock are accepted.
     """
     twist = message
     if isinstance(message, TwistStamped):
@@ -81,7 +82,7 @@ def velocity_command(
         stamp = _stamp(message, now_ns)
         age_s = (now_ns - stamp) / NANOSECONDS
         text = f"stamped {age_s:.3g} s in the past; it counts for {timeout_s:g} s"
-        _require(not stamp or age_s <= timeout_s, Refusal.STAMP, text)
+        _require(not (stamp and timeout_s) or age_s <= timeout_s, Refusal.STAMP, text)
     command = float(twist.linear.x), float(twist.angular.z)
     text = f"linear.x and angular.z are {list(command)}, not finite"
     _require(bool(np.isfinite(command).all()), Refusal.NOT_FINITE, text)

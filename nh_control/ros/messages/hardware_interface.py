@@ -96,8 +96,8 @@ class HardwareInterface:
             tracker.start(stamp)
             self._reference_start.publish(stamp)
         try:
-            moving = self._reader.read(self._q, self._v)
-            answer = tracker.answer(stamp, self._q, self._v if moving else None, now_ns)
+            self._reader.read(self._q, self._v)
+            answer = tracker.answer(stamp, self._q, self._v, now_ns)
         except (ConversionError, StateRefused) as reason:
             self._refused(reason.kind, str(reason))
             return

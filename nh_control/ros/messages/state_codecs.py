@@ -25,6 +25,7 @@ from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.runs.decoding import unwrap, yaw
+from nh_control.runs.topics import odometry_of
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
 
 UNKNOWN = -1.0
@@ -67,14 +68,7 @@ class JointCodec:
 
     def __init__(self, joints: Sequence[Joint], space: Space, velocities: bool = True):
         self.names = [joint.name for joint in joints]
-        self._joints = [
-            (
-                space.names.index(joint.coordinate),
-                space.velocity_names.index(f"{joint.coordinate}_dot"),
-                joint.sign,
-            )
-            for joint in joints
-        ]
+        self._joints = [(*joint.place(space), joint.sign) for joint in joints]
         zeros = array("d", bytes(8 * len(joints)))
         self.message = JointState(
             name=self.names, position=zeros[:], velocity=zeros[:] if velocities else array("d")
@@ -93,23 +87,29 @@ class JointCodec:
     def read(
         self, message: JointState, q: MutableSequence[float], v: MutableSequence[float]
     ) -> bool:
-        """Read into q (nq) and v (nw), joints in any order, others ignored; returns whether there
-        are velocities.
+        """Read into q (nq) and v (nw), joints in any order, others ignored; returns whether all
+        have velocities. A velocity NaN is none, as joint_state_broadcaster publishes it for joints
+        without this interface; velocities that are not there are left alone.
 
-        Raises ConversionError for missing joints, wrong lengths and values that are not finite.
+        Raises ConversionError for missing joints, wrong lengths, and other values of these joints
+        that are not finite.
         """
         names, positions, velocities = message.name, message.position, message.velocity
         require_lengths(message)
         order = _order(names, self.names, "joint state")
-        if not all(map(math.isfinite, positions)) or not all(map(math.isfinite, velocities)):
-            raise ConversionError(
-                Refusal.NOT_FINITE, "joint state with a value that is not finite"
-            )
-        for i, (coordinate, rate, sign) in zip(order, self._joints):
+        rates = [velocities[i] for i in order] if velocities else [math.nan] * len(order)
+        for name, i, velocity in zip(self.names, order, rates):
+            if not math.isfinite(positions[i]) or math.isinf(velocity):
+                raise ConversionError(
+                    Refusal.NOT_FINITE,
+                    f"joint state with a value of {name} that is not finite: position "
+                    f"{positions[i]}, velocity {velocity}",
+                )
+        for i, velocity, (coordinate, rate, sign) in zip(order, rates, self._joints):
             q[coordinate] = sign * positions[i]
-            if velocities:
-                v[rate] = sign * velocities[i]
-        return len(velocities) > 0
+            if not math.isnan(velocity):
+                v[rate] = sign * velocity
+        return not any(map(math.isnan, rates))
 
 
 class PlanarCodec:
@@ -118,7 +118,8 @@ class PlanarCodec:
     topic, message_type = "odom", Odometry
 
     def __init__(self, body: Body, space: Space, velocities: bool = True, prefix: str = ""):
-        self._index = space.names.index(body.coordinates[0])
+        self._index, self._rate = body.place(space)
+        self._z = body.z
         self.message = _odometry(prefix + body.parent, prefix + body.frame, velocities)
         self._velocities = velocities
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
@@ -126,38 +127,36 @@ class PlanarCodec:
 
     def write(self, q: Sequence[float], v: Sequence[float]) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        i, twist = self._index, self.message.twist.twist
+        j, twist = self._rate, self.message.twist.twist
         self.place(q, self.message.pose.pose)
         if self._velocities:
-            twist.angular.z, twist.linear.x, twist.linear.y = v[i], v[i + 1], v[i + 2]
+            twist.angular.z, twist.linear.x, twist.linear.y = v[j], v[j + 1], v[j + 2]
 
     def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the body at configuration q (nq)."""
         i = self._index
-        pose.position.x, pose.position.y = q[i + 1], q[i + 2]
+        pose.position.x, pose.position.y, pose.position.z = q[i + 1], q[i + 2], self._z
         conversions.set_yaw(pose.orientation, q[i])
 
     def read(
         self, message: Odometry, q: MutableSequence[float], v: MutableSequence[float]
     ) -> bool:
-        """Read into q (nq) and v (nw), the heading unwrapped to be close to that of q; raises
-        ConversionError if a value is not finite.
+        """Read into q (nq) and v (nw), the heading unwrapped to be close to that of q; returns
+        whether there is a whole twist. Its numbers NaN, and all of a twist that is not known, are
+        left alone. Raises ConversionError for other values that are not finite.
         """
-        i = self._index
+        i, j = self._index, self._rate
         pose, twist = message.pose.pose, message.twist.twist
-        values = (
-            yaw(pose.orientation),
-            pose.position.x,
-            pose.position.y,
-            twist.angular.z,
-            twist.linear.x,
-            twist.linear.y,
-        )
-        if not all(map(math.isfinite, values)):
-            raise ConversionError(Refusal.NOT_FINITE, "odometry with a value that is not finite")
+        values = yaw(pose.orientation), pose.position.x, pose.position.y
+        known = message.twist.covariance[0] != UNKNOWN
+        rates = (twist.angular.z, twist.linear.x, twist.linear.y) if known else 3 * (math.nan,)
+        if not all(map(math.isfinite, values)) or any(map(math.isinf, rates)):
+            raise ConversionError(
+                Refusal.NOT_FINITE,
+                f"odometry with a value that is not finite: pose {values}, twist {rates}",
+            )
         q[i], q[i + 1], q[i + 2] = unwrap(values[0], q[i]), values[1], values[2]
-        v[i : i + 3] = values[3:]
-        return message.twist.covariance[0] != UNKNOWN
+        return _write_known(rates, v, j)
 
 
 class SpatialCodec:
@@ -196,7 +195,7 @@ class SpatialCodec:
         )
         self.outgoing: Sequence[tuple[str, Any]] = (
             (self.topic, self.message),
-            *((f"{body.frame}/odom", message) for body, message in zip(bodies, self.odometry)),
+            *((odometry_of(body.frame), message) for body, message in zip(bodies, self.odometry)),
         )
 
     def write(self, q: Sequence[float], v: Sequence[float]) -> None:
@@ -225,11 +224,11 @@ class SpatialCodec:
         self, message: MultiDOFJointState, q: MutableSequence[float], v: MutableSequence[float]
     ) -> bool:
         """Read into q (nq) and v (nw), bodies in any order, others ignored; returns whether there
-        are twists.
+        are whole twists. Velocities that are not there, or that follow from NaN, are left alone.
 
         The sign of a quaternion is ignored, and it is normalized; bodies are put in the measured
         directions at the right distances. Raises ConversionError for missing bodies, wrong lengths
-        or frames, values that are not finite and orientations that are no unit quaternions.
+        or frames, other values that are not finite and orientations that are no unit quaternions.
         """
         transforms, twists = message.transforms, message.twist
         if len(transforms) != len(message.joint_names) or len(twists) not in (0, len(transforms)):
@@ -255,15 +254,13 @@ class SpatialCodec:
         except ValueError as error:
             raise ConversionError(Refusal.MODEL, str(error)) from error
         q[: len(configuration)] = configuration
-        if twists:
-            v[: len(velocity)] = velocity
-        return len(twists) > 0
+        return bool(twists) and _write_known(velocity, v, 0)
 
     def _body(self, name: str, transform: Transform, twist: Twist) -> BodyState:
         position, linear, angular = (
             conversions.xyz(part) for part in (transform.translation, twist.linear, twist.angular)
         )
-        if not np.isfinite([position, linear, angular]).all():
+        if not np.isfinite(position).all() or np.isinf([linear, angular]).any():
             raise ConversionError(
                 Refusal.NOT_FINITE,
                 f"multi-dof joint state with a value of {name} that is not finite",
@@ -303,6 +300,14 @@ def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
             Refusal.NAMES, f"{what} without {missing}; it has {shortened(names)}"
         )
     return [names.index(name) for name in wanted]
+
+
+def _write_known(rates: Sequence[float], v: MutableSequence[float], start: int) -> bool:
+    """Write the rates that are not NaN into v from an index on; returns whether these are all."""
+    for i, rate in enumerate(rates, start):
+        if not math.isnan(rate):
+            v[i] = rate
+    return not any(map(math.isnan, rates))
 
 
 def _odometry(parent: str, frame: str, velocities: bool) -> Odometry:

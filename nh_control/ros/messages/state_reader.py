@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, MutableSequence, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -131,8 +132,10 @@ class StateReader:
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """Read the last complete state into q (nq), which on entry is close to the configuration,
-        and v (nw); returns whether there are velocities. Raises ConversionError.
+        and v (nw), NaN where there is no velocity; returns whether all are there. Raises
+        ConversionError.
         """
+        v[:] = [math.nan] * len(v)
         moving = [
             codec.read(template.decode(part) if isinstance(part, bytes) else part, q, v)
             for codec, template, part in zip(self._codecs, self._templates, self._messages)
@@ -157,7 +160,7 @@ class MeasurementReader:
         self._codecs, self._listener = codecs, listener
         parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
         self._assembly = Assembly(parts, spread_s)
-        self._joints: dict[str, tuple[float, float | None]] = {}
+        self._joints: dict[str, tuple[float, float]] = {}
         self._bodies: dict[int, Any] = {}
         for i, codec in enumerate(codecs):
             take = partial(self._on_joints, codec) if isinstance(codec, JointCodec) else None
@@ -174,7 +177,7 @@ class MeasurementReader:
         except ConversionError as reason:
             self._listener.refused(reason.kind, str(reason))
             return
-        rates = message.velocity or [None] * len(message.name)
+        rates = message.velocity or [math.nan] * len(message.name)
         known = {
             name: (position, rate)
             for name, position, rate in zip(message.name, message.position, rates)
@@ -197,6 +200,7 @@ class MeasurementReader:
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """Read the state as `StateReader.read` does."""
+        v[:] = [math.nan] * len(v)
         moving = [
             codec.read(
                 self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i], q, v
@@ -207,10 +211,5 @@ class MeasurementReader:
 
     def _joined(self, codec: JointCodec) -> JointState:
         """One message of all joints."""
-        entries = [self._joints[name] for name in codec.names]
-        rates = [rate for _, rate in entries if rate is not None]
-        if len(rates) not in (0, len(entries)):
-            rates = []
-        return JointState(
-            name=codec.names, position=[position for position, _ in entries], velocity=rates
-        )
+        positions, rates = zip(*(self._joints[name] for name in codec.names))
+        return JointState(name=codec.names, position=positions, velocity=rates)

@@ -23,12 +23,16 @@ QUEUE = 10
 LEAD_S = 0.1
 """Lead time of the first plan."""
 COMMAND = "velocity command"
+RENEWED_S = 10.0
+"""How long the plan of a command holds it that counts until the next one; after half of this time
+it is planned again.
+"""
 
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """Whether commands are `stamped`, after how long (s) without one the vehicle comes to rest,
-    and the accelerations of its rates, 0 for those of the scenario.
+    """Whether commands are `stamped`, after how long (s) without one the vehicle comes to rest, 0
+    for never, and the accelerations of its rates, 0 for those of the scenario.
     """
 
     stamped: bool
@@ -55,7 +59,7 @@ class VehicleGoals(BodyGoals):
         super().__init__(node, inbox, sequence, report, paths, now, LEAD_S)
         self._guidance = guidance.limited(options.accelerations)
         self._timeout_s = options.timeout_s
-        self._plans_command, self._newest = False, (0.0, 0.0)
+        self._planning, self._newest = "", (0.0, 0.0)
         self._planned_command = self._newest
         kind = TwistStamped if options.stamped else Twist
         inbox.subscribe(kind, "cmd_vel", self._on_command, 1)
@@ -80,28 +84,42 @@ class VehicleGoals(BodyGoals):
 
     def forget(self, why: str) -> None:
         """Drop the planned and the followed request, because another reference has begun."""
-        self._plans_command = False
+        self._planning = ""
         super().forget(why)
 
     def plan(
         self, what: str, leg: Callable[[int], ReferenceLeg], observer: GoalObserver | None
     ) -> None:
         """Plan a leg, instead of any other request."""
-        self._plans_command = what == COMMAND
+        self._planning = what
         super().plan(what, leg, observer)
 
     def on_accepted(self, what: str, leg: ReferenceLeg) -> None:
         """Publish the path to a goal; frequent velocity commands are not reported."""
+        self._planning = ""
         if what == COMMAND:
             self._go_on()
         else:
             super().on_accepted(what, leg)
 
     def on_refused(self, what: str, reason: str) -> None:
-        """Report the refusal."""
+        """Report the refusal; a refused command is not planned again."""
         super().on_refused(what, reason)
+        self._planning = ""
         if what == COMMAND:
             self._go_on()
+            if not self._planning:
+                self._newest = self._planned_command = (0.0, 0.0)
+
+    def renew(self) -> None:
+        """Plan a command again that counts until the next one, before its plan ends."""
+        k = self.sequence.step
+        leg = self.sequence.leg(k)
+        is_followed = leg.tracker.reference.name == COMMAND and any(self._planned_command)
+        if self._timeout_s or self._planning or not is_followed:
+            return
+        if (k - leg.start) * self.sequence.dsys.h >= RENEWED_S / 2:
+            self._command(self._planned_command)
 
     def _on_command(self, message: TwistStamped | Twist) -> None:
         try:
@@ -110,12 +128,12 @@ class VehicleGoals(BodyGoals):
             self.refuse(COMMAND, str(reason), reason.kind, None)
             return
         self._newest = command
-        if not self._plans_command:
+        if self._planning != COMMAND:
             self._command(command)
 
     def _command(self, command: tuple[float, float]) -> None:
         self._newest = self._planned_command = command
-        hold_s = self._timeout_s if any(command) else 0.0
+        hold_s = (self._timeout_s or RENEWED_S) if any(command) else 0.0
 
         def leg(k: int) -> ReferenceLeg:
             return self._leg(k, self._guidance.with_command(self._start(k), command, hold_s))
@@ -124,7 +142,6 @@ class VehicleGoals(BodyGoals):
 
     def _go_on(self) -> None:
         """Plan the command that arrived while another one was planned."""
-        self._plans_command = False
         if self._newest is not self._planned_command:
             self._command(self._newest)
 

@@ -27,7 +27,7 @@ from nh_control.scenarios import Scenario
 from nh_control.view.live_requests import Asked
 from nh_control.view.live_server import Answer
 
-ANSWER_S = 5.0
+ANSWER_S = 15.0
 """Time that a plant or a tracker has to answer."""
 OF_PLANT: dict[str, dict[str, Any]] = {
     "Pause plant": {"name": "pause", "on": True},

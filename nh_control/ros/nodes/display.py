@@ -18,6 +18,7 @@ from visualization_msgs.msg import MarkerArray
 
 from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.ros.loop.reports import Refusal, Report
+from nh_control.ros.loop.state_estimate import is_whole
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.markers import Arrows, ContactArrows, Drawing, Lines, PlanLine, Trail
@@ -175,10 +176,11 @@ class Display:
 
     def _slack(self) -> list[str]:
         """Names of the monitored values that are too low, under the last command, if
-        there is one.
+        there is one and all velocities are known.
         """
         monitor, inputs = self._model.scenario.monitor, self._model.dsys.inputs
-        if monitor is None or not all(name in self._inputs for name in inputs):
+        known = is_whole(self._v) and all(name in self._inputs for name in inputs)
+        if monitor is None or not known:
             return []
         values = monitor.values(
             self._model.scenario.parameters,

@@ -193,7 +193,7 @@ class Plant:
         p, model = self._parameters, self._model
         if p["on_finish"] == "continue":
             return sys.maxsize
-        return run_steps(model.dsys, reference, p["duration_s"], model.scenario.hold)
+        return run_steps(model.dsys, reference, p["duration_s"], model.holds(reference))
 
     def _make_plant(self) -> SimulatedPlant:
         p, model, scenario = self._parameters, self._model, self._model.scenario

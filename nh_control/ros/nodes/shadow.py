@@ -103,11 +103,11 @@ class ShadowNode:
             self._shadow.reset()
         self._newest_ns = stamp
         try:
-            moving = self._reader.read(self._q, self._v)
+            self._reader.read(self._q, self._v)
         except conversions.ConversionError as reason:
             self._shadow.refuse(reason.kind, str(reason))
             return
-        self._publish(self._shadow.measured(stamp, self._q, self._v if moving else None))
+        self._publish(self._shadow.measured(stamp, self._q, self._v))
 
     def _on_jump(self, seconds: float) -> None:
         self._shadow.reset()
@@ -133,6 +133,7 @@ def _model(p: Parameters, scenario: Scenario) -> DiscreteSystem:
     try:
         with located(scenario.file):
             model = scenario.model(p["integrator"], p["step_s"])
+            scenario.require_messages(model.system)
             return scenario.plant(model, PlantOptions(parameters=other))
     except ValueError as error:
         raise process.UsageError(str(error)) from error

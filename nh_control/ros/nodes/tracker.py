@@ -14,6 +14,7 @@ from nh_control.control import trackers
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.vehicle_guidance import VehicleGuidance
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.ros.loop.arming import (
     Arming,
     DisarmCommand,
@@ -111,6 +112,7 @@ class Tracker:
                 self._sensed(parameters),
             )
         )
+        wait_for_compiler()
         self._actions: GoalActions | None = None
         bodies = [codec for codec in shown if isinstance(codec, BodyCodec)]
         self._paths = PathPublisher(node, model, bodies[0]) if bodies else None
@@ -134,6 +136,8 @@ class Tracker:
             self._inbox.serve(TICK_S)
             if self._output.has_sent:
                 self._planner.prepare()
+                if self._goals is not None:
+                    self._goals.renew()
                 if self._plans is not None:
                     self._plans.publish(self._states.now_ns)
             else:
@@ -284,14 +288,14 @@ def _controller(model: Model, parameters: Parameters) -> tuple[trackers.Tracker,
         )
         tracker = mpc_tracker(scenario, dsys, model.reference, options, p["integral"])
         kept = constraints_along(scenario, dsys, model.reference.name, options.constraints)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise UsageError(f"controller mpc: {error}") from error
     deadline_s = p["mpc.deadline_s"]
     if deadline_s == HALF_A_STEP:
         deadline_s = dsys.h / 2
     waits = p["lockstep"] and p["source"] == "simulation"
     return tracker, Planner(
-        None if waits else deadline_s,
+        None if waits or not deadline_s else deadline_s,
         p["source"] == "simulation",
         ConstraintMargins(dsys, kept),
     )

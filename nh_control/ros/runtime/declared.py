@@ -42,6 +42,11 @@ SCENARIO = (
         "Whether that robot's root link is fixed or floating.",
         choices=("fixed", "floating"),
     ),
+    Spec(
+        "accept_any_inertia",
+        False,
+        "Whether inertias of that robot that no body can have are accepted.",
+    ),
 )
 
 AUTOSTART = Spec(
@@ -51,7 +56,10 @@ AUTOSTART = Spec(
 )
 
 REFERENCE = Spec(
-    "reference", "", "Motion to track, one of the scenario's references; empty is its default."
+    "reference",
+    "",
+    "Motion to track: one of the scenario's references, a joint trajectory, FILE.csv or "
+    "FILE.yaml, or free[:NAME=VALUE,...]; empty is the scenario's default.",
 )
 
 SHARED = SCENARIO + (

@@ -33,7 +33,8 @@ MPC = (
         "mpc.deadline_s",
         HALF_A_STEP,
         "How long after a state its plan may come in s; then an earlier plan's gains answer, or "
-        "LQR, where that plan is older than half the horizon. -1 is half a step. Lock-step waits.",
+        "LQR, where that plan is older than half the horizon. -1 is half a step, 0 waits for "
+        "every plan, as lock-step does.",
         minimum=HALF_A_STEP,
     ),
     Spec(
@@ -155,7 +156,8 @@ VELOCITY_COMMANDS = (
     Spec(
         "cmd_vel.timeout_s",
         0.5,
-        "How long a velocity command counts in s; without a newer one the vehicle comes to rest.",
+        "How long a velocity command counts in s; without a newer one the vehicle comes to rest. "
+        "0 is until the next one.",
         minimum=0.0,
     ),
     Spec(

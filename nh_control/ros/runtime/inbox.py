@@ -30,13 +30,23 @@ from std_srvs.srv import SetBool, Trigger
 
 from nh_control.ros.runtime.callback_errors import CallbackErrors
 from nh_control.ros.runtime.local_topics import LocalTopics
-from nh_control.ros.runtime.subscribers import incompatible_publishers
+from nh_control.ros.runtime.subscribers import (
+    incompatible_publishers,
+    mistyped_publishers,
+    type_name,
+)
 
 T = TypeVar("T")
 Response = TypeVar("Response", SetBool.Response, Trigger.Response)
 
 LONGEST_S = 3600.0
 """Longest single wait; the wait set cannot represent longer ones, as of a very slow plant."""
+_TWIST, _STAMPED = "geometry_msgs/msg/Twist", "geometry_msgs/msg/TwistStamped"
+REMEDIES = {
+    (_TWIST, _STAMPED): "set the tracker's cmd_vel.stamped:=false",
+    (_STAMPED, _TWIST): "set the tracker's cmd_vel.stamped:=true",
+}
+"""What to do about a publisher of the first type on a topic of the second."""
 ANSWER_S = 5.0
 """Time for which `call` waits for the working thread."""
 
@@ -108,6 +118,20 @@ class Inbox:
             for topic, quality in self._qualities.items()
         }
         return {topic: nodes for topic, nodes in publishers.items() if nodes}
+
+    def mistyped_publishers(self) -> list[str]:
+        """Sentences about publishers whose types differ from those of the subscriptions here."""
+        texts = []
+        for one in self._subscriptions:
+            own = type_name(one.message_type)
+            others = mistyped_publishers(self._node, one.topic, one.message_type)
+            for other, nodes in others.items():
+                remedy = REMEDIES.get((other, own), f"publish {own}, or remap the topic")
+                texts.append(
+                    f"{one.topic} of {', '.join(nodes)} is not heard: it is {other}, this node "
+                    f"takes {own}; {remedy}"
+                )
+        return texts
 
     def post(self, request: Callable[[], None]) -> None:
         """Call `request` in the working thread, if it is open; for any thread."""

@@ -15,6 +15,7 @@ from nh_control.ros.runtime.declared import SCENARIO
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.process import UsageError
 from nh_control.scenarios import Scenario
+from nh_control.scenarios.free_motion import is_free
 from nh_control.scenarios.user_code import located
 
 
@@ -33,6 +34,11 @@ class Model:
         """Times of the steps."""
         return StepClock(self.dsys.h)
 
+    def holds(self, reference: Trajectory) -> bool:
+        """Whether trackers hold the end of a reference of the scenario."""
+        scenario = self.scenario
+        return scenario.hold and not is_free(reference.name, scenario.references)
+
     @staticmethod
     def of(parameters: Parameters) -> Model:
         """The model that the shared parameters select; raises UsageError for unknown names."""
@@ -40,6 +46,7 @@ class Model:
         try:
             with located(scenario.file):
                 dsys = scenario.model(parameters["integrator"], parameters["step_s"])
+                scenario.require_messages(dsys.system)
                 return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
         except (ValueError, StepFailed) as error:
             raise UsageError(str(error)) from error
@@ -50,7 +57,7 @@ def find_scenario(parameters: Parameters) -> Scenario:
     if it cannot be found or used, with file and line of an error in a user's code.
     """
     try:
-        return scenarios.get(*(parameters[spec.name] for spec in SCENARIO))
+        return scenarios.of_origin({spec.name: parameters[spec.name] for spec in SCENARIO})
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
 

@@ -46,6 +46,23 @@ def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list
     return publishers
 
 
+def mistyped_publishers(node: Node, topic: str, message_type: type) -> dict[str, list[str]]:
+    """Nodes that publish a topic (resolved name) with another type than a subscription's, by this
+    type: the middleware does not match them.
+    """
+    found: dict[str, list[str]] = {}
+    for publisher in node.get_publishers_info_by_topic(topic):
+        if publisher.topic_type != type_name(message_type):
+            found.setdefault(publisher.topic_type, []).append(publisher.node_name)
+    return found
+
+
+def type_name(message_type: type) -> str:
+    """Name of a type of messages as the graph of nodes has it, such as std_msgs/msg/String."""
+    package, kind = message_type.__module__.split(".")[:2]
+    return f"{package}/{kind}/{message_type.__name__}"
+
+
 def wait_delivered(publishers: Iterable[Publisher], seconds: float = DELIVERY_S) -> None:
     """Wait until the subscribers have the last messages of all publishers, for this time (s) in
     total: each publisher would wait again for a killed subscriber.

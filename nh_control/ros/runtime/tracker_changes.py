@@ -47,7 +47,7 @@ class TrackerChanges:
     ):
         self._model, self._sequence, dsys = model, sequence, sequence.dsys
         self._present, self._followed = present, followed
-        self._coordinates, self._inputs = dsys.state_space.tangent_names, dsys.inputs
+        self._coordinates, self._inputs = linear(sequence.trackers[0]).weighted, dsys.inputs
         names = *self._coordinates, *self._inputs
         weights = dict(zip(names, np.concatenate(linear(sequence.trackers[0]).diagonal_weights)))
         for name, weight in weights.items():

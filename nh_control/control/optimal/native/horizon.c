@@ -3,80 +3,82 @@
  * Equations (O...): doc/theory/interior_point.md. */
 #include "horizon.h"
 
-static const double no_input[N_U + 1];
-
 /* c_k of (O2): the limits of inputs, then the other rows. */
-INTERNAL void inequalities(const struct horizon *o, long k, const double *x, const double *u,
-                           double *c)
+void ocp_inequalities(const struct horizon *o, const struct worker *worker, long k,
+                      const double *x, const double *u, double *c)
 {
     for (int i = 0; i < N_U && k < o->steps; ++i) {
         c[i] = u[i] - o->lower[i];
         c[N_U + i] = o->upper[i] - u[i];
     }
-    if (N_ROWS) o->rows(x, k < o->steps ? u : no_input, o->w + N_NODE * k, c + 2 * N_U);
+    if (!N_ROWS) return;
+    call(&worker->rows, x, k < o->steps ? u : o->no_input, o->w + N_NODE * k, 0, c + 2 * N_U, 0);
 }
 
 /* x, u, and the unknowns of the present trajectory as a guess, into the arrays; the parameters
  * among the constants to their places. */
-static void load(const struct horizon *o, long k, const double *x, const double *u)
+static void load(const struct horizon *o, const struct worker *worker, long k, const double *x,
+                 const double *u)
 {
-    double *const *a = o->arrays;
+    double *const *a = worker->arrays;
     memcpy(a[X], x, sizeof(double) * N_STEP_X);
-    for (int i = 0; i < N_FREE; ++i) a[P][(int)o->places[i]] = x[N_STEP_X + i];
+    for (int i = 0; i < N_PARAMETERS; ++i) a[P][(int)o->places[i]] = x[N_STEP_X + i];
     memcpy(a[U], u, sizeof(double) * N_U);
     memcpy(a[Z], o->z + o->nz * k, sizeof(double) * o->nz);
     *a[WARM] = 1.0;
 }
 
 /* The end y of the step from x that is in the arrays: constants stay. */
-INTERNAL void read_end(const struct horizon *o, const double *x, double *y)
+void ocp_read_end(const struct horizon *o, const struct worker *worker, const double *x, double *y)
 {
-    memcpy(y, o->arrays[X1], sizeof(double) * N_STEP_X);
+    memcpy(y, worker->arrays[X1], sizeof(double) * N_STEP_X);
     memcpy(y + N_STEP_X, x + N_STEP_X, sizeof(double) * (N_X - N_STEP_X));
 }
 
 /* Step k from the unknowns of the present trajectory, which are near. */
-INTERNAL int solve_step(const struct horizon *o, long k, const double *x, const double *u)
+int ocp_solve_step(const struct horizon *o, const struct worker *worker, long k, const double *x,
+                   const double *u)
 {
-    load(o, k, x, u);
-    const int failed = o->step(o->arrays);
-    *o->arrays[WARM] = 0.0;
+    load(o, worker, k, x, u);
+    const int failed = o->step(worker->arrays);
+    *worker->arrays[WARM] = 0.0;
     return failed;
 }
 
 /* Unknowns and end of step k. */
-INTERNAL int take_step(struct horizon *o, const struct steps *s, long k)
+int ocp_take_step(const struct horizon *o, const struct worker *worker, const struct steps *s,
+                  long k)
 {
     const double *x = s->x + N_X * k;
-    if (solve_step(o, k, x, s->u + N_U * k)) return 1;
-    memcpy(s->z + o->nz * k, o->arrays[Z], sizeof(double) * o->nz);
-    read_end(o, x, s->y + N_X * k);
+    if (ocp_solve_step(o, worker, k, x, s->u + N_U * k)) return 1;
+    memcpy(s->z + o->nz * k, worker->arrays[Z], sizeof(double) * o->nz);
+    ocp_read_end(o, worker, x, s->y + N_X * k);
     return 0;
 }
 
 /* Cost (O1), violation (O7) and merit (O6) of a trial with slacks s, t; 1 where a step fails.
  * z, y: unknowns and ends of its steps. Gaps and values are in gap_trial, c_trial, e_trial. */
-INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u, const double *s,
-                      const double *t, double *z, double *y, double *violation, double *merit,
-                      double *cost)
+int ocp_evaluate(struct horizon *o, const double *x, const double *u, const double *s,
+                 const double *t, double *z, double *y, double *violation, double *merit,
+                 double *cost)
 {
     double v;
-    long failed_at;
     const struct steps steps = {x, u, z, y};
+    const struct worker *worker = o->workers;
     *violation = *merit = *cost = 0.0;
-    if (at_all_steps(o, take_step, &steps, &failed_at)) return 1;
+    if (ocp_at_all_steps(o, ocp_take_step, &steps)) return 1;
     for (long k = 0; k <= o->steps; ++k) {
         const double *xk = x + N_X * k, *uk = u + N_U * k, *w = o->w + N_NODE * k;
         double *gap = o->gap_trial + N_DX * k, *c = o->c_trial + N_I * k;
         if (k < o->steps) {
-            o->local(xk + N_X, y + N_X * k, o->arrays[P], gap);
+            call(&worker->local, xk + N_X, y + N_X * k, worker->arrays[P], 0, gap, 0);
             for (int i = 0; i < N_DX; ++i) *violation += fabs(gap[i] += o->drift[i]);
-            o->stage(xk, uk, w, &v);
+            call(&worker->stage, xk, uk, w, 0, &v, 0);
         } else {
-            o->terminal(xk, w, &v);
+            call(&worker->terminal, xk, w, 0, 0, &v, 0);
         }
         *cost += v;
-        inequalities(o, k, xk, uk, c);
+        ocp_inequalities(o, worker, k, xk, uk, c);
         for (int i = 0; i < N_I; ++i) {
             if (!holds_at(o, k, i)) continue;
             const long r = N_I * k + i;
@@ -85,7 +87,7 @@ INTERNAL int evaluate(const struct horizon *o, const double *x, const double *u,
             *violation += fabs(c[i] + (is_soft(o, i) ? t[r] : 0.0) - s[r]);
         }
     }
-    if (N_END) o->end(x + N_X * o->steps, o->e_trial);
+    if (N_END) call(&worker->end, x + N_X * o->steps, 0, 0, 0, o->e_trial, 0);
     for (int i = 0; i < N_END; ++i) *violation += fabs(o->e_trial[i]);
     *merit += *cost;
     return !isfinite(*merit) || !isfinite(*violation);
@@ -104,7 +106,7 @@ static int column(const struct horizon *o, int j)
 {
     if (j < N_STEP_DX) return j;
     if (j >= N_DX) return j - N_DX + N_STEP_DX;
-    return j - N_STEP_DX < N_FREE ? N_STEP_DX + N_U + (int)o->places[j - N_STEP_DX] : -1;
+    return j - N_STEP_DX < N_PARAMETERS ? N_STEP_DX + N_U + (int)o->places[j - N_STEP_DX] : -1;
 }
 
 /* First derivatives by the step's variables as those by (dx, du); constants stay. */
@@ -138,11 +140,11 @@ static void scatter_square(const struct horizon *o, const double *from, double *
 }
 
 /* d f / d(x, u) of step k and, where they count, its second derivatives with the costates. */
-static int differentiate(struct horizon *o, long k)
+static int differentiate(const struct horizon *o, const struct worker *worker, long k)
 {
-    double *const *a = o->arrays, *out = o->ab + (long)N_DX * N_Y * k;
+    double *const *a = worker->arrays;
     const int curved = o->curved && o->hessian;
-    load(o, k, o->x + N_X * k, o->u + N_U * k);
+    load(o, worker, k, o->x + N_X * k, o->u + N_U * k);
     if (o->reuses) memcpy(a[X1], o->y + N_X * k, sizeof(double) * N_STEP_X);
     if (curved) {
         memcpy(a[LAM], o->pi + N_DX * k, sizeof(double) * N_STEP_DX);
@@ -153,40 +155,44 @@ static int differentiate(struct horizon *o, long k)
     *a[WARM] = 0.0;
     if (failed) return 1;
     memcpy(o->z + o->nz * k, a[Z], sizeof(double) * o->nz);
-    scatter(o, a[AB], out);
+    scatter(o, a[AB], o->ab + (long)N_DX * N_Y * k);
     if (curved) scatter_square(o, a[HESSIAN], o->bend + (long)N_Y * N_Y * k);
     return 0;
 }
 
 /* The gap behind step k (O3), and [A B] in the coordinates about the next state (O4). */
-static void close_gap(struct horizon *o, long k)
+static void close_gap(const struct horizon *o, const struct worker *worker, long k)
 {
-    double ab[N_DX * N_Y], slope[N_DX * N_DX], far = 0.0, *out = o->ab + (long)N_DX * N_Y * k;
-    double *const *a = o->arrays, *gap = o->gap + N_DX * k, *next = o->x + N_X * (k + 1), y[N_X];
-    read_end(o, o->x + N_X * k, y);
-    o->local(next, y, a[P], gap);
+    const long size = (long)N_DX * N_Y;
+    ROOM_OF(y, worker);
+    double *slope = y + N_X, *ab = slope + N_DX * N_DX;
+    double *gap = o->gap + N_DX * k, *out = o->ab + size * k, far = 0.0;
+    const double *next = o->x + N_X * (k + 1);
+    ocp_read_end(o, worker, o->x + N_X * k, y);
+    call(&worker->local, next, y, worker->arrays[P], 0, gap, 0);
     for (int i = 0; i < N_DX; ++i) far = fmax(far, fabs(gap[i]));
     for (int i = 0; i < N_DX; ++i) gap[i] += o->drift[i];
     if (far < 1e-12) return;
-    o->transport(next, y, slope);
-    memcpy(ab, out, sizeof ab);
-    memset(out, 0, sizeof ab);
+    call(&worker->transport, next, y, 0, 0, slope, 0);
+    memcpy(ab, out, sizeof(double) * size);
+    memset(out, 0, sizeof(double) * size);
     multiply(N_DX, N_DX, N_Y, 0, slope, N_DX, 1, ab, out);
 }
 
 /* Rows of node k: values c, slopes c', and their part -lam . c'' of H (O12). */
-static void expand_rows(struct horizon *o, long k)
+static void expand_rows(const struct horizon *o, const struct worker *worker, long k)
 {
-    const double *x = o->x + N_X * k, *u = k < o->steps ? o->u + N_U * k : no_input;
+    const double *x = o->x + N_X * k, *u = k < o->steps ? o->u + N_U * k : o->no_input;
     const double *w = o->w + N_NODE * k;
-    double lam[N_ROWS + 1], bend[N_Y * N_Y];
-    inequalities(o, k, x, u, o->c + N_I * k);
+    ROOM_OF(lam, worker);
+    double *bend = lam + N_ROWS;
+    ocp_inequalities(o, worker, k, x, u, o->c + N_I * k);
     if (!N_ROWS) return;
-    o->row_slopes(x, u, w, o->slopes + (long)N_ROWS * N_Y * k);
+    call(&worker->row_slopes, x, u, w, 0, o->slopes + (long)N_ROWS * N_Y * k, 0);
     if (!o->curved) return;
     for (int i = 0; i < N_ROWS; ++i)
         lam[i] = holds_at(o, k, 2 * N_U + i) ? o->lam[N_I * k + 2 * N_U + i] : 0.0;
-    o->row_curvature(x, u, w, lam, bend);
+    call(&worker->row_curvature, x, u, w, lam, bend, 0);
     if (k < o->steps) {
         for (int i = 0; i < N_Y * N_Y; ++i) o->bend[(long)N_Y * N_Y * k + i] -= bend[i];
         return;
@@ -196,31 +202,33 @@ static void expand_rows(struct horizon *o, long k)
 }
 
 /* Newton's equation at step k. */
-static int expand_step(struct horizon *o, const struct steps *s, long k)
+static int expand_step(const struct horizon *o, const struct worker *worker, const struct steps *s,
+                       long k)
 {
     const long square = (long)N_Y * N_Y * k;
-    const double *x = s->x + N_X * k, *u = s->u + N_U * k;
+    const double *x = s->x + N_X * k, *u = s->u + N_U * k, *w = o->w + N_NODE * k;
     if (o->curved) memset(o->bend + square, 0, sizeof(double) * N_Y * N_Y);
-    if (differentiate(o, k)) return 1;
-    close_gap(o, k);
-    o->stage_derivatives(x, u, o->w + N_NODE * k, o->g + N_Y * k, o->h + square);
-    expand_rows(o, k);
+    if (differentiate(o, worker, k)) return 1;
+    close_gap(o, worker, k);
+    call(&worker->stage_derivatives, x, u, w, 0, o->g + N_Y * k, o->h + square);
+    expand_rows(o, worker, k);
     return 0;
 }
 
 /* Newton's equation (O3), (O4), (O12) at all nodes: gaps, [A B], derivatives of cost and rows;
  * 1 where a step fails, at node `failed_at`. */
-INTERNAL int expand(struct horizon *o)
+int ocp_expand(struct horizon *o)
 {
-    const double *last = o->x + N_X * o->steps;
+    const double *last = o->x + N_X * o->steps, *w = o->w + N_NODE * o->steps;
     const struct steps steps = {o->x, o->u, o->z, o->y};
-    if (at_all_steps(o, expand_step, &steps, &o->failed_at)) return 1;
-    o->terminal_derivatives(last, o->w + N_NODE * o->steps, o->g_end, o->h_end);
-    expand_rows(o, o->steps);
+    const struct worker *worker = o->workers;
+    if (ocp_at_all_steps(o, expand_step, &steps)) return 1;
+    call(&worker->terminal_derivatives, last, w, 0, 0, o->g_end, o->h_end);
+    expand_rows(o, worker, o->steps);
     if (N_END) {
-        double bend[N_DX * N_DX];
-        o->end(last, o->e);
-        o->end_derivatives(last, o->nu, o->e_slope, bend);
+        ROOM_OF(bend, worker);
+        call(&worker->end, last, 0, 0, 0, o->e, 0);
+        call(&worker->end_derivatives, last, o->nu, 0, 0, o->e_slope, bend);
         for (int i = 0; i < N_DX * N_DX && o->curved; ++i) o->h_end[i] += bend[i];
     }
     return 0;

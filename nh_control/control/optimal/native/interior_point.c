@@ -5,26 +5,25 @@
 
 /* Begin at x, u with the unknowns z, and at the multipliers s, t, lam of a problem solved before
  * if `warm`; 1 where a step fails or a number is not finite. */
-int ocp_start(struct horizon *o, int warm)
+int nh_ocp_start(struct horizon *o, int warm)
 {
-    begin_slacks(o, warm);
+    ocp_begin_slacks(o, warm);
     memset(o->start, 0, sizeof(double) * N_DX);
     o->entries = o->failures = 0;
     o->damping = o->last_damping = 0.0;
     o->length = o->stationarity = o->complementarity = INFINITY;
-    if (evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit, &o->cost))
+    if (ocp_evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit, &o->cost))
         return 1;
     o->widest *= fmax(1.0, o->violation);
     o->narrow = 1e-4 * fmax(1.0, o->violation);
     return 0;
 }
 
-/* Of the gradient by the first state its parts E^T r along the moves that are free. */
-static void keep_free(const struct horizon *o, double *r)
+/* Of the gradient r by the first state its parts E^T r along the moves that are free; room x. */
+static void keep_free(const struct horizon *o, double *r, double *x)
 {
-    double x[N_DX];
-    memcpy(x, r, sizeof x);
-    memset(r, 0, sizeof x);
+    memcpy(x, r, sizeof(double) * N_DX);
+    memset(r, 0, sizeof(double) * N_DX);
     for (int j = 0; j < o->n_free; ++j)
         for (int i = 0; i < N_DX; ++i) r[j] += o->moves[o->n_free * i + j] * x[i];
 }
@@ -33,7 +32,8 @@ static void keep_free(const struct horizon *o, double *r)
  * divided by the mean size of multipliers above 100. */
 static double errors(struct horizon *o, double mu)
 {
-    double stationarity = 0.0, complementarity = 0.0, sum = 0.0, r[N_Y];
+    double stationarity = 0.0, complementarity = 0.0, sum = 0.0;
+    ROOM_OF(r, o->workers);
     for (long k = 0; k <= o->steps; ++k) {
         const int n = k < o->steps ? N_Y : N_DX;
         memcpy(r, k < o->steps ? o->g + N_Y * k : o->g_end, sizeof(double) * n);
@@ -56,7 +56,7 @@ static double errors(struct horizon *o, double mu)
             const double *row = o->slopes + N_Y * (N_ROWS * k + i - 2 * N_U);
             for (int j = 0; j < n && i >= 2 * N_U; ++j) r[j] -= row[j] * lam;
         }
-        if (!k) keep_free(o, r);
+        if (!k) keep_free(o, r, r + N_Y);
         for (int j = 0; j < n; ++j) stationarity = fmax(stationarity, fabs(r[j]));
     }
     o->stationarity = stationarity;
@@ -78,34 +78,33 @@ static int lower_barrier(struct horizon *o)
 }
 
 /* Gaps, residuals and errors of the present iterate. */
-int ocp_measure(struct horizon *o)
+int nh_ocp_measure(struct horizon *o)
 {
-    if (expand(o)) return STEP_FAILED;
+    if (ocp_expand(o)) return STEP_FAILED;
     errors(o, 0.0);
     return GOES_ON;
 }
 
 /* Newton's step by the factors (O14)-(O17), and once more with the aims (O19), where that goes
  * further. */
-INTERNAL void newton_step(struct horizon *o, int corrected, double tau, double *primal,
-                          double *dual)
+void ocp_newton_step(struct horizon *o, int corrected, double tau, double *primal, double *dual)
 {
     double longer[2];
-    aim(o);
-    substitute(o);
-    slack_steps(o, tau, primal, dual);
+    ocp_aim(o);
+    ocp_substitute(o);
+    ocp_slack_steps(o, tau, primal, dual);
     if (fmin(*primal, *dual) == 1.0 || !corrected) return;
-    aim_beyond(o);
-    substitute(o);
-    slack_steps(o, tau, longer, longer + 1);
+    ocp_aim_beyond(o);
+    ocp_substitute(o);
+    ocp_slack_steps(o, tau, longer, longer + 1);
     if (fmin(longer[0], longer[1]) > fmin(*primal, *dual)) {
         *primal = longer[0];
         *dual = longer[1];
         return;
     }
-    aim(o);
-    substitute(o);
-    slack_steps(o, tau, primal, dual);
+    ocp_aim(o);
+    ocp_substitute(o);
+    ocp_slack_steps(o, tau, primal, dual);
 }
 
 /* The factors of a convex model: with enough damping, or, where much would be needed, without the
@@ -115,7 +114,7 @@ static int make_convex(struct horizon *o, double *damping)
 {
     long curved = o->curved;
     *damping = o->damping;
-    while (factorize(o, *damping, curved)) {
+    while (ocp_factorize(o, *damping, curved)) {
         *damping = *damping > 0.0 ? 8 * *damping : fmax(1e-4, o->last_damping / 3);
         if (*damping > 1e10) return 1;
         if (*damping <= MOST_DAMPING || !curved) continue;
@@ -127,20 +126,21 @@ static int make_convex(struct horizon *o, double *damping)
 }
 
 /* One iteration: derivatives, errors, Newton's step with enough damping, search. */
-int ocp_iterate(struct horizon *o)
+int nh_ocp_iterate(struct horizon *o)
 {
-    if (expand(o)) return STEP_FAILED;
+    if (ocp_expand(o)) return STEP_FAILED;
     if (fmax(errors(o, 0.0), o->violation) <= o->tolerance) return OPTIMAL;
     if (lower_barrier(o)) {
         o->entries = 0;
-        if (evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit, &o->cost))
+        if (ocp_evaluate(o, o->x, o->u, o->s, o->t, o->z, o->y, &o->violation, &o->merit,
+                         &o->cost))
             return STEP_FAILED;
     }
     double primal, dual, damping;
     const double tau = fmax(0.99, 1 - o->mu);
     if (make_convex(o, &damping)) return NOT_CONVEX;
-    newton_step(o, !o->curved, tau, &primal, &dual);
-    if (!search(o, tau, primal, dual)) {
+    ocp_newton_step(o, !o->curved, tau, &primal, &dual);
+    if (!ocp_search(o, tau, primal, dual)) {
         if (++o->failures > 15) return NO_STEP;
         o->damping = fmax(10 * fmax(o->damping, damping), 1e-3);
         o->entries = 0;
@@ -153,15 +153,15 @@ int ocp_iterate(struct horizon *o)
 }
 
 /* Newton's equation of the present iterate, whose derivatives are there, without damping. */
-int ocp_factorize(struct horizon *o)
+int nh_ocp_factorize(struct horizon *o)
 {
-    aim(o);
-    return factorize(o, 0.0, o->curved) ? NOT_CONVEX : GOES_ON;
+    ocp_aim(o);
+    return ocp_factorize(o, 0.0, o->curved) ? NOT_CONVEX : GOES_ON;
 }
 
 /* Its solution for the gradients, gaps and start that are there. */
-int ocp_substitute(struct horizon *o)
+int nh_ocp_substitute(struct horizon *o)
 {
-    substitute(o);
+    ocp_substitute(o);
     return GOES_ON;
 }

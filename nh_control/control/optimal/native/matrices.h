@@ -5,20 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#if N_DX >= 8 && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&               \
-    defined(__GLIBC__)
-#define WIDE                                                                                      \
-    __attribute__((unused, optimize("O3"),                                                        \
-                   target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WIDE __attribute__((unused))
-#endif
-
 /* c (n, m) += a b, four rows of b at a time, so that c is loaded and stored once for them; a(i, k)
  * stands at a[row * i + step * k]. Where only the `upper` triangle counts, row i of c is from a
  * column near i on. */
-WIDE static void multiply(int n, int l, int m, int upper, const double *restrict a, int row,
-                          int step, const double *restrict b, double *restrict c)
+static inline void multiply(int n, int l, int m, int upper, const double *restrict a, int row,
+                            int step, const double *restrict b, double *restrict c)
 {
     for (int i = 0; i < n; ++i) {
         double *restrict out = c + m * i;
@@ -42,8 +33,8 @@ WIDE static void multiply(int n, int l, int m, int upper, const double *restrict
 }
 
 /* out (n) += a y for a (n, m), in eight partial sums */
-WIDE static void times_add(int n, int m, const double *restrict a, const double *restrict y,
-                           double *restrict out)
+static inline void times_add(int n, int m, const double *restrict a, const double *restrict y,
+                             double *restrict out)
 {
     for (int i = 0; i < n; ++i) {
         double sum[8] = {0}, rest = 0.0;
@@ -58,14 +49,14 @@ WIDE static void times_add(int n, int m, const double *restrict a, const double 
 }
 
 /* out (m) += a^T y for a (n, m) */
-WIDE static void transposed_times_add(int n, int m, const double *restrict a,
-                                      const double *restrict y, double *restrict out)
+static inline void transposed_times_add(int n, int m, const double *restrict a,
+                                        const double *restrict y, double *restrict out)
 {
     for (int i = 0; i < n; ++i)
         for (int j = 0; j < m; ++j) out[j] += a[m * i + j] * y[i];
 }
 
-__attribute__((unused)) static double dot(int n, const double *a, const double *b)
+static inline double dot(int n, const double *a, const double *b)
 {
     double sum = 0.0;
     for (int i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -73,7 +64,7 @@ __attribute__((unused)) static double dot(int n, const double *a, const double *
 }
 
 /* Lower factor of a (n, n) in place, from its lower triangle; 1 where a is not positive. */
-WIDE static int cholesky(int n, double *restrict a)
+static inline int cholesky(int n, double *restrict a)
 {
     for (int j = 0; j < n; ++j) {
         const double size = fabs(a[n * j + j]);
@@ -89,7 +80,7 @@ WIDE static int cholesky(int n, double *restrict a)
 }
 
 /* b (n, m) becomes L^-1 b for L (n, n) */
-WIDE static void forward(int n, int m, const double *restrict L, double *restrict b)
+static inline void forward(int n, int m, const double *restrict L, double *restrict b)
 {
     for (int i = 0; i < n; ++i) {
         for (int k = 0; k < i; ++k)
@@ -99,7 +90,7 @@ WIDE static void forward(int n, int m, const double *restrict L, double *restric
 }
 
 /* b (n, m) becomes L^-T b */
-WIDE static void backward(int n, int m, const double *restrict L, double *restrict b)
+static inline void backward(int n, int m, const double *restrict L, double *restrict b)
 {
     for (int i = n - 1; i >= 0; --i) {
         for (int k = i + 1; k < n; ++k)

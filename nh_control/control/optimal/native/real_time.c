@@ -1,6 +1,6 @@
-/* Real-time iterations: Diehl, Bock and Schloeder (2005). `ocp_prepare` linearizes at the
- * predicted trajectory and factorizes; `ocp_feedback` takes some interior-point steps on that
- * model from the state that arrived; `ocp_shift` moves to the next step.
+/* Real-time iterations: Diehl, Bock and Schloeder (2005). `nh_ocp_prepare` linearizes at the
+ * predicted trajectory and factorizes; `nh_ocp_feedback` takes some interior-point steps on that
+ * model from the state that arrived; `nh_ocp_shift` moves to the next step.
  *
  * Equations (O...): doc/theory/interior_point.md. */
 #include "horizon.h"
@@ -10,7 +10,7 @@
 static int factorize_with_damping(struct horizon *o)
 {
     double damping = 0.0;
-    while (factorize(o, damping, o->curved)) {
+    while (ocp_factorize(o, damping, o->curved)) {
         damping = fmax(8 * damping, 1e-4);
         if (damping > 1e10) return NOT_CONVEX;
     }
@@ -18,23 +18,24 @@ static int factorize_with_damping(struct horizon *o)
 }
 
 /* The problem at the predicted trajectory, and its factors. */
-int ocp_prepare(struct horizon *o)
+int nh_ocp_prepare(struct horizon *o)
 {
     const struct steps steps = {o->x, o->u, o->z, o->y};
     memset(o->start, 0, sizeof(double) * N_DX);
-    if (o->reuses && at_all_steps(o, take_step, &steps, &o->failed_at)) return STEP_FAILED;
-    return expand(o) ? STEP_FAILED : factorize_with_damping(o);
+    if (o->reuses && ocp_at_all_steps(o, ocp_take_step, &steps)) return STEP_FAILED;
+    return ocp_expand(o) ? STEP_FAILED : factorize_with_damping(o);
 }
 
 /* The model with the state and the drift that are known now (O21). */
 static void arrive(struct horizon *o)
 {
-    o->local(o->x, o->state, o->arrays[P], o->start);
+    const struct worker *worker = o->workers;
+    ROOM_OF(c, worker);
+    call(&worker->local, o->x, o->state, worker->arrays[P], 0, o->start, 0);
     for (long k = 0; k < o->steps; ++k) {
-        double c[N_I + 1];
         for (int i = 0; i < N_DX; ++i) o->gap[N_DX * k + i] += o->drift_next[i] - o->drift[i];
         if (!N_ROWS) continue;
-        inequalities(o, k, o->x + N_X * k, o->u + N_U * k, c);
+        ocp_inequalities(o, worker, k, o->x + N_X * k, o->u + N_U * k, c);
         memcpy(o->c + N_I * k + 2 * N_U, c + 2 * N_U, sizeof(double) * N_ROWS);
     }
     memcpy(o->drift, o->drift_next, sizeof(double) * N_DX);
@@ -43,7 +44,7 @@ static void arrive(struct horizon *o)
 /* The linear-quadratic model after the part `length` of the step (O22). */
 static void move_model(struct horizon *o, double length)
 {
-    double y[N_Y];
+    ROOM_OF(y, o->workers);
     for (long k = 0; k <= o->steps; ++k) {
         const int n = k < o->steps ? N_Y : N_DX;
         const long square = (long)N_Y * N_Y * k;
@@ -66,36 +67,32 @@ static void move_model(struct horizon *o, double length)
 }
 
 /* `most` interior-point steps at the barrier mu on the model, from the state that arrived, the
- * first one by the factors of `ocp_prepare`; then x, u move by their sum. */
-int ocp_feedback(struct horizon *o, int most)
+ * first one by the factors of `nh_ocp_prepare`; then x, u move by their sum. */
+int nh_ocp_feedback(struct horizon *o, int most)
 {
     double primal, dual;
     arrive(o);
     memset(o->total, 0, sizeof(double) * N_Y * (o->steps + 1));
     for (int it = 0; it < most; ++it) {
         if (it && factorize_with_damping(o)) return NOT_CONVEX;
-        newton_step(o, 1, 0.99, &primal, &dual);
+        ocp_newton_step(o, 1, 0.99, &primal, &dual);
         move_model(o, primal);
-        move_slacks(o, primal, o->s, o->t);
-        move_multipliers(o, primal, dual);
+        ocp_move_slacks(o, primal, o->s, o->t);
+        ocp_move_multipliers(o, primal, dual);
         o->length = primal;
     }
     for (long k = 0; k <= o->steps; ++k) {
         memcpy(o->dx + N_DX * k, o->total + N_Y * k, sizeof(double) * N_DX);
         if (k < o->steps) memcpy(o->du + N_U * k, o->total + N_Y * k + N_DX, sizeof(double) * N_U);
     }
-    move(o, 1.0, o->x_trial, o->u_trial);
+    ocp_move(o, 1.0, o->x_trial, o->u_trial);
     memcpy(o->x, o->x_trial, sizeof(double) * N_X * (o->steps + 1));
     memcpy(o->u, o->u_trial, sizeof(double) * N_U * o->steps);
     for (long i = 0; i < N_U * o->steps; ++i)
         if (!isfinite(o->u[i])) return NO_STEP;
-    weigh(o);
+    nh_ocp_weigh(o);
     return GOES_ON;
 }
-
-/* The weights of hard rows after a problem was solved; whether one has grown, so that it is to be
- * solved again. */
-int ocp_weigh(struct horizon *o) { return weigh(o); }
 
 /* Rows `from` + 1 ... `to` - 1 move up by one. */
 static void up(double *rows, long width, long from, long to)
@@ -106,9 +103,10 @@ static void up(double *rows, long width, long from, long to)
 
 /* `count` steps later: everything moves up a node, and the last one repeats, behind the step of
  * its state. */
-int ocp_shift(struct horizon *o, int count)
+int nh_ocp_shift(struct horizon *o, int count)
 {
     const long n = o->steps;
+    const struct worker *worker = o->workers;
     for (int i = 0; i < count; ++i) {
         up(o->x, N_X, 0, n + 1);
         up(o->u, N_U, 0, n);
@@ -117,8 +115,9 @@ int ocp_shift(struct horizon *o, int count)
         up(o->s, N_I, 0, n);
         up(o->t, N_I, 0, n);
         up(o->lam, N_I, 0, n);
-        if (solve_step(o, n - 1, o->x + N_X * (n - 1), o->u + N_U * (n - 1))) return STEP_FAILED;
-        read_end(o, o->x + N_X * (n - 1), o->x + N_X * n);
+        const double *x = o->x + N_X * (n - 1), *u = o->u + N_U * (n - 1);
+        if (ocp_solve_step(o, worker, n - 1, x, u)) return STEP_FAILED;
+        ocp_read_end(o, worker, x, o->x + N_X * n);
     }
     return GOES_ON;
 }

@@ -3,7 +3,8 @@
 /* The phases of a real-time iteration. */
 #include "layout.h"
 
-int ocp_shift(struct horizon *o, int count);
-int ocp_prepare(struct horizon *o);
-int ocp_feedback(struct horizon *o, int most);
+int nh_ocp_weigh(struct horizon *o);
+int nh_ocp_shift(struct horizon *o, int count);
+int nh_ocp_prepare(struct horizon *o);
+int nh_ocp_feedback(struct horizon *o, int most);
 #endif

@@ -11,7 +11,7 @@ static const double *row_of(const struct horizon *o, long k, int i)
 }
 
 /* G += sum stiffness c'^T c' of the inequalities of node k, over n variables (O12). */
-WIDE static void add_stiffness(const struct horizon *o, long k, int n, double *G)
+static void add_stiffness(const struct horizon *o, long k, int n, double *G)
 {
     for (int i = 0; i < N_I; ++i) {
         double stiffness;
@@ -72,17 +72,18 @@ static void last_vector(const struct horizon *o, double *p)
 
 /* P behind step k becomes the one before it; L, K of the inputs (O12), (O13); 1 where the problem
  * is not convex in its inputs. */
-WIDE static int eliminate(struct horizon *o, long k, double damping, int curved, double *P)
+static int eliminate(struct horizon *o, long k, double damping, int curved, double *restrict P)
 {
-    double PAB[N_DX * N_Y], G[N_Y * N_Y];
+    ROOM_OF(PAB, o->workers);
+    double *G = PAB + N_DX * N_Y;
     const long square = (long)N_Y * N_Y * k;
     const double *ab = o->ab + (long)N_DX * N_Y * k;
     double *K = o->K + (long)N_U * N_DX * k, *L = o->L + (long)N_U * N_U * k;
     memcpy(o->P + (long)N_DX * N_DX * k, P, sizeof(double) * N_DX * N_DX);
     /* G = H + [A B]^T P [A B] */
-    memset(PAB, 0, sizeof PAB);
+    memset(PAB, 0, sizeof(double) * N_DX * N_Y);
     multiply(N_DX, N_DX, N_Y, 0, P, N_DX, 1, ab, PAB);
-    memcpy(G, o->h + square, sizeof G);
+    memcpy(G, o->h + square, sizeof(double) * N_Y * N_Y);
     for (int i = 0; i < N_Y * N_Y && curved; ++i) G[i] += o->bend[square + i];
     for (int i = 0; i < N_Y; ++i) G[(N_Y + 1) * i] += damping;
     add_stiffness(o, k, N_Y, G);
@@ -111,9 +112,10 @@ WIDE static int eliminate(struct horizon *o, long k, double damping, int curved,
  * E^T P E f = -E^T (p + P dx) (O16); 1 where there is none. */
 static int first_step(const struct horizon *o, double *dx)
 {
-    double L[N_DX * N_DX], b[N_DX], PE[N_DX];
+    ROOM_OF(b, o->workers);
+    double *PE = b + N_DX, *L = PE + N_DX;
     const int n = (int)o->n_free;
-    memcpy(dx, o->start, sizeof b);
+    memcpy(dx, o->start, sizeof(double) * N_DX);
     for (int i = 0; i < N_DX; ++i)
         for (int j = 0; j < n; ++j)
             if (o->moves[n * i + j] != 0.0) dx[i] = 0.0;
@@ -139,26 +141,25 @@ static int first_step(const struct horizon *o, double *dx)
 
 /* The matrices of all nodes (O12), (O13), with the curvature of steps and rows if `curved`; 1
  * where the problem is not convex. */
-INTERNAL int factorize(struct horizon *o, double damping, int curved)
+int ocp_factorize(struct horizon *o, double damping, int curved)
 {
-    double P[N_DX * N_DX];
+    double *P = o->P_start;
     last_matrix(o, damping, P);
     for (long k = o->steps - 1; k >= 0; --k)
         if (eliminate(o, k, damping, curved, P)) return 1;
-    memcpy(o->P_start, P, sizeof P);
     return first_step(o, o->dx);
 }
 
 /* p behind step k becomes the one before it; feedforward of the inputs (O14). */
-WIDE static void descend(struct horizon *o, long k, double *p)
+static void descend(struct horizon *o, long k, double *restrict p)
 {
-    double g[N_Y];
+    ROOM_OF(g, o->workers);
     double *kept = o->p + N_DX * k, *feed = o->feed + N_U * k;
     const double *K = o->K + (long)N_U * N_DX * k;
     memcpy(kept, p, sizeof(double) * N_DX);
     /* g + [A B]^T (P gap + p) */
     times_add(N_DX, N_DX, o->P + (long)N_DX * N_DX * k, o->gap + N_DX * k, p);
-    memcpy(g, o->g + N_Y * k, sizeof g);
+    memcpy(g, o->g + N_Y * k, sizeof(double) * N_Y);
     add_forces(o, k, N_Y, g);
     transposed_times_add(N_DX, N_Y, o->ab + (long)N_DX * N_Y * k, p, g);
     /* feed = L^-T L^-1 g_u,  p = g_x - K^T g_u */
@@ -172,15 +173,14 @@ WIDE static void descend(struct horizon *o, long k, double *p)
 }
 
 /* Newton's step dx, du with its costates (O14), (O15), by the matrices. */
-INTERNAL void substitute(struct horizon *o)
+void ocp_substitute(struct horizon *o)
 {
-    double p[N_DX];
-    last_vector(o, p);
-    for (long k = o->steps - 1; k >= 0; --k) descend(o, k, p);
-    memcpy(o->p_start, p, sizeof p);
+    ROOM_OF(y, o->workers);
+    last_vector(o, o->p_start);
+    for (long k = o->steps - 1; k >= 0; --k) descend(o, k, o->p_start);
     first_step(o, o->dx);
     for (long k = 0; k < o->steps; ++k) {
-        double y[N_Y], *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);
+        double *du = o->du + N_U * k, *next = o->dx + N_DX * (k + 1);
         double *pi = o->pi_next + N_DX * k;
         /* du = -K dx - feed;  dx' = A dx + B du + gap;  pi' = P dx' + p */
         memcpy(y, o->dx + N_DX * k, sizeof(double) * N_DX);

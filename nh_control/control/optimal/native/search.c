@@ -27,12 +27,13 @@ static double merit_slope(const struct horizon *o)
 }
 
 /* x <- retract(x, length dx), u <- u + length du. */
-INTERNAL void move(const struct horizon *o, double length, double *x, double *u)
+void ocp_move(const struct horizon *o, double length, double *x, double *u)
 {
-    double d[N_DX];
+    const struct worker *worker = o->workers;
+    ROOM_OF(d, worker);
     for (long k = 0; k <= o->steps; ++k) {
         for (int i = 0; i < N_DX; ++i) d[i] = length * o->dx[N_DX * k + i];
-        o->retract(o->x + N_X * k, d, o->arrays[P], x + N_X * k);
+        call(&worker->retract, o->x + N_X * k, d, worker->arrays[P], 0, x + N_X * k, 0);
     }
     for (long i = 0; i < N_U * o->steps; ++i) u[i] = o->u[i] + length * o->du[i];
 }
@@ -40,10 +41,10 @@ INTERNAL void move(const struct horizon *o, double length, double *x, double *u)
 /* The trial at the part `length` of the step; 1 where it has no value, or violates too much. */
 static int make_trial(struct horizon *o, double length, struct trial *t)
 {
-    move(o, length, o->x_trial, o->u_trial);
-    move_slacks(o, length, o->s_trial, o->t_trial);
-    return evaluate(o, o->x_trial, o->u_trial, o->s_trial, o->t_trial, o->z_trial, o->y_trial,
-                    &t->violation, &t->merit, &t->cost) ||
+    ocp_move(o, length, o->x_trial, o->u_trial);
+    ocp_move_slacks(o, length, o->s_trial, o->t_trial);
+    return ocp_evaluate(o, o->x_trial, o->u_trial, o->s_trial, o->t_trial, o->z_trial, o->y_trial,
+                        &t->violation, &t->merit, &t->cost) ||
            t->violation > o->widest;
 }
 
@@ -84,7 +85,7 @@ static int take(struct horizon *o, double length, double dual, double slope, con
     swap(&o->s, &o->s_trial);
     swap(&o->t, &o->t_trial);
     /* costates whose model was not convex are worth less than those of the convex one */
-    move_multipliers(o, o->last_damping > 0.0 ? 1.0 : length, dual);
+    ocp_move_multipliers(o, o->last_damping > 0.0 ? 1.0 : length, dual);
     o->violation = t->violation;
     o->merit = t->merit;
     o->cost = t->cost;
@@ -120,17 +121,17 @@ static int correct(struct horizon *o, double length, double tau, double slope)
     struct trial t;
     add_trial(o, length);
     exchange(o);
-    substitute(o);
-    slack_steps(o, tau, &primal, &dual);
+    ocp_substitute(o);
+    ocp_slack_steps(o, tau, &primal, &dual);
     exchange(o);
     if (!make_trial(o, primal, &t) && take(o, primal, dual, slope, &t)) return 1;
-    substitute(o);
-    slack_steps(o, tau, &primal, &dual);
+    ocp_substitute(o);
+    ocp_slack_steps(o, tau, &primal, &dual);
     return 0;
 }
 
 /* Step lengths from `primal` on by halves; 1 where one is accepted, and taken. */
-INTERNAL int search(struct horizon *o, double tau, double primal, double dual)
+int ocp_search(struct horizon *o, double tau, double primal, double dual)
 {
     const double slope = merit_slope(o);
     double length = primal;

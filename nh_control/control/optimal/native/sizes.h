@@ -1,17 +1,21 @@
 #ifndef NH_OPTIMAL_SIZES_H
 #define NH_OPTIMAL_SIZES_H
-/* Sizes of a pendulum's problem with a free step length, so that every file here compiles by
- * itself. When a problem is compiled its own sizes take the place of this file. */
-#define N_STEP_X 2   /* numbers of a state of the steps */
-#define N_STEP_DX 2  /* its local coordinates */
-#define N_FREE 1     /* parameters that are unknowns */
-#define N_X 3        /* numbers of a state with its constants */
-#define N_DX 3       /* its local coordinates */
-#define N_U 1        /* inputs */
-#define N_COLUMNS 8  /* variables of derivatives: (dx, du), and all parameters with N_FREE */
-#define N_NODE 3     /* parameters of a node */
-#define N_MIXED 1    /* rows with inputs: at all nodes but the last */
-#define N_ROWS 3     /* and rows of states alone: at all nodes but the first, */
-#define N_CONSTANT 1 /* and the last of them, of constants: at the last node */
-#define N_END 1      /* conditions at the last node */
+/* Written by control/optimal/layout.py: `sizes_header`. Sizes of a `struct horizon` o;
+ * where the solver is compiled for a problem, constants take the place of this file. */
+
+#define SIZES_ARE_DATA
+#define N_X (o->n_x)
+#define N_DX (o->n_dx)
+#define N_U (o->n_u)
+#define N_Y (o->n_y)
+#define N_STEP_X (o->n_step_x)
+#define N_STEP_DX (o->n_step_dx)
+#define N_PARAMETERS (o->n_parameters)
+#define N_COLUMNS (o->n_columns)
+#define N_NODE (o->n_node)
+#define N_I (o->n_i)
+#define N_ROWS (o->n_rows)
+#define N_MIXED (o->n_mixed)
+#define N_CONSTANT (o->n_constant)
+#define N_END (o->n_end)
 #endif

@@ -7,7 +7,7 @@
 /* Slack and multiplier of a row to start with at mu (O5). */
 static void start_slack(struct horizon *o, long r, int i)
 {
-    o->s[r] = fmax(o->c[r], i < 2 * N_U || is_of_constants(i) ? 1e-8 : 1e-2);
+    o->s[r] = fmax(o->c[r], i < 2 * N_U || is_of_constants(o, i) ? 1e-8 : 1e-2);
     o->lam[r] = fmin(o->mu / o->s[r], o->weight[i] / 2);
 }
 
@@ -20,10 +20,10 @@ static void center(struct horizon *o, long r, int i)
 
 /* Slacks and multipliers to begin with: if `warm`, those of a problem solved before, of all rows
  * that it had. */
-INTERNAL void begin_slacks(struct horizon *o, int warm)
+void ocp_begin_slacks(struct horizon *o, int warm)
 {
     for (long k = 0; k <= o->steps; ++k) {
-        inequalities(o, k, o->x + N_X * k, o->u + N_U * k, o->c + N_I * k);
+        ocp_inequalities(o, o->workers, k, o->x + N_X * k, o->u + N_U * k, o->c + N_I * k);
         for (int i = 0; i < N_I; ++i) {
             const long r = N_I * k + i;
             if (!holds_at(o, k, i)) {
@@ -55,8 +55,9 @@ static void weigh_row(struct horizon *o, int i, double most, int *grown)
         if (holds_at(o, r / N_I, i)) o->t[r] = o->mu / (o->weight[i] - o->lam[r]);
 }
 
-/* The weights of hard rows, exact penalties, follow their multipliers; whether one has grown. */
-INTERNAL int weigh(struct horizon *o)
+/* The weights of hard rows, exact penalties, follow their multipliers; whether one has grown, so
+ * that a solved problem is to be solved again. */
+int nh_ocp_weigh(struct horizon *o)
 {
     int grown = 0;
     for (int i = 2 * N_U; i < N_I; ++i) {
@@ -69,31 +70,15 @@ INTERNAL int weigh(struct horizon *o)
     return grown;
 }
 
-/* Row i of node k without s, t and dlam, by (O5) to first order: m of (O10), which is returned,
- * and the stiffness (O9). */
-INTERNAL double condense(const struct horizon *o, long k, int i, double *stiffness)
-{
-    const long r = N_I * k + i;
-    const double lam = o->lam[r];
-    double rest = o->c[r] - o->aim_s[r] / lam, width = o->s[r] / lam;
-    if (is_soft(o, i)) {
-        const double left = o->weight[i] - lam;
-        rest += o->aim_t[r] / left;
-        width += o->t[r] / left;
-    }
-    *stiffness = 1.0 / width;
-    return lam - rest / width;
-}
-
 /* The products of (O5) that Newton's step is to reach: mu. */
-INTERNAL void aim(struct horizon *o)
+void ocp_aim(struct horizon *o)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) o->aim_s[r] = o->aim_t[r] = o->mu;
 }
 
 /* With the products of the step's parts, which Newton's equation leaves out (O19), at most
  * CORRECTION mu below and mu above: Mehrotra (1992). */
-INTERNAL void aim_beyond(struct horizon *o)
+void ocp_aim_beyond(struct horizon *o)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) {
         o->aim_s[r] = o->mu - fmin(fmax(o->ds[r] * o->dl[r], -CORRECTION * o->mu), o->mu);
@@ -103,7 +88,7 @@ INTERNAL void aim_beyond(struct horizon *o)
 
 /* ds, dt (O17) and dlam (O8) of dx, du, and the longest steps that keep s, t, lam and weight - lam
  * above 1 - tau of themselves. */
-INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double *dual)
+void ocp_slack_steps(struct horizon *o, double tau, double *primal, double *dual)
 {
     *primal = *dual = 1.0;
     for (long k = 0; k <= o->steps; ++k)
@@ -126,7 +111,7 @@ INTERNAL void slack_steps(struct horizon *o, double tau, double *primal, double 
 }
 
 /* s and t after the part `length` of (O17). */
-INTERNAL void move_slacks(const struct horizon *o, double length, double *s, double *t)
+void ocp_move_slacks(const struct horizon *o, double length, double *s, double *t)
 {
     for (long r = 0; r < N_I * (o->steps + 1); ++r) {
         s[r] = o->s[r] + length * o->ds[r];
@@ -136,7 +121,7 @@ INTERNAL void move_slacks(const struct horizon *o, double length, double *s, dou
 
 /* Costates and multipliers of inequalities by these parts of their steps, the latter kept near the
  * central path, W&B (16). */
-INTERNAL void move_multipliers(struct horizon *o, double costates, double dual)
+void ocp_move_multipliers(struct horizon *o, double costates, double dual)
 {
     for (long k = 0; k <= o->steps; ++k)
         for (int i = 0; i < N_I; ++i) {

@@ -6,14 +6,13 @@
 
 #define STACK_BYTES (8L << 20) /* of a thread, for the generated functions of large systems */
 
-/* The steps `from` ... `to` - 1 for one thread, with its view of the horizon; the `sizes` of the
- * terms of a step, on which its accuracy depends, are the same for all. */
+/* The steps `from` ... `to` - 1 for one thread. */
 struct share {
-    struct horizon horizon;
+    const struct horizon *horizon;
+    const struct worker *worker;
     step_work work;
     const struct steps *steps;
-    const double *sizes;
-    long from, to;
+    long from, to, failed_at;
     int failed;
 };
 
@@ -21,42 +20,40 @@ struct share {
 static void *do_share(void *argument)
 {
     struct share *s = argument;
-    struct horizon *o = &s->horizon;
+    const struct horizon *o = s->horizon;
     for (long k = s->from; k < s->to && !s->failed; ++k) {
-        o->failed_at = k;
-        memcpy(o->arrays[SIZES], s->sizes, sizeof(double) * o->nz);
-        s->failed = s->work(o, s->steps, k);
+        s->failed_at = k;
+        memcpy(s->worker->arrays[SIZES], o->sizes, sizeof(double) * o->nz);
+        s->failed = s->work(o, s->worker, s->steps, k);
     }
     return NULL;
 }
 
 /* `work` on all steps; 1 where one fails, the first of which is `failed_at`. A thread that cannot
  * be had leaves its share to this one. */
-INTERNAL int at_all_steps(const struct horizon *o, step_work work, const struct steps *s,
-                          long *failed_at)
+int ocp_at_all_steps(struct horizon *o, step_work work, const struct steps *s)
 {
     const long n = o->threads;
-    double sizes[o->nz + 1];
-    struct share shares[n];
-    pthread_t threads[n];
-    int started[n], failed = 0;
+    const size_t bytes = sizeof(double) * o->nz;
+    struct share shares[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
+    int started[MAX_THREADS], failed = 0;
     pthread_attr_t large;
     pthread_attr_init(&large);
     pthread_attr_setstacksize(&large, STACK_BYTES);
-    memcpy(sizes, o->arrays[SIZES], sizeof(double) * o->nz);
+    memcpy(o->sizes, o->workers->arrays[SIZES], bytes);
     for (long i = n - 1; i >= 0; --i) {
         const long from = o->steps * i / n, to = o->steps * (i + 1) / n;
-        shares[i] = (struct share){*o, work, s, sizes, from, to, 0};
-        shares[i].horizon.arrays = o->workspaces[i];
+        shares[i] = (struct share){o, o->workers + i, work, s, from, to, 0, 0};
         started[i] = i && !pthread_create(threads + i, &large, do_share, shares + i);
         if (!started[i]) do_share(shares + i);
     }
     for (long i = 0; i < n; ++i) {
         if (started[i]) pthread_join(threads[i], NULL);
-        if (shares[i].failed && !failed) *failed_at = shares[i].horizon.failed_at;
+        if (shares[i].failed && !failed) o->failed_at = shares[i].failed_at;
         failed |= shares[i].failed;
     }
     pthread_attr_destroy(&large);
-    memcpy(o->arrays[SIZES], sizes, sizeof(double) * o->nz);
+    memcpy(o->workers->arrays[SIZES], o->sizes, bytes);
     return failed;
 }

@@ -28,11 +28,9 @@ static void parts_of(const struct tracking *m, struct part *parts)
     const struct horizon *o = m->horizon;
     const long n = o->steps;
     const struct part all[N_PARTS] = {
-        {m->x, o->x, N_X * (n + 1)},     {m->u, o->u, N_U * n},
-        {m->z, o->z, o->nz * n},         {m->pi, o->pi, N_DX * n},
-        {m->s, o->s, N_I * (n + 1)},     {m->t, o->t, N_I * (n + 1)},
-        {m->lam, o->lam, N_I * (n + 1)}, {m->weight, o->weight, N_I},
-        {m->K, o->K, N_U * N_DX * n},
+        {m->x, o->x, N_X * (n + 1)},     {m->u, o->u, N_U * n},       {m->z, o->z, o->nz * n},
+        {m->pi, o->pi, N_DX * n},        {m->s, o->s, N_I * (n + 1)}, {m->t, o->t, N_I * (n + 1)},
+        {m->lam, o->lam, N_I * (n + 1)}, {m->weight, o->weight, N_I}, {m->K, o->K, N_U * N_DX * n},
     };
     memcpy(parts, all, sizeof all);
 }
@@ -58,7 +56,7 @@ static int is_finite(const struct tracking *m)
 }
 
 /* The solver's plan, which a step went on from, is now the one before. */
-void ocp_keep(struct tracking *m)
+void nh_ocp_keep(struct tracking *m)
 {
     struct part parts[N_PARTS];
     parts_of(m, parts);
@@ -82,7 +80,7 @@ static void disturb(const struct tracking *m, const double *d, double *drift)
 static int prepare(const struct tracking *m, long long k, const double *predicted, const double *d)
 {
     struct horizon *o = m->horizon;
-    double *const *a = o->arrays;
+    double *const *a = o->workers->arrays;
     for (long i = 0; i <= o->steps; ++i) {
         const long long row = k + i < m->n_rows ? k + i : m->n_rows - 1;
         memcpy(o->w + N_NODE * i, m->table + N_NODE * row, sizeof(double) * N_NODE);
@@ -93,22 +91,22 @@ static int prepare(const struct tracking *m, long long k, const double *predicte
     memcpy(a[X], predicted, sizeof(double) * N_STEP_X);
     memcpy(a[U], o->u + N_U, sizeof(double) * N_U);
     *a[WARM] = 0.0;
-    if (o->step(a) || ocp_shift(o, 1)) return 1;
+    if (o->step(a) || nh_ocp_shift(o, 1)) return 1;
     memcpy(o->x, predicted, sizeof(double) * N_X);
-    return ocp_prepare(o) != GOES_ON;
+    return nh_ocp_prepare(o) != GOES_ON;
 }
 
 /* Inputs u of step k within their limits, and whether they are as close to one as the barrier lets
  * them, by a plan from the state x, by the state that was `predicted` for it, and by the estimates
  * of the disturbance `before` x was known and now, d; 1 where there is none. */
-int ocp_command(struct tracking *m, long long k, const double *x, const double *predicted,
-                const double *before, const double *d, double *u, unsigned char *saturated)
+int nh_ocp_command(struct tracking *m, long long k, const double *x, const double *predicted,
+                   const double *before, const double *d, double *u, unsigned char *saturated)
 {
     struct horizon *o = m->horizon;
     if (prepare(m, k, predicted, before)) return 1;
     memcpy(o->state, x, sizeof(double) * N_X);
     disturb(m, d, o->drift_next);
-    if (ocp_feedback(o, (int)m->iterations) != GOES_ON || !is_finite(m)) return 1;
+    if (nh_ocp_feedback(o, (int)m->iterations) != GOES_ON || !is_finite(m)) return 1;
     for (int i = 0; i < N_U; ++i) {
         const double lower = o->lower[i], upper = o->upper[i], width = upper - lower;
         const double near = 1e-3 * (isfinite(width) ? width : 1.0);

@@ -1,0 +1,217 @@
+"""Derivatives of the continuous equations of motion by the implicit function theorem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from nh_control.geometry.spaces import Space
+from nh_control.mechanics.motion_terms import (
+    admissible_coordinates,
+    admissible_velocity,
+    moving,
+)
+from nh_control.mechanics.system import System
+from nh_control.numerics import newton
+
+if TYPE_CHECKING:
+    from control import StateSpace
+
+
+@dataclass(frozen=True)
+class ContinuousLinearization:
+    """`d(dx)/dt = A dx + B du` to first order, A (ndx, ndx), B (ndx, nu), in the local coordinates
+    `states` of a state (q, s), with the `inputs`.
+
+    The `multipliers` (m) of velocity constraints and then of holonomic ones change by
+    `multipliers_x dx + multipliers_u du`, (m, ndx) and (m, nu).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    multipliers: np.ndarray
+    multipliers_x: np.ndarray
+    multipliers_u: np.ndarray
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    name: str
+
+    def __repr__(self) -> str:
+        return f"ContinuousLinearization({self.name}, A {self.A.shape}, B {self.B.shape})"
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.A, self.B))
+
+    def to_ss(self) -> StateSpace:
+        """The linearization as a continuous-time `control.StateSpace` with all states as outputs;
+        raises ImportError without the package `control`.
+        """
+        from control import ss  # takes a second to import, and rosdep may not know it
+
+        n, m = self.B.shape
+        return ss(
+            self.A,
+            self.B,
+            np.eye(n),
+            np.zeros((n, m)),
+            states=list(self.states),
+            inputs=list(self.inputs),
+            outputs=list(self.states),
+            name=self.name,
+        )
+
+
+class ContinuousDerivatives:
+    """The residual `r = K z - b` of the equations of motion in z = (y', lam) (nz), and the rate g
+    of a change of the state, at `retract(x, dx)` for states x = (q, s); see
+    `ContinuousSystem.linearize`. `motion` is the function (K, b, frame, frame_rate)(q, v, u).
+    """
+
+    def __init__(self, system: System, motion: ca.Function, space: Space):
+        self._system, self._motion, self._space = system, motion, space
+        self._forces = ca.SX.sym("u", system.nu + len(system.prescribed))
+        self._x, self._dx = ca.SX.sym("x", self._space.nq), ca.SX.sym("dx", self._space.nv)
+
+    def state(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The state (nx) of a configuration and a velocity."""
+        return np.asarray(self._state(q, v))[:, 0]
+
+    def velocity(self, x: np.ndarray) -> np.ndarray:
+        """The velocity (nw) of a state, without the rates of first-order coordinates."""
+        return np.asarray(self._velocity(x))[:, 0]
+
+    def linearize(
+        self, x: np.ndarray, u: np.ndarray, inputs: tuple[str, ...]
+    ) -> ContinuousLinearization:
+        """A, B and derivatives of the multipliers at a state."""
+        n, z = self._space.nv, self._solution(x, u)
+        dz, values = self._first(x, u, z)
+        AB = values["g_w"] + values["g_z"] @ dz
+        m, lam = slice(self._system.space.nv, None), dz[self._system.space.nv :]
+        names = self._space.tangent_names, inputs, self._system.name
+        return ContinuousLinearization(AB[:, :n], AB[:, n:], z[m], lam[:, :n], lam[:, n:], *names)
+
+    def hessian(
+        self, x: np.ndarray, u: np.ndarray, lam: np.ndarray, multiplier_adjoint: np.ndarray
+    ) -> np.ndarray:
+        """Second derivative of `lam . g` and of the multipliers' part over (dx, u)."""
+        z = self._solution(x, u)
+        dz, values = self._first(x, u, z)
+        slope = values["g_z"].T @ lam
+        slope[self._system.space.nv :] += multiplier_adjoint
+        mu = newton.solve(values["r_z"].T, slope)
+        full = np.asarray(self._second(x, u, z, values["x_rate"], lam, mu))
+        along = np.vstack([np.eye(dz.shape[1]), dz])
+        hessian = along.T @ full @ along
+        return (hessian + hessian.T) / 2
+
+    def _solution(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """z (nz) at a state."""
+        matrix, right = map(np.asarray, self._equations(x, u))
+        return newton.solve(matrix, right)[:, 0]
+
+    def _first(
+        self, x: np.ndarray, u: np.ndarray, z: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """dz (nz, ndx + nu), and the first derivatives of r and g."""
+        x_rate = self._rate(x, u, z)
+        outputs = self._slopes(x, u, z, x_rate)
+        values = dict(zip(("r_w", "r_z", "g_w", "g_z"), map(np.asarray, outputs)))
+        return -newton.solve(values["r_z"], values["r_w"]), values | {"x_rate": x_rate}
+
+    @cached_property
+    def _state(self) -> ca.Function:
+        system, (q, v, _) = self._system, self._system.symbols
+        s = admissible_coordinates(system, q, v)
+        stored = system.mechanics.store(q, s, system.prescribed_part(v))
+        return ca.Function("state", [q, v], self._dense(ca.vertcat(q, stored), q=q))
+
+    @cached_property
+    def _velocity(self) -> ca.Function:
+        return ca.Function("velocity", [self._x], self._dense(self._velocity_at(self._x)))
+
+    @cached_property
+    def _z(self) -> ca.SX:
+        n, system = self._system.space.nv, self._system
+        m = system.n_velocity_constraints + system.n_holonomic_constraints
+        return ca.SX.sym("z", n + m)
+
+    @cached_property
+    def _equations(self) -> ca.Function:
+        """`K, b` at a state."""
+        values = self._dense(*self._at(self._x)[2:4])
+        return ca.Function("equations", [self._x, self._forces], values)
+
+    @cached_property
+    def _rate(self) -> ca.Function:
+        """The rate of a state."""
+        arguments = [self._x, self._forces, self._z]
+        return ca.Function("rate", arguments, self._dense(self._rate_at(self._x)))
+
+    @cached_property
+    def _varied(self) -> tuple[list[ca.SX], ca.SX, ca.SX]:
+        """Arguments (x, u, z, x_rate) and the expressions r and g, with dx free."""
+        x, x_rate = self._x, ca.SX.sym("x_rate", self._x.shape[0])
+        moved = self._space.retract(x, self._dx)
+        matrix, right = self._at(moved)[2:4]
+        ends = ca.SX.sym("a", x.shape[0]), ca.SX.sym("b", x.shape[0])
+        local = self._space.local(*ends)
+        between = ca.vertcat(*ends)
+        rate = ca.jtimes(local, between, ca.vertcat(x_rate, self._rate_at(moved)))
+        rate = ca.substitute(rate, between, ca.vertcat(x, moved))
+        residual, rate = self._dense(matrix @ self._z - right, rate)
+        return [x, self._forces, self._z, x_rate], residual, rate
+
+    @cached_property
+    def _slopes(self) -> ca.Function:
+        arguments, residual, rate = self._varied
+        w = ca.vertcat(self._dx, self._forces)
+        slopes = [ca.jacobian(value, by) for value in (residual, rate) for by in (w, self._z)]
+        at_zero = ca.substitute(slopes, [self._dx], [ca.SX.zeros(self._dx.shape[0])])
+        return ca.Function("slopes", arguments, [ca.densify(s) for s in at_zero], {"cse": True})
+
+    @cached_property
+    def _second(self) -> ca.Function:
+        arguments, residual, rate = self._varied
+        lam, mu = ca.SX.sym("lam", rate.shape[0]), ca.SX.sym("mu", residual.shape[0])
+        w = ca.vertcat(self._dx, self._forces, self._z)
+        second = ca.hessian(ca.dot(lam, rate) - ca.dot(mu, residual), w)[0]
+        at_zero = ca.substitute(second, self._dx, ca.SX.zeros(self._dx.shape[0]))
+        return ca.Function("second", [*arguments, lam, mu], [ca.densify(at_zero)], {"cse": True})
+
+    def _dense(self, *expressions: ca.SX, q: ca.SX | None = None) -> list[ca.SX]:
+        """Expressions with the signs of the basis at q, by default the state's own."""
+        q = self._x[: self._system.space.nq] if q is None else q
+        mechanics = self._system.mechanics
+        return [ca.densify(e) for e in mechanics.at_signs(expressions, q)]
+
+    def _at(self, x: ca.SX) -> list[ca.SX]:
+        """q, v, K, b, frame and frame_rate at an expression of a state."""
+        q = x[: self._system.space.nq]
+        v = self._system.with_rates(q, self._velocity_at(x), self._forces[: self._system.nu])
+        return [q, v, *self._motion.call([q, v, self._forces])]
+
+    def _velocity_at(self, x: ca.SX) -> ca.SX:
+        """The velocity (nw) at an expression of a state, with zero rates of first-order
+        coordinates.
+        """
+        system, space = self._system, self._system.space
+        q, stored = x[: space.nq], x[space.nq :]
+        s, prescribed = system.mechanics.reduce(q, stored), system.prescribed_part(stored)
+        return space.frame(q) @ admissible_velocity(system, q, s, prescribed)
+
+    def _rate_at(self, x: ca.SX) -> ca.SX:
+        """The rate (nx) of a state at an expression of it."""
+        system, space = self._system, self._system.space
+        q, v, _, _, frame, frame_rate = self._at(x)
+        v_rate = frame @ self._z[: space.nv] + frame_rate
+        q_rate = moving(system, q, space.frame(q).T @ v)
+        q_, v_, _ = system.symbols
+        phase = ca.vertcat(q_, v_)
+        stored_rate = ca.jtimes(self._state(q_, v_)[space.nq :], phase, ca.vertcat(q_rate, v_rate))
+        return ca.vertcat(q_rate, ca.substitute(stored_rate, phase, ca.vertcat(q, v)))

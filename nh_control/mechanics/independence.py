@@ -1,0 +1,167 @@
+"""Whether the constraints of a system are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import casadi as ca
+import numpy as np
+
+from nh_control.mechanics.elimination import dependent_rows
+from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.mechanics.mechanics import Mechanics
+
+CLOSE = 1e-6
+"""Relative size below which a derivative counts as zero where the constraints are satisfied: where
+they lose rank, iterations end at the root of the round-off from them.
+"""
+ROUND_OFF = 1e-14
+"""Relative size below which a derivative counts as zero beside those of other rows."""
+ASIDE, APART = 0.03, 1e-3
+"""Length of a motion that keeps the constraints, and what is left of it where they hold at a
+single configuration only, relative to the sizes of the coordinates.
+"""
+SPREADS = (0.3, 1.0, 0.03) * 3
+"""Sizes of the random changes of the nominal configuration from which the constraints are met."""
+ITERATIONS = 100
+"""Of Gauss and Newton: from afar, and where constraints lose rank, each halves the distance."""
+
+
+def require_independent_velocity_constraints(system: LagrangianSystem) -> None:
+    """Raise ValueError unless the velocity constraints are independent at the nominal
+    configuration, where it lies in the domain.
+    """
+    nominal, q = system.nominal_configuration, system.symbols[0]
+    inside = (system.value(system.domain_at(q), nominal) > 0).all()
+    if not system.n_velocity_constraints or not inside:
+        return
+    a = system.value(system.constraint_matrix(q) @ system.space.frame(q), nominal)
+    if not np.isfinite(a).all():
+        raise ValueError(
+            f"{system.name}: velocity_constraint is not finite at q = {nominal.tolist()}: "
+            f"{a.tolist()}; give a configuration, `nominal`, where it is finite"
+        )
+    if dependent := dependent_rows(a):
+        raise ValueError(
+            f"{system.name}: rows {dependent} (counted from 0) of velocity_constraint are zero or "
+            f"depend on rows before at q = {nominal.tolist()}: {a.tolist()}; drop dependent rows, "
+            "write them so that they stay independent there, or give a configuration, `nominal`, "
+            "where they are independent"
+        )
+
+
+def dependent_holonomic_rows(
+    system: LagrangianSystem, mechanics: Mechanics
+) -> tuple[list[int], list[np.ndarray]]:
+    """The rows of the holonomic constraints that follow from those before them, or from velocity
+    constraints, at all random configurations that were found to satisfy them, and those of these
+    configurations (nq) where the fewest do, the closest to the origin first. None if the rows are
+    independent at one of them. A configuration without neighbors does not count.
+    """
+    found: list[tuple[list[int], np.ndarray]] = []
+    slopes = _Slopes(system, mechanics)
+    for start in slopes.configurations() if system.n_holonomic_constraints else ():
+        if not slopes.dependent(start):
+            return [], []
+        if (q := slopes.neighbor(start)) is None:
+            continue
+        if not (dependent := slopes.dependent(q)):
+            return [], []
+        found.append((dependent, q))
+    fewest = min((len(dependent) for dependent, _ in found), default=0)
+    found = [each for each in found if len(each[0]) == fewest]
+    found.sort(key=lambda each: np.abs(each[1]).max())
+    return (found[0][0] if found else []), [q for _, q in found]
+
+
+def without_round_off(slopes: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+    """Derivatives of constraints (rows, n) where these are satisfied, with zeros for numbers that
+    are small beside those of the same row, here or among `others` (rows, n), elsewhere.
+    """
+    both = np.abs(slopes if others is None else np.hstack([slopes, others]))
+    largest = both.max(axis=1, keepdims=True, initial=0.0)
+    least = np.maximum(CLOSE * largest, ROUND_OFF * largest.max(initial=0.0))
+    return np.where(np.abs(slopes) <= least, 0.0, slopes)
+
+
+class _Slopes:
+    """The constraints of a system and their derivatives by the local coordinates that move."""
+
+    def __init__(self, system: LagrangianSystem, mechanics: Mechanics):
+        self._system, self._rng = system, np.random.default_rng(0)
+        self._n = system.n_velocity_constraints
+        q, p = system.symbols[0], system.parameter_symbols
+        rolling = system.constraint_matrix(q) @ system.space.frame(q)
+        values = system.holonomic(q), mechanics.holonomic_jacobian(q), rolling, system.domain_at(q)
+        self._values = ca.Function("constraints", [q, p], [ca.densify(value) for value in values])
+        self._moving = system.space.nv - len(system.prescribed) - len(system.first_order)
+
+    def configurations(self) -> Iterator[np.ndarray]:
+        """Random configurations that satisfy the holonomic constraints in the system's domain."""
+        space, nominal = self._system.space, self._system.nominal_configuration
+        for spread in SPREADS:
+            start = space.retract(nominal, spread * self._rng.normal(size=space.nv))
+            if (q := self._satisfied(start)) is not None:
+                yield q
+
+    def dependent(self, q: np.ndarray) -> list[int]:
+        """The dependent rows at q, which satisfies the constraints. Derivatives along changes as
+        large as the coordinates count as zero beside those of the same row here, or at another
+        configuration as far away as the origin.
+        """
+        sizes = self._sizes(q)
+        _, here, rolling, _ = self._at(q)
+        here, there = here * sizes, self._at(self._elsewhere(q))[1] * sizes
+        stacked = np.vstack([rolling * sizes, without_round_off(here, there)])[:, : self._moving]
+        return [k - self._n for k in dependent_rows(stacked, CLOSE) if k >= self._n]
+
+    def neighbor(self, q: np.ndarray) -> np.ndarray | None:
+        """A configuration beside q that satisfies the constraints as well; None where there is
+        none.
+        """
+        space, sizes = self._system.space, self._sizes(q)
+        slope = without_round_off(self._at(q)[1] * sizes)
+        aside = self._rng.normal(size=space.nv)
+        aside -= np.linalg.lstsq(slope, slope @ aside, rcond=CLOSE)[0]
+        near = self._satisfied(space.retract(q, ASIDE * sizes * aside))
+        if near is None or np.abs(space.local(q, near)).max() <= APART * sizes.max():
+            return None
+        return near
+
+    def _satisfied(self, q: np.ndarray) -> np.ndarray | None:
+        """The end of the Gauss-Newton iteration from q; None where it does not satisfy the
+        constraints to CLOSE of what another configuration changes them by, or not in the domain.
+        """
+        for _ in range(ITERATIONS):
+            h, slope, _, _ = self._at(q)
+            if not (np.isfinite(h).all() and np.isfinite(slope).all()):
+                return None
+            slope = without_round_off(slope)
+            length = np.linalg.norm(slope, axis=1, keepdims=True)
+            length[length == 0] = 1.0
+            change = -np.linalg.lstsq(slope / length, h[:, 0] / length[:, 0], rcond=1e-10)[0]
+            size, largest = np.abs(change).max(initial=0.0), self._sizes(q).max()
+            q = self._system.space.retract(q, change * min(1.0, largest / (size or largest)))
+            if size <= 1e-15 * largest:
+                break
+        (h, slope, _, domain), sizes = self._at(q), self._sizes(q)
+        there = self._at(self._elsewhere(q))[1]
+        size = sum(np.abs(each) @ sizes for each in (slope, there))
+        least = CLOSE * size + ROUND_OFF * size.max()
+        met = (np.abs(h[:, 0]) <= least).all() and (domain > 0).all()
+        return q if met and np.isfinite(size).all() else None
+
+    def _elsewhere(self, q: np.ndarray) -> np.ndarray:
+        change = self._sizes(q) * self._rng.uniform(0.5, 1.0, self._system.space.nv)
+        return self._system.space.retract(q, change * self._rng.choice([-1, 1], len(change)))
+
+    def _sizes(self, q: np.ndarray) -> np.ndarray:
+        """Sizes (nv) of the coordinates: their distances from the origin, or the largest of them
+        where the constraints keep a coordinate there.
+        """
+        sizes = np.abs(self._system.space.local(self._system.space.origin, q))
+        largest = sizes.max() or 1.0
+        return np.where(sizes > ROUND_OFF * largest, sizes, largest)
+
+    def _at(self, q: np.ndarray) -> list[np.ndarray]:
+        return [np.asarray(value) for value in self._values(q, self._system.parameter_values)]

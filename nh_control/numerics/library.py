@@ -1,0 +1,109 @@
+"""The native library: C algorithms that depend on no system, compiled when the package is
+installed.
+
+setup.py runs this file to build the library, before any other package is installed: it imports
+only Python's own modules.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+"""The folder of the package."""
+FOLDER = Path(__file__).parent
+"""The folder of the library."""
+SOURCES = (
+    "multibody/native/kernel.c",
+    *(
+        f"control/optimal/native/{name}.c"
+        for name in (
+            *("horizon", "interior_point", "real_time", "riccati", "search", "slacks"),
+            *("threads", "tracking"),
+        )
+    ),
+    *(
+        f"numerics/native/{name}.c"
+        for name in (
+            *("adaptive", "closed_loop", "contact_step", "digest", "hessian", "impulse_library"),
+            *("linearize", "motion", "newton_step", "stepper", "virtual_machine"),
+        )
+    ),
+)
+INCLUDES = ("numerics/native", "multibody/native", "control/optimal/native")
+PROCESSORS = ((), ("avx2",), ("avx512f", "avx512vl"))
+"""Features of x86-64 processors that have a library of their own, by their names in
+/proc/cpuinfo and, after `-m`, as flags of the compiler. Other processors have the first library.
+"""
+FLAGS = ("-O3", "-fPIC", "-shared", "-pthread", "-ffp-contract=off", "-Wno-psabi", "-Werror=vla")
+"""No contraction: all libraries compute the same bits. No arrays of variable length: those of a
+large model would overflow the stack.
+"""
+
+
+def file_name(features: tuple[str, ...]) -> str:
+    """The name of the library for processors with these features."""
+    return "-".join(("libnh_control", *features)) + ".so"
+
+
+def digest() -> str:
+    """The hash of the C files and the flags from which the library is built."""
+    files = sorted(file for folder in INCLUDES for file in (ROOT / folder).glob("*.[ch]"))
+    texts = (file.read_bytes() for file in files)
+    return hashlib.sha256(b"\0".join((*texts, *map(str.encode, FLAGS)))).hexdigest()
+
+
+def command(features: tuple[str, ...], compiler: tuple[str, ...], target: Path) -> list[str]:
+    """The command that builds the library for processors with these features."""
+    return [
+        *compiler,
+        *FLAGS,
+        *(f"-m{feature}" for feature in features),
+        f'-DNH_DIGEST="{digest()}"',
+        *(f"-I{ROOT / folder}" for folder in INCLUDES),
+        *(str(ROOT / source) for source in SOURCES),
+        "-o",
+        str(target),
+        "-lm",
+    ]
+
+
+@cache
+def library() -> ctypes.PyDLL:
+    """The library for this processor. Raises OSError if it is missing, or if the C files have
+    changed since it was built.
+    """
+    features = next(
+        names
+        for names in reversed(PROCESSORS)
+        if {*names} <= _processor_features() and (FOLDER / file_name(names)).is_file() or not names
+    )
+    path = FOLDER / file_name(features)
+    remedy = "install the package again, in a checkout by `pip install -e .`"
+    if not path.is_file():
+        raise OSError(f"the native library {path} is missing: {remedy}")
+    loaded = ctypes.PyDLL(str(path))
+    built_from = loaded["nh_digest"]
+    built_from.restype = ctypes.c_char_p
+    if built_from().decode() != digest():
+        raise OSError(f"the native library {path} was built from other C files: {remedy}")
+    return loaded
+
+
+@cache
+def releasing_library() -> ctypes.CDLL:
+    """The library for calls that may take long: other threads of Python run meanwhile. Calls of
+    `library()` hold Python's lock, because waiting for it again would take longer than a step.
+    """
+    return ctypes.CDLL(library()._name)
+
+
+def _processor_features() -> set[str]:
+    """The features of this processor; none where Linux does not list them."""
+    try:
+        return {*Path("/proc/cpuinfo").read_text().split()}
+    except OSError:
+        return set()

@@ -1,0 +1,81 @@
+/* Whole steps and trajectories around the step of a system.
+ *
+ * Equations (S...): doc/theory/native_steps.md. */
+#include "stepper.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "definitions.h"
+
+/* z becomes a guess of the n unknowns of substep i from those of the two before it, `last` and
+ * then `before`, as mean velocities at the middles of their times (S10). */
+static void guess(long long n, long long i, const double *f, const double *last,
+                  const double *before, double *z)
+{
+    const double ratio = i > 1 ? (f[i] + f[i - 1]) / (f[i - 1] + f[i - 2]) : 0.0;
+    for (long long k = 0; k < n; ++k)
+        z[k] = fabs(ratio) <= MAX_RATIO ? last[k] + ratio * (last[k] - before[k]) : last[k];
+}
+
+/* A composition: steps (S6) by the fractions of h one after another, from x to x1; x becomes the
+ * start of the last of them, or stays where one fails, z the unknowns of the first. */
+int nh_substeps(const struct stepper *s)
+{
+    if (s->n == 1) return s->step(s->arrays);
+    const size_t state = sizeof(double) * (size_t)s->nx, unknowns = sizeof(double) * (size_t)s->nz;
+    double *start = s->room, *first = start + s->nx, *last = first + s->nz, *before = last + s->nz;
+    const double whole = *s->h;
+    int status = CONVERGED;
+    memcpy(start, s->x, state);
+    memset(last, 0, unknowns);
+    for (long long i = 0; i < s->n && status == CONVERGED; ++i) {
+        if (i) {
+            memcpy(s->x, s->x1, state);
+            memcpy(before, last, unknowns);
+            memcpy(last, s->z, unknowns);
+            guess(s->nz, i, s->fractions, last, before, s->z);
+        }
+        *s->h = s->fractions[i] * whole;
+        *s->warm = i > 0;
+        status = s->step(s->arrays);
+        if (!i) memcpy(first, s->z, unknowns);
+    }
+    if (status != CONVERGED) memcpy(s->x, start, state);
+    else memcpy(s->z, first, unknowns);
+    *s->h = whole;
+    *s->warm = 0.0;
+    return status;
+}
+
+/* Steps number *done ... end - 1 from x, which moves along; every row of inputs is held for
+ * `every` steps, after which its row of states is the state. Stops at the first step that fails,
+ * whose number is *done. */
+int nh_simulate(const struct stepper *s, long long *done, long long end, long long every,
+                const double *inputs, double *states)
+{
+    const size_t state = sizeof(double) * (size_t)s->nx;
+    for (; *done < end; ++*done) {
+        const long long row = *done / every;
+        memcpy(s->u, inputs + s->nu * row, sizeof(double) * (size_t)s->nu);
+        const int status = nh_substeps(s);
+        if (status != CONVERGED) return status;
+        memcpy(s->x, s->x1, state);
+        memcpy(states + s->nx * row, s->x, state);
+    }
+    return CONVERGED;
+}
+
+/* Steps from the rows of x (rows, nx) under those of u (rows, nu) to those of x1, 0 in `statuses`
+ * where they succeed. */
+void nh_steps(const struct stepper *s, long long rows, const double *x, const double *u,
+              double *x1, int *statuses)
+{
+    const size_t state = sizeof(double) * (size_t)s->nx;
+    for (long long i = 0; i < rows; ++i) {
+        memcpy(s->x, x + s->nx * i, state);
+        memcpy(s->u, u + s->nu * i, sizeof(double) * (size_t)s->nu);
+        statuses[i] = nh_substeps(s);
+        memcpy(x1 + s->nx * i, s->x1, state);
+    }
+}

@@ -1,0 +1,88 @@
+"""Free motions from a start that the user gives, as references of every scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.scenarios.names import UnknownName
+
+FREE, DURATION = "free", "duration"
+FREE_S = 2.0
+"""Duration of a free motion for which none is given."""
+SYNTAX = "free[:NAME=VALUE,...]"
+"""The reference's name: coordinates and velocities that differ at the start, and `duration`."""
+
+
+def is_free(reference: str, declared: Collection[str] = ()) -> bool:
+    """Whether the name of a reference is that of a free motion, which a scenario has not
+    `declared` itself.
+    """
+    return reference.partition(":")[0] == FREE and reference not in declared
+
+
+def lasting(reference: str, duration_s: float) -> str:
+    """The name of a free motion that lasts `duration_s`, unless it has a duration or this is 0;
+    other names are unchanged.
+    """
+    if not is_free(reference) or not duration_s or f"{DURATION}=" in reference:
+        return reference
+    return f"{reference}{',' if ':' in reference else ':'}{DURATION}={duration_s!r}"
+
+
+def free_motion(
+    model: DiscreteSystem, reference: str, declared: Callable[[DiscreteSystem], Trajectory] | None
+) -> Trajectory:
+    """The motion of the name `reference` without forces, with prescribed coordinates at rest. It
+    starts as the `declared` one, without one at rest at the space's origin (under holonomic
+    constraints, which other coordinates then follow, at the nominal configuration), with the
+    changes that the name tells.
+
+    Raises UnknownName, NotConsistent, ValueError, and StepFailed.
+    """
+    system, space = model.system, model.system.space
+    constrained = system.n_holonomic_constraints > 0
+    q = np.array(system.nominal_configuration if constrained else space.origin)
+    v = np.zeros(space.nw)
+    if declared is not None:
+        start = declared(model).states[0]
+        q, v = model.configuration(start).copy(), model.velocity(start).copy()
+    values = _values(reference, (*space.names, *space.velocity_names, DURATION))
+    duration_s = values.pop(DURATION, FREE_S)
+    for name, value in values.items():
+        if name in space.names:
+            q[space.names.index(name)] = value
+        else:
+            v[space.velocity_names.index(name)] = value
+    if constrained:
+        fixed = {*values, *system.prescribed}.intersection(space.tangent_names)
+        q = satisfy_constraints(system, q, sorted(fixed))
+    x = model.state(q, v)
+    steps = max(1, round(duration_s / model.h))
+    return replace(model.simulate(x, np.tile(model.idle(x), (steps, 1))), name=reference)
+
+
+def _values(reference: str, names: tuple[str, ...]) -> dict[str, float]:
+    """The numbers of a free motion's name."""
+    values: dict[str, float] = {}
+    body = reference.partition(":")[2]
+    for part in body.split(",") if body else ():
+        name, _, text = (piece.strip() for piece in part.partition("="))
+        if name not in names:
+            raise UnknownName(f"start of {reference!r},", name, names)
+        try:
+            values[name] = float(text)
+        except ValueError:
+            values[name] = math.nan
+        if not math.isfinite(values[name]) or (name == DURATION and values[name] <= 0):
+            raise ValueError(
+                f"reference {reference!r}: {name} must be a finite number"
+                f"{' > 0' if name == DURATION else ''}, got {text!r}; write {SYNTAX}"
+            )
+    return values

@@ -1,0 +1,196 @@
+"""Whether a gain exists, and the gain, do not depend on units, masses and the step."""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import nh_control as nh
+from nh_control.control import lqr
+from nh_control.control.estimation import KalmanFilter
+
+GRAVITY = 9.81
+STEPS = 1e-4, 3e-3, 0.1
+
+
+@dataclass(frozen=True)
+class Arm:
+    mass: float = 1.0
+
+
+def arm(p):
+    """A motor lifts a mass at 1 m."""
+    return nh.System(
+        "arm",
+        nh.Rn("angle"),
+        lambda q, v, p: p.mass * (v[0] ** 2 / 2 + GRAVITY * ca.cos(q[0])),
+        inputs=("torque",),
+        force=lambda q, v, u, p: u,
+        parameters=p,
+    )
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of length, angle and force, and the damping (1/s) of a load that no input reaches."""
+
+    x: float = 1.0
+    theta: float = 1.0
+    y: float = 1.0
+    force: float = 1.0
+    damping: float = 0.0
+    stiffness: float = 0.0
+
+
+def cart_with_load(p):
+    """A pendulum on a cart, and a load y that is held by a spring and a damper alone, both in any
+    units: the coordinates are `x / p.x` and so on.
+    """
+
+    def lagrangian(q, v, p):
+        theta, speed = p.theta * q[1], (p.x * v[0], p.theta * v[1], p.y * v[2])
+        kinetic = speed[0] ** 2 + speed[1] ** 2 / 3 + speed[0] * speed[1] * ca.cos(theta)
+        return (
+            kinetic / 2
+            + speed[2] ** 2 / 2
+            - p.stiffness * (p.y * q[2]) ** 2 / 2
+            - 5 * ca.cos(theta)
+        )
+
+    return nh.System(
+        "cart",
+        nh.Rn("x", "theta", "y"),
+        lagrangian,
+        inputs=("f",),
+        force=lambda q, v, u, p: ca.vertcat(p.x * p.force * u[0], 0, -p.damping * p.y**2 * v[2]),
+        parameters=p,
+    )
+
+
+def sizes(model):
+    """SI units of the local coordinates, and of the input."""
+    p = model.system.parameters
+    q = np.array([p.x, p.theta, p.y])
+    return np.concatenate([1 / q, q]), 1 / p.force
+
+
+def stationary(model, weight, excluded=()):
+    s, e = sizes(model)
+    at_rest = model.state(np.zeros(3), np.zeros(3)), [0.0]
+    Q = np.diag(weight / s**2)
+    K = lqr.infinite_horizon(model, *at_rest, Q, [[1 / e**2]], excluded=excluded).K
+    return K * s / e
+
+
+@pytest.fixture(scope="module")
+def cart():
+    return nh.midpoint(cart_with_load(Units()), 0.01)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_arm_of_any_mass_is_held_at_any_step(step):
+    """The same angle, rate and torque over weight give the same gain over the mass."""
+    x, Q = np.zeros(2), np.diag([4.0, 1.0])
+    gains, one = [], nh.midpoint(arm(Arm()), step)
+    for mass in 10.0 ** np.arange(-4, 6):
+        model = one.with_parameters(mass=mass)
+        unit = np.diag([1.0, 1 / mass])
+        still = nh.Trajectory(step, np.zeros((2, 2)), np.zeros((1, 1)), dsys=model)
+        problem = unit @ Q @ unit, [[1 / mass**2]]
+        for K in (
+            lqr.infinite_horizon(model, x, [0.0], *problem).K,
+            lqr.periodic(model, still, *problem).K[0],
+        ):
+            gains.append(K @ np.diag([1 / mass, 1.0]))
+    np.testing.assert_allclose(gains, np.broadcast_to(gains[0], (20, 1, 2)), rtol=1e-9)
+
+
+def random_units(seed):
+    x, theta, y, force = 10.0 ** np.random.default_rng(seed).uniform(-6, 6, 4)
+    return {"x": x, "theta": theta, "y": y, "force": force}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_gain_is_the_same_in_any_units(step, cart):
+    model, weight = cart.with_step(step), np.array([1.0, 2.0, 0.0, 0.5, 0.5, 0.0])
+    SI = stationary(model, weight, ("y", "p_y"))
+    assert np.abs(SI).min(initial=1.0, where=[True, True, False, True, True, False]) > 0.1
+    for seed in range(10):
+        changed = model.with_parameters(**random_units(seed))
+        K = stationary(changed, weight, ("y", "p_y"))
+        np.testing.assert_allclose(K, SI, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("load", "text"),
+    [
+        ({}, r"influences: p_y \(eigenvalue 1\)"),  # drifts
+        ({"stiffness": 4.0}, r"influences: (\S+ )?y \+ (\S+ )?p_y \(eigenvalue \S+j\)"),
+        ({"stiffness": -1e-2}, r"influences: (\S+ )?y \+ (\S+ )?p_y \(eigenvalue 1"),  # falls
+        ({"stiffness": 1.0, "damping": 0.02}, None),  # comes to rest in minutes
+        ({"stiffness": 1e-4, "damping": 1e-2}, None),
+    ],
+)
+def test_a_load_that_no_input_reaches_must_come_to_rest_in_any_units(step, load, text, cart):
+    model, weight = cart.with_step(step), np.ones(6)
+    for seed in range(5):
+        changed = model.with_parameters(**random_units(seed), **load)
+        if text is None:
+            K = stationary(changed, weight)
+            np.testing.assert_allclose(K[0, [2, 5]], 0.0, atol=1e-9)
+            continue
+        with pytest.raises(lqr.NotStabilizable, match=text) as refused:
+            stationary(changed, weight)
+        assert not isinstance(refused.value, lqr.NotDetectable)
+        assert np.abs(refused.value.directions[:, [0, 1, 3, 4]]).max() < 1e-9
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("weighed", "unseen"),
+    [
+        ((1, 3, 4), "x"),
+        ((1,), "x"),
+        ((1, 4), "x"),
+        ((0,), None),  # a falling pendulum needs no weight
+        ((0, 1), None),
+    ],
+)
+def test_what_the_weight_does_not_see_is_named_in_any_units(step, weighed, unseen, cart):
+    model, weight = cart.with_step(step), np.zeros(6)
+    weight[list(weighed)] = 1.0
+    for seed in range(5):
+        changed = model.with_parameters(**random_units(seed))
+        if unseen is None:
+            stationary(changed, weight, ("y", "p_y"))
+            continue
+        text = rf"Q does not see .*: {unseen} \(eigenvalue 1\)\. .*excluded=\('{unseen}',\)"
+        with pytest.raises(lqr.NotDetectable, match=text):
+            stationary(changed, weight, ("y", "p_y"))
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("measured", "load", "unseen"),
+    [
+        ((0, 2), {}, None),
+        ((2,), {"stiffness": 1.0}, "x"),
+        ((1, 2), {}, "x"),
+        ((0, 1), {}, "y"),
+        ((0,), {"stiffness": 1.0, "damping": 0.02}, None),
+        ((0,), {"stiffness": 1.0}, r"(\S+ )?y \+ (\S+ )?p_y"),
+    ],
+)
+def test_what_a_measurement_does_not_see_is_named_in_any_units(step, measured, load, unseen, cart):
+    model, x, few = cart.with_step(step), np.zeros(6), list(measured)
+    for seed in range(5):
+        changed = model.with_parameters(**random_units(seed), **load)
+        V = np.eye(len(few))
+        kalman = KalmanFilter(changed, np.eye(6), V, lambda state: 7.0 * state[few])
+        if unseen is None:
+            kalman.require_detectable(x, [0.0])
+            continue
+        with pytest.raises(lqr.NotDetectable, match=rf"does not see .*: {unseen} \(eigenvalue"):
+            kalman.require_detectable(x, [0.0])

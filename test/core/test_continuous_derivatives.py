@@ -1,0 +1,480 @@
+"""Continuous equations of motion: A, B, Hessians and derivatives of multipliers by differences and
+as the limit of the discrete ones, and prescribed coordinates.
+"""
+
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import casadi as ca
+import control
+import numpy as np
+import pytest
+from differences import jacobian, second_derivative
+from scipy.integrate import solve_ivp
+from scipy.linalg import logm, null_space
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "constraints"))
+import combined  # noqa: E402
+import linkages  # noqa: E402
+
+import nh_control as nh  # noqa: E402
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint  # noqa: E402
+from nh_control.mechanics.actuators import with_lag  # noqa: E402
+from nh_control.mechanics.constraints import consistent_velocity  # noqa: E402
+from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
+from nh_control.mechanics.lie_equations import LieEquations  # noqa: E402
+from nh_control.mechanics.reduced import ReducedEquations  # noqa: E402
+from nh_control.systems import pendulum, snakeboard  # noqa: E402
+
+G = 9.81
+
+
+def top_on_a_cart():
+    """A top with its tip on a cart that moves along x as prescribed."""
+
+    def lagrangian(q, v):
+        w, x, y, z = ca.vertsplit(q[:4])
+        axis = ca.vertcat(2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x**2 + y**2))
+        along = ca.vertcat(1 - 2 * (y**2 + z**2), 2 * (x * y - w * z), 2 * (x * z + w * y))
+        center = ca.vertcat(0.4 * v[1], -0.4 * v[0], 0) + along * v[3]  # in the body's axes
+        spin = 0.02 * v[0] ** 2 + 0.02 * v[1] ** 2 + 0.01 * v[2] ** 2
+        return ca.sumsqr(center) / 2 + spin / 2 - G * 0.4 * axis[2]
+
+    space = nh.Product(nh.SO3(), nh.Rn("cart"))
+    return nh.System(
+        name="top_on_a_cart",
+        space=space,
+        lagrangian=lagrangian,
+        inputs=("spin",),
+        force=lambda q, v, u: ca.vertcat(0, -0.1 * v[1], u, 0),
+        prescribed=("cart",),
+    )
+
+
+def bob_on_a_cart(wheel=False):
+    """A bob on a rod, a direction in space, below a cart whose position is prescribed; or a skate
+    on a belt below the bob, whose position is prescribed and pulls the skate aside.
+    """
+    pose = nh.SE2() if wheel else nh.Rn("x")
+    n = pose.nv
+
+    def lagrangian(q, v):
+        direction = v[n : n + 3]
+        if wheel:
+            c, s = ca.cos(q[0]), ca.sin(q[0])
+            base = ca.vertcat(c * v[1] - s * v[2], s * v[1] + c * v[2], 0)
+            own = 0.3 * v[0] ** 2 + ca.sumsqr(v[1:3])
+        else:
+            base, own = ca.vertcat(v[0], v[-1], 0), v[0] ** 2
+        bob = base + 0.7 * direction
+        return own / 2 + 0.3 * ca.sumsqr(bob) / 2 - 0.3 * G * 0.7 * q[n + 2]
+
+    rolling = ca.SX(1, n + 4)
+    rolling[2], rolling[n + 3] = 1, -0.4
+    return nh.System(
+        name="skate_on_a_belt" if wheel else "bob_on_a_cart",
+        space=nh.Product(pose, nh.S2("d_"), nh.Rn("belt")),
+        lagrangian=lagrangian,
+        inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u[0], ca.SX(n + 3, 1)),
+        velocity_constraint=(lambda q: rolling) if wheel else None,
+        prescribed=("belt",),
+    )
+
+
+def skate_on_a_belt():
+    """A skate that a belt, which moves as prescribed, pulls aside."""
+    return nh.System(
+        name="skate",
+        space=nh.Product(nh.SE2(), nh.Rn("belt")),
+        lagrangian=lambda q, v: (0.3 * v[0] ** 2 + ca.sumsqr(v[1:3]) + 0.4 * v[0] * v[2]) / 2,
+        inputs=("push", "turn"),
+        force=lambda q, v, u: ca.vertcat(u[1], u[0] - 0.2 * v[1], 0, 0),
+        velocity_constraint=lambda q: ca.horzcat(0.2, 0, 1, -0.4 * ca.cos(q[0])),
+        prescribed=("belt",),
+    )
+
+
+def lagged():
+    """A pendulum behind a motor that lags."""
+    return with_lag(pendulum(), {"torque": 0.05})
+
+
+def direction(*v):
+    return np.array(v) / np.linalg.norm(v)
+
+
+def swinging(n, d, *v):
+    """A velocity (v, w x d, the rest) of a system with a direction d at index n."""
+    return np.array([*v[:n], *np.cross([0.5, -1.0, 0.8], d), *v[n:]])
+
+
+D = direction(0.6, 0.48, -0.64)
+ROTATION = direction(0.9, 0.1, -0.3, 0.2)
+CASES = {
+    "pendulum": lambda: (pendulum(), [0.3], [0.4], [0.1]),
+    "snakeboard": lambda: (
+        snakeboard(),
+        [0.3, 0.2, 0.1, 0.5, -0.4],
+        [0.3, 0.1, 0.2, 0.4, 0.2],
+        [0.1, 0.2],
+    ),
+    "rod": lambda: (
+        linkages.rod(),
+        0.7 * np.array([np.cos(0.3), np.sin(0.3)]),
+        0.9 * np.array([-np.sin(0.3), np.cos(0.3)]),
+        [],
+    ),
+    "lamp": lambda: (
+        linkages.lamp(),
+        [1, 0, 0, 0, 0, 0, -0.3],
+        [0.4, -0.7, 0.3, 0.21, 0.12, 0.0],
+        [],
+    ),
+    "sling": lambda: (
+        linkages.sling(),
+        [0.3, -0.4, 0.0, 0.0, 0.0],
+        [0.4, 0.3, 0.0, 0.0, 0.0],
+        [0.7, -0.4, 0.2],
+    ),
+    "top": lambda: (top_on_a_cart(), [*ROTATION, 0.2], [0.7, -0.4, 3.0, 0.5], [0.2, 1.3]),
+    "bob": lambda: (bob_on_a_cart(), [0.1, *D, 0.2], swinging(1, D, 0.3, 0.4), [0.5, -0.8]),
+    "skate": lambda: (
+        skate_on_a_belt(),
+        [0.3, 0.1, 0.2, 0.4],
+        [0.6, 1.1, 0, 0.5],
+        [0.3, 0.1, 0.9],
+    ),
+    **{
+        name: lambda case=case: (case.system, case.q, case.v, case.u)
+        for name, case in combined.CASES.items()
+    },
+}
+SLOW = ("wheel_with_arm", "snakeboard_with_pendulum", "ball_on_turntable", "bob", "lamp")
+
+
+def cases(names=CASES):
+    return [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in names]
+
+
+@cache
+def continuous(name):
+    """The equations of a case, with a configuration, an admissible velocity and inputs."""
+    system, q, v, u = (
+        part if i == 0 else np.array(part, float) for i, part in enumerate(CASES[name]())
+    )
+    equations = ContinuousSystem(system)
+    return equations, q, equations.velocity(equations.state(q, v)), u
+
+
+def rate_between(equations, q, v, u):
+    """g(dx, du): the rate of `local(x, x_e)` of two motions, by differences of their paths, from
+    accelerations and the geometry alone.
+    """
+    space, states = equations.system.space, equations.state_space
+    x, n, nq = equations.state(q, v), states.nv, space.nq
+
+    def path(x, u):
+        q, v = x[:nq], equations.velocity(x)
+        frame = np.asarray(ca.DM(space.frame(ca.SX(q))))
+        y, a = frame.T @ v, equations.acceleration(q, v, u)
+        return lambda t: equations.state(space.retract(q, t * y), v + t * a)
+
+    base = path(x, u)
+
+    def g(w):
+        moved = path(states.retract(x, w[:n]), u + w[n:])
+        return jacobian(lambda t: states.local(base(t[0]), moved(t[0])), 1, 2e-3)[:, 0]
+
+    return g, n
+
+
+@pytest.mark.parametrize("name", cases())
+def test_A_and_B_are_those_of_differences(name):
+    equations, q, v, u = continuous(name)
+    g, n = rate_between(equations, q, v, u)
+    lin = equations.linearize(q, v, u)
+    assert lin.A.shape == (n, n) and lin.B.shape == (n, len(equations.inputs))
+    directions = np.random.default_rng(0).normal(size=(n + len(u), 3))
+    found = jacobian(lambda s: g(directions @ s), 3, 1e-2)
+    np.testing.assert_allclose(
+        np.hstack([lin.A, lin.B]) @ directions, found, rtol=0, atol=1e-8 * np.abs(found).max()
+    )
+
+
+@pytest.mark.parametrize("name", cases())
+def test_multipliers_and_their_derivatives_are_those_of_differences(name):
+    equations, q, v, u = continuous(name)
+    lin, states = equations.linearize(q, v, u), equations.state_space
+    x, nq = equations.state(q, v), equations.system.space.nq
+    np.testing.assert_array_equal(lin.multipliers, equations.multipliers(q, v, u))
+
+    def multipliers(w):
+        moved = states.retract(x, w[: states.nv])
+        return equations.multipliers(moved[:nq], equations.velocity(moved), u + w[states.nv :])
+
+    found = jacobian(multipliers, states.nv + len(u), 1e-2)
+    np.testing.assert_allclose(
+        np.hstack([lin.multipliers_x, lin.multipliers_u]),
+        found,
+        rtol=0,
+        atol=1e-9 * (1 + np.abs(found).max(initial=0.0)),
+    )
+
+
+@pytest.mark.parametrize("name", cases())
+def test_the_hessian_is_that_of_differences(name):
+    """Along two random directions, with an adjoint of the multipliers."""
+    equations, q, v, u = continuous(name)
+    g, n = rate_between(equations, q, v, u)
+    states, x, nq = equations.state_space, equations.state(q, v), len(q)
+    rng, m = np.random.default_rng(1), len(equations.multipliers(q, v, u))
+    lam, nu = rng.normal(size=n), rng.normal(size=m)
+    hessian = equations.hessian(q, v, u, lam, nu)
+
+    def value(w):
+        moved = states.retract(x, w[:n])
+        own = equations.multipliers(moved[:nq], equations.velocity(moved), u + w[n:])
+        return lam @ g(w) + nu @ own
+
+    np.testing.assert_array_equal(hessian, hessian.T)
+    for d in rng.normal(size=(2, n + len(u))):
+        found = second_derivative(lambda s, d=d: value(s * d), 2e-2)
+        assert d @ hessian @ d == pytest.approx(found, rel=1e-5, abs=1e-5)
+
+
+def in_velocities(dsys, equations, x):
+    """The derivative of the continuous state by the local coordinates of a discrete one."""
+
+    def state(x):
+        return equations.state(dsys.configuration(x), dsys.velocity(x))
+
+    base = state(x)
+    return jacobian(
+        lambda dx: equations.state_space.local(base, state(dsys.retract(x, dx))), dsys.ndx, 1e-3
+    )
+
+
+@pytest.mark.parametrize("name", cases(["pendulum", "snakeboard", "ball_on_turntable"]))
+def test_the_logarithm_of_a_discrete_A_over_h_tends_to_the_continuous_A(name):
+    """With errors of first order for a moving state, which extrapolation takes away; so do B over
+    h, and the second derivatives over h.
+    """
+    equations, q, v, u = continuous(name)
+    lin, errors, parts = equations.linearize(q, v, u), [], []
+    for h in (2e-3, 1e-3):
+        dsys = nonholonomic_midpoint(equations.system, h)
+        x = dsys.state(q, v)
+        step = dsys.linearize(x, u)
+        before, after = (in_velocities(dsys, equations, at) for at in (x, step.x1))
+        A, B = after @ step.A @ np.linalg.inv(before), after @ step.B
+        parts.append(np.hstack([logm(A).real / h, B / h]))
+        errors.append(np.abs(parts[-1] - np.hstack([lin.A, lin.B])).max())
+    limit = 2 * parts[1] - parts[0]
+    size = np.abs(lin.A).max()
+    assert np.abs(limit - np.hstack([lin.A, lin.B])).max() <= 1e-4 * size
+    assert errors[1] <= max(0.55 * errors[0], 1e-6)
+
+
+@pytest.mark.parametrize("name", cases(["rod", "lamp", "wheel_with_arm"]))
+def test_discrete_steps_on_constraints_tend_to_the_continuous_A(name):
+    """On changes that keep the constraints; a discrete A takes the others away at once."""
+    equations, q, v, u = continuous(name)
+    lin, system, quotients = equations.linearize(q, v, u), equations.system, []
+    x0, nq = equations.state(q, v), system.space.nq
+    symbols = system.symbols[0], ca.SX.sym("e", system.space.nv), ca.SX.sym("v", system.space.nw)
+    kept = ca.jtimes(system.holonomic(system.space.retract(*symbols[:2])), symbols[1], symbols[2])
+    kept = ca.substitute(kept, symbols[1], ca.SX.zeros(system.space.nv))
+    residual = ca.Function(
+        "residual", [symbols[0], symbols[2]], [ca.vertcat(system.holonomic(symbols[0]), kept)]
+    )
+
+    def violation(dx):
+        x = equations.state_space.retract(x0, dx)
+        return np.asarray(residual(x[:nq], equations.velocity(x)))[:, 0]
+
+    kept = null_space(jacobian(violation, equations.state_space.nv, 1e-3), rcond=1e-9)
+    for h in (2e-3, 1e-3):
+        dsys = nonholonomic_midpoint(system, h)
+        x = dsys.state(q, v)
+        step = dsys.linearize(x, u)
+        before, after = (in_velocities(dsys, equations, at) for at in (x, step.x1))
+        start = np.linalg.lstsq(before, kept, rcond=None)[0]
+        quotients.append((after @ step.A @ start - kept) / h)
+    limit = 2 * quotients[1] - quotients[0]
+    np.testing.assert_allclose(limit, lin.A @ kept, rtol=0, atol=2e-4 * np.abs(lin.A).max())
+
+
+def test_a_pendulum_has_the_matrices_of_the_textbook():
+    """With a system of python-control that has their names."""
+    lin = ContinuousSystem(pendulum()).linearize([0.0], [0.0], [0.0])
+    np.testing.assert_allclose(lin.A, [[0, 1], [-9.8, 0]], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(lin.B, [[0], [1]], rtol=0, atol=1e-14)
+    A, B = lin
+    assert A is lin.A and B is lin.B
+    ss = lin.to_ss()
+    assert ss.isctime(strict=True) and ss.state_labels == ["theta", "theta_dot"]
+    assert ss.input_labels == ["torque"]
+    np.testing.assert_allclose(control.poles(ss).imag, [3.1304951685, -3.1304951685])
+
+
+def test_first_order_coordinates_have_their_rates_in_A():
+    """Against differences of the reduced equations."""
+    system = lagged()
+    equations, reduced = ContinuousSystem(system), ReducedEquations(system)
+    q, v, u = np.array([0.3, 0.7]), np.array([0.4, 0.0]), np.array([0.9])
+    lin, w = equations.linearize(q, v, u), reduced.start(q, v)
+
+    def rates(d):
+        return reduced.rates(u + d[3:])(0.0, w + d[:3]).copy()
+
+    np.testing.assert_allclose(np.hstack([*lin]), jacobian(rates, 4, 1e-2), rtol=0, atol=1e-10)
+    lam = np.array([0.4, -1.0, 0.3])
+    found = second_derivative(lambda s: lam @ rates(s * np.ones(4)), 1e-2)
+    assert equations.hessian(q, v, u, lam).sum() == pytest.approx(found, abs=1e-7)
+
+
+PRESCRIBED = ["sling", "top", "skate", "bob"]
+
+
+def with_a_push(system):
+    """The system with its prescribed coordinates free, of a mass of their own, under forces."""
+    n = len(system.prescribed)
+
+    def force(q, v, u):
+        own = system.generalized_force(q, v, u[: system.nu])
+        return own + ca.vertcat(ca.SX(system.space.nw - n, 1), u[system.nu :])
+
+    return replace(
+        system,
+        lagrangian=lambda q, v: system.lagrangian(q, v) + ca.sumsqr(v[-n:]),
+        inputs=(*system.inputs, *(f"push_{name}" for name in system.prescribed)),
+        force=force,
+        prescribed=(),
+    )
+
+
+@pytest.mark.parametrize("name", cases(PRESCRIBED))
+def test_prescribed_accelerations_are_those_that_forces_would_give(name):
+    equations, q, v, u = continuous(name)
+    system, n = equations.system, len(equations.system.prescribed)
+    assert equations.inputs[-n:] == tuple(f"{c}_ddot" for c in system.prescribed)
+    free = ContinuousSystem(with_a_push(CASES[name]()[0]))
+    start, wanted = np.concatenate([u[: system.nu], np.zeros(n)]), u[system.nu :]
+    without = free.acceleration(q, v, start)
+    by_push = np.stack(
+        [free.acceleration(q, v, start + e) - without for e in np.eye(len(start))[-n:]], axis=1
+    )
+    push = np.linalg.solve(by_push[-n:], wanted - without[-n:])
+    found = equations.acceleration(q, v, u)
+    np.testing.assert_array_equal(found[-n:], wanted)
+    np.testing.assert_allclose(found, without + by_push @ push, rtol=0, atol=1e-12 * 50)
+    np.testing.assert_allclose(
+        equations.multipliers(q, v, u),
+        free.multipliers(q, v, start + np.r_[np.zeros(system.nu), push]),
+        rtol=0,
+        atol=1e-11,
+    )
+
+
+@pytest.mark.parametrize("name", cases(PRESCRIBED))
+def test_all_forms_of_the_equations_have_the_prescribed_accelerations(name):
+    """Reduced equations, and those of Lie group methods, whose states are of discrete systems."""
+    equations, q, v, u = continuous(name)
+    system, e = equations.system, 1e-4
+    acceleration = equations.acceleration(q, v, u)
+    reduced = ReducedEquations(system)
+    w, rates = reduced.start(q, v), reduced.rates(u)
+    after, before = (reduced.phase(w + s * e * rates(0.0, w)) for s in (1, -1))
+    np.testing.assert_allclose(
+        (after[1] - before[1]) / (2 * e),
+        acceleration,
+        rtol=0,
+        atol=1e-6 * np.abs(acceleration).max(),
+    )
+    dsys = nonholonomic_midpoint(system, 0.1)
+    x, lie = dsys.measured_state(q, v), LieEquations(system)
+    slope = np.asarray(ca.DM(lie.action.generator(ca.SX(x)) @ lie.field(x, u, [])))[:, 0]
+    y = np.asarray(ca.DM(system.space.frame(ca.SX(q)))).T @ v
+    ends = [
+        dsys.measured_state(system.space.retract(q, s * e * y), v + s * e * acceleration)
+        for s in (1, -1)
+    ]
+    found = (ends[0] - ends[1]) / (2 * e)
+    np.testing.assert_allclose(slope, found, rtol=0, atol=1e-6 * np.abs(acceleration).max())
+
+
+def test_a_hand_swings_a_sling_along_a_function_of_time():
+    """A given function of time enters by its second derivative: the two adaptive ways agree, and
+    the midpoint rule, whose inputs are the next positions, has errors of second order from them.
+    """
+    system, t, k = linkages.sling(), 0.6, 5.0
+
+    def hand(t):
+        return np.array([0.1 * np.sin(k * t), 0.05 * t**2, 0.02 * t**3])
+
+    def acceleration(t, sin):
+        return [-0.1 * k**2 * sin(k * t), 0.1 + 0 * t, 0.12 * t]
+
+    q, v = np.array([0.3, -0.4, 0, 0, 0]), np.array([0.7, 0.15, 0.1 * k, 0, 0])
+    dsys = midpoint(system, 0.1)
+    x0 = dsys.state(q, consistent_velocity(system, q, v))
+    v = dsys.velocity(x0)
+    found = nh.solve_ivp(
+        system, (0, t), x0, lambda t, x: acceleration(t, ca.sin), rtol=1e-11, atol=1e-12
+    )
+    reduced = ReducedEquations(system)
+    again = solve_ivp(
+        reduced.rates(lambda t: acceleration(t, np.sin)),
+        (0, t),
+        reduced.start(q, v),
+        "DOP853",
+        rtol=1e-11,
+        atol=1e-12,
+    )
+    end = dsys.configuration(found.y[:, -1]), dsys.velocity(found.y[:, -1])
+    for ours, theirs in zip(end, reduced.phase(again.y[:, -1])):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(end[0][2:], hand(t), rtol=0, atol=1e-10)
+    errors = []
+    for steps in (60, 120):
+        stepping = midpoint(system, t / steps)
+        u = [hand(t * (i + 1) / steps) for i in range(steps)]
+        run = stepping.simulate(stepping.state(q, v), np.array(u))
+        errors.append(np.abs(run.states[-1, :5] - end[0]).max())
+    assert errors[0] < 1e-3 and errors[0] / errors[1] == pytest.approx(4.0, rel=0.1)
+
+
+def test_impulses_in_the_momentum_of_a_start_do_not_change_an_adaptive_run():
+    """States of discrete systems have them, along the constraints at their own configuration."""
+    system = linkages.rod()
+    dsys = midpoint(system, 0.1)
+    x = dsys.with_constraint_impulses(dsys.state([0.7, 0.0], [0.0, 1.0]), [0.0])
+    pushed = dsys.with_constraint_impulses(x, [0.4])
+    assert np.abs(pushed - x).max() > 0.1
+    ends = [nh.solve_ivp(system, (0, 1), start, rtol=1e-10).y[:, -1] for start in (x, pushed)]
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)
+
+
+def test_steps_of_lie_group_methods_refuse_prescribed_coordinates():
+    """Their inputs would be accelerations, and those of a step are the next values."""
+    for name in ("rkmk4", "cf4", "rkmk4_index_one"):
+        assert "prescribed" in INTEGRATORS[name].reason(linkages.sling())
+        with pytest.raises(ValueError, match="prescribed"):
+            INTEGRATORS[name].make(linkages.sling(), 0.1)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda c: c.linearize([0.3], [0.4], []), r"inputs u \('torque',\) must be 1 finite"),
+        (lambda c: c.linearize([0.3, 1.0], [0.4], [0.0]), "q must be 1 finite"),
+        (lambda c: c.acceleration([0.3], [np.nan], [0.0]), "v must be 1 finite"),
+        (lambda c: c.hessian([0.3], [0.4], [0.0], [1.0]), "adjoint must be 2 finite"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(ContinuousSystem(pendulum()))

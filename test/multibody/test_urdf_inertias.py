@@ -1,0 +1,107 @@
+"""Masses and inertias of a URDF: judged for links that are welded to each other, accepted where
+the user says so; and limits, with messages that name what to change.
+"""
+
+import numpy as np
+import pytest
+from test_urdf import INERTIAL, joint, link, robot
+
+from nh_control import scenarios
+from nh_control.cli import main
+from nh_control.multibody import UrdfError, load_urdf
+
+HINGE = joint("j", "continuous", "base", "a", '<axis xyz="0 1 0"/>')
+WELD = joint("weld", "fixed", "a", "b")
+PART = 1e-3
+DUMMY = (
+    '<inertial><mass value="0.001"/><inertia ixx="1e-3" ixy="1e-3" ixz="1e-3" iyy="1e-3" '
+    'iyz="1e-3" izz="1e-3"/></inertial>'
+)
+NO_MASS = DUMMY.replace('value="0.001"', 'value="0"')
+WRONG = INERTIAL.replace('izz="0.3"', 'izz="0.7"')
+
+
+@pytest.mark.parametrize("dummy", [DUMMY, NO_MASS])
+def test_an_impossible_inertia_of_one_of_several_welded_links_is_a_warning(dummy, caplog):
+    """The sum counts, and the dummy's numbers are part of it."""
+    model = load_urdf(robot(link("base", ""), link("a"), link("b", dummy), HINGE, WELD))
+    assert "link 'b': " in caplog.text and "link 'a'" not in caplog.text
+    np.testing.assert_allclose(model.mass_matrix([0.2]), [[0.3 + PART]], rtol=1e-15)
+
+
+def test_welded_links_with_an_impossible_inertia_are_named_together():
+    text = robot(link("base", ""), link("a"), link("b", WRONG.replace("0.7", "7")), HINGE, WELD)
+    with pytest.raises(UrdfError, match="links 'a' and 'b': inertia violates the triangle"):
+        load_urdf(text)
+    assert load_urdf(text, accept_any_inertia=True).space.names == ("j",)
+
+
+def test_links_that_do_not_move_may_have_any_inertia(caplog):
+    model = load_urdf(robot(link("base", WRONG), link("a"), HINGE))
+    assert model.space.names == ("j",) and "link 'base': inertia violates" in caplog.text
+
+
+def test_a_thin_rod_is_a_body():
+    rod = INERTIAL.replace('ixx="0.3"', 'ixx="0"')
+    model = load_urdf(robot(link("base", ""), link("a", rod), HINGE))
+    np.testing.assert_allclose(model.mass_matrix([0.2]), [[0.3]])
+
+
+def test_the_round_off_of_no_inertia_is_a_point_mass():
+    noise = INERTIAL.replace("0.3", "1e-20").replace('izz="1e-20"', 'izz="-3e-20"')
+    low = noise.replace("<mass", '<origin xyz="0 0 -0.5"/><mass')
+    model = load_urdf(robot(link("base", ""), link("a", low), HINGE))
+    np.testing.assert_allclose(model.mass_matrix([0.2]), [[2 * 0.5**2]])
+
+
+def test_an_inertia_without_mass_says_what_to_do():
+    text = robot(link("base", ""), link("a", NO_MASS), HINGE)
+    with pytest.raises(UrdfError, match="'a': mass must be positive.* accept_any_inertia=True"):
+        load_urdf(text)
+    model = load_urdf(text, accept_any_inertia=True)
+    np.testing.assert_allclose(model.mass_matrix([0.2]), [[PART]])
+
+
+def test_the_remedy_is_an_option_of_scenarios_and_the_command(tmp_path, capsys):
+    file = str(tmp_path / "wrong.urdf")
+    (tmp_path / "wrong.urdf").write_text(robot(link("base", ""), link("a", WRONG), HINGE))
+    scenario = scenarios.get("urdf", file, accept_any_inertia=True)
+    assert scenarios.of_origin(scenario.origin).origin == scenario.origin
+    assert scenarios.of_origin(scenario.origin | {"accept_any_inertia": "true"})
+    refused, option = ["list", "urdf", "--urdf", file], "--accept-any-inertia"
+    assert main(refused) == 2 and option in capsys.readouterr().err
+    assert main([*refused, option]) == 0
+    with pytest.raises(ValueError, match="'snakeboard' takes no robot"):
+        scenarios.get("snakeboard", accept_any_inertia=True)
+
+
+LIMITS = {
+    "revolute": ("revolute", "", "type='continuous'"),
+    "prismatic": ("prismatic", "", "lower='-inf' upper='inf'"),
+    "an empty range": ("prismatic", '<limit lower="1" upper="-1"/>', "lower='-inf' upper='inf'"),
+    "a negative speed": ("revolute", '<limit upper="1" velocity="-1"/>', "leave out"),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_messages_of_limits_name_the_joint_and_a_remedy_that_helps(case):
+    kind, limit, remedy = LIMITS[case]
+    with pytest.raises(UrdfError, match=f"joint 'j': .*{remedy}"):
+        load_urdf(robot(link("base", ""), link("a"), joint("j", kind, "base", "a", limit)))
+    unlimited = '<limit lower="-inf" upper="inf"/>'
+    load_urdf(robot(link("base", ""), link("a"), joint("j", kind, "base", "a", unlimited)))
+
+
+@pytest.mark.parametrize("inertial", ["", INERTIAL.replace("0.3", "0")])
+def test_a_floating_base_is_no_remedy_for_what_could_not_float(inertial):
+    """A plane without mass, and a point mass."""
+    with pytest.raises(UrdfError, match="no joint moves: add a joint; .*needs a <mass> and an"):
+        load_urdf(robot(link("plane", inertial)))
+
+
+def test_arms_without_masses_say_so():
+    with pytest.raises(UrdfError, match=r"no link that the joints \['j'\] move has a mass"):
+        load_urdf(robot(link("base", ""), link("a", ""), HINGE))
+    fixed = joint("f", "fixed", "world", "base")
+    with pytest.raises(UrdfError, match="no joint moves: add a joint; "):
+        load_urdf(robot(link("world", ""), link("base"), fixed))

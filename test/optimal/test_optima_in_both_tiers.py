@@ -1,0 +1,155 @@
+"""Optimal control with a compiler and without one: the same bits, whether sizes of the solver are
+constants or data, and functions compiled or evaluated by CasADi's virtual machine.
+"""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from tiers import needs_compiler, with_compiler
+
+import nh_control as nh
+from nh_control.control.costs import Cost
+from nh_control.control.optimal import interior_point
+from nh_control.control.optimal.transcription import SMALL, Problem, Transcription
+from nh_control.control.payload_flatness import flat_reference
+from nh_control.integrators import INTEGRATORS
+from nh_control.numerics.compiled import wait_for_compiler
+from nh_control.numerics.library import library
+from nh_control.scenarios import get
+from nh_control.scenarios.quadrotor_payload import PATHS
+from nh_control.systems import Formation, cart_pole, pendulum
+from nh_control.systems.cart_pole import CartPoleParameters
+
+NEEDS_COMPILER = needs_compiler()
+
+
+def assert_same_bits(solve):
+    """Of the arrays that are solved for with a compiler and without one."""
+    virtually = solve()
+    with with_compiler():
+        solve()  # all functions are asked for
+        wait_for_compiler()
+        natively = solve()
+    for one, other in zip(natively, virtually, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def swing_problem(integrator="midpoint"):
+    """A pendulum that swings up within limits, and a guess."""
+    dsys = INTEGRATORS[integrator].make(pendulum(), 0.1)
+    rest = nh.Trajectory(0.1, np.tile([0.3, 0.0], (13, 1)), np.zeros((12, 1)))
+    cost = nh.quadratic_cost(dsys, rest, np.eye(2), 0.1 * np.eye(1), 100 * np.eye(2))
+    fast = nh.Constraint("speed", lambda x, u, w: x[1], upper=1.5)
+    guess = nh.Trajectory(0.1, np.tile([2.0, 0.5], (13, 1)), np.full((12, 1), 0.5))
+    return dsys, cost, guess, {"limits": {"torque": (-4.0, 4.0)}, "constraints": [fast]}
+
+
+def swing(integrator="midpoint", **options):
+    dsys, cost, guess, given = swing_problem(integrator)
+    found = nh.optimize(dsys, cost, guess, **given, **options, max_iterations=30)
+    return found.trajectory.states, found.trajectory.inputs, found.multipliers.costates
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"hessian": "gauss_newton"},
+        {"end": [0.3, 0.0], "fixed": ["theta"]},
+        {"free": ["h"]},
+        {"free": ["theta"], "periodic": True},
+        {"threads": 3},
+        {"integrator": "midpoint_order4"},
+    ],
+    ids=lambda options: ",".join(options) or "limits",
+)
+def test_optima_have_the_same_bits(options):
+    assert_same_bits(lambda: swing(**options))
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("hessian", ["gauss_newton", "exact"])
+def test_native_loops_of_mpc_have_the_same_bits(hessian):
+    """With a soft constraint of the force and its estimate, of a heavier pole than the model's."""
+    up, heavy = np.array([0.0, np.pi, 0.0, 0.0]), replace(CartPoleParameters(), m_pole=0.35)
+    both = nh.Constraint("both", lambda x, u, w: u[0] + w[0], -7, 7, weight=10.0, disturbed=True)
+    weights = np.diag([10.0, 10.0, 1.0, 1.0]), 0.01 * np.eye(1)
+
+    def solve():
+        dsys = nh.midpoint(cart_pole(), 0.02)
+        rest = nh.Trajectory(0.02, np.tile(up, (41, 1)), np.zeros((40, 1)))
+        tracker = nh.MpcTracker(
+            *(dsys, rest, *weights),
+            **dict(horizon_s=0.4, hold=True, disturbance_gain=0.5, hessian=hessian),
+            **dict(limits={"force": (-8.0, 8.0)}, constraints=[both]),
+        )
+        plant = nh.midpoint(cart_pole(heavy), 0.02)
+        run = nh.rollout(plant, up + [0.0, 0.25, 0.0, 0.0], tracker, steps=40)
+        assert run.steps[0] == 40
+        return run.states, run.inputs
+
+    assert_same_bits(solve)
+
+
+@pytest.mark.slow
+@NEEDS_COMPILER
+def test_mpc_of_the_payload_has_the_same_bits():
+    scenario = get("quadrotor_payload")
+    Q, R, _ = scenario.weights
+
+    def solve():
+        model = scenario.model(step_s=0.02)
+        rest = flat_reference(model, PATHS["hover"](), Formation(np.radians(30)), name="hover")
+        tracker = nh.MpcTracker(
+            *(model, rest, Q, R),
+            **dict(horizon_s=0.1, hold=True, constraints=[nh.tension_limit(model, 1.0, 10.0)]),
+        )
+        x0 = model.retract(rest.states[0], np.full(model.ndx, 0.01))
+        run = nh.rollout(model, x0, tracker, steps=4)
+        assert run.steps[0] == 4
+        return run.states, run.inputs
+
+    assert_same_bits(solve)
+
+
+def masses(count):
+    """Masses in a row that are pushed apart."""
+    names = [f"x{i}" for i in range(count)]
+    system = nh.System(
+        name=f"masses{count}",
+        space=nh.geometry.Rn(*names),
+        lagrangian=lambda q, v: ca.sumsqr(v) / 2 - ca.sumsqr(ca.sin(q)),
+        inputs=tuple(f"u{i}" for i in range(count)),
+        force=lambda q, v, u: u,
+    )
+    return nh.midpoint(system, 0.1)
+
+
+@NEEDS_COMPILER
+@pytest.mark.parametrize("count", [SMALL // 2 - 1, SMALL // 2])
+def test_only_small_problems_have_a_solver_of_their_own(count):
+    problem = Problem(masses(count), Cost(lambda x, u, w: ca.sumsqr(u)), 2)
+    assert problem.solver is library()
+    with with_compiler():
+        problem = Problem(masses(count), problem.cost, 2)
+        problem.solver, wait_for_compiler()  # noqa: B018
+        assert (problem.solver is library()) == (2 * count >= SMALL)
+
+
+@pytest.mark.parametrize("free", [[], ["theta", "h"]])
+def test_the_solver_stays_in_its_scratch_memory(free):
+    dsys, cost, guess, options = swing_problem()
+    problem = Problem(dsys, cost, 12, **options, end=[0.3, 0.0], free=free)
+    native = Transcription(problem)
+    room = native._kept[0].kept[0]
+    larger = np.full(len(room) + 100, np.nan)
+    native._workers[0].room = larger.ctypes.data
+    native.record.mu = 0.1
+    interior_point.start(native, guess)
+    for routine in ("iterate", "measure", "factorize", "prepare"):
+        native.call(f"nh_ocp_{routine}")
+    native.call("nh_ocp_feedback", 2)
+    assert np.isfinite(larger[: len(room) // 2]).any() and np.isnan(larger[len(room) :]).all()
