@@ -119,11 +119,25 @@ def test_weights_by_name_give_the_same_feedback_in_every_basis():
     np.testing.assert_allclose(plain.diagonal_weights[0], [*WEIGHTS.values()])
 
 
-def test_a_cart_follows_circles():
-    model, circles, tracker = tracked(cart())
-    start = model.retract(circles.states[0], np.array([0.3, -0.2, 0.2, 0.1, 0.1]))
-    errors = nh.rollout(model, [start], tracker, steps=400).errors[0]
-    assert np.abs(errors[-1]).max() < 1e-9 < 0.1 < np.abs(errors[0]).max()
+@pytest.mark.parametrize("vehicle", VEHICLES)
+def test_a_tracker_follows_motions_through_full_circles(vehicle):
+    """Driven, turned, and with a motor at every joint."""
+    plain = made(vehicle)
+    joints = plain.space.names[3:]
+    system = replace(
+        plain,
+        inputs=("drive", "turn", *joints),
+        force=lambda q, v, u: ca.vertcat(u[0] * ca.cos(q[2]), u[0] * ca.sin(q[2]), u[1:]),
+    )
+    model = nonholonomic_midpoint(system, 0.05)
+    inputs = np.tile(np.r_[0.1, 0.1, np.zeros(len(joints))], (400, 1))
+    motion = model.simulate(model.state(*plain_vehicles.start(plain)), inputs)
+    assert np.ptp(motion.states[:, 2]) > 2 * np.pi
+    weights = {c: 1.0 for c in plain.space.names} | {f"{c}_dot": 0.1 for c in plain.space.names}
+    tracker = nh.LqrTracker(model, motion, weights, np.eye(2 + len(joints)))
+    start = model.retract(motion.states[0], np.random.default_rng(0).uniform(-0.2, 0.2, model.ndx))
+    errors = np.abs(nh.rollout(model, [start], tracker, steps=400).errors[0]).max(axis=1)
+    assert errors[-1] < 5e-3 < 0.15 < errors[0]
 
 
 def test_costs_take_weights_by_name():
