@@ -145,12 +145,12 @@ class Probe:
             f"bodies {step}",
         )
 
-    def paced_rate(self, seconds: float) -> float:
-        """Steps made and missed by a running plant per second of wall time, over so many seconds
-        or more: its rate on a machine that has time for it.
+    def wait_rate(self, steps_per_second: float, relative: float, seconds: float) -> None:
+        """Spin until a running plant makes, or misses, so many steps per second of wall time
+        during so many seconds: on a busy machine reports come late, and windows with them.
         """
 
-        def next_report() -> tuple[float, int]:
+        def report() -> tuple[float, int]:
             known = self.diagnostics.get("plant")
             self.wait(
                 lambda: (
@@ -158,15 +158,16 @@ class Probe:
                 ),
                 "report of a running plant",
             )
-            return time.monotonic(), int(self.values()["step"]) + int(
-                self.values()["missed_steps"]
-            )
+            values = self.values()
+            return time.monotonic(), int(values["step"]) + int(values["missed_steps"])
 
-        begun, first = next_report()
-        ended, last = next_report()
-        while ended < begun + seconds:
-            ended, last = next_report()
-        return (last - first) / (ended - begun)
+        deadline, (begin, first), rates = time.monotonic() + TIMEOUT_S, report(), []
+        while not rates or abs(rates[-1] / steps_per_second - 1) > relative:
+            assert time.monotonic() < deadline, f"rates: {rates}, not {steps_per_second}"
+            end, last = report()
+            if end > begin + seconds:
+                rates.append((last - first) / (end - begin))
+                begin, first = end, last
 
     def wait_command(self, step: int, h: float) -> JointState:
         """Wait for the command that answers the state of this step."""
