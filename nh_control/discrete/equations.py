@@ -12,10 +12,10 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.mechanics.lagrangian import GradientSymbols, LagrangianDerivatives
-from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.states import below_half_a_turn, has_rotations, on_manifold
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
+from nh_control.numerics.linear_solves import factorized
 from nh_control.numerics.rounding import rounding_sizes
 
 

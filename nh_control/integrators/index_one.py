@@ -13,8 +13,9 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.lie_group import lie_step
 from nh_control.integrators.lie_tableaux import TABLES, Table
 from nh_control.integrators.registry import Integrator, first_of, if_constrained, if_prescribed
-from nh_control.mechanics.lie_equations import LieEquations, factorized, refuses
+from nh_control.mechanics.lie_equations import LieEquations, refuses
 from nh_control.mechanics.system import System
+from nh_control.numerics.linear_solves import factorized
 
 RATE = 10.0
 """Rate (1/s) at which Baumgarte's stabilization damps a violation unless another is given."""

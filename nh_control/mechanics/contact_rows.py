@@ -16,10 +16,10 @@ import numpy as np
 from nh_control.geometry.spaces import StepGeometry
 from nh_control.mechanics.contacts import Coefficient, Grip, UnilateralConstraint
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
-from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.numerics.contact_problem import Block, blocks, impulse_count, slip_count
 from nh_control.numerics.expressions import Returned, as_expression
+from nh_control.numerics.linear_solves import factorized
 
 
 class StepMotion(NamedTuple):

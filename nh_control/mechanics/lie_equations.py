@@ -4,7 +4,6 @@ and a field of algebra elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import casadi as ca
@@ -21,6 +20,7 @@ from nh_control.geometry.homogeneous import (
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Rn, Space
 from nh_control.mechanics.system import System
+from nh_control.numerics.linear_solves import factorized
 
 
 class LieEquations:
@@ -268,9 +268,3 @@ def _stored_basis(system: System, q: ca.SX, prescribed: ca.SX) -> tuple[ca.SX, c
     basis[kept, :] = ca.SX.eye(len(kept))
     basis[dropped, :] = -ca.solve(a[:, dropped], a[:, kept])
     return basis, c, kept
-
-
-def factorized(matrix: ca.SX) -> Callable[[ca.SX], ca.SX]:
-    """Solves with a symmetric matrix whose factors exist without pivoting."""
-    d, upper, order = ca.ldl(ca.sparsify(matrix), False)
-    return lambda b: ca.ldl_solve(ca.densify(b), d, upper, order)

@@ -20,6 +20,7 @@ from nh_control.mechanics.motion_terms import (
 )
 from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import Functions
+from nh_control.numerics.linear_solves import factorized
 
 
 class ReducedEquations:
@@ -167,5 +168,4 @@ def _solve(mass: ca.SX, rows: ca.SX, force: ca.SX, rates: ca.SX) -> ca.SX:
     """a of `[M, C^T; C, 0] (a, -lam) = (f, g)`; M first, whose factors exist, then C M^-1 C^T."""
     k, n = rows.shape[0], mass.shape[0]
     matrix = ca.vertcat(ca.horzcat(mass, rows.T), ca.horzcat(rows, ca.SX(k, k)))
-    d, upper, order = ca.ldl(ca.sparsify(matrix), False)
-    return ca.ldl_solve(ca.densify(ca.vertcat(force, rates)), d, upper, order)[:n]
+    return factorized(matrix)(ca.vertcat(force, rates))[:n]
