@@ -3,8 +3,8 @@ linearizations, LQR, ROS 2 nodes.
 
 `import nh_control as nh` gives the everyday names by theme:
 
-- a system: System, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2, SE3, Product;
-  functions through points: Spline
+- a system: System, Symmetry, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2,
+  SE3, Product; functions through points: Spline
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
 - contacts: of a mechanism Contact, its shape Corner, Sphere, Ellipsoid, Disc, Cylinder, Capsule or
   BoxCorners and its ground Plane or HeightField, or the BodySurface of another body; of any system
@@ -89,6 +89,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.mechanics.contacts import UnilateralConstraint as UnilateralConstraint
     from nh_control.mechanics.parameters import Parameters as Parameters
     from nh_control.mechanics.parameters import parameter as parameter
+    from nh_control.mechanics.symmetry import Symmetry as Symmetry
     from nh_control.mechanics.system import System as System
     from nh_control.multibody.contact_grounds import HeightField as HeightField
     from nh_control.multibody.contact_grounds import Plane as Plane
@@ -111,6 +112,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
 
 _HOMES = {
     "System": "mechanics.system",
+    "Symmetry": "mechanics.symmetry",
     "Parameters": "mechanics.parameters",
     "parameter": "mechanics.parameters",
     "Spline": "numerics.spline",

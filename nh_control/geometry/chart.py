@@ -49,21 +49,34 @@ def trivialized_jacobian(space: Space, q: ca.SX, expression: Callable[[ca.SX], c
 def bracket_form(space: Space, p: ca.SX) -> ca.SX:
     """`p . [e_i, e_j]` for the unit velocities e_i, (nv, nv): zero on R^n, the bracket of the Lie
     algebra on left-trivialized groups, `[a, b] = a x b` on SO(3).
+    """
+    form = ca.SX(space.nv, space.nv)
+    for k, constants in enumerate(_structure_constants(space)):
+        form += p[k] * constants
+    return form
+
+
+def adjoint_operator(space: Space, d: ca.SX) -> ca.SX:
+    """ad_d (nv, nv) of the Lie algebra of a group, `ad_d e_j = [d, e_j]`."""
+    return ca.vertcat(*(d.T @ constants for constants in _structure_constants(space)))
+
+
+def _structure_constants(space: Space) -> list[ca.SX]:
+    """c_ij^k of `[e_i, e_j] = c_ij^k e_k`, a matrix (nv, nv) for every k.
 
     For any retraction the bracket is the skew part of the second derivative of
     `local(o, retract(retract(o, a), b))` at a = b = 0, the first term of the
-    Baker-Campbell-Hausdorff series. These structure constants are evaluated once, as numbers.
+    Baker-Campbell-Hausdorff series. The constants are evaluated once, as numbers.
     """
     n, origin = space.nv, ca.SX(space.origin)
     a, b = ca.SX.sym("a", n), ca.SX.sym("b", n)
     product = space.local(origin, space.retract(space.retract(origin, a), b))
-    form = ca.SX(n, n)
+    found = []
     for k in range(n):
         mixed = ca.jacobian(ca.gradient(product[k], a), b)
         value = np.array(ca.Function("mixed", [a, b], [mixed])(0, 0))
-        constants = np.round(value - value.T, 12)  # c_ij^k of [e_i, e_j] = c_ij^k e_k
-        form += p[k] * ca.sparsify(ca.DM(constants))
-    return form
+        found.append(ca.SX(ca.sparsify(ca.DM(np.round(value - value.T, 12)))))
+    return found
 
 
 def middle_and_end(space: Space, q: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:

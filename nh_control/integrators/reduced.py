@@ -10,41 +10,53 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry import se2
-from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.geometry.chart import adjoint_operator
+from nh_control.geometry.factors import with_retraction
+from nh_control.geometry.spaces import Product, Space
 from nh_control.integrators.registry import Integrator, first_of, if_combined
+from nh_control.mechanics.symmetry import NO_SYMMETRY
 from nh_control.mechanics.system import System
 
+DEFAULT, ELSEWHERE = "sccsk", "exp"
+"""Retractions of `rdp` where none is given: of groups that have the first one, and of others."""
 
-def _exact_tangents(group: SE2, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """`dtau^{-1}_d` (3, 3), trivialized at the start of a displacement d (3) and at its end."""
+
+def _exact_tangents(group: Space, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """`dtau^{-1}_d` (n, n), trivialized at the start of a displacement d (n) and at its end."""
     before, after = group.local_jacobians(ca.SX(group.origin), d)
     return -before, after
 
 
-def _truncated_tangents(group: SE2, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+def _truncated_tangents(group: Space, d: ca.SX) -> tuple[ca.SX, ca.SX]:
     """The first-order approximation `I - ad_d / 2` and `I + ad_d / 2` of them, for any
     retraction.
     """
-    return ca.SX.eye(3) - se2.ad(d) / 2, ca.SX.eye(3) + se2.ad(d) / 2
+    ad = adjoint_operator(group, d)
+    return ca.SX.eye(group.nv) - ad / 2, ca.SX.eye(group.nv) + ad / 2
 
 
 TANGENTS = {"exact": _exact_tangents, "truncated": _truncated_tangents}
 
 
 def rdp(
-    system: System, h: float, retraction: str = "sccsk", alpha: float = 0.5, tangent: str = "exact"
+    system: System,
+    h: float,
+    retraction: str | None = None,
+    alpha: float = 0.5,
+    tangent: str = "exact",
 ) -> DiscreteSystem:
-    """Reduced d'Alembert-Pontryagin integrator on Q = R^s x SE(2) with constraints and Lagrangian
-    invariant under SE(2) [kobilarov2010 (27), (28)].
+    """Reduced d'Alembert-Pontryagin integrator of a system with a symmetry, whose Lagrangian and
+    constraints do not depend on the group's coordinates [kobilarov2010 (27), (28)].
 
     `r1 = r + h ur,  g1 = g tau(h xi),  xi = basis(r_a) w - connection(r_a) ur` with `r_a = (1 -
     alpha) r + alpha r1`, and `X(r)^T [dL/dr'_k - (1 - alpha) h dL/dr ; (dtau^{-1}_{h xi})^*
     dL/dxi] = rho + h/2 X(r)^T f`; rho1 is the same with the left-trivialized tangent at r1. The
-    unknown is z = (ur, w). `retraction` is a key of `se2.RETRACTIONS`, `tangent` "exact" or
-    "truncated" (`I - ad/2`). Second order for alpha = 1/2 and a symmetric tau (exp, cay, sccsk).
-    With ccsk or another alpha it is of first order, and the energy of motions that change shape
-    drifts at a rate of order h.
+    unknown is z = (ur, w). Rotations and poses of the shape move by the exponential. `retraction`
+    is the tau of rotations and poses of the group: "exp" or "cay", on SE(2) a key of
+    `se2.RETRACTIONS`; by default "sccsk" on groups of SE(2) and R^n, and "exp" on others.
+    `tangent` is "exact" or "truncated" (`I - ad/2`). Second order for alpha = 1/2 and a symmetric
+    tau (exp, cay, sccsk). With ccsk or another alpha it is of first order, and the energy of
+    motions that change shape drifts at a rate of order h.
 
     With exp and cay a body that translates with v and yaws freely has `m v^2 h^2 / 12` and
     `m v^2 h^2 / 4` more yaw inertia, with sccsk it has not (theory: celledoni2016, free yaw). The
@@ -60,31 +72,32 @@ def rdp(
     - dL/dr is kept.
     """
     if reason := _refuses(system):
-        raise ValueError(f"rdp: {system.name} {reason}; use nonholonomic_midpoint")
+        raise ValueError(f"rdp: {system.name} {reason}; or use nonholonomic_midpoint")
     if tangent not in TANGENTS:
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {tuple(TANGENTS)}")
     if not 0 <= alpha <= 1:
         raise ValueError(f"rdp: alpha must lie in [0, 1], got {alpha}")
-    space, group = _step_space(system, retraction)
-    step = _PontryaginStep(system, space, group, alpha, TANGENTS[tangent])
+    retraction, group = _group(system, retraction)
+    shape = with_retraction(system.mechanics.nonholonomic_connection.shape, "exp")
+    step = _PontryaginStep(system, shape, group, alpha, TANGENTS[tangent])
     name = f"rdp({retraction}, alpha={alpha:g}, {tangent})"
     method = Method(name, system.nrho, step.residual, step.readout)
-    return DiscreteSystem(system, h, method, step_space=space, alpha=alpha)
+    return DiscreteSystem(system, h, method, step_space=step.space, alpha=alpha)
 
 
 @dataclass(frozen=True)
 class _PontryaginStep:
-    """The equations of `rdp` on the `space` R^s x `group`, with the unknowns z = (ur, w)."""
+    """The equations of `rdp` on the space `shape` x `group`, with the unknowns z = (ur, w)."""
 
     system: System
-    space: Product
-    group: SE2
+    shape: Space
+    group: Space
     alpha: float
-    tangents: Callable[[SE2, ca.SX], tuple[ca.SX, ca.SX]]
+    tangents: Callable[[Space, ca.SX], tuple[ca.SX, ca.SX]]
 
     @property
-    def n_shape(self) -> int:
-        return self.system.declared_symmetry.n_shape
+    def space(self) -> Product:
+        return Product(self.shape, self.group)
 
     def residual(self, symbols: StepSymbols) -> ca.SX:
         # rho + X(r)^T (half kick - momentum at the start) = 0
@@ -98,10 +111,13 @@ class _PontryaginStep:
 
     def _displacement(self, symbols: StepSymbols) -> ca.SX:
         """h (ur, xi) with xi = basis(r_a) w - connection(r_a) ur."""
-        s, h = self.n_shape, symbols.h
-        shape_velocity, w = symbols.z[:s], symbols.z[s:]
-        r = symbols.q[:s] + self.alpha * h * shape_velocity
-        xi = self.system.symmetry_basis(r) @ w - self.system.connection(r) @ shape_velocity
+        n, h = self.shape.nv, symbols.h
+        connection = self.system.mechanics.nonholonomic_connection
+        shape_velocity, w = symbols.z[:n], symbols.z[n:]
+        start = symbols.q[: self.shape.nq]
+        r = self.shape.retract(start, self.alpha * h * shape_velocity)
+        basis = connection.basis(r, connection.signs(start))
+        xi = basis @ w - connection.connection(r, basis) @ shape_velocity
         return h * ca.vertcat(shape_velocity, xi)
 
     def _point(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX, ca.SX]:
@@ -110,14 +126,32 @@ class _PontryaginStep:
         return d, self.space.retract(symbols.q, self.alpha * d), d / symbols.h
 
     def _momenta(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        """Momenta at the start and at the end: the shape's, then the group's by dtau^{-1}."""
-        (d, point, v), s, h = self._point(symbols), self.n_shape, symbols.h
-        gradient_r, p = symbols.gradients(point, v)
-        before, after = self.tangents(self.group, d[s:])
-        return (
-            ca.vertcat(p[:s] - (1 - self.alpha) * h * gradient_r[:s], before.T @ p[s:]),
-            ca.vertcat(p[:s] + self.alpha * h * gradient_r[:s], after.T @ p[s:]),
+        """Momenta at the start and at the end: the shape's, then the group's, by dtau^{-1}."""
+        (d, point, v), n, h = self._point(symbols), self.shape.nv, symbols.h
+        gradient, p = symbols.gradients(point, v)
+        slopes = self._shape_slopes(symbols.q[: self.shape.nq], d[:n], gradient)
+        exact = _exact_tangents(self.shape, d[:n])
+        tangents = self.tangents(self.group, d[n:])
+        before, after = (
+            ca.vertcat(of_shape.T @ p[:n] + sign * h * slope, of_group.T @ p[n:])
+            for sign, slope, of_shape, of_group in zip((-1, 1), slopes, exact, tangents)
         )
+        return before, after
+
+    def _shape_slopes(self, r: ca.SX, d: ca.SX, gradient: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Derivatives (nv) of L along variations of both ends of the shape's step d from r, which
+        vary the point at alpha d; on R^n `(1 - alpha) dL/dr` and `alpha dL/dr`.
+        """
+        e, d_ = ca.SX.sym("e", self.shape.nv), ca.SX.sym("d", self.shape.nv)
+        start, end = self.shape.local_jacobians(r, d_)
+        points = (
+            self.shape.retract(self.shape.retract(r, e), self.alpha * (d_ + start @ e)),
+            self.shape.retract(r, self.alpha * (d_ + end @ e)),
+        )
+        at = [e, d_], [ca.SX.zeros(self.shape.nv), d]
+        slopes = (ca.jtimes(point, e, gradient[: self.shape.nq], True) for point in points)
+        before, after = ca.substitute(list(slopes), *at)
+        return before, after
 
     def _half_kick(self, symbols: StepSymbols) -> ca.SX:
         """Half of the forces' impulse."""
@@ -125,17 +159,24 @@ class _PontryaginStep:
         return symbols.h / 2 * self.system.generalized_force(point, v, symbols.u)
 
 
-def _step_space(system: System, retraction: str) -> tuple[Product, SE2]:
-    """R^s x SE(2) with a retraction of the step's own, and its second factor."""
-    space, s = system.space, system.declared_symmetry.n_shape
-    shape = Rn(*space.names[:s], velocity_names=space.velocity_names[:s])
-    group = SE2(space.names[s:], space.velocity_names[s:], retraction)
-    return Product(shape, group), group
+def _group(system: System, retraction: str | None) -> tuple[str, Space]:
+    """The retraction, or the default one of the system's group, and the group with it."""
+    group = system.mechanics.nonholonomic_connection.group
+    if retraction is None:
+        retraction = DEFAULT if not _lacks_retraction(system, DEFAULT) else ELSEWHERE
+    return retraction, with_retraction(group, retraction)
+
+
+def _lacks_retraction(system: System, retraction: str) -> str:
+    try:
+        with_retraction(system.mechanics.nonholonomic_connection.group, retraction)
+    except ValueError as problem:
+        return f"has a group without the retraction {retraction!r} ({problem})"
+    return ""
 
 
 def _lacks_symmetry(system: System) -> str:
-    there = system.symmetry is not None
-    return "" if there else "declares no symmetry (shape, connection, basis)"
+    return NO_SYMMETRY if system.symmetry is None else ""
 
 
 _refuses = first_of(_lacks_symmetry, if_combined)
@@ -148,7 +189,7 @@ INTEGRATORS = tuple(
         symmetric=True,
         explicit=False,
         preserves=("velocity constraints at the middle", "nonholonomic momentum"),
-        refuses=_refuses,
+        refuses=first_of(_refuses, partial(_lacks_retraction, retraction=retraction)),
         source="kobilarov2010 (27), (28)",
     )
     for retraction in ("exp", "cay", "sccsk")

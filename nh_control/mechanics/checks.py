@@ -16,6 +16,8 @@ from nh_control.mechanics.independence import (
 )
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
+from nh_control.mechanics.requirements import require_shape, require_solution
+from nh_control.mechanics.symmetry_checks import check_symmetry
 from nh_control.numerics.expressions import contains_nan, require_written_out
 
 WRITTEN = {
@@ -40,7 +42,6 @@ HINTS = {
     "velocity_constraint": "it is the matrix A of A(q) v = b(q); a constraint that is not linear "
     "in v is not supported"
 }
-SYMMETRIC = "[1, 0; -connection(r), basis(r)] of symmetry"
 ON_TIME = (
     "for dependence on time, add a prescribed coordinate at the end of the space: "
     'prescribed=("time",), with the next values t + h as inputs'
@@ -72,14 +73,14 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
     }
     q, v, _ = system.symbols
     _require_matrix_of_q(system, q)
-    _expect(system, "lagrangian", written["lagrangian"], (1, 1))
+    require_shape(system, "lagrangian", written["lagrangian"], (1, 1))
     if "force" in written:
-        _expect(system, "force", written["force"], (system.space.nw, 1))
+        require_shape(system, "force", written["force"], (system.space.nw, 1))
     if "first_order_rate" in written:
         shape = len(system.first_order), 1
-        _expect(system, "first_order_rate", written["first_order_rate"], shape)
+        require_shape(system, "first_order_rate", written["first_order_rate"], shape)
     if "friction_factor" in written:
-        _expect(system, "friction_factor", written["friction_factor"], (1, 1))
+        require_shape(system, "friction_factor", written["friction_factor"], (1, 1))
     first_order_checks.check_equations(system)
     mass = ca.hessian(written["lagrangian"], v)[0]
     if ca.depends_on(mass, v):
@@ -87,21 +88,21 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
             f"{system.name}: the Lagrangian must be quadratic in v, but its mass matrix "
             f"depends on v"
         )
-    _expect(
+    require_shape(
         system,
         "velocity_constraint",
         system.constraint_matrix(q),
         (system.n_velocity_constraints, system.space.nw),
     )
-    _expect(system, "velocity_drift", system.drift(q), (system.n_velocity_constraints, 1))
+    require_shape(system, "velocity_drift", system.drift(q), (system.n_velocity_constraints, 1))
     require_independent_velocity_constraints(system)
     _require_freedom(system)
     _require_independent_holonomic_constraints(system, mechanics)
     (x,) = mechanics.at_signs([mechanics.admissible_basis(q)], q)
-    _expect(system, "distribution", x, (system.space.nw, system.nrho))
-    _require_solution(system, q, x, "distribution(q)")
+    require_shape(system, "distribution", x, (system.space.nw, system.nrho))
+    require_solution(system, q, x, "distribution(q)")
     if system.symmetry is not None:
-        _require_solution(system, q, _symmetry_basis(system, q), SYMMETRIC)
+        check_symmetry(system, mechanics.nonholonomic_connection)
     _require_positive(system, x.T @ mass @ x)
 
 
@@ -259,37 +260,3 @@ def _require_independent_holonomic_constraints(
         remedy = "drop dependent equations"
     if problems:
         raise ValueError(f"{system.name}: {'; '.join([*problems, remedy])}")
-
-
-def _symmetry_basis(system: LagrangianSystem, q: ca.SX) -> ca.SX:
-    """`[1, 0; -connection(r), basis(r)]`, the velocities that a system's symmetry admits."""
-    n = system.declared_symmetry.n_shape
-    connection, basis = system.connection(q[:n]), system.symmetry_basis(q[:n])
-    shape = ca.horzcat(ca.SX.eye(n), ca.SX(n, basis.shape[1]))
-    x = ca.vertcat(shape, ca.horzcat(-connection, basis))
-    _expect(system, SYMMETRIC, x, (system.space.nw, system.nrho))
-    return x
-
-
-def _require_solution(system: LagrangianSystem, q: ca.SX, x: ca.SX, what: str) -> None:
-    """A X must vanish at the nominal configuration and at others around it."""
-    rows = system.constraint_matrix(q)
-    for d in (
-        np.zeros(system.space.nv),
-        *np.random.default_rng(0).normal(size=(3, system.space.nv)),
-    ):
-        nominal = system.space.retract(system.nominal_configuration, d)
-        a, basis = (system.value(e, nominal) for e in (rows, x))
-        defect = np.abs(a @ basis).max(initial=0.0)
-        if not defect <= 1e-12 * np.abs(a).max(initial=0.0) * np.abs(basis).max(initial=0.0):
-            raise ValueError(
-                f"{system.name}: velocity_constraint(q) @ {what} must vanish, got {defect:.1e} at "
-                f"q = {nominal.tolist()}"
-            )
-
-
-def _expect(
-    system: LagrangianSystem, what: str, expression: ca.SX, shape: tuple[int, int]
-) -> None:
-    if expression.shape != shape:
-        raise ValueError(f"{system.name}: {what} must have shape {shape}, got {expression.shape}")

@@ -40,7 +40,7 @@ class AdmissibleBasis:
     def basis(self, q: ca.SX, signs: ca.SX) -> ca.SX:
         """X(q), (nw, nrho)."""
         scaled, _ = householder(self._scaled_matrix(q), signs)
-        moving = scaled / ca.repmat(self._sizes, 1, scaled.shape[1])
+        moving = scaled / ca.repmat(self.sizes, 1, scaled.shape[1])
         rest = ca.SX(self._system.space.nw - self.n_momenta, moving.shape[1])
         return ca.vertcat(moving, rest)
 
@@ -66,7 +66,7 @@ class AdmissibleBasis:
         smallest in the metric D.
         """
         system, n = self._system, self.n_momenta
-        a, weights = system.constraint_matrix(q), self._sizes**-2
+        a, weights = system.constraint_matrix(q), self.sizes**-2
         c = ca.vertcat(ca.SX(system.space.nw - len(system.prescribed), 1), prescribed_velocity)
         if system.prescribed or system.velocity_drift is not None:
             free = a[:, :n] * ca.repmat(weights.T, a.shape[0], 1)
@@ -75,10 +75,10 @@ class AdmissibleBasis:
 
     def _scaled_matrix(self, q: ca.SX) -> ca.SX:
         a = self._system.constraint_matrix(q)[:, : self.n_momenta]
-        return a / ca.repmat(self._sizes.T, a.shape[0], 1)
+        return a / ca.repmat(self.sizes.T, a.shape[0], 1)
 
     @cached_property
-    def _sizes(self) -> ca.SX:
+    def sizes(self) -> ca.SX:
         """`D^(1/2)` (n_momenta): 1 for coordinates without mass."""
         system = self._system
         q, v, _ = system.symbols

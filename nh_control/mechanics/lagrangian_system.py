@@ -14,7 +14,7 @@ from nh_control.geometry.spaces import Space
 from nh_control.mechanics import parametric
 from nh_control.mechanics.contacts import Grip, UnilateralConstraint
 from nh_control.mechanics.input_bounds import input_bounds, nominal_configuration
-from nh_control.mechanics.symmetry import Symmetry
+from nh_control.mechanics.symmetry import NO_SYMMETRY, Symmetry
 from nh_control.numerics.expressions import Returned, as_expression
 
 SMOOTHING = 1e-8
@@ -192,16 +192,8 @@ class LagrangianSystem:
     def declared_symmetry(self) -> Symmetry:
         """The symmetry; raises ValueError for a system that declares none."""
         if self.symmetry is None:
-            raise ValueError(f"{self.name} declares no symmetry (shape, connection, basis)")
+            raise ValueError(f"{self.name} {NO_SYMMETRY}")
         return self.symmetry
-
-    def connection(self, r: ca.SX) -> ca.SX:
-        """The symmetry's connection at the shape r, (group, shape)."""
-        return self._call(self.declared_symmetry.connection, r)
-
-    def symmetry_basis(self, r: ca.SX) -> ca.SX:
-        """The symmetry directions that satisfy the constraints at the shape r, (group, c)."""
-        return self._call(self.declared_symmetry.basis, r)
 
     def prescribed_part(self, vector: ca.SX) -> ca.SX:
         """The part of the prescribed coordinates: the last entries of a configuration, velocity,

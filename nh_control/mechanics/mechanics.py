@@ -11,6 +11,7 @@ from nh_control.geometry.spaces import PhaseSpace, Product, Rn, Space
 from nh_control.mechanics.constrained_states import AdmissibleBasis, ConstrainedStates
 from nh_control.mechanics.elimination import Elimination
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
+from nh_control.mechanics.nonholonomic_connection import NonholonomicConnection
 from nh_control.mechanics.states import own_sizes
 from nh_control.numerics.rounding import rounding_sizes
 
@@ -27,6 +28,11 @@ class Mechanics:
     def elimination(self) -> Elimination:
         """Dependent velocities as functions of the independent ones."""
         return Elimination(self.system)
+
+    @cached_property
+    def nonholonomic_connection(self) -> NonholonomicConnection:
+        """The connection of a system with a symmetry; raises ValueError for one without."""
+        return NonholonomicConnection(self.system)
 
     @cached_property
     def default_basis(self) -> AdmissibleBasis | None:

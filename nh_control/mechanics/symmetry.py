@@ -10,15 +10,25 @@ from nh_control.numerics.expressions import Expression
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Split of the velocity into shape and group parts, `xi = Omega - connection(r) rdot`, `Omega`
-    in the span of `basis(r)`.
+    """Split of the configuration into a shape r, the first `n_shape` coordinates, and a Lie group,
+    the others, that leaves the Lagrangian and the constraints the same: they do not depend on the
+    group's coordinates, where velocities are body velocities [kobilarov2010 5].
 
-    The first `n_shape` coordinates (and velocities) are the shape r, the others a Lie group;
-    `connection(r)` has shape (group, shape), `basis(r)` has shape (group, c) with the c symmetry
-    directions that satisfy the constraints [kobilarov2010 5]. Like the functions of a `System`
-    both take the parameters as a last argument where it has some.
+    Velocities are `xi = Omega - connection(r) rdot`, `Omega` in the span of `basis(r)`, the c
+    symmetry directions that satisfy the constraints. Both follow from the Lagrangian and the
+    constraints, see `NonholonomicConnection`; functions of shapes (group, shape) and (group, c)
+    take their places. Like the functions of a `System` these take the parameters as a last
+    argument where it has some.
     """
 
     n_shape: int
-    connection: Callable[..., Expression]
-    basis: Callable[..., Expression]
+    connection: Callable[..., Expression] | None = None
+    basis: Callable[..., Expression] | None = None
+
+
+NO_SYMMETRY = (
+    "declares no symmetry; where its Lagrangian and constraints do not depend on the last "
+    "coordinates, of a group, declare it by System(..., symmetry=nh.Symmetry(n_shape=...)) with "
+    "the number of coordinates before them"
+)
+"""What a system without a symmetry is told where a method asks for it."""

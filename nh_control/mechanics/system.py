@@ -33,6 +33,9 @@ class System(LagrangianSystem):
       coordinates do not move. By default it follows from A by elimination of the velocities with
       the indices `dependent`, which are chosen at `nominal` by pivoting if they are not given.
       Velocities on spheres cannot be dependent, because their bases turn.
+    - `symmetry` names the shape of a system whose Lagrangian and constraints do not depend on the
+      other coordinates, of a Lie group: `Symmetry(n_shape=2)`. Its nonholonomic connection
+      follows, see `mechanics.reduction.Reduction`.
     - `holonomic_constraint(q)` is h.
     - `nominal` (nq) is a regular configuration, by default `space.origin`; the system is checked
       there.

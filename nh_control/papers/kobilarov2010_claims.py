@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from nh_control.figures.style import RUN, SERIES, positive
 from nh_control.geometry import quaternion
-from nh_control.integrators import INTEGRATORS, gni, rdp
+from nh_control.integrators import INTEGRATORS, gni
 from nh_control.integrators.registry import Make
 from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.mechanics.system import System
@@ -35,9 +35,10 @@ BALLS = {
 """Balls with equal inertias, whose Lagrangian is bi-invariant on SO(3) x R^2, and with others."""
 PLACE, SPIN = np.array([1.0, 0.0, 0.0, 0.0, 0.3, 0.2]), np.array([1.0, -2.0, 3.0])
 STEP_S, STEPS = 0.05, 100
+RDP = INTEGRATORS["rdp_exp"].make
 RIVALS: dict[str, Make] = {
     "GNI": gni,
-    "RDP": INTEGRATORS["rdp_exp"].make,
+    "RDP": RDP,
     "RK2 on (q, ρ)": INTEGRATORS["rk2"].make,
 }
 
@@ -53,7 +54,11 @@ def geared_ball() -> System:
         return ca.horzcat(-rolling @ quaternion.matrix(q[:4]), ca.SX.eye(2))
 
     return replace(
-        rolling_ball(), name="geared_ball", velocity_constraint=constraint, distribution=None
+        rolling_ball(),
+        name="geared_ball",
+        velocity_constraint=constraint,
+        distribution=None,
+        symmetry=None,
     )
 
 
@@ -141,7 +146,7 @@ def _step_us(make: Make) -> float:
     """Return the processor time of a step in microseconds."""
     system, inputs = any_steering(BOARD), mean_torques(BOARD_STEPS)
     q, v = board_start(BOARD)  # theta = 0: rates and body velocities are the same
-    dsys = make(system if make is rdp else in_coordinates(system), BOARD_S / BOARD_STEPS)
+    dsys = make(system if make is RDP else in_coordinates(system), BOARD_S / BOARD_STEPS)
     return measure.step_us(dsys, dsys.state(q, v, inputs[0]), inputs)
 
 

@@ -66,10 +66,6 @@ def car(parameters: CarParameters = CarParameters()) -> System:
         along = ca.vertcat(1 / p.r, 0, ca.tan(q[1]) / p.l, 1, 0)
         return ca.horzcat(ca.vertcat(0, 1, 0, 0, 0), along)
 
-    def connection(r: ca.SX, p: CarParameters) -> ca.SX:
-        along = ca.vertcat(-p.r * ca.tan(r[1]) / p.l, -p.r, 0)
-        return ca.horzcat(along, ca.SX(3, 1))
-
     return System(
         name="car",
         space=Product(Rn("wheel", "delta"), SE2()),
@@ -79,7 +75,7 @@ def car(parameters: CarParameters = CarParameters()) -> System:
         force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
         distribution=distribution,
-        symmetry=Symmetry(2, connection, basis=lambda r, p: ca.SX(3, 0)),
+        symmetry=Symmetry(n_shape=2),
         domain=lambda q, p: ca.cos(q[1]),
         parameters=parameters,
         input_limits=lambda p: np.outer([p.drive_torque_limit, p.steer_torque_limit], [-1, 1]),

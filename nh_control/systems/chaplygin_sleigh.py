@@ -47,7 +47,7 @@ def chaplygin_sleigh(
         force=lambda q, v, u, p: ca.vertcat(u[0], u[1], 0),
         velocity_constraint=lambda q, p: ca.horzcat(p.a, 0, -1),
         distribution=basis,
-        symmetry=Symmetry(0, connection=lambda r, p: ca.SX(3, 0), basis=basis),
+        symmetry=Symmetry(n_shape=0),
         parameters=parameters,
         input_limits=_limits,
     )
@@ -80,7 +80,7 @@ def chaplygin_sleigh_contact(
         force=lambda q, v, u, p: ca.vertcat(u[0], u[1], 0),
         velocity_constraint=lambda q, p: ca.horzcat(0, 0, 1),
         distribution=basis,
-        symmetry=Symmetry(0, connection=lambda r, p: ca.SX(3, 0), basis=basis),
+        symmetry=Symmetry(n_shape=0),
         parameters=parameters,
         input_limits=_limits,
     )

@@ -64,10 +64,6 @@ def differential_drive(
         yaw = ca.vertcat(-p.b / p.r, p.b / p.r, 1, 0, 0)
         return ca.horzcat(yaw, ca.vertcat(1 / p.r, 1 / p.r, 0, 1, 0))
 
-    def connection(r: ca.SX, p: DifferentialDriveParameters) -> ca.SX:
-        yaw, forward = p.r / (2 * p.b), p.r / 2
-        return ca.vertcat(ca.horzcat(yaw, -yaw), ca.horzcat(-forward, -forward), ca.SX(1, 2))
-
     return System(
         name="differential_drive",
         space=Product(Rn("left", "right"), SE2()),
@@ -77,7 +73,7 @@ def differential_drive(
         force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
         distribution=distribution,
-        symmetry=Symmetry(2, connection, basis=lambda r, p: ca.SX(3, 0)),
+        symmetry=Symmetry(n_shape=2),
         parameters=parameters,
         input_limits=lambda p: np.outer([p.torque_limit] * 2, [-1, 1]),
     )

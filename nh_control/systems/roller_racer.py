@@ -63,7 +63,7 @@ def roller_racer(parameters: RollerRacerParameters = RollerRacerParameters()) ->
         distribution=lambda q, p: ca.horzcat(
             ca.vertcat(1, -connection(q, p)), ca.vertcat(0, basis(q, p))
         ),
-        symmetry=Symmetry(1, connection, basis),
+        symmetry=Symmetry(n_shape=1, connection=connection),
         domain=lambda q, p: reach(q[0], p),
         parameters=parameters,
         input_limits=lambda p: np.array([[-p.torque_limit, p.torque_limit]]),

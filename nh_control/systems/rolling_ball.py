@@ -11,6 +11,7 @@ from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics.parameters import Parameters, parameter
+from nh_control.mechanics.symmetry import Symmetry
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Expression
 from nh_control.systems.rigid_body import check_inertias
@@ -40,7 +41,7 @@ def rolling_ball(parameters: RollingBallParameters = RollingBallParameters()) ->
     Basis: turning about the inertial axes with the rolling that follows, so rho is the inertial
     angular momentum about the point of contact, constant without torques: Chaplygin's ball (1903),
     as in Bloch (2003) 5.7 for equal inertias. It may spin about the vertical. Inputs: torques
-    (N m) about the body's axes.
+    (N m) about the body's axes. The rotation is the shape of the symmetry, of the group R^2.
     """
 
     def rolling(p: RollingBallParameters) -> Expression:
@@ -59,6 +60,7 @@ def rolling_ball(parameters: RollingBallParameters = RollingBallParameters()) ->
             -rolling(p) @ quaternion.matrix(q[:4]), ca.SX.eye(2)
         ),
         distribution=lambda q, p: ca.vertcat(quaternion.matrix(q[:4]).T, rolling(p)),
+        symmetry=Symmetry(n_shape=4),
         parameters=parameters,
         input_limits=lambda p: np.outer([p.torque_limit] * 3, [-1, 1]),
     )

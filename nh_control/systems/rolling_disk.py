@@ -50,11 +50,7 @@ def rolling_disk(parameters: RollingDiskParameters = RollingDiskParameters()) ->
         distribution=lambda q, p: ca.vertcat(
             ca.horzcat(1, 0), ca.horzcat(0, 1), ca.horzcat(p.r, 0), ca.horzcat(0, 0)
         ),
-        symmetry=Symmetry(
-            1,
-            connection=lambda r, p: ca.vertcat(0, -p.r, 0),
-            basis=lambda r, p: ca.vertcat(1, 0, 0),
-        ),
+        symmetry=Symmetry(n_shape=1),
         parameters=parameters,
         input_limits=lambda p: np.outer([p.roll_torque_limit, p.yaw_torque_limit], [-1, 1]),
     )

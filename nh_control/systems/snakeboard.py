@@ -72,7 +72,7 @@ def snakeboard(parameters: SnakeboardParameters = SnakeboardParameters()) -> Sys
         force=lambda q, v, u, p: ca.vertcat(u, 0, 0, 0),
         velocity_constraint=constraint,
         distribution=lambda q, p: ca.diagcat(ca.SX.eye(2), symmetry_direction(q[1], p)),
-        symmetry=Symmetry(2, connection, basis=lambda r, p: symmetry_direction(r[1], p)),
+        symmetry=Symmetry(n_shape=2, connection=connection),
         domain=lambda q, p: ca.cos(q[1]),
         parameters=parameters,
         input_limits=lambda p: np.outer([p.rotor_torque_limit, p.steer_torque_limit], [-1, 1]),

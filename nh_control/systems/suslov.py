@@ -10,6 +10,7 @@ import numpy as np
 
 from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.parameters import Parameters, parameter
+from nh_control.mechanics.symmetry import Symmetry
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Expression
 from nh_control.systems.rigid_body import check_inertias
@@ -57,5 +58,6 @@ def suslov(parameters: SuslovParameters = SuslovParameters()) -> System:
         force=lambda q, v, u, p: ca.vertcat(u, 0),
         velocity_constraint=lambda q, p: ca.horzcat(0, 0, 1),
         distribution=lambda q, p: ca.vertcat(ca.SX.eye(2), ca.SX(1, 2)),
+        symmetry=Symmetry(n_shape=0),
         parameters=parameters,
     )

@@ -1,0 +1,151 @@
+"""The reduction of a system by its symmetry: nonholonomic connection, locked inertia, nonholonomic
+momentum and its equation, at configurations and velocities.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nh_control.geometry.chart import adjoint_operator
+from nh_control.geometry.space import Space
+from nh_control.mechanics.nonholonomic_connection import NonholonomicConnection
+from nh_control.mechanics.system import System
+
+
+class Reduction:
+    """A system `q = (r, g)` whose Lagrangian L and constraints do not depend on the group's g,
+    reduced to its shape r and its nonholonomic momentum [kobilarov2010 4, 5].
+
+    Velocities are v = (rdot, xi) with the body velocity xi of the group, `xi = Omega - A rdot`.
+    With E (group, c) the `basis` of the directions S of the group that satisfy the constraints and
+    `I = E^T M_gg E` the locked inertia,
+
+    - `A = A_kin + A_sym` is the nonholonomic connection (17),
+    - `J = E^T dL/dxi` the nonholonomic momentum (8), and `Omega = E I^{-1} J` for a motion that
+      keeps the constraints,
+    - `J_b' = dL/dxi . ([xi, E_b] + DE_b rdot) + E_b . f` the momentum equation.
+
+    For the basis see `NonholonomicConnection.basis`: the system's own, or an orthonormal one whose
+    signs are chosen at every r. Arguments are arrays q (nq), v (nw) and u (nu). Evaluated in
+    CasADi's virtual machine. Raises ValueError for a system without a symmetry, with holonomic
+    constraints or with a drift of its velocity constraints.
+    """
+
+    def __init__(self, system: System):
+        self.system = system = system.numeric
+        self._connection: NonholonomicConnection = system.mechanics.nonholonomic_connection
+        if system.n_holonomic_constraints or system.velocity_drift is not None:
+            raise ValueError(
+                f"{system.name} has holonomic constraints or a drift of its velocity constraints; "
+                "a reduction takes A(q) v = 0 alone"
+            )
+
+    @property
+    def shape(self) -> Space:
+        """Space of the shapes r."""
+        return self._connection.shape
+
+    @property
+    def group(self) -> Space:
+        """The group."""
+        return self._connection.group
+
+    def connection(self, q: ArrayLike) -> np.ndarray:
+        """A(r) (group, shape), of the Lagrangian and the constraints, whether or not the symmetry
+        declares another one.
+        """
+        return self._call("connection", q)
+
+    def kinematic_connection(self, q: ArrayLike) -> np.ndarray:
+        """A_kin(r) (group, shape), which the constraints ask for: `A_g A_kin = A_r`."""
+        return self._call("kinematic_connection", q)
+
+    def symmetric_connection(self, q: ArrayLike) -> np.ndarray:
+        """`A_sym(r) = E I^{-1} E^T M_gr` (group, shape), the mechanical connection along S."""
+        return self._call("symmetric_connection", q)
+
+    def basis(self, q: ArrayLike) -> np.ndarray:
+        """E(r) (group, c)."""
+        return self._call("basis", q)
+
+    def locked_inertia(self, q: ArrayLike) -> np.ndarray:
+        """`I(r) = E^T M_gg E` (c, c)."""
+        return self._call("locked_inertia", q)
+
+    def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """`J(q, v) = E^T dL/dxi` (c)."""
+        return self._call("momentum", q, v)[:, 0]
+
+    def locked_velocity(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """`Omega(q, v) = E I^{-1} J` (group), the body velocity that remains when the shape is
+        locked.
+        """
+        return self._call("locked_velocity", q, v)[:, 0]
+
+    def momentum_rate(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
+        """J' (c) of the motion with an admissible velocity v under the inputs u, the right side of
+        the momentum equation.
+        """
+        return self._call("momentum_rate", q, v, u)[:, 0]
+
+    def velocity(self, q: ArrayLike, shape_velocity: ArrayLike, momentum: ArrayLike) -> np.ndarray:
+        """The admissible velocity v (nw) with this velocity of the shape and J (c):
+        `xi = E I^{-1} J - A rdot`.
+        """
+        return self._call("velocity", q, shape_velocity, momentum)[:, 0]
+
+    def _call(self, name: str, *arguments: ArrayLike) -> np.ndarray:
+        function = self._functions[name]
+        for k, value in enumerate(arguments):
+            if np.shape(value) != (wanted := (function.size1_in(k),)):
+                raise ValueError(
+                    f"{self.system.name}: {function.name_in(k)} must have shape {wanted}, got "
+                    f"{np.shape(value)}"
+                )
+        return np.asarray(function(*arguments))
+
+    @cached_property
+    def _functions(self) -> dict[str, ca.Function]:
+        system, connection = self.system, self._connection
+        q, v, u = system.symbols
+        n, c = self.shape.nw, connection.n_basis
+        r, rdot, xi = q[: self.shape.nq], v[:n], v[n:]
+        signs = connection.signs(r)
+        basis = connection.basis(r, signs)
+        inertia = connection.locked_inertia(r, basis)
+        a, symmetric = connection.nonholonomic(r, basis), connection.symmetric(r, basis)
+        p, force = system.mechanics.gradients(q, v)[1], system.generalized_force(q, v, u)
+        # the body-fixed derivative of the basis along the motion, [xi, E_b] + DE_b rdot
+        e = ca.SX.sym("e", self.shape.nv)
+        turned = ca.vec(connection.basis(self.shape.retract(r, e), signs))
+        change = ca.substitute(ca.jtimes(turned, e, rdot), e, ca.SX.zeros(self.shape.nv))
+        moved = adjoint_operator(self.group, xi) @ basis + ca.reshape(change, basis.shape)
+        j = ca.SX.sym("J", c)
+        momentum = basis.T @ p[n:]
+        symbols = {"q": q, "v": v, "u": u, "shape_velocity": rdot, "momentum": j}
+        velocity = ca.vertcat(rdot, basis @ ca.solve(inertia, j) - a @ rdot)
+        results = {
+            "connection": ("q", a),
+            "kinematic_connection": ("q", a - symmetric),
+            "symmetric_connection": ("q", symmetric),
+            "basis": ("q", basis),
+            "locked_inertia": ("q", inertia),
+            "momentum": ("q v", momentum),
+            "locked_velocity": ("q v", basis @ ca.solve(inertia, momentum)),
+            "momentum_rate": ("q v u", moved.T @ p[n:] + basis.T @ force[n:]),
+            "velocity": ("q shape_velocity momentum", velocity),
+        }
+        return {
+            name: ca.Function(
+                name,
+                [symbols[argument] for argument in arguments.split()],
+                [ca.densify(value)],
+                arguments.split(),
+                ["value"],
+            )
+            for name, (arguments, value) in results.items()
+        }

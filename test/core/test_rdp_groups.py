@@ -1,0 +1,206 @@
+"""Reduced d'Alembert-Pontryagin on R^n, SO(3), SE(2), SE(3) and products of them, with shapes on
+R^n and SO(3): order, constraints, exact derivatives, symmetry, and the midpoint rules it equals.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from differences import jacobian
+from scipy.integrate import solve_ivp
+from symmetric_systems import SYSTEMS
+
+from nh_control import systems
+from nh_control.geometry.factors import split_space, with_retraction
+from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint, rdp
+from nh_control.mechanics.reduced import ReducedEquations
+
+H, END = 0.1, 0.8
+ALL = {**SYSTEMS, "rolling_ball": systems.rolling_ball, "suslov": systems.suslov}
+TURNING = ("bent_body", "carriage", "geared_body", "free_body", "suslov")
+"""Groups with rotations, on which retractions differ."""
+
+
+@cache
+def made(name, retraction="exp", alpha=0.5, tangent="exact"):
+    return rdp(ALL[name](), H, retraction, alpha, tangent)
+
+
+@cache
+def start(name):
+    """A configuration, an admissible velocity and inputs of order one."""
+    dsys, rng = made(name), np.random.default_rng(5)
+    space = dsys.system.space
+    q = space.retract(space.origin, rng.uniform(-0.8, 0.8, space.nv))
+    v = dsys.velocity(dsys.state(q, rng.normal(size=space.nw)))
+    return q, v, 0.3 * rng.normal(size=dsys.nu)
+
+
+@cache
+def end(name):
+    """Configuration and velocity at the end of the forced motion, by DOP853."""
+    q, v, u = start(name)
+    equations = ReducedEquations(ALL[name]())
+    run = solve_ivp(
+        equations.rates(u), (0, END), equations.start(q, v), "DOP853", rtol=1e-12, atol=1e-13
+    )
+    return equations.phase(run.y[:, -1])
+
+
+def errors(name, counts, **options):
+    """Largest errors of (q, v) at the end after numbers of steps."""
+    q, v, u = start(name)
+    q1, v1 = end(name)
+    found = []
+    for n in counts:
+        dsys = made(name, **options).with_step(END / n)
+        x = dsys.simulate(dsys.state(q, v), np.tile(u, (n, 1))).states[-1]
+        off = dsys.system.space.local(q1, dsys.configuration(x)), dsys.velocity(x) - v1
+        found.append(np.abs(np.concatenate(off)).max())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_exponential_gives_the_midpoint_rule(name):
+    """The same step and derivatives, by multipliers eliminated at the middle."""
+    dsys = made(name)
+    rule = midpoint if name == "free_body" else nonholonomic_midpoint
+    other, (q, v, u) = rule(dsys.system, H), start(name)
+    x = dsys.state(q, v)
+    want = other.linearize(x, u)
+    np.testing.assert_allclose(dsys.step(x, u), want.x1, rtol=0, atol=1e-11)
+    for got, part in zip(dsys.linearize(x, u), want):
+        np.testing.assert_allclose(got, part, rtol=0, atol=1e-10 * (1 + np.abs(part).max()))
+
+
+OPTIONS = [
+    {"retraction": "exp"},
+    {"retraction": "cay"},
+    {"retraction": "exp", "tangent": "truncated"},
+    {"retraction": "cay", "tangent": "truncated"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o.values()))
+@pytest.mark.parametrize("name", TURNING)
+def test_second_order_over_four_step_sizes(name, options):
+    found = errors(name, (20, 40, 80, 160), **options)
+    slopes = np.log2(found[:-1] / found[1:])
+    assert found[-1] > 1e-8 and np.abs(slopes - 2).max() <= 0.1, (found, slopes)
+
+
+@pytest.mark.parametrize("name", ["particle", "rolling_ball"])
+def test_second_order_where_all_retractions_are_the_same(name):
+    found = errors(name, (20, 40, 80, 160))
+    slopes = np.log2(found[:-1] / found[1:])
+    assert np.abs(slopes - 2).max() <= 0.1, (found, slopes)
+
+
+@pytest.mark.parametrize("name", ["particle", "bent_body"])
+def test_off_the_middle_the_order_is_one(name):
+    found = errors(name, (40, 80, 160, 320), alpha=0.3)
+    slopes = np.log2(found[:-1] / found[1:])
+    assert np.abs(slopes - 1).max() <= 0.1, (found, slopes)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.3])
+@pytest.mark.parametrize("retraction", ["exp", "cay"])
+@pytest.mark.parametrize("name", ["bent_body", "carriage", "suslov", "rolling_ball"])
+def test_velocity_constraints_hold_where_the_step_has_its_velocity(name, retraction, alpha):
+    dsys, (q, v, u) = made(name, retraction, alpha), start(name)
+    x = dsys.state(q, v)
+    for _ in range(20):
+        x, x0 = dsys.step(x, u), x
+        assert np.abs(dsys.constraint_residual(x0, x)).max() <= 1e-14
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"retraction": "exp", "alpha": 0.3}], ids=str)
+@pytest.mark.parametrize("name", ALL)
+def test_linearization_is_the_derivative_of_the_step(name, options):
+    dsys, (q, v, u) = made(name, **options), start(name)
+    x = dsys.state(q, v)
+    lin = dsys.linearize(x, u)
+    n = dsys.ndx
+
+    def step(w):
+        return dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
+
+    want = jacobian(step, n + dsys.nu, 0.01)
+    for got, part in ((lin.A, want[:, :n]), (lin.B, want[:, n:])):
+        row = np.abs(part).max(axis=1, keepdims=True, initial=0.0)
+        assert (np.abs(got - part) <= 1e-9 * row + 1e-12).all()
+
+
+@pytest.mark.parametrize("retraction", ["exp", "cay"])
+@pytest.mark.parametrize("name", [name for name in ALL if name != "bent_body"])  # has damping
+def test_steps_are_symmetric(name, retraction):
+    """Without forces: a step, the velocity reversed, the same step: back at the start."""
+    dsys, (q, v, _) = made(name, retraction), start(name)
+    rest = np.zeros(dsys.nu)
+    x1 = dsys.step(dsys.state(q, v), rest)
+    back = dsys.step(dsys.state(dsys.configuration(x1), -dsys.velocity(x1)), rest)
+    np.testing.assert_allclose(dsys.system.space.local(q, dsys.configuration(back)), 0, atol=1e-12)
+    np.testing.assert_allclose(dsys.velocity(back), -v, rtol=0, atol=1e-11)
+
+
+def test_a_step_on_a_group_is_the_same_at_every_place():
+    """A pose of the bent body moved from the left moves with its step."""
+    dsys, (q, v, u) = made("bent_body", "cay"), start("bent_body")
+    pose = SE3().retract(SE3().origin, np.array([0.5, -0.7, 0.3, 1.0, 2.0, -3.0]))
+
+    def moved(q):
+        return np.r_[q[0], SE3().retract(pose, SE3().local(SE3().origin, q[1:]))]
+
+    one, other = (dsys.step(dsys.state(at, v), u) for at in (q, moved(q)))
+    np.testing.assert_allclose(
+        dsys.system.space.local(moved(dsys.configuration(one)), dsys.configuration(other)),
+        0, atol=1e-12,
+    )  # fmt: skip
+
+
+def test_the_free_body_keeps_its_momentum_in_space():
+    """`R p`, for both retractions, with the exact tangent."""
+    for retraction in ("exp", "cay"):
+        dsys, (q, v, _) = made("free_body", retraction), start("free_body")
+        run = dsys.simulate(dsys.state(q, v), np.zeros((200, 1))).states
+        w, x, p = run[:, :1], run[:, 1:4], run[:, 4:]
+        turned = p + 2 * np.cross(x, np.cross(x, p) + w * p)
+        assert np.abs(turned - turned[0]).max() <= 1e-13
+
+
+@pytest.mark.parametrize("name, default, taken", [
+    ("suslov", "exp", {"rdp_exp", "rdp_cay"}),
+    ("bent_body", "exp", {"rdp_exp", "rdp_cay"}),
+    ("carriage", "sccsk", {"rdp_exp", "rdp_cay", "rdp_sccsk"}),
+    ("rolling_ball", "sccsk", {"rdp_exp", "rdp_cay", "rdp_sccsk"}),
+])  # fmt: skip
+def test_the_default_retraction_is_one_of_the_group(name, default, taken):
+    """SO(3) and SE(3) have no symmetrized coordinates of the second kind here."""
+    system = ALL[name]()
+    assert rdp(system, H).method.name == f"rdp({default}, alpha=0.5, exact)"
+    assert {one for one in INTEGRATORS.fitting(system) if "rdp" in one} == taken
+
+
+def test_a_retraction_that_a_group_lacks_is_refused():
+    with pytest.raises(ValueError, match="rdp_sccsk cannot take suslov.*SO3.*'cay', 'exp'"):
+        INTEGRATORS["rdp_sccsk"](systems.suslov(), H)
+    with pytest.raises(ValueError, match="SO3: unknown retraction 'sccsk'"):
+        rdp(systems.suslov(), H, "sccsk")
+
+
+def test_spaces_are_parted_and_retracted_by_factors():
+    space = Product(Rn("a", "b"), Product(SO3("body_", "cay"), SE2()), SE3("link_"))
+    first, last = split_space(space, 6)
+    assert (first.names, last.names) == (space.names[:6], space.names[6:])
+    both = Product(*split_space(space, 1))
+    assert (both.names, both.velocity_names) == (space.names, space.velocity_names)
+    assert split_space(space, 0)[0].nq == 0 == split_space(space, space.nq)[1].nq
+    exp = with_retraction(space, "exp")
+    assert (exp.names, exp.velocity_names) == (space.names, space.velocity_names)
+    d = np.linspace(-0.5, 0.5, space.nv)
+    want = Product(Rn("a", "b"), SO3("body_"), SE2(), SE3("link_"))
+    np.testing.assert_array_equal(exp.retract(space.origin, d), want.retract(space.origin, d))
+    with pytest.raises(ValueError, match="no other retraction"):
+        with_retraction(S2("n"), "exp")
