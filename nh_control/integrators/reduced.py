@@ -72,7 +72,7 @@ def rdp(
     - dL/dr is kept.
     """
     if reason := _refuses(system):
-        raise ValueError(f"rdp: {system.name} {reason}; or use nonholonomic_midpoint")
+        raise ValueError(f"rdp: {system.name} {reason}; use nonholonomic_midpoint")
     if tangent not in TANGENTS:
         raise ValueError(f"rdp: unknown tangent {tangent!r}, choose one of {tuple(TANGENTS)}")
     if not 0 <= alpha <= 1:

@@ -27,8 +27,7 @@ class Symmetry:
 
 
 NO_SYMMETRY = (
-    "declares no symmetry; where its Lagrangian and constraints do not depend on the last "
-    "coordinates, of a group, declare it by System(..., symmetry=nh.Symmetry(n_shape=...)) with "
-    "the number of coordinates before them"
+    "declares no symmetry (symmetry=nh.Symmetry(n_shape=...), the number of coordinates before "
+    "those of a group on which its Lagrangian and constraints do not depend)"
 )
 """What a system without a symmetry is told where a method asks for it."""

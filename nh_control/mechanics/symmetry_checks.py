@@ -26,6 +26,12 @@ def check_symmetry(system: LagrangianSystem, connection: NonholonomicConnection)
     r, n = q[: connection.shape.nq], connection.shape.nw
     basis = connection.basis(r)
     require_shape(system, "basis(r) of symmetry", basis, (group, connection.n_basis))
+    at = system.nominal_configuration
+    if dependent := dependent_rows(system.value(ca.densify(basis).T, at)):
+        raise ValueError(
+            f"{system.name}: columns {dependent} (counted from 0) of basis(r) of symmetry are "
+            f"zero or depend on columns before at q = {at.tolist()}"
+        )
     a = connection.connection(r, basis)
     require_shape(system, "connection(r) of symmetry", a, (group, n))
     shape = ca.horzcat(ca.SX.eye(n), ca.SX(n, connection.n_basis))

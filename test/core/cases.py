@@ -139,7 +139,9 @@ PAIRS += [
 ]
 
 RUN_ABOVE = ("midpoint", "nonholonomic_midpoint", *(name for name in INTEGRATORS if "rdp" in name))
-"""Registered integrators that run over all these systems under their own names above."""
+"""Registered integrators that run over all these systems under their own names above, and over
+groups in test_rdp_groups.py.
+"""
 METHODS |= {name: entry.make for name, entry in INTEGRATORS.items()}
 REGISTERED = [
     (system, name)

@@ -81,6 +81,21 @@ def carriage() -> System:
     )
 
 
+def turning_skate() -> System:
+    """A plate without inertia but for its mass, on a skate at a distance from its center that a
+    servo turns all around.
+    """
+    return System(
+        name="turning_skate",
+        space=Product(Rn("angle"), SE2()),
+        lagrangian=lambda q, v: (v[0] ** 2 + 2 * ca.sumsqr(v[2:])) / 2 + 0.3 * v[0] * v[2],
+        inputs=("servo", "thrust"),
+        force=lambda q, v, u: ca.vertcat(u[0], 0, u[1], 0),
+        velocity_constraint=lambda q: ca.horzcat(0.1, 0.5, -ca.sin(q[0]), ca.cos(q[0])),
+        symmetry=Symmetry(n_shape=1),
+    )
+
+
 def geared_body() -> System:
     """A body about a point with a wheel that turns with its yaw, on SO(3) x R without a shape."""
     inertia = ca.DM([[1.0, 0.1, 0.2], [0.1, 2.0, -0.3], [0.2, -0.3, 1.5]])
@@ -109,4 +124,7 @@ def free_body() -> System:
     )
 
 
-SYSTEMS = {make.__name__: make for make in (particle, bent_body, carriage, geared_body, free_body)}
+SYSTEMS = {
+    make.__name__: make
+    for make in (particle, bent_body, carriage, turning_skate, geared_body, free_body)
+}

@@ -160,6 +160,16 @@ def test_a_step_on_a_group_is_the_same_at_every_place():
     )  # fmt: skip
 
 
+def test_a_skate_turns_all_around():
+    """Over two turns of the shape, with bases that follow from their signs at every step."""
+    dsys = made("turning_skate")
+    other = nonholonomic_midpoint(dsys.system, H)
+    x = dsys.state([0.0, 0.2, 0.0, 0.0], dsys.velocity(dsys.state(np.zeros(4), [1.5, 0, 1, 0])))
+    ends = [one.simulate(x, [0.2, 0.1], steps=80).states[-1] for one in (dsys, other)]
+    assert ends[0][0] > 4 * np.pi
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-10)
+
+
 def test_the_free_body_keeps_its_momentum_in_space():
     """`R p`, for both retractions, with the exact tangent."""
     for retraction in ("exp", "cay"):

@@ -157,6 +157,22 @@ def test_momentum_equations_are_those_of_the_papers():
     np.testing.assert_allclose(reduction.momentum_rate(q, v, u), want, rtol=1e-12)
 
 
+def test_a_connection_is_smooth_at_all_shapes():
+    """A skate that turns all around: no velocity is eliminated, and the signs of the orthonormal
+    basis change without a trace. By hand, with the least energy on `A_g xi = -A_r rdot` and
+    without a mass for the rotation.
+    """
+    reduction = Reduction(SYSTEMS["turning_skate"]())
+    turned = set()
+    for angle in np.linspace(-np.pi, np.pi, 25):
+        q = np.array([angle, 0.3, 1.0, -2.0])
+        # translations are free: they take (0.3, 0) / 2 of the coupling, and the turning the rest
+        want = [[(0.1 + 0.15 * sin(angle)) / 0.5], [0.15], [0]]
+        np.testing.assert_allclose(reduction.connection(q), want, rtol=0, atol=1e-14)
+        turned |= {tuple(np.sign(reduction.basis(q)[0].round(12)))}
+    assert len(turned) > 1
+
+
 def test_parameters_are_those_of_the_system():
     board = systems.snakeboard().with_parameters(m=3.0)
     assert Reduction(board).locked_inertia(np.zeros(5)) == pytest.approx(3.0 * 4.0, rel=1e-14)
@@ -199,6 +215,8 @@ def on_the_shape() -> System:
     (on_the_shape, [r"rows \[0\]", r"shape \['a', 'b'\]", "reduce n_shape"]),
     (lambda: replace(systems.snakeboard(), symmetry=Symmetry(2, basis=lambda r, p: ca.SX(2, 1))),
      [r"basis\(r\) of symmetry must have shape \(3, 1\), got \(2, 1\)"]),
+    (lambda: replace(systems.suslov(), symmetry=Symmetry(0, basis=lambda r, p: ca.DM.ones(3, 2))),
+     [r"columns \[1\].*basis\(r\) of symmetry"]),
     (lambda: replace(particle(), symmetry=Symmetry(1, connection=lambda r: -ca.SX([[0.3], [0]]))),
      ["must vanish"]),
     (lambda: System("timed", Rn("x", "time"), lambda q, v: v[0] ** 2 / 2, prescribed=("time",),
