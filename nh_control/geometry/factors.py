@@ -28,14 +28,25 @@ def split_space(space: Space, count: int) -> tuple[Space, Space]:
             after.append(Rn(*names[inside:], velocity_names=velocity_names[inside:]))
         else:
             raise ValueError(f"{count} parts the coordinates of {factor}")
-    return _product(before), _product(after)
+    return join_spaces(*before), join_spaces(*after)
+
+
+def join_spaces(*factors: Space) -> Space:
+    """The product of spaces, without those of no coordinates: a single one itself, `Rn()` for
+    none.
+    """
+    kept = [factor for factor in factors if factor.nq]
+    if len(kept) > 1:
+        return Product(*kept)
+    return kept[0] if kept else Rn()
 
 
 def with_retraction(space: Space, retraction: str) -> Space:
     """The same space with factors SE2, SO3 and SE3 of another retraction; an Rn has but one.
     Raises ValueError for a factor without this retraction.
     """
-    return _product([_with_retraction(factor, retraction) for factor, *_ in simple_factors(space)])
+    factors = (_with_retraction(factor, retraction) for factor, *_ in simple_factors(space))
+    return join_spaces(*factors)
 
 
 def _with_retraction(factor: Space, retraction: str) -> Space:
@@ -46,9 +57,3 @@ def _with_retraction(factor: Space, retraction: str) -> Space:
     if isinstance(factor, SO3 | SE3):
         return type(factor)(factor.names[0].removesuffix("qw"), retraction)
     raise ValueError(f"{factor} has no other retraction")
-
-
-def _product(factors: list[Space]) -> Space:
-    if not factors:
-        return Rn()
-    return factors[0] if len(factors) == 1 else Product(*factors)

@@ -11,11 +11,12 @@ import casadi as ca
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import adjoint_operator
-from nh_control.geometry.factors import with_retraction
-from nh_control.geometry.spaces import Product, Space
+from nh_control.geometry.factors import join_spaces, with_retraction
+from nh_control.geometry.spaces import Space
 from nh_control.integrators.registry import Integrator, first_of, if_combined
 from nh_control.mechanics.symmetry import NO_SYMMETRY
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import split
 
 DEFAULT, ELSEWHERE = "sccsk", "exp"
 """Retractions of `rdp` where none is given: of groups that have the first one, and of others."""
@@ -96,8 +97,8 @@ class _PontryaginStep:
     tangents: Callable[[Space, ca.SX], tuple[ca.SX, ca.SX]]
 
     @property
-    def space(self) -> Product:
-        return Product(self.shape, self.group)
+    def space(self) -> Space:
+        return join_spaces(self.shape, self.group)
 
     def residual(self, symbols: StepSymbols) -> ca.SX:
         # rho + X(r)^T (half kick - momentum at the start) = 0
@@ -113,8 +114,8 @@ class _PontryaginStep:
         """h (ur, xi) with xi = basis(r_a) w - connection(r_a) ur."""
         n, h = self.shape.nv, symbols.h
         connection = self.system.mechanics.nonholonomic_connection
-        shape_velocity, w = symbols.z[:n], symbols.z[n:]
-        start = symbols.q[: self.shape.nq]
+        shape_velocity, w = split(symbols.z, n)
+        start, _ = split(symbols.q, self.shape.nq)
         r = self.shape.retract(start, self.alpha * h * shape_velocity)
         basis = connection.basis(r, connection.signs(start))
         xi = basis @ w - connection.connection(r, basis) @ shape_velocity
@@ -129,19 +130,21 @@ class _PontryaginStep:
         """Momenta at the start and at the end: the shape's, then the group's, by dtau^{-1}."""
         (d, point, v), n, h = self._point(symbols), self.shape.nv, symbols.h
         gradient, p = symbols.gradients(point, v)
-        slopes = self._shape_slopes(symbols.q[: self.shape.nq], d[:n], gradient)
-        exact = _exact_tangents(self.shape, d[:n])
-        tangents = self.tangents(self.group, d[n:])
+        (shape_step, group_step), (p_shape, p_group) = split(d, n), split(p, n)
+        slopes = self._shape_slopes(symbols.q, shape_step, gradient)
+        exact = _exact_tangents(self.shape, shape_step)
+        tangents = self.tangents(self.group, group_step)
         before, after = (
-            ca.vertcat(of_shape.T @ p[:n] + sign * h * slope, of_group.T @ p[n:])
+            ca.vertcat(of_shape.T @ p_shape + sign * h * slope, of_group.T @ p_group)
             for sign, slope, of_shape, of_group in zip((-1, 1), slopes, exact, tangents)
         )
         return before, after
 
-    def _shape_slopes(self, r: ca.SX, d: ca.SX, gradient: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Derivatives (nv) of L along variations of both ends of the shape's step d from r, which
+    def _shape_slopes(self, q: ca.SX, d: ca.SX, gradient: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Derivatives (nv) of L along variations of both ends of the shape's step d from q, which
         vary the point at alpha d; on R^n `(1 - alpha) dL/dr` and `alpha dL/dr`.
         """
+        (r, _), (slope, _) = (split(x, self.shape.nq) for x in (q, gradient))
         e, d_ = ca.SX.sym("e", self.shape.nv), ca.SX.sym("d", self.shape.nv)
         start, end = self.shape.local_jacobians(r, d_)
         points = (
@@ -149,7 +152,7 @@ class _PontryaginStep:
             self.shape.retract(r, self.alpha * (d_ + end @ e)),
         )
         at = [e, d_], [ca.SX.zeros(self.shape.nv), d]
-        slopes = (ca.jtimes(point, e, gradient[: self.shape.nq], True) for point in points)
+        slopes = (ca.jtimes(point, e, slope, True) for point in points)
         before, after = ca.substitute(list(slopes), *at)
         return before, after
 

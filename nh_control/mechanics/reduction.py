@@ -14,6 +14,7 @@ from nh_control.geometry.chart import adjoint_operator
 from nh_control.geometry.space import Space
 from nh_control.mechanics.nonholonomic_connection import NonholonomicConnection
 from nh_control.mechanics.system import System
+from nh_control.numerics.expressions import split
 
 
 class Reduction:
@@ -113,19 +114,20 @@ class Reduction:
         system, connection = self.system, self._connection
         q, v, u = system.symbols
         n, c = self.shape.nw, connection.n_basis
-        r, rdot, xi = q[: self.shape.nq], v[:n], v[n:]
+        (r, _), (rdot, xi) = split(q, self.shape.nq), split(v, n)
         signs = connection.signs(r)
         basis = connection.basis(r, signs)
         inertia = connection.locked_inertia(r, basis)
         a, symmetric = connection.nonholonomic(r, basis), connection.symmetric(r, basis)
-        p, force = system.mechanics.gradients(q, v)[1], system.generalized_force(q, v, u)
+        _, p = split(system.mechanics.gradients(q, v)[1], n)
+        _, force = split(system.generalized_force(q, v, u), n)
         # the body-fixed derivative of the basis along the motion, [xi, E_b] + DE_b rdot
         e = ca.SX.sym("e", self.shape.nv)
         turned = ca.vec(connection.basis(self.shape.retract(r, e), signs))
         change = ca.substitute(ca.jtimes(turned, e, rdot), e, ca.SX.zeros(self.shape.nv))
         moved = adjoint_operator(self.group, xi) @ basis + ca.reshape(change, basis.shape)
         j = ca.SX.sym("J", c)
-        momentum = basis.T @ p[n:]
+        momentum = basis.T @ p
         symbols = {"q": q, "v": v, "u": u, "shape_velocity": rdot, "momentum": j}
         velocity = ca.vertcat(rdot, basis @ ca.solve(inertia, j) - a @ rdot)
         results = {
@@ -136,7 +138,7 @@ class Reduction:
             "locked_inertia": ("q", inertia),
             "momentum": ("q v", momentum),
             "locked_velocity": ("q v", basis @ ca.solve(inertia, momentum)),
-            "momentum_rate": ("q v u", moved.T @ p[n:] + basis.T @ force[n:]),
+            "momentum_rate": ("q v u", moved.T @ p + basis.T @ force),
             "velocity": ("q shape_velocity momentum", velocity),
         }
         return {

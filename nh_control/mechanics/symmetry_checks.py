@@ -9,6 +9,7 @@ from nh_control.mechanics.elimination import dependent_rows
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.nonholonomic_connection import NonholonomicConnection
 from nh_control.mechanics.requirements import configurations, require_shape, require_solution
+from nh_control.numerics.expressions import split
 
 BASIS = "[1, 0; -connection(r), basis(r)] of symmetry"
 INVARIANT = 1e-11
@@ -23,7 +24,7 @@ def check_symmetry(system: LagrangianSystem, connection: NonholonomicConnection)
     _require_constrained_group(system, connection)
     _require_invariant_lagrangian(system, connection)
     q, group = system.symbols[0], connection.group.nw
-    r, n = q[: connection.shape.nq], connection.shape.nw
+    (r, _), n = split(q, connection.shape.nq), connection.shape.nw
     basis = connection.basis(r)
     require_shape(system, "basis(r) of symmetry", basis, (group, connection.n_basis))
     at = system.nominal_configuration
@@ -56,7 +57,8 @@ def _require_constrained_group(
     system: LagrangianSystem, connection: NonholonomicConnection
 ) -> None:
     """D + V = TQ: the rows of A_g are independent."""
-    group = ca.densify(connection.constraint_blocks(system.symbols[0][: connection.shape.nq])[1])
+    r, _ = split(system.symbols[0], connection.shape.nq)
+    group = ca.densify(connection.constraint_blocks(r)[1])
     at = system.nominal_configuration
     if dependent := dependent_rows(system.value(group, at)):
         raise ValueError(
@@ -72,8 +74,8 @@ def _require_invariant_lagrangian(
     system: LagrangianSystem, connection: NonholonomicConnection
 ) -> None:
     q, v, _ = system.symbols
-    n = connection.shape.nq
-    places = (q, v), (connection.at_identity(q[:n]), v), (q, ca.SX.zeros(v.shape))
+    r, _ = split(q, connection.shape.nq)
+    places = (q, v), (connection.at_identity(r), v), (q, ca.SX.zeros(v.shape))
     values = [system.lagrangian_at(*place) for place in places]
     found = ca.Function("lagrangians", [q, v, system.parameter_symbols], values)
     for at in configurations(system):

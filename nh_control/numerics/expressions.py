@@ -63,6 +63,14 @@ def require_expressions(what: str, functions: Iterable[ca.Function]) -> None:
             )
 
 
+def split(vector: ca.SX, count: int) -> tuple[ca.SX, ca.SX]:
+    """Split a vector into its first `count` entries and the others, columns even where they are
+    empty: CasADi's `x[:0]` of a vector of one entry is a row.
+    """
+    first, others = ca.vertsplit(vector, [0, count, vector.shape[0]])
+    return first, others
+
+
 def as_expression(value: Returned) -> ca.SX:
     """Convert the result of a user's function to one expression: a list or tuple of entries
     becomes a column, a list of rows a matrix.

@@ -4,6 +4,7 @@ R^n and SO(3): order, constraints, exact derivatives, symmetry, and the midpoint
 
 from functools import cache
 
+import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
@@ -16,6 +17,9 @@ from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.reduced import ReducedEquations
+from nh_control.mechanics.reduction import Reduction
+from nh_control.mechanics.symmetry import Symmetry
+from nh_control.mechanics.system import System
 
 H, END = 0.1, 0.8
 ALL = {**SYSTEMS, "rolling_ball": systems.rolling_ball, "suslov": systems.suslov}
@@ -158,6 +162,20 @@ def test_a_step_on_a_group_is_the_same_at_every_place():
         dsys.system.space.local(moved(dsys.configuration(one)), dsys.configuration(other)),
         0, atol=1e-12,
     )  # fmt: skip
+
+
+def test_a_single_unknown_is_no_special_case():
+    """A bead on R^2 with one direction that keeps its constraint, and a cart on R."""
+    bead = System(
+        "bead", Rn("x", "y"), lambda q, v: ca.sumsqr(v) / 2,
+        velocity_constraint=lambda q: ca.horzcat(1, 2), symmetry=Symmetry(n_shape=0),
+    )  # fmt: skip
+    cart = System("cart", Rn("x"), lambda q, v: v**2 / 2, symmetry=Symmetry(n_shape=0))
+    for system, velocity in ((bead, [2.0, -1.0]), (cart, [3.0])):
+        dsys = rdp(system, H)
+        x = dsys.step(dsys.state(np.zeros(system.space.nq), velocity))
+        np.testing.assert_allclose(dsys.configuration(x), H * np.array(velocity), atol=1e-14)
+        assert Reduction(system).momentum_rate(np.zeros(system.space.nq), velocity) == [0.0]
 
 
 def test_a_skate_turns_all_around():
