@@ -123,7 +123,10 @@ class Attack:
         fuzzer = self.fuzzer
         value = fuzzer.wrong(ParameterValue())
         value.type = fuzzer.pick(PARAMETER_KINDS)
-        return Parameter(name=fuzzer.pick(PARAMETERS), value=value)
+        name = fuzzer.pick(PARAMETERS)
+        if name == "speed_factor":  # a valid one lets the plant flood the test for minutes
+            value.double_value, value.integer_value = -1.0, -1
+        return Parameter(name=name, value=value)
 
     def forget(self) -> None:
         """Ask for no answers any more."""
