@@ -22,6 +22,11 @@ def test_another_process_moves_the_joints_by_positions(nodes, probe):
     sender = nodes.start("position_sender", script=SENDER)
     probe.wait(lambda: "done" in sender.log, "end of the steps")
     probe.wait_value("commands_rejected", "0")
+
+    def arrived():
+        return np.allclose(probe.joint_states[-1].position, [-0.02, 0.05], rtol=0, atol=1e-4)
+
+    probe.wait(arrived, "states of the second pose")
     h = scenarios.get("urdf").step_s
     states = by_step(probe.joint_states, h)
     steps = sorted(states)
@@ -33,4 +38,3 @@ def test_another_process_moves_the_joints_by_positions(nodes, probe):
     wanted = first + (positions[0] - first) * (1 + bandwidth * t) * np.exp(-bandwidth * t)
     part = slice(moved, moved + round(0.6 / h))
     assert np.abs(positions[part] - wanted[part]).max() < 0.02 * np.abs(positions[0] - first).max()
-    np.testing.assert_allclose(positions[-1], [-0.02, 0.05], atol=1e-4)
