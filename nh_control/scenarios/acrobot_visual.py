@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import FrameTree, fixed, revolute
 from nh_control.scenarios.pendulum_visual import SWING_AXIS
 from nh_control.scenarios.visual_model import (
     BLUE,
@@ -11,30 +13,40 @@ from nh_control.scenarios.visual_model import (
     RUBBER,
     STEEL,
     WOOD,
-    Pose,
     Shape,
     VisualModel,
 )
 from nh_control.systems import AcrobotParameters
 
+WIDTH_M = 0.06
+"""Drawn width of the links."""
 
-def poses(parameters: AcrobotParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The pivot, at a height at which both links stay above the ground, the links, and the tip."""
-    p = parameters
-    pivot = Pose(np.array([0.0, 0.0, 1.1 * (p.l1 + p.l2)]), np.eye(3))
-    upper = pivot.rotated(q[0], (0.0, 0.0, 0.0), SWING_AXIS)
-    lower = upper.rotated(q[1], (0.0, 0.0, -p.l1), SWING_AXIS)
-    return {
-        "pivot": pivot,
-        "upper_link": upper,
-        "lower_link": lower,
-        "tip": lower.rotated(0.0, (0.0, 0.0, -p.l2)),
-    }
+
+def frame_tree(parameters: AcrobotParameters) -> FrameTree:
+    """The pivot, at a height at which both links stay above the ground, the links, uniform bars,
+    and the tip.
+    """
+    p, height = parameters, 1.1 * (parameters.l1 + parameters.l2)
+    return FrameTree(
+        ("shoulder", "elbow"),
+        (
+            fixed("pivot", "odom", (0.0, 0.0, height)),
+            revolute("upper_link", "odom", "shoulder", SWING_AXIS, (0.0, 0.0, height)),
+            revolute("lower_link", "upper_link", "elbow", SWING_AXIS, (0.0, 0.0, -p.l1)),
+            fixed("tip", "lower_link", (0.0, 0.0, -p.l2)),
+        ),
+        (_bar("upper_link", p.m1, p.l1), _bar("lower_link", p.m2, p.l2)),
+    )
+
+
+def _bar(frame: str, mass: float, length: float) -> Body:
+    across, along = mass * length**2 / 12, mass * WIDTH_M**2 / 6
+    return Body(frame, mass, (0.0, 0.0, -length / 2), (across, across, along))
 
 
 def visual_model(parameters: AcrobotParameters) -> VisualModel:
     """Two bars beside each other, the motor between them, and a post behind."""
-    width, height = 0.06, 1.1 * (parameters.l1 + parameters.l2)
+    width, height = WIDTH_M, 1.1 * (parameters.l1 + parameters.l2)
     shapes = [
         Shape("box", (width, width, height), STEEL, "pivot", (0.0, 1.6 * width, -height / 2)),
         Shape("sphere", (2 * width,) * 3, ORANGE, "tip"),
@@ -47,4 +59,4 @@ def visual_model(parameters: AcrobotParameters) -> VisualModel:
         shapes.append(Shape("box", bar, color, frame, (0.0, y, -length / 2)))
         hinge = (1.8 * width, 1.8 * width, 2.2 * width)
         shapes.append(Shape("cylinder", hinge, RUBBER, frame, roll=np.pi / 2))
-    return VisualModel("odom", poses, tuple(shapes), trail="tip")
+    return VisualModel("odom", frame_tree(parameters), tuple(shapes), trail="tip")

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+from transforms3d.axangles import axangle2mat
 
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import FrameTree, fixed, prismatic, revolute
 from nh_control.scenarios.pendulum_visual import SWING_AXIS, rod
-from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Arrow, Pose, Shape, VisualModel
+from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Arrow, Shape, VisualModel
 from nh_control.systems import CartPoleParameters
 
 TRACK_M, TRACK_HEIGHT = 2.4, 1.5
 """Drawn length of the track (m) and its height in pole lengths."""
 
 
-def poses(parameters: CartPoleParameters, q: np.ndarray) -> dict[str, Pose]:
+def frame_tree(parameters: CartPoleParameters) -> FrameTree:
     """The track, the cart, the pole and its end, and where the force acts, with z along it."""
-    track = Pose(np.array([0.0, 0.0, TRACK_HEIGHT * parameters.l]), np.eye(3))
-    cart = track.rotated(0.0, (q[0], 0.0, 0.0))
-    pole = cart.rotated(q[1], (0.0, 0.0, 0.0), SWING_AXIS)
-    return {
-        "track": track,
-        "cart": cart,
-        "pole": pole,
-        "pole_end": pole.rotated(0.0, (0.0, 0.0, -parameters.l)),
-        "push": cart.rotated(np.pi / 2, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
-    }
+    p, height = parameters, (0.0, 0.0, TRACK_HEIGHT * parameters.l)
+    return FrameTree(
+        ("x", "theta"),
+        (
+            fixed("track", "odom", height),
+            prismatic("cart", "odom", "x", position=height),
+            revolute("pole", "cart", "theta", SWING_AXIS),
+            fixed("pole_end", "pole", (0.0, 0.0, -p.l)),
+            fixed("push", "cart", rotation=axangle2mat((0.0, 1.0, 0.0), np.pi / 2)),
+        ),
+        (Body("cart", p.m_cart), Body("pole", p.m_pole, (0.0, 0.0, -p.l))),
+    )
 
 
 def visual_model(parameters: CartPoleParameters) -> VisualModel:
@@ -44,7 +49,7 @@ def visual_model(parameters: CartPoleParameters) -> VisualModel:
     )
     return VisualModel(
         "odom",
-        poses,
+        frame_tree(parameters),
         (*shapes, *rod(l, "pole")),
         trail="pole_end",
         arrows=(Arrow("force", "push", 0.05),),

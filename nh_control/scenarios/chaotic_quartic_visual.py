@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from nh_control.scenarios.declared_frames import FrameTree, fixed, floating, prismatic
 from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, VisualModel
 from nh_control.systems import ChaoticQuarticParameters
 
@@ -11,15 +10,21 @@ RAIL = -3.0
 """Where the slider's rail lies in y."""
 
 
-def poses(parameters: ChaoticQuarticParameters, q: np.ndarray) -> dict[str, Pose]:
-    """Bead i at (w_i, z_i), and the slider at x on its rail, at configuration (x, w, z)."""
-    n, still = parameters.n, np.eye(3)
-    beads = zip(q[1 : n + 1], q[n + 1 :])
-    return {
-        "rail": Pose(np.array([0.0, RAIL, 0.0]), still),
-        "slider": Pose(np.array([q[0], RAIL, 0.0]), still),
-        **{f"bead_{i + 1}": Pose(np.array([w, z, 0.0]), still) for i, (w, z) in enumerate(beads)},
-    }
+def frame_tree(parameters: ChaoticQuarticParameters) -> FrameTree:
+    """Bead i at (w_i, z_i), and the slider at x on its rail."""
+    numbers = range(1, parameters.n + 1)
+    beads = (
+        floating(f"bead_{i}", "odom", (f"w_{i}", f"z_{i}"), lambda c: Pose.planar(0.0, *c))
+        for i in numbers
+    )
+    return FrameTree(
+        ("x", *(f"{name}_{i}" for name in "wz" for i in numbers)),
+        (
+            fixed("rail", "odom", (0.0, RAIL, 0.0)),
+            prismatic("slider", "odom", "x", position=(0.0, RAIL, 0.0)),
+            *beads,
+        ),
+    )
 
 
 def visual_model(parameters: ChaoticQuarticParameters) -> VisualModel:
@@ -32,4 +37,4 @@ def visual_model(parameters: ChaoticQuarticParameters) -> VisualModel:
         Shape("box", (5.0, 0.05, 0.05), STEEL, "rail"),
         Shape("box", (0.3, 0.2, 0.2), STEEL, "slider"),
     )
-    return VisualModel("odom", poses, (*shapes, *beads), trail="bead_1")
+    return VisualModel("odom", frame_tree(parameters), (*shapes, *beads), trail="bead_1")

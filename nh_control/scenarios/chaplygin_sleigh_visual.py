@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import FrameTree, fixed, planar
+from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Shape, VisualModel
 from nh_control.systems import ChaplyginSleighParameters
 
 
-def poses(parameters: ChaplyginSleighParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The body, below its center of mass, and the skate at configuration (theta, x, y)."""
-    body = Pose.planar(*q)
-    return {"body": body, "skate": body.rotated(0.0, (-parameters.a, 0.0, 0.0))}
+def frame_tree(parameters: ChaplyginSleighParameters) -> FrameTree:
+    """The body, below its center of mass, and the skate."""
+    p = parameters
+    return FrameTree(
+        ("theta", "x", "y"),
+        (planar("body", "odom"), fixed("skate", "body", (-p.a, 0.0, 0.0))),
+        (Body("body", p.m, inertia=(p.I / 2, p.I / 2, p.I)),),
+    )
 
 
 def visual_model(parameters: ChaplyginSleighParameters) -> VisualModel:
@@ -27,4 +31,4 @@ def visual_model(parameters: ChaplyginSleighParameters) -> VisualModel:
     ]
     for side in (-0.45 * a, 0.45 * a):
         shapes.append(Shape("sphere", (0.17 * a,) * 3, STEEL, "body", (0.4 * a, side, 0.085 * a)))
-    return VisualModel("odom", poses, tuple(shapes), trail="skate")
+    return VisualModel("odom", frame_tree(parameters), tuple(shapes), trail="skate")

@@ -11,6 +11,7 @@ import numpy as np
 
 from nh_control.control.constraints import Constraint
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.scenarios.declared_frames import ORIGIN, FrameTree, fixed
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.visual_model import Pose, Shape, VisualModel
 
@@ -97,7 +98,12 @@ def with_obstacles(
     if not shapes:
         return visual
 
-    def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
-        return {**visual.poses(parameters, q), OBSTACLES: Pose(np.zeros(3), np.eye(3))}
+    shapes = [*visual.shapes, *shapes]
+    if isinstance(tree := visual.poses, FrameTree):
+        frames = *tree.frames, fixed(OBSTACLES, tree.root or visual.parent)
+        return replace(visual, poses=replace(tree, frames=frames), shapes=tuple(shapes))
 
-    return replace(visual, poses=poses, shapes=(*visual.shapes, *shapes))
+    def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
+        return {**visual.poses(parameters, q), OBSTACLES: Pose.at(ORIGIN)}
+
+    return replace(visual, poses=poses, shapes=tuple(shapes))

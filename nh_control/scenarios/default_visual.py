@@ -5,21 +5,33 @@ points, and the axes of every body.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import casadi as ca
 import numpy as np
+from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import quat2mat
 
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
 from nh_control.multibody.model import MultibodySystem
-from nh_control.multibody.motion import plane_axes
+from nh_control.multibody.motion import AXES, plane_axes
 from nh_control.scenarios import urdf_visual
+from nh_control.scenarios.declared_frames import (
+    ORIGIN,
+    Frame,
+    FrameTree,
+    fixed,
+    floating,
+    planar,
+    prismatic,
+    revolute,
+)
+from nh_control.scenarios.shown import Body, BodyState
 from nh_control.scenarios.visual_model import (
     AXIS_COLORS,
     BLUE,
@@ -27,6 +39,7 @@ from nh_control.scenarios.visual_model import (
     STEEL,
     Pose,
     Shape,
+    Vector,
     VisualModel,
 )
 
@@ -38,27 +51,33 @@ ALONG = re.compile(r"(?:^|_)([xyz])_?\d*$")
 """Endings of the names of coordinates along an axis."""
 WORLD = "odom"
 
-Place = Callable[[Pose, np.ndarray], Pose]
 
-
-class Part(NamedTuple):
-    """A frame that `place(parent's pose, numbers)` puts where the slice `numbers` of a
-    configuration says.
-    """
-
-    frame: str
-    parent: str
-    numbers: slice
-    place: Place
-
-
-def balls(
-    parent: str, poses: Callable[[Any, np.ndarray], Mapping[str, Pose]], frames: Iterable[str]
+def bodies_visual(
+    space: Space, bodies: Callable[[np.ndarray], Sequence[BodyState]]
 ) -> VisualModel:
+    """A ball with its axes for every body in space; `bodies(q)` are at rest at q (nq)."""
+
+    def pose(i: int, q: np.ndarray) -> Pose:
+        return Pose(bodies(q)[i].position, quat2mat(bodies(q)[i].quaternion_wxyz))
+
+    start = bodies(np.array(space.origin, dtype=float))
+    parent = start[0].parent
+    frames = [
+        floating(b.frame, parent, space.names, partial(pose, i)) for i, b in enumerate(start)
+    ]
+    return _balls(space, parent, frames)
+
+
+def body_visual(space: Space, body: Body) -> VisualModel:
+    """A ball with its axes for a planar body."""
+    frame = planar(body.frame, body.parent, body.coordinates, (0.0, 0.0, body.z))
+    return _balls(space, body.parent, [frame])
+
+
+def _balls(space: Space, parent: str, frames: Sequence[Frame]) -> VisualModel:
     """A ball with its axes for every frame; the first one leaves a trail."""
-    frames = tuple(frames)
-    shapes = tuple(s for f in frames for s in (_ball(f, 0.3), *axes(f, 0.4)))
-    return VisualModel(parent, poses, shapes, trail=frames[0] if frames else "")
+    shapes = tuple(s for f in frames for s in (_ball(f.name, 0.3), *axes(f.name, 0.4)))
+    return VisualModel(parent, FrameTree(space.names, frames), shapes, trail=frames[0].name)
 
 
 def axes(frame: str, length: float = AXIS_M) -> tuple[Shape, ...]:
@@ -95,34 +114,29 @@ def system_visual(system: System, units: Mapping[str, str] | None = None) -> Vis
     if model is not None:
         return urdf_visual.visual_model(model)
     skeleton = _Skeleton(system, units or {})
-    return VisualModel(
-        WORLD,
-        partial(_poses, skeleton.parts),
-        tuple(skeleton.shapes),
-        trail=skeleton.last,
+    tree = FrameTree(
+        system.space.names,
+        skeleton.frames,
+        no_bodies="its energy is a Lagrangian, which names no bodies",
     )
-
-
-def _poses(parts: Sequence[Part], _: Any, q: np.ndarray) -> dict[str, Pose]:
-    frames = {WORLD: Pose(np.zeros(3), np.eye(3))}
-    for part in parts:
-        frames[part.frame] = part.place(frames[part.parent], np.asarray(q)[part.numbers])
-    return frames
+    return VisualModel(WORLD, tree, tuple(skeleton.shapes), trail=skeleton.last)
 
 
 class _Skeleton:
-    """The parts and shapes of a system's configuration space: poses and points, then angles and
+    """The frames and shapes of a system's configuration space: poses and points, then angles and
     directions on the last of them.
     """
 
     def __init__(self, system: System, units: Mapping[str, str]):
-        self.parts: list[Part] = []
+        self.frames: list[Frame] = []
         self.shapes: list[Shape] = []
         self._energy = _potential_energy(system)
         self._units, self._at, self._on = units, 0, WORLD
         self._unseen = set(system.first_order)
         self._flat, self._angle = False, -1
         self._boxes: set[str] = set()
+        self._turning: set[str] = set()
+        self._names = system.space.names
         space = system.space
         factors = space.factors if isinstance(space, Product) else (space,)
         starts = np.cumsum([0, *(factor.nq for factor in factors)])
@@ -143,31 +157,52 @@ class _Skeleton:
     @property
     def last(self) -> str:
         """The last frame that carries other frames or ends a stick; "" without one."""
-        ends = [part.frame for part in self.parts if part.place is not _turned_flat]
-        return self._on if self._on != WORLD else (ends or [""])[-1]
+        if self._on != WORLD or not self.frames:
+            return self._on.removeprefix(WORLD)
+        return self.frames[-1].name
 
-    def _add(self, frame: str, parent: str, numbers: slice, place: Place) -> None:
-        self.parts.append(Part(frame, parent, numbers, place))
+    def _add(self, frame: Frame, turns: bool = False) -> None:
+        self.frames.append(frame)
+        if turns or frame.parent in self._turning:
+            self._turning.add(frame.name)
 
-    def _whole(self, factor: Space) -> slice:
-        return slice(self._at, self._at + factor.nq)
+    def _upright(
+        self, name: str, parent: str, names: Sequence[str], motion: Callable[[np.ndarray], Pose]
+    ) -> None:
+        """Add a frame at a parent whose `motion` by its coordinates is in the axes of the world,
+        also if the parent turns.
+        """
+        if parent not in self._turning:
+            self._add(floating(name, parent, names, motion), turns=True)
+            return
+        chain = FrameTree(self._names, tuple(self.frames))
+
+        def placed(q: np.ndarray) -> Pose:
+            return Pose.at(chain(None, q)[parent].position) @ motion(q[places])
+
+        places = [self._names.index(one) for one in names]
+        self._add(floating(name, WORLD, self._names, placed), turns=True)
+
+    def _whole(self, factor: Space) -> tuple[str, ...]:
+        """The names of a factor's numbers in configurations of the system."""
+        return tuple(self._names[self._at : self._at + factor.nq])
 
     def _points(self, factor: Rn) -> None:
-        for names in self._groups(factor.names):
+        for numbers in self._groups(factor.names):
             self._on = WORLD
-            for i in names:
+            for i in numbers:
                 name = factor.names[i]
                 along = ALONG.search(name)
-                axis = "xyz".index(along[1]) if along else 0
-                numbers = slice(self._at + i, self._at + i + 1)
-                self._add(name, self._on, numbers, partial(_slid, axis))
-                self._on = name
+                axis = AXES["x" if along is None else along[1]]
+                frame = self._free(name)
+                self._add(prismatic(frame, self._on, name, axis))
+                self._on = frame
             self.shapes.append(_ball(self._on, BALL_M))
 
     def _sticks(self, factor: Rn) -> None:
         for i, name in enumerate(factor.names):
             if self._turns(name) and name not in self._unseen:
-                self._stick(name, slice(self._at + i, self._at + i + 1))
+                self._stick(name, self._at + i)
 
     def _turns(self, name: str) -> bool:
         return self._units.get(name, "m" if ALONG.search(name) else "rad") != "m"
@@ -189,33 +224,34 @@ class _Skeleton:
                 last = prefix, {axis}
         return groups
 
-    def _stick(self, name: str, angle: slice) -> None:
+    def _stick(self, name: str, at: int) -> None:
         """A stick on the last body, or else on the end of the last stick."""
+        frame = self._free(name)
         if self._flat:
-            self._add(name, self._on, angle, _turned_flat)
-            self.shapes.append(Shape("box", (0.4, 0.05, 0.05), STEEL, name, (0.15, 0, BODY_M[2])))
+            self._add(revolute(frame, self._on, name))
+            bar = Shape("box", (0.4, 0.05, 0.05), STEEL, frame, (0.15, 0, BODY_M[2]))
+            self.shapes.append(bar)
             return
-        up = 1.0 if self._higher_at_zero(angle.start) else -1.0
-        relative = self._angle >= 0 and self._coupled(self._angle, angle.start)
-        self._add(name, self._on, angle, partial(_swung, up, relative))
-        end = f"{name} end"
-        self._add(end, name, slice(0, 0), partial(_at, (0.0, 0.0, up * STICK_M)))
-        self._shape(
-            Shape("cylinder", (0.05, 0.05, STICK_M), STEEL, name, (0.0, 0.0, up * STICK_M / 2)),
-            _ball(end, BALL_M),
-        )
+        up = 1.0 if self._higher_at_zero(at) else -1.0
+        axis = (0.0, up, 0.0)  # towards x: about y from above, about -y from below
+        relative = self._angle >= 0 and self._coupled(self._angle, at)
+        if relative or self._on not in self._turning:
+            self._add(revolute(frame, self._on, name, axis), turns=True)
+        else:
+            self._upright(frame, self._on, (name,), partial(_turned, axis))
+        end = self._rod(frame, up)
         if self._on not in self._boxes:
-            self._on, self._angle = end, angle.start
+            self._on, self._angle = end, at
 
     def _planar(self, factor: SE2) -> None:
         name = self._free("body")
-        self._add(name, WORLD, self._whole(factor), lambda _, q: Pose.planar(*q))
+        self._add(planar(name, WORLD, self._whole(factor)), turns=True)
         self._shape(Shape("box", BODY_M, BLUE, name, (0.0, 0.0, BODY_M[2] / 2)), *axes(name))
         self._on, self._flat = name, True
 
     def _pose(self, factor: SE3) -> None:
-        name = self._free("body")
-        self._add(name, WORLD, self._whole(factor), lambda _, q: Pose(q[4:], quat2mat(q[:4])))
+        name, names = self._free("body"), self._whole(factor)
+        self._add(floating(name, WORLD, (*names[4:], *names[:4])), turns=True)
         self._box(name)
 
     def _rotation(self, factor: SO3) -> None:
@@ -223,19 +259,26 @@ class _Skeleton:
         name = self._free("body")
         on = "" if self._on in self._boxes else self._on
         aside = APART_M * len(self._boxes) if on in ("", WORLD) else 0.0
-        self._add(name, on or WORLD, self._whole(factor), partial(_attitude, aside))
+        attitude = partial(_attitude, aside)
+        self._upright(name, on or WORLD, self._whole(factor), attitude)
         self.shapes = [s for s in self.shapes if s.frame != on]  # the box is in the ball's place
         self._box(name)
 
     def _direction(self, factor: S2) -> None:
         name = self._free("link")
-        self._add(name, self._on, self._whole(factor), _pointed)
-        end = f"{name} end"
-        self._add(end, name, slice(0, 0), partial(_at, (0.0, 0.0, STICK_M)))
-        self._shape(
-            Shape("cylinder", (0.05, 0.05, STICK_M), STEEL, name, (0.0, 0.0, STICK_M / 2)),
-            _ball(end, BALL_M),
-        )
+        self._upright(name, self._on, self._whole(factor), _pointed)
+        self._rod(name, 1.0)
+
+    def _rod(self, frame: str, up: float) -> str:
+        """Add a stick along z of a frame, or against it, with a ball at its end; return the frame
+        there.
+        """
+        end = f"{frame} end"
+        self._add(fixed(end, frame, (0.0, 0.0, up * STICK_M)))
+        middle = (0.0, 0.0, up * STICK_M / 2)
+        rod = Shape("cylinder", (0.05, 0.05, STICK_M), STEEL, frame, middle)
+        self._shape(rod, _ball(end, BALL_M))
+        return end
 
     def _box(self, name: str) -> None:
         self._shape(Shape("box", (0.5, 0.3, 0.2), BLUE, name), *axes(name, 0.45))
@@ -246,7 +289,7 @@ class _Skeleton:
         self.shapes += shapes
 
     def _free(self, name: str) -> str:
-        taken = {part.frame for part in self.parts}
+        taken = {frame.name for frame in self.frames}
         names = (f"{name}{k}" if k else name for k in range(len(taken) + 1))
         return next(one for one in names if one not in taken)
 
@@ -284,27 +327,13 @@ def _ball(frame: str, diameter: float) -> Shape:
     return Shape("sphere", (diameter,) * 3, ORANGE, frame)
 
 
-def _at(offset: tuple[float, float, float], parent: Pose, _: np.ndarray) -> Pose:
-    return parent.rotated(0.0, offset)
+def _turned(axis: Vector, q: np.ndarray) -> Pose:
+    return Pose.at(ORIGIN, axangle2mat(axis, q[0]))
 
 
-def _slid(axis: int, parent: Pose, q: np.ndarray) -> Pose:
-    return Pose(parent.position + q[0] * np.eye(3)[axis], parent.rotation)
+def _attitude(aside: float, q: np.ndarray) -> Pose:
+    return Pose.at((0.0, aside, 0.0), quat2mat(q))
 
 
-def _swung(up: float, relative: bool, parent: Pose, q: np.ndarray) -> Pose:
-    """Turned towards x: about y from above, about -y from below."""
-    start = parent if relative else Pose(parent.position, np.eye(3))
-    return start.rotated(q[0], (0.0, 0.0, 0.0), (0.0, up, 0.0))
-
-
-def _turned_flat(parent: Pose, q: np.ndarray) -> Pose:
-    return parent.rotated(q[0], (0.0, 0.0, 0.0))
-
-
-def _attitude(aside: float, parent: Pose, q: np.ndarray) -> Pose:
-    return Pose(parent.position + [0.0, aside, 0.0], quat2mat(q))
-
-
-def _pointed(parent: Pose, q: np.ndarray) -> Pose:
-    return Pose(parent.position, np.column_stack([plane_axes(q), q]))
+def _pointed(q: np.ndarray) -> Pose:
+    return Pose.at(ORIGIN, np.column_stack([plane_axes(q), q]))

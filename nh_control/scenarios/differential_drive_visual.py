@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import ORIGIN, FrameTree, planar, revolute
 from nh_control.scenarios.visual_model import (
     BLUE,
     ORANGE,
     RUBBER,
     STEEL,
-    Pose,
     Shape,
     VisualModel,
     wheel,
@@ -19,17 +18,28 @@ from nh_control.systems import DifferentialDriveParameters
 AXLE = (0.0, 1.0, 0.0)
 
 
-def poses(parameters: DifferentialDriveParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The body, on the ground below the middle of its axle, and the wheels at configuration (left,
-    right, theta, x, y).
-    """
-    left, right, theta, x, y = q
-    body = Pose.planar(theta, x, y)
-    return {
-        "body": body,
-        "left_wheel": body.rotated(left, (0.0, parameters.b, parameters.r), AXLE),
-        "right_wheel": body.rotated(right, (0.0, -parameters.b, parameters.r), AXLE),
-    }
+def frame_tree(parameters: DifferentialDriveParameters) -> FrameTree:
+    """The body, on the ground below the middle of its axle, and the wheels."""
+    p, inertia = parameters, (parameters.J_yaw, parameters.J_roll, parameters.J_yaw)
+    sides = (("left", p.b), ("right", -p.b))
+    wheels = [f"{side}_wheel" for side, _ in sides]
+    return FrameTree(
+        ("left", "right", "theta", "x", "y"),
+        (
+            planar("body", "odom"),
+            *(
+                revolute(wheel, "body", side, AXLE, (0.0, offset, p.r))
+                for wheel, (side, offset) in zip(wheels, sides)
+            ),
+        ),
+        (
+            Body("body", p.m_body, (p.d, 0.0, p.r), (p.I_body / 2, p.I_body / 2, p.I_body)),
+            *(
+                Body(wheel, p.m_wheel, ORIGIN, inertia, accept_any_inertia=True)
+                for wheel in wheels
+            ),
+        ),
+    )
 
 
 def visual_model(parameters: DifferentialDriveParameters) -> VisualModel:
@@ -44,4 +54,4 @@ def visual_model(parameters: DifferentialDriveParameters) -> VisualModel:
         *wheel("left_wheel", r, 0.2 * b),
         *wheel("right_wheel", r, 0.2 * b),
     )
-    return VisualModel("odom", poses, shapes, trail="body")
+    return VisualModel("odom", frame_tree(parameters), shapes, trail="body")

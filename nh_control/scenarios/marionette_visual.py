@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import numpy as np
-
-from nh_control.multibody import Distance, Multibody, Point
+from nh_control.multibody import Distance, Point
+from nh_control.scenarios.urdf_visual import frame_tree
 from nh_control.scenarios.visual_model import (
     BLUE,
     ORANGE,
     RUBBER,
     WOOD,
     Cable,
-    Pose,
     Shape,
     VisualModel,
 )
@@ -24,24 +20,14 @@ STRING_M, CONTROL_M = 0.008, 0.05
 """Drawn diameters of a string and of what holds its upper end."""
 
 
-@cache
-def _model() -> Multibody:
-    """The nominal model: no parameter changes where its frames are."""
-    return marionette_model()
-
-
-def poses(_: MarionetteParameters, q: np.ndarray) -> dict[str, Pose]:
-    """All frames of the model at a configuration."""
-    return {name: Pose(pose.position, pose.rotation) for name, pose in _model().poses(q).items()}
-
-
-def visual_model(_: MarionetteParameters) -> VisualModel:
+def visual_model(parameters: MarionetteParameters) -> VisualModel:
     """Limbs of wood in their published lengths, trunk and head, hooks, and the strings from their
     hands to the hooks.
     """
+    model = marionette_model(parameters)
     strings = [
         (_frame(string.a), _frame(string.b))
-        for string in _model().constraints
+        for string in model.constraints
         if isinstance(string, Distance)
     ]
     parts = [
@@ -67,7 +53,7 @@ def visual_model(_: MarionetteParameters) -> VisualModel:
     ]
     cables = tuple(Cable(hook, hand, diameter=STRING_M) for hook, hand in strings)
     return VisualModel(
-        parent=WORLD, poses=poses, shapes=tuple(parts), trail="pelvis", cables=cables
+        WORLD, frame_tree(model), shapes=tuple(parts), trail="pelvis", cables=cables
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import FrameTree, fixed, revolute
+from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Shape, VisualModel
 from nh_control.systems import PendulumParameters
 
 SWING_AXIS = (0.0, -1.0, 0.0)
@@ -19,17 +19,24 @@ def rod(length: float, frame: str) -> tuple[Shape, Shape]:
     )
 
 
-def poses(parameters: PendulumParameters, q: np.ndarray) -> dict[str, Pose]:
+def frame_tree(parameters: PendulumParameters) -> FrameTree:
     """The pivot, at a height at which the pendulum stays above the ground, the rod, and its
     end.
     """
-    pivot = Pose(np.array([0.0, 0.0, 1.2 * parameters.l]), np.eye(3))
-    swung = pivot.rotated(q[0], (0.0, 0.0, 0.0), SWING_AXIS)
-    return {"pivot": pivot, "rod": swung, "end": swung.rotated(0.0, (0.0, 0.0, -parameters.l))}
+    end, pivot = (0.0, 0.0, -parameters.l), (0.0, 0.0, 1.2 * parameters.l)
+    return FrameTree(
+        ("theta",),
+        (
+            fixed("pivot", "odom", pivot),
+            revolute("rod", "odom", "theta", SWING_AXIS, pivot),
+            fixed("end", "rod", end),
+        ),
+        (Body("rod", parameters.m, end),),
+    )
 
 
 def visual_model(parameters: PendulumParameters) -> VisualModel:
     """The rod on a post."""
     l = parameters.l
     post = Shape("box", (0.05 * l, 0.05 * l, 1.2 * l), STEEL, "pivot", (0.0, 0.08 * l, -0.6 * l))
-    return VisualModel("odom", poses, (post, *rod(l, "rod")), trail="end")
+    return VisualModel("odom", frame_tree(parameters), (post, *rod(l, "rod")), trail="end")

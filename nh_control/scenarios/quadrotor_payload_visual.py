@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from transforms3d.quaternions import quat2mat
 
-from nh_control.scenarios.quadrotor_visual import quadrotor_shapes, with_arms
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import ORIGIN, FrameTree, floating
+from nh_control.scenarios.quadrotor_visual import arms, quadrotor_shapes
 from nh_control.scenarios.visual_model import ORANGE, Arrow, Cable, Pose, Shape, VisualModel
-from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, split_configuration
+from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, payload_space
 from nh_control.systems.rotor_mixing import RotorMixing
 
 WORLD = "odom"
 PROPELLER_M = 0.25
 
 
-def poses(parameters: QuadrotorPayloadParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The payload, the quadrotors and their arms, which stand diagonally, at a configuration."""
-    y, attitudes, links = split_configuration(q, parameters.n)
-    frames = {"payload": Pose(y, np.eye(3))}
-    for i, (l, link, attitude) in enumerate(zip(parameters.lengths, links, attitudes)):
-        frames |= with_arms(f"quad{i + 1}", Pose(y + l * link, quat2mat(attitude)))
-    return frames
+def frame_tree(parameters: QuadrotorPayloadParameters) -> FrameTree:
+    """The payload, the quadrotors, which float on their links, and their arms."""
+    p, space = parameters, payload_space(parameters.n)
+    payload, *others = (factor.names for factor in space.factors)
+    frames = [floating("payload", WORLD, payload, Pose.at)]
+    bodies = [Body("payload", p.payload_mass)]
+    for i, (attitude, link, l) in enumerate(zip(others[: p.n], others[p.n :], p.lengths), 1):
+        on_link = floating(f"quad{i}", WORLD, (*payload, *link, *attitude), partial(_on_link, l))
+        frames += [on_link, arms(f"quad{i}")]
+        inertia = (p.Jx, p.Jy, p.Jz)
+        bodies.append(Body(f"quad{i}", p.quadrotor_mass, ORIGIN, inertia, accept_any_inertia=True))
+    return FrameTree(space.names, frames, bodies)
+
+
+def _on_link(l: float, c: np.ndarray) -> Pose:
+    """A quadrotor at `y + l link`, c = (y, link, attitude)."""
+    return Pose(c[:3] + l * c[3:6], quat2mat(c[6:]))
 
 
 def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:
@@ -35,7 +49,7 @@ def visual_model(parameters: QuadrotorPayloadParameters) -> VisualModel:
         parts += quadrotor_shapes(quad, arm, PROPELLER_M)
     return VisualModel(
         parent=WORLD,
-        poses=poses,
+        poses=frame_tree(parameters),
         shapes=tuple(parts),
         trail="payload",
         cables=tuple(Cable("payload", quad, f"link{i + 1}") for i, quad in enumerate(quads)),

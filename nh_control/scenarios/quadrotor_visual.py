@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from transforms3d.quaternions import quat2mat
+from transforms3d.axangles import axangle2mat
 
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import Frame, FrameTree, fixed, floating
 from nh_control.scenarios.visual_model import (
     BLUE,
     ORANGE,
     RUBBER,
     STEEL,
     Arrow,
-    Pose,
     Shape,
     VisualModel,
 )
@@ -22,9 +23,9 @@ ARM_M, PROPELLER_M = 0.2, 0.2
 """Length of an arm and diameter of a propeller."""
 
 
-def with_arms(quad: str, pose: Pose) -> dict[str, Pose]:
-    """The frame of a quadrotor and that of its arms, in which x and y lie along them."""
-    return {quad: pose, f"{quad}_arms": pose.rotated(np.pi / 4, (0.0, 0.0, 0.0))}
+def arms(quad: str) -> Frame:
+    """The frame of a quadrotor's arms, in which x and y lie along them."""
+    return fixed(f"{quad}_arms", quad, rotation=axangle2mat((0.0, 0.0, 1.0), np.pi / 4))
 
 
 def quadrotor_shapes(quad: str, arm: float, propeller: float) -> list[Shape]:
@@ -43,9 +44,14 @@ def quadrotor_shapes(quad: str, arm: float, propeller: float) -> list[Shape]:
     return shapes
 
 
-def poses(parameters: QuadrotorParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The quadrotor and its arms at a configuration."""
-    return with_arms(BODY, Pose(q[:3], quat2mat(q[3:])))
+def frame_tree(parameters: QuadrotorParameters) -> FrameTree:
+    """The quadrotor and its arms."""
+    p, pose = parameters, ("x", "y", "z", "qw", "qx", "qy", "qz")
+    return FrameTree(
+        pose,
+        (floating(BODY, WORLD, pose), arms(BODY)),
+        (Body(BODY, p.m, inertia=(p.Jx, p.Jy, p.Jz)),),
+    )
 
 
 def visual_model(parameters: QuadrotorParameters) -> VisualModel:
@@ -53,7 +59,7 @@ def visual_model(parameters: QuadrotorParameters) -> VisualModel:
     hover = parameters.m * parameters.g
     return VisualModel(
         WORLD,
-        poses,
+        frame_tree(parameters),
         tuple(quadrotor_shapes(BODY, ARM_M, PROPELLER_M)),
         trail=BODY,
         arrows=(Arrow("thrust", BODY, 0.4 / hover, offset=0.08),),

@@ -1,4 +1,4 @@
-"""URDF of a scenario: its frames as links, with shapes, joints and, of a `Multibody`, inertias."""
+"""URDF of a scenario: its frames as links, with shapes, joints and inertias."""
 
 from __future__ import annotations
 
@@ -12,17 +12,12 @@ import numpy as np
 from transforms3d.euler import mat2euler
 
 from nh_control.mechanics.system import System
+from nh_control.multibody import Body
 from nh_control.multibody.model import MultibodySystem
 from nh_control.multibody.urdf_source import robot_element, urdf_text
-from nh_control.scenarios.frame_tree import (
-    FIXED,
-    FramePart,
-    FrameTree,
-    ScenarioFrames,
-    frame_tree,
-)
-from nh_control.scenarios.link_inertias import LinkInertia, link_inertias
+from nh_control.scenarios.declared_frames import FIXED, PRISMATIC
 from nh_control.scenarios.scenario import Scenario
+from nh_control.scenarios.scenario_frames import Link, ScenarioFrames
 from nh_control.scenarios.shown import frame_id
 from nh_control.scenarios.visual_model import Pose, Shape
 
@@ -30,37 +25,49 @@ LIMITS = {"lower": "-1000", "upper": "1000", "effort": "1000", "velocity": "100"
 """Limits of sliding joints, which URDF requires; they are not used."""
 
 
-def robot_description(scenario: Scenario, parameters: Any = None, inertias: bool = False) -> str:
-    """The URDF of a scenario: the text of its file, if it comes from one, or else a tree of all
-    frames of its visual model. In a file, joints that the model fixes are fixed, and those that
-    follow a follower follow its leader, because `joint_states` has joints with coordinates alone.
+class NoUrdf(ValueError):
+    """A scenario whose frames are not declared as a tree."""
+
+
+def robot_description(scenario: Scenario, parameters: Any = None) -> str:
+    """The URDF of a scenario: the text of its file, if it comes from one, or else the tree of
+    frames that its visual model declares, with shapes, joints and inertias. In a file, joints that
+    the model fixes are fixed, and those that follow a follower follow its leader, because
+    `joint_states` has joints with coordinates alone.
 
     The root link is the planar body, or the frame in which poses are given. Joints have the names
     of `joint_states`; a frame that turns with another one's joint mimics it; bodies in space, and
-    frames that no single joint moves, are on floating joints, whose transforms are published. With
-    `inertias`, links of systems other than a `Multibody` get those of `link_inertias`, if there
-    are any.
+    frames that no single joint moves, are on floating joints, whose transforms are published. If
+    links have no inertia, a comment says why. Raises NoUrdf for a scenario whose visual model
+    gives poses of frames without a tree.
     """
     file = scenario.source.get("urdf")
     if scenario.origin["scenario"] == "urdf":
         from nh_control.scenarios.urdf import DEFAULT
 
         return _as_loaded(str(file or DEFAULT), scenario.make_system(scenario.parameters))
-    p = scenario.parameters if parameters is None else parameters
-    tree, visual = frame_tree(scenario, p), scenario.visual_model(p)
-    root = scenario.body.frame if scenario.body is not None else tree.root
+    frames = ScenarioFrames(scenario, parameters)
+    if frames.tree is None:
+        raise NoUrdf(
+            f"scenario {scenario.name}: its visual model gives poses of frames "
+            "but not their joints; declare them, VisualModel(parent, FrameTree(coordinates, "
+            "frames, bodies), shapes), see nh_control.scenarios.declared_frames"
+        )
+    on_root = [link.frame for link in frames.links if link.parent == frames.root]
+    root = frames.root if frames.planar is None or len(on_root) > 1 else on_root[0]
+    links = [link for link in frames.links if link.frame != root]
     robot = Element("robot", name=scenario.name)
-    links = {name: SubElement(robot, "link", name=name) for name in _links(tree, root)}
-    for one in _inertias(scenario, p, tree if inertias else None):
-        if one.link in links:
-            links[one.link].append(_inertial(one))
-    for shape in visual.shapes:
+    elements = {
+        name: SubElement(robot, "link", name=name) for name in (root, *(x.frame for x in links))
+    }
+    for body in frames.tree.bodies:
+        elements[frame_id(body.frame)].append(_inertial(body))
+    if not frames.tree.bodies:
+        robot.append(ElementTree.Comment(f" links have no inertia: {frames.tree.no_bodies} "))
+    for shape in frames.visual.shapes:
         if shape.mesh is None:
-            links[frame_id(shape.frame)].append(_visual(shape))
-    mimicked = set[str]()
-    for part in tree.parts:
-        if part.frame != root:
-            robot.append(_joint(part, tree.root, root, mimicked))
+            elements[frame_id(shape.frame)].append(_visual(shape))
+    robot.extend(_joint(link) for link in links)
     ElementTree.indent(robot)
     return ElementTree.tostring(robot, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -94,33 +101,27 @@ def _as_loaded(file: str, system: System) -> str:
     return ElementTree.tostring(robot, encoding="unicode") if changed else urdf_text(file)
 
 
-def _links(tree: FrameTree, root: str) -> Iterable[str]:
-    above = [] if root != tree.root else [root]
-    return (*above, *(part.frame for part in tree.parts))
-
-
-def _joint(part: FramePart, world: str, root: str, known: set[str]) -> Element:
-    """The joint of a part; one that mimics another has its own name."""
-    own = "" if part.joint is None else part.joint.name
-    unique = own if own and own not in known else f"{part.frame}_frame_joint"
-    joint = Element("joint", name=unique, type=part.kind)
-    SubElement(joint, "parent", link=root if part.parent == world else part.parent)
-    SubElement(joint, "child", link=part.frame)
-    joint.append(_origin(part.origin))
-    if part.axis is not None:
-        SubElement(joint, "axis", xyz=_numbers(part.axis))
-    if part.kind == "prismatic":
+def _joint(link: Link) -> Element:
+    """The joint of a link; one that follows another joint has its own name."""
+    leads = link.joint is not None and link.mimic is None
+    name = link.joint.name if link.joint and leads else f"{link.frame}_frame_joint"
+    joint = Element("joint", name=name, type=link.kind)
+    SubElement(joint, "parent", link=link.parent)
+    SubElement(joint, "child", link=link.frame)
+    joint.append(_origin(link.origin))
+    if link.axis is not None:
+        SubElement(joint, "axis", xyz=_numbers(link.axis))
+    if link.kind == PRISMATIC:
         SubElement(joint, "limit", LIMITS)
-    if own and unique != own:
-        SubElement(joint, "mimic", joint=own, multiplier=_numbers([part.multiplier]))
-    known.add(own)
+    if link.joint and link.mimic is not None:
+        multiplier, offset = (_numbers([value]) for value in link.mimic)
+        SubElement(joint, "mimic", joint=link.joint.name, multiplier=multiplier, offset=offset)
     return joint
 
 
 def _visual(shape: Shape) -> Element:
     visual = Element("visual")
-    roll = Pose(np.array(shape.offset, dtype=float), np.eye(3))
-    visual.append(_origin(roll, shape.roll))
+    visual.append(_origin(Pose.at(shape.offset), shape.roll))
     geometry = SubElement(visual, "geometry")
     x, _, z = shape.extents
     if shape.kind == "box":
@@ -135,25 +136,11 @@ def _visual(shape: Shape) -> Element:
     return visual
 
 
-def _inertias(
-    scenario: Scenario, parameters: Any, tree: FrameTree | None
-) -> Iterable[LinkInertia]:
-    """The inertias of a `Multibody`, or those found from the energy if there is a tree."""
-    system = scenario.make_system(parameters)
-    model = system.model if isinstance(system, MultibodySystem) else None
-    if model is not None:
-        for body in model.bodies:
-            center, inertia = np.array(body.center), np.array(body.inertia)
-            yield LinkInertia(frame_id(body.frame), body.mass, center, inertia)
-    elif tree is not None:
-        yield from link_inertias(ScenarioFrames(scenario, parameters), tree)
-
-
-def _inertial(one: LinkInertia) -> Element:
+def _inertial(body: Body) -> Element:
     inertial = Element("inertial")
-    inertial.append(_origin(Pose(one.center, np.eye(3))))
-    SubElement(inertial, "mass", value=_numbers([one.mass]))
-    J = one.inertia
+    inertial.append(_origin(Pose.at(body.center)))
+    SubElement(inertial, "mass", value=_numbers([body.mass]))
+    J = np.array(body.inertia)
     entries = {f"i{'xyz'[i]}{'xyz'[j]}": J[i, j] for i in range(3) for j in range(i, 3)}
     SubElement(inertial, "inertia", {k: _numbers([v]) for k, v in entries.items()})
     return inertial

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from nh_control.scenarios.declared_frames import FrameTree, fixed, planar, revolute
 from nh_control.scenarios.visual_model import (
     BLUE,
     ORANGE,
     STEEL,
-    Pose,
     Shape,
     VisualModel,
     wheel,
@@ -16,22 +14,23 @@ from nh_control.scenarios.visual_model import (
 from nh_control.systems import RollerRacerParameters
 
 
-def poses(parameters: RollerRacerParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The seat, on the ground below the middle of its axle, the handlebar's pivot and the wheels
-    at configuration (phi, theta, x, y); the wheels' rolling is no coordinate.
+def frame_tree(parameters: RollerRacerParameters) -> FrameTree:
+    """The seat, on the ground below the middle of its axle, the handlebar's pivot and the wheels,
+    whose rolling is no coordinate.
     """
-    p, seat = parameters, Pose.planar(*q[1:])
-    bar = seat.rotated(q[0], (p.d1, 0.0, 0.0))
-    side, radius = 0.4 * p.d1, _radius(p)
-    return {
-        "seat": seat,
-        "bar": bar,
-        **{
-            f"{name}_{hand}": frame.rotated(0.0, (ahead, offset, radius))
-            for name, frame, ahead in (("rear", seat, 0.0), ("front", bar, p.d2))
-            for hand, offset in (("left", side), ("right", -side))
-        },
-    }
+    p, side, radius = parameters, 0.4 * parameters.d1, _radius(parameters)
+    return FrameTree(
+        ("phi", "theta", "x", "y"),
+        (
+            planar("seat", "odom"),
+            revolute("bar", "seat", "phi", position=(p.d1, 0.0, 0.0)),
+            *(
+                fixed(f"{name}_{hand}", frame, (ahead, offset, radius))
+                for name, frame, ahead in (("rear", "seat", 0.0), ("front", "bar", p.d2))
+                for hand, offset in (("left", side), ("right", -side))
+            ),
+        ),
+    )
 
 
 def visual_model(parameters: RollerRacerParameters) -> VisualModel:
@@ -45,7 +44,7 @@ def visual_model(parameters: RollerRacerParameters) -> VisualModel:
     ]
     for end in ("rear_left", "rear_right", "front_left", "front_right"):
         shapes += wheel(end, r, 0.6 * r)
-    return VisualModel("odom", poses, tuple(shapes), trail="seat")
+    return VisualModel("odom", frame_tree(parameters), tuple(shapes), trail="seat")
 
 
 def _radius(parameters: RollerRacerParameters) -> float:

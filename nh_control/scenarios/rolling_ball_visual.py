@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from transforms3d.quaternions import quat2mat
 
+from nh_control.scenarios.declared_frames import FrameTree, floating
 from nh_control.scenarios.visual_model import BLUE, ORANGE, RUBBER, STEEL, Pose, Shape, VisualModel
 from nh_control.systems import RollingBallParameters
 
 
-def poses(parameters: RollingBallParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The ball and its point of contact at configuration (unit quaternion, x, y)."""
-    ground = np.array([q[4], q[5], 0.0])
-    return {
-        "contact": Pose(ground, np.eye(3)),
-        "ball": Pose(ground + [0.0, 0.0, parameters.r], quat2mat(q[:4])),
-    }
+def frame_tree(parameters: RollingBallParameters) -> FrameTree:
+    """The point of contact, and the ball above it."""
+    attitude = ("qw", "qx", "qy", "qz")
+    return FrameTree(
+        (*attitude, "x", "y"),
+        (
+            floating("contact", "odom", ("x", "y"), lambda c: Pose.planar(0.0, *c)),
+            floating("ball", "contact", attitude, position=(0.0, 0.0, parameters.r)),
+        ),
+    )
 
 
 def visual_model(parameters: RollingBallParameters) -> VisualModel:
@@ -27,4 +30,4 @@ def visual_model(parameters: RollingBallParameters) -> VisualModel:
         for sign in (-1.0, 1.0)
     )
     ball = Shape("sphere", (2 * r,) * 3, BLUE, "ball")
-    return VisualModel("odom", poses, (ball, *marks), trail="contact")
+    return VisualModel("odom", frame_tree(parameters), (ball, *marks), trail="contact")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, VisualModel
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import ORIGIN, FrameTree, planar, revolute
+from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Shape, VisualModel
 from nh_control.systems import RollingDiskParameters
 
 
-def poses(parameters: RollingDiskParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The point of contact, x forward, and the disk at configuration (phi, theta, x, y)."""
-    contact = Pose.planar(*q[1:])
-    return {
-        "contact": contact,
-        "disk": contact.rotated(q[0], (0.0, 0.0, parameters.r), (0.0, 1.0, 0.0)),
-    }
+def frame_tree(parameters: RollingDiskParameters) -> FrameTree:
+    """The point of contact, x forward, and the disk."""
+    p, inertia = parameters, (parameters.J_theta, parameters.J_phi, parameters.J_theta)
+    return FrameTree(
+        ("phi", "theta", "x", "y"),
+        (
+            planar("contact", "odom"),
+            revolute("disk", "contact", "phi", (0.0, 1.0, 0.0), (0.0, 0.0, p.r)),
+        ),
+        (Body("disk", p.m, ORIGIN, inertia, accept_any_inertia=True),),
+    )
 
 
 def visual_model(parameters: RollingDiskParameters) -> VisualModel:
@@ -25,4 +31,4 @@ def visual_model(parameters: RollingDiskParameters) -> VisualModel:
         Shape("box", (1.8 * r, 0.16 * r, 0.1 * r), STEEL, "disk"),
         Shape("box", (0.25 * r, 0.2 * r, 0.25 * r), ORANGE, "disk", (0.8 * r, 0.0, 0.0)),
     )
-    return VisualModel("odom", poses, shapes, trail="contact")
+    return VisualModel("odom", frame_tree(parameters), shapes, trail="contact")

@@ -35,7 +35,7 @@ def ros2_control_urdf(scenario: Scenario, interface: str = "position", namespace
     without such joints.
     """
     driven = commanded_joints(scenario, interface)
-    robot = ElementTree.fromstring(robot_description(scenario, inertias=True))
+    robot = ElementTree.fromstring(robot_description(scenario))
     control = SubElement(robot, "ros2_control", name=f"{scenario.name}_plant", type="system")
     hardware = SubElement(control, "hardware")
     SubElement(hardware, "plugin").text = PLUGIN

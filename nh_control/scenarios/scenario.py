@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from transforms3d.quaternions import quat2mat
 
 from nh_control.control import LqrTracker
 from nh_control.control.guidance import Guidance
@@ -30,7 +29,12 @@ from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.scenarios.constraints import ScenarioConstraint, with_obstacles
 from nh_control.scenarios.declared import checked_reference, require_whole_state
-from nh_control.scenarios.default_visual import balls, system_visual, with_axes
+from nh_control.scenarios.default_visual import (
+    bodies_visual,
+    body_visual,
+    system_visual,
+    with_axes,
+)
 from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.frames import with_forces
@@ -44,7 +48,7 @@ from nh_control.scenarios.shown import Body as Body
 from nh_control.scenarios.shown import BodyState as BodyState
 from nh_control.scenarios.shown import Joint as Joint
 from nh_control.scenarios.shown import MonitoredOutput as MonitoredOutput
-from nh_control.scenarios.visual_model import Pose, VisualModel
+from nh_control.scenarios.visual_model import VisualModel
 
 
 @dataclass(frozen=True)
@@ -304,19 +308,10 @@ class Scenario:
             return with_axes(self.visual(p), p, lambda: self.make_system(p).space.origin)
         space, to_bodies = (system := self.make_system(p)).space, self.to_bodies
         if to_bodies is not None:
-            rest, bodies = np.zeros(space.nw), self.resting_bodies(space)
-
-            def poses(parameters: Any, q: np.ndarray) -> dict[str, Pose]:
-                return {
-                    body.frame: Pose(body.position, quat2mat(body.quaternion_wxyz))
-                    for body in to_bodies(parameters, q, rest)
-                }
-
-            return balls(bodies[0].parent, poses, (body.frame for body in bodies))
-        if (body := self.body) is not None:
-            first, _ = body.place(space)
-            name, at = body.frame, slice(first, first + 3)
-            return balls(body.parent, lambda _, q: {name: body.pose(*q[at])}, [name])
+            still = np.zeros(space.nw)
+            return bodies_visual(space, lambda q: to_bodies(p, q, still))
+        if self.body is not None:
+            return body_visual(space, self.body)
         units = {joint.coordinate: joint.unit for joint in self.joints}
         return system_visual(system, units)
 

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import FrameTree, planar, remainder, revolute
 from nh_control.scenarios.visual_model import ORANGE, RUBBER, STEEL, WOOD, Pose, Shape, VisualModel
 from nh_control.systems import SnakeboardParameters
 
+PART = 0.01
+"""Fraction of the mass in the rotor and in each truck: the model has the total mass alone."""
 
-def poses(parameters: SnakeboardParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The board, its rotor and its trucks at configuration (psi, phi, theta, x, y)."""
-    psi, phi, theta, x, y = q
-    board = Pose.planar(theta, x, y)
-    return {
-        "board": board,
-        "rotor": board.rotated(psi, (0.0, 0.0, 0.0)),
-        "rear_truck": board.rotated(phi, (-parameters.l, 0.0, 0.0)),
-        "front_truck": board.rotated(-phi, (parameters.l, 0.0, 0.0)),
-    }
+
+def frame_tree(parameters: SnakeboardParameters) -> FrameTree:
+    """The board, its rotor and its trucks, of which the front one turns by -phi."""
+    p, still = parameters, Pose.at((0.0, 0.0, 0.0))
+    rear, front = (-p.l, 0.0, 0.0), (p.l, 0.0, 0.0)
+    rotor, *trucks = (
+        Body(frame, PART * p.m, inertia=(J / 2, J / 2, J))
+        for frame, J in (("rotor", p.I), ("rear_truck", p.J), ("front_truck", p.J))
+    )
+    whole = Body("board", p.m, inertia=(p.m * p.l**2,) * 3)
+    rest = remainder(whole, zip((rotor, *trucks), (still, Pose.at(rear), Pose.at(front))))
+    return FrameTree(
+        ("psi", "phi", "theta", "x", "y"),
+        (
+            planar("board", "odom"),
+            revolute("rotor", "board", "psi"),
+            revolute("rear_truck", "board", "phi", position=rear),
+            revolute("front_truck", "board", "phi", position=front, ratio=-1.0),
+        ),
+        (rest, rotor, *trucks) if rest else (),
+        "the total yaw inertia m l^2 is smaller than that of the rotor and the trucks",
+    )
 
 
 def visual_model(parameters: SnakeboardParameters) -> VisualModel:
@@ -55,4 +71,4 @@ def visual_model(parameters: SnakeboardParameters) -> VisualModel:
                     roll=np.pi / 2,
                 )
             )
-    return VisualModel("odom", poses, tuple(parts), trail="board")
+    return VisualModel("odom", frame_tree(parameters), tuple(parts), trail="board")

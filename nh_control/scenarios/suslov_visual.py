@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from transforms3d.quaternions import quat2mat
 
-from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, VisualModel
+from nh_control.scenarios.declared_frames import FrameTree, fixed, floating
+from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Shape, VisualModel
 from nh_control.systems import SuslovParameters
 
 
-def poses(parameters: SuslovParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The body about its fixed point, and the end of its third axis, at a unit quaternion."""
-    body = Pose(np.zeros(3), quat2mat(q))
-    return {"body": body, "axis": body.rotated(0.0, (0.0, 0.0, 1.0))}
+def frame_tree() -> FrameTree:
+    """The body about its fixed point, and the end of its third axis."""
+    attitude = ("qw", "qx", "qy", "qz")
+    return FrameTree(
+        attitude, (floating("body", "odom", attitude), fixed("axis", "body", (0.0, 0.0, 1.0)))
+    )
 
 
 def visual_model(parameters: SuslovParameters) -> VisualModel:
@@ -26,4 +28,4 @@ def visual_model(parameters: SuslovParameters) -> VisualModel:
         Shape("cylinder", (0.05, 0.05, 1.0), STEEL, "body", (0.0, 0.0, 0.5)),
         Shape("sphere", (0.1, 0.1, 0.1), ORANGE, "axis"),
     )
-    return VisualModel("odom", poses, shapes, trail="axis")
+    return VisualModel("odom", frame_tree(), shapes, trail="axis")

@@ -4,16 +4,28 @@ and centers of mass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 
-from nh_control.multibody import WORLD, Multibody
+from nh_control import multibody
+from nh_control.multibody import WORLD, Body, Mimic, Multibody
+from nh_control.multibody.bodies import SpatialInertia
+from nh_control.multibody.joint_types import Fixed, Joint, Planar, Prismatic, Revolute
 from nh_control.multibody.motion import plane_axes
 from nh_control.scenarios import urdf_meshes
+from nh_control.scenarios.declared_frames import (
+    CONTINUOUS,
+    FLOATING,
+    PLANAR,
+    PRISMATIC,
+    Frame,
+    FrameTree,
+)
 from nh_control.scenarios.robot_bodies import root_frame
 from nh_control.scenarios.visual_model import ORANGE, STEEL, WOOD, Pose, Shape, VisualModel
 
@@ -50,27 +62,58 @@ def visual_model(model: Multibody, parameters: object = None) -> VisualModel:
     shapes += [
         Shape("sphere", (1.4 * d,) * 3, WOOD, b.frame, tuple(b.center)) for b in model.bodies
     ]
-    middles = [(frame, name, _middle(end)) for frame, name, end, _ in rods]
+    middles = [Frame(name, frame, origin=_middle(end)) for frame, name, end, _ in rods]
     moving = [f.name for f in model.frames if not f.is_fixed]
     return VisualModel(
         root_frame(model),
-        partial(poses, model, middles),
+        frame_tree(model, middles),
         tuple(shapes),
         trail=moving[-1],
     )
 
 
-def poses(
-    model: Multibody, rods: Sequence[tuple[str, str, Pose]], parameters: object, q: np.ndarray
-) -> dict[str, Pose]:
-    """All frames at a configuration q (nq), and those of the rods: frame, name, and pose in it."""
-    frames = {name: Pose(p.position, p.rotation) for name, p in model.poses(q).items()}
-    for frame, name, middle in rods:
-        start = frames[frame]
-        frames[name] = Pose(
-            start.position + start.rotation @ middle.position, start.rotation @ middle.rotation
-        )
-    return frames
+def frame_tree(model: Multibody, rods: Iterable[Frame] = ()) -> FrameTree:
+    """The frames of a tree with its joints and bodies, and frames of rods on them."""
+    declared = (_declared(model, frame) for frame in model.frames)
+    masses = dict[str, SpatialInertia]()
+    for body in model.bodies:
+        inertia = body.inertia_in(body.frame, np.zeros(3), np.eye(3))
+        masses[body.frame] = masses[body.frame] + inertia if body.frame in masses else inertia
+    bodies = (
+        Body(m.frame, m.mass, m.center, m.inertia, accept_any_inertia=True)
+        for m in masses.values()
+    )
+    return FrameTree(model.space.names, (*declared, *rods), tuple(bodies))
+
+
+def _declared(model: Multibody, frame: multibody.Frame) -> Frame:
+    """A frame of a tree as one of a visual model."""
+    name, parent, origin = frame.name, frame.parent, Pose.at(frame.position, frame.rotation)
+    joint, mimic = frame.joint, frame.mimic or Mimic(frame.coordinate)
+    if isinstance(joint, Fixed):
+        return Frame(name, parent, origin=origin)
+    in_q, _ = model.tree.slices(mimic.coordinate)
+    names = tuple(model.space.names[in_q])
+    if isinstance(joint, (Revolute, Prismatic)):
+        kind = CONTINUOUS if joint.rotates else PRISMATIC
+        return Frame(name, parent, kind, names, origin, joint.axis, mimic.ratio, mimic.offset)
+    if joint == Planar((0.0, 0.0, 1.0)):
+        return Frame(name, parent, PLANAR, names, origin)
+    return Frame(name, parent, FLOATING, names, origin, motion=partial(_moved, joint, mimic))
+
+
+@cache
+def _placement(joint: Joint) -> ca.Function:
+    """Rotation (3, 3) and position (3) by the coordinates of a joint."""
+    space = joint.space("q")
+    q = ca.SX.sym("q", space.nq)
+    motion = joint.motion(q, ca.SX(space.nw, 1))
+    return ca.Function("placement", [q], [motion.R, motion.p])
+
+
+def _moved(joint: Joint, mimic: Mimic, values: np.ndarray) -> Pose:
+    rotation, position = _placement(joint)(mimic.ratio * values + mimic.offset)
+    return Pose.at(np.asarray(position).ravel(), rotation)
 
 
 def _middle(end: np.ndarray) -> Pose:

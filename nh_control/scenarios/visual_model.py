@@ -33,6 +33,12 @@ class Pose:
     rotation: np.ndarray
 
     @staticmethod
+    def at(position: Any, rotation: Any = None) -> Pose:
+        """The pose at a position (3), with a rotation (3, 3) if there is one."""
+        turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
+        return Pose(np.asarray(position, dtype=float), turn)
+
+    @staticmethod
     def planar(theta: float, x: float, y: float) -> Pose:
         """The pose of a planar body on the ground."""
         return Pose(np.array([x, y, 0.0]), axangle2mat([0.0, 0.0, 1.0], theta))
@@ -42,6 +48,15 @@ class Pose:
         return Pose(
             self.position + self.rotation @ hinge, self.rotation @ axangle2mat(axis, angle)
         )
+
+    def __matmul__(self, frame: Pose) -> Pose:
+        """The pose of a frame that is given in this one's axes, `(p + R p_f, R R_f)`."""
+        return Pose(self.position + self.rotation @ frame.position, self.rotation @ frame.rotation)
+
+    def relative_to(self, parent: Pose) -> Pose:
+        """This pose in the axes of another frame, `(R_p^T (p - p_p), R_p^T R)`."""
+        inverse = parent.rotation.T
+        return Pose(inverse @ (self.position - parent.position), inverse @ self.rotation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +111,8 @@ class Arrow:
 @dataclass(frozen=True)
 class VisualModel:
     """A drawing of a system: `poses(parameters, q)` are the frames by name at configuration q
-    (nq), in the frame `parent`.
+    (nq), in the frame `parent`. It is a `FrameTree`, which declares the frames with their joints,
+    or any function; without joints the scenario has no URDF, and all frames float on `parent`.
 
     `lines` are other shapes for drawings of lines: for a robot with meshes its skeleton. `trail`
     is the frame that leaves a trail ("" for none); a thin closed line joins the frames of

@@ -13,8 +13,8 @@ from nh_control.control.identification import identify, segments
 from nh_control.multibody import Robot, UrdfError, load_urdf
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Body, PlantOptions
-from nh_control.scenarios.frame_tree import frame_tree
 from nh_control.scenarios.joints import JointPerturbation
+from nh_control.scenarios.scenario_frames import ScenarioFrames
 from nh_control.scenarios.urdf import DEFAULT
 
 TEXT = DEFAULT.read_text()
@@ -317,12 +317,12 @@ def test_a_planar_joint_is_shown_as_x_y_and_a_heading(root, z):
     x = model.state(model.system.space.origin, np.zeros(4))
     moved = scenario.perturb(model, x, JointPerturbation(position=0.1, angle=0.2))
     np.testing.assert_allclose(model.local(x, moved)[:4], [0.2, 0.0, 0.1, 0.2], atol=1e-12)
-    tree = frame_tree(scenario)
+    frames = ScenarioFrames(scenario)
     q = np.array([0.4, 1.0, 2.0, 0.3])
     poses = scenario.visual(scenario.parameters).poses(scenario.parameters, q)
     np.testing.assert_allclose(poses["hull"].position, [1.0, 2.0, z])
     np.testing.assert_allclose(scenario.body.pose(0.4, 1.0, 2.0).position, [1.0, 2.0, z])
-    assert tree.root == root and tree.bodies == ("hull",)
+    assert frames.root == root and frames.bodies == ["hull"]
 
 
 def test_two_floating_bodies_are_shown():

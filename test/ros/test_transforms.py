@@ -1,6 +1,7 @@
 """The description of a robot and the transforms of its frames, without a network."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,8 +15,8 @@ from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.transforms import RobotModel  # noqa: E402
-from nh_control.scenarios.frame_tree import ScenarioFrames, frame_tree  # noqa: E402
 from nh_control.scenarios.robot_description import robot_description  # noqa: E402
+from nh_control.scenarios.scenario_frames import ScenarioFrames  # noqa: E402
 
 
 class Broadcaster:
@@ -63,10 +64,9 @@ def test_plant_and_display_together_publish_a_complete_tree(node, name):
     shown = codecs(scenario, model, prefix="r1/")
     bodies = [message for codec in shown for message in codec.odometry]
     children = [child for _, child, *_ in told] + [m.child_frame_id for m in bodies]
-    tree = frame_tree(scenario)
-    assert sorted(children) == sorted(f"r1/{part.frame}" for part in tree.parts)
+    assert sorted(children) == sorted(f"r1/{link.frame}" for link in frames.links)
     parents = {parent for parent, *_ in told} | {m.header.frame_id for m in bodies}
-    assert parents <= {*children, f"r1/{tree.root}"}
+    assert parents <= {*children, f"r1/{frames.root}"}
     # the bodies' poses in messages are those of the visual model
     poses = frames.poses(q)
     for codec in shown:
@@ -76,10 +76,24 @@ def test_plant_and_display_together_publish_a_complete_tree(node, name):
         wanted = poses[message.child_frame_id.removeprefix("r1/")].position
         np.testing.assert_allclose(position, wanted, atol=1e-12)
     moving = {child for _, child, *_, stamp in told if stamp == 5 * 10**9}
-    assert moving == {f"r1/{frame}" for frame in tree.placed(poses)}
+    assert moving == {f"r1/{frame}" for frame in frames.placed(poses)}
     if name == "cart_pole":
         (cart,) = [one for one in told if one[1] == "r1/cart"]
         assert cart[0] == "r1/odom" and cart[2][0] == pytest.approx(q[0])
+
+
+def test_frames_without_a_tree_have_transforms_but_no_description(node):
+    board = scenarios.get("snakeboard")
+    shown = board.visual_model()
+    flat = replace(shown, poses=lambda p, q: shown.poses(p, q))
+    robot = RobotModel(node, replace(board, visual=lambda p: flat), "")
+    assert any("no robot_description: " in text for _, text in node.logged)
+    q = np.array([0.1, 0.2, 0.3, 1.0, 2.0])
+    robot.publish(shown.poses(None, q), q, 10**9)
+    told = {child: (parent, position) for parent, child, position, *_ in node.transforms}
+    assert told.keys() == shown.poses(None, q).keys()
+    for child, pose in shown.poses(None, q).items():
+        assert told[child][0] == "odom" and told[child][1] == pytest.approx(pose.position)
 
 
 def test_without_tf2_there_is_a_description(monkeypatch):

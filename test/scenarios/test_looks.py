@@ -70,7 +70,7 @@ def test_what_moves_on_the_ground_is_where_its_coordinates_are(name):
     q = np.linspace(0.2, 0.3, N_Q[name])
     q[at : at + 3] = 0.7, 2.0, -1.0
     visual = module.visual_model(make())
-    pose = module.poses(make(), q)[frame]
+    pose = module.frame_tree(make())(None, q)[frame]
     np.testing.assert_allclose(pose.position, [2.0, -1.0, 0.0], atol=1e-15)
     np.testing.assert_allclose(pose.rotation, axangle2mat([0, 0, 1], 0.7), atol=1e-15)
     assert visual.parent == "odom"
@@ -111,7 +111,7 @@ def test_the_snakeboard_s_wheels_are_at_the_ends_of_its_axles():
 
 def test_joints_of_vehicles_turn_by_their_coordinates():
     p = systems.SnakeboardParameters()
-    board = snakeboard_visual.poses(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))
+    board = snakeboard_visual.frame_tree(p)(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))
     z, y = [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]
     for part, angle, ahead in (
         ("rotor", 0.7, 0),
@@ -122,20 +122,20 @@ def test_joints_of_vehicles_turn_by_their_coordinates():
         offset = board["board"].rotation.T @ (board[part].position - board["board"].position)
         np.testing.assert_allclose(offset, [ahead * p.l, 0, 0], atol=1e-12)
     p = systems.CarParameters()
-    car = car_visual.poses(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))
+    car = car_visual.frame_tree(p)(p, np.array([0.7, 0.3, 1.1, 2.0, -1.0]))
     angles = [turned_about(z, car["body"], car[f"front_{side}"]) for side in ("left", "right")]
     assert angles[0] > 0.3 > angles[1]  # the inner wheel turns more
     assert np.mean(1 / np.tan(angles)) == pytest.approx(1 / np.tan(0.3))
     for side in ("left", "right"):
         assert turned_about(y, car["body"], car[f"rear_{side}"]) == pytest.approx(0.7)
     p = systems.DifferentialDriveParameters()
-    drive = differential_drive_visual.poses(p, np.array([0.7, -0.4, 0.0, 0.0, 0.0]))
+    drive = differential_drive_visual.frame_tree(p)(p, np.array([0.7, -0.4, 0.0, 0.0, 0.0]))
     for side, angle, sign in (("left", 0.7, 1), ("right", -0.4, -1)):
         part = drive[f"{side}_wheel"]
         assert turned_about(y, drive["body"], part) == pytest.approx(angle)
         np.testing.assert_allclose(part.position, [0, sign * p.b, p.r], atol=1e-15)
     p = systems.RollerRacerParameters()
-    racer = roller_racer_visual.poses(p, np.array([0.5, 0.0, 0.0, 0.0]))
+    racer = roller_racer_visual.frame_tree(p)(p, np.array([0.5, 0.0, 0.0, 0.0]))
     assert turned_about(z, racer["seat"], racer["bar"]) == pytest.approx(0.5)
     front = (racer["front_left"].position + racer["front_right"].position) / 2
     expected = [p.d1 + p.d2 * np.cos(0.5), p.d2 * np.sin(0.5), front[2]]
@@ -170,9 +170,8 @@ def test_joints_turn_the_frames_that_they_are_called_after(name, axis):
 def test_a_rolling_car_turns_its_rear_wheels_as_far_as_it_goes():
     """On top of each wheel the rim is twice as fast as the axle, forwards."""
     p, step = systems.CarParameters(), 1e-6
-    here, there = (
-        car_visual.poses(p, np.array([s / p.r, 0.0, 0.0, s, 0.0]))["rear_left"] for s in (0, step)
-    )
+    tree = car_visual.frame_tree(p)
+    here, there = (tree(p, [s / p.r, 0.0, 0.0, s, 0.0])["rear_left"] for s in (0, step))
     top = [0.0, 0.0, p.r]
     rim = (there.position + there.rotation @ top - here.position - here.rotation @ top) / step
     np.testing.assert_allclose(rim, [2.0, 0.0, 0.0], atol=1e-5)
@@ -195,7 +194,7 @@ def test_a_pendulum_is_a_rod_from_its_pivot_with_a_ball_at_its_end():
     for angle in (0.0, np.pi):
         points = seen(pendulum_visual, p, [angle]).points
         assert points[:, 2].min() >= -1e-9
-    poses = pendulum_visual.poses(p, np.array([np.pi / 2]))
+    poses = pendulum_visual.frame_tree(p)(p, np.array([np.pi / 2]))
     np.testing.assert_allclose(
         poses["end"].position - poses["pivot"].position, [0.8, 0, 0], atol=1e-12
     )
@@ -210,7 +209,7 @@ def test_the_ball_of_inertia_of_the_suslov_problem_has_its_moments():
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     assert max(box.extents) == 1.0 and shaft.offset[2] == shaft.extents[2] / 2
     q = np.array([0.5, 0.5, 0.5, 0.5])
-    poses = suslov_visual.poses(p, q)
+    poses = suslov_visual.frame_tree()(p, q)
     np.testing.assert_allclose(poses["body"].rotation, quat2mat(q))
     np.testing.assert_allclose(poses["axis"].position, quat2mat(q)[:, 2])
     assert end.frame == "axis"
@@ -218,23 +217,23 @@ def test_the_ball_of_inertia_of_the_suslov_problem_has_its_moments():
 
 def test_balls_beads_and_sliders_are_at_their_coordinates():
     q = np.array([0.5, 0.5, 0.5, 0.5, 2.0, -1.0])
-    ball = rolling_ball_visual.poses(systems.RollingBallParameters(r=0.3), q)
+    ball = rolling_ball_visual.frame_tree(systems.RollingBallParameters(r=0.3))(None, q)
     np.testing.assert_allclose(ball["ball"].position, [2.0, -1.0, 0.3])
     np.testing.assert_allclose(ball["ball"].rotation, quat2mat(q[:4]))
     np.testing.assert_allclose(ball["contact"].position, [2.0, -1.0, 0.0])
     p = systems.ChaoticQuarticParameters(n=2)
-    beads = chaotic_quartic_visual.poses(p, np.array([0.1, 0.2, 0.3, 0.4, 0.5]))
+    beads = chaotic_quartic_visual.frame_tree(p)(p, np.array([0.1, 0.2, 0.3, 0.4, 0.5]))
     assert beads["slider"].position[0] == 0.1 and beads["rail"].position[0] == 0.0
     np.testing.assert_allclose(beads["bead_1"].position, [0.2, 0.4, 0.0])
     np.testing.assert_allclose(beads["bead_2"].position, [0.3, 0.5, 0.0])
     shapes = chaotic_quartic_visual.visual_model(p).shapes
     assert [shape.frame for shape in shapes] == ["rail", "slider", "bead_1", "bead_2"]
-    gears = gearbox_visual.poses(systems.GearboxParameters(), np.array([0.5, -1.0, np.pi / 2]))
+    gears = gearbox_visual.frame_tree()(None, np.array([0.5, -1.0, np.pi / 2]))
     assert (gears["first"].position[0], gears["second"].position[0]) == (0.5, -1.0)
     assert gears["first"].position[1] == -gears["second"].position[1] > 0
     lean = gears["bob"].position - gears["pendulum"].position
     np.testing.assert_allclose(lean, [1.0, 0.0, 0.0], atol=1e-12)
-    still = gearbox_visual.poses(systems.GearboxParameters(), np.zeros(3))
+    still = gearbox_visual.frame_tree()(None, np.zeros(3))
     np.testing.assert_allclose(
         still["bob"].position - still["pendulum"].position, [0, 0, 1], atol=1e-12
     )
@@ -249,8 +248,8 @@ def test_wheels_of_the_satellite_turn_about_their_axles():
     attitude = rng.normal(size=4)
     q = np.concatenate([attitude / np.linalg.norm(attitude), np.linspace(0.1, 0.9, p.n)])
     at, still = (
-        satellite_visual.poses(p, q),
-        satellite_visual.poses(p, np.r_[q[:4], np.zeros(p.n)]),
+        satellite_visual.frame_tree(p)(p, q),
+        satellite_visual.frame_tree(p)(p, np.r_[q[:4], np.zeros(p.n)]),
     )
     body = at["satellite"]
     np.testing.assert_allclose(body.rotation, quat2mat(q[:4]))

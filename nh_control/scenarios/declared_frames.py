@@ -1,0 +1,211 @@
+"""Frames of visual models, declared as a tree with joints and bodies; poses, TF and URDF follow
+from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import quat2mat
+
+from nh_control.multibody.bodies import Body, inertia_problem
+from nh_control.scenarios.visual_model import Pose, Vector
+
+FIXED, CONTINUOUS, PRISMATIC, PLANAR, FLOATING = (
+    "fixed",
+    "continuous",
+    "prismatic",
+    "planar",
+    "floating",
+)
+COUNTS = {FIXED: (0,), CONTINUOUS: (1,), PRISMATIC: (1,), PLANAR: (3,), FLOATING: (4, 7)}
+"""Kinds of joints, as in URDF, and their numbers of coordinates."""
+ORIGIN, X, Z = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame at `origin` in its `parent`, from which a joint moves it: `T = origin motion(c)`.
+
+    With the values c of its `coordinates`, the motion of a joint of this `kind` is
+
+    - fixed: none;
+    - continuous: a rotation about the unit vector `axis` by `ratio c + offset` (rad);
+    - prismatic: a translation along it by `ratio c + offset` (m);
+    - planar: the rotation by theta about z and the translation (x, y), c = (theta, x, y);
+    - floating: `motion(c)`; without it a pose, c = (x, y, z, qw, qx, qy, qz), or a rotation,
+      c = (qw, qx, qy, qz).
+
+    Raises ValueError for an unknown kind, and for another number of coordinates.
+    """
+
+    name: str
+    parent: str
+    kind: str = FIXED
+    coordinates: tuple[str, ...] = ()
+    origin: Pose = field(default_factory=lambda: Pose.at(ORIGIN))
+    axis: Vector = Z
+    ratio: float = 1.0
+    offset: float = 0.0
+    motion: Callable[[np.ndarray], Pose] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in COUNTS:
+            raise ValueError(
+                f"frame {self.name!r}: unknown kind {self.kind!r} of a joint, choose one of "
+                f"{', '.join(COUNTS)}"
+            )
+        count = len(self.coordinates)
+        if self.motion is None and count not in COUNTS[self.kind]:
+            counts = " or ".join(map(str, COUNTS[self.kind]))
+            raise ValueError(
+                f"frame {self.name!r}: a {self.kind} joint has {counts} coordinates, got "
+                f"{self.coordinates}"
+            )
+        if self.motion is not None and self.kind != FLOATING:
+            raise ValueError(
+                f"frame {self.name!r}: only floating joints have a motion of their own, this one "
+                f"is {self.kind}"
+            )
+
+    def pose(self, values: np.ndarray) -> Pose:
+        """The pose in the parent at the values of the coordinates."""
+        if self.kind == FIXED:
+            return self.origin
+        if self.motion is not None:
+            return self.origin @ self.motion(values)
+        if self.kind == PLANAR:
+            return self.origin @ Pose.planar(*values)
+        if self.kind == FLOATING:
+            position = values[:3] if len(values) == 7 else np.zeros(3)
+            return self.origin @ Pose(position, quat2mat(values[-4:]))
+        amount = self.ratio * values[0] + self.offset
+        if self.kind == PRISMATIC:
+            return self.origin @ Pose.at(amount * np.asarray(self.axis))
+        return self.origin @ Pose.at(ORIGIN, axangle2mat(self.axis, amount))
+
+
+def fixed(name: str, parent: str, position: Vector = ORIGIN, rotation: Any = None) -> Frame:
+    """A frame at a constant pose in its parent."""
+    return Frame(name, parent, origin=Pose.at(position, rotation))
+
+
+def revolute(
+    name: str,
+    parent: str,
+    coordinate: str,
+    axis: Vector = Z,
+    position: Vector = ORIGIN,
+    rotation: Any = None,
+    ratio: float = 1.0,
+) -> Frame:
+    """A frame that turns about an axis by `ratio` times a coordinate (rad)."""
+    origin = Pose.at(position, rotation)
+    return Frame(name, parent, CONTINUOUS, (coordinate,), origin, axis, ratio)
+
+
+def prismatic(
+    name: str, parent: str, coordinate: str, axis: Vector = X, position: Vector = ORIGIN
+) -> Frame:
+    """A frame that slides along an axis by a coordinate (m)."""
+    return Frame(name, parent, PRISMATIC, (coordinate,), Pose.at(position), axis)
+
+
+def planar(
+    name: str,
+    parent: str,
+    coordinates: tuple[str, ...] = ("theta", "x", "y"),
+    position: Vector = ORIGIN,
+) -> Frame:
+    """A frame that moves in the plane: its coordinates are (theta, x, y)."""
+    return Frame(name, parent, PLANAR, coordinates, Pose.at(position))
+
+
+def floating(
+    name: str,
+    parent: str,
+    coordinates: Sequence[str],
+    motion: Callable[[np.ndarray], Pose] | None = None,
+    position: Vector = ORIGIN,
+) -> Frame:
+    """A frame whose pose is a `motion` of the coordinates, or consists of them, see `Frame`."""
+    return Frame(name, parent, FLOATING, tuple(coordinates), Pose.at(position), motion=motion)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTree:
+    """The `frames` of a system, each after its parent, with the names of the numbers of its
+    configurations, `coordinates` (nq), and the `bodies` on the frames.
+
+    It is the function `poses(parameters, q)` of a `VisualModel`. The parent of the first frames is
+    the root, which does not move. The bodies have the kinetic energy of the system; if there are
+    none, `no_bodies` says why. Raises ValueError for a frame that is declared twice or before its
+    parent, and for unknown coordinates and frames.
+    """
+
+    coordinates: Sequence[str]
+    frames: Sequence[Frame]
+    bodies: Sequence[Body] = ()
+    no_bodies: str = "the visual model declares no bodies"
+
+    def __post_init__(self) -> None:
+        known = [self.root]
+        for frame in self.frames:
+            if frame.name in known:
+                raise ValueError(f"frame {frame.name!r} is declared twice; names must differ")
+            if frame.parent not in known:
+                raise ValueError(
+                    f"frame {frame.name!r}: its parent {frame.parent!r} is not declared before "
+                    f"it; declared are {', '.join(known)}, of which {self.root} is the root"
+                )
+            unknown = [name for name in frame.coordinates if name not in self.coordinates]
+            if unknown:
+                raise ValueError(
+                    f"frame {frame.name!r}: unknown coordinate {unknown[0]!r}, choose one of "
+                    f"{', '.join(self.coordinates)}"
+                )
+            known.append(frame.name)
+        for body in self.bodies:
+            if body.frame not in known:
+                raise ValueError(
+                    f"body on {body.frame!r}: no such frame, choose one of {', '.join(known)}"
+                )
+
+    @property
+    def root(self) -> str:
+        """The frame that does not move, on which the first ones are declared."""
+        return self.frames[0].parent if self.frames else ""
+
+    def __call__(self, _: Any, q: np.ndarray) -> dict[str, Pose]:
+        """The poses of all frames in the root at a configuration q (nq): forward kinematics,
+        `T_frame = T_parent T(q)`.
+        """
+        q = np.asarray(q, dtype=float)
+        poses = dict[str, Pose]()
+        for frame, columns in zip(self.frames, self._columns):
+            pose = frame.pose(q[columns])
+            poses[frame.name] = poses[frame.parent] @ pose if frame.parent in poses else pose
+        return poses
+
+    @cached_property
+    def _columns(self) -> list[list[int]]:
+        """The places of every frame's coordinates in a configuration."""
+        places = {name: i for i, name in enumerate(self.coordinates)}
+        return [[places[name] for name in frame.coordinates] for frame in self.frames]
+
+
+def remainder(whole: Body, parts: Iterable[tuple[Body, Pose]]) -> Body | None:
+    """What remains of a body without parts of it, each given with the pose of its frame in that of
+    the body; None if no body has such a mass and inertia.
+    """
+    rest = whole.inertia_in(whole.frame, np.zeros(3), np.eye(3))
+    for part, pose in parts:
+        rest = rest + part.inertia_in(whole.frame, pose.position, pose.rotation).scaled(-1.0)
+    if rest.mass <= 0 or inertia_problem(rest.inertia):
+        return None
+    return Body(whole.frame, rest.mass, rest.center, rest.inertia)
