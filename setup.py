@@ -173,7 +173,6 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
         (f"share/{NAME}/config", CONFIG),
-        (f"share/{NAME}/config/urdf", sorted(glob("config/urdf/*.urdf"))),
         *(
             (f"share/{NAME}/{folder}", sorted(glob(f"{folder}/*.md")))
             for folder in ("doc", "doc/tutorials", "doc/theory")

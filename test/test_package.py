@@ -1,4 +1,4 @@
-"""The package's files agree with each other and with the code: manifest, setup, parameters, URDF,
+"""The files of the package agree with each other and with the code: manifest, setup, parameters,
 rviz.
 """
 
@@ -6,7 +6,6 @@ import ast
 import importlib
 import importlib.util
 import json
-import math
 import os
 import re
 import runpy
@@ -27,12 +26,10 @@ from nh_control.mechanics.parameters import declarations
 from nh_control.runs import topics
 from nh_control.scenarios import fault
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
-from nh_control.systems.snakeboard import SnakeboardParameters
 
 ROOT = Path(__file__).parents[1]
 CODE = sorted((ROOT / "nh_control").rglob("*.py"))
 MANIFEST = ElementTree.parse(ROOT / "package.xml").getroot()
-URDF = ElementTree.parse(ROOT / "config" / "urdf" / "snakeboard.urdf").getroot()
 LAUNCHED = sorted(
     path.name.removesuffix(".launch.py")
     for path in (ROOT / "launch").glob("*.launch.py")
@@ -240,7 +237,7 @@ def test_files_are_installed_in_their_expected_folders():
     """`ament_index`, `ros2 launch` and the launch files' own folders; examples beside them."""
     share = "share/nh_control"
     places = {"": share, "launch": f"{share}/launch", "config": f"{share}/config",
-              "config/urdf": f"{share}/config/urdf", "resource/examples": f"{share}/examples",
+              "resource/examples": f"{share}/examples",
               "doc": f"{share}/doc", "doc/tutorials": f"{share}/doc/tutorials",
               "doc/theory": f"{share}/doc/theory",
               "doc/theory/figures": f"{share}/doc/theory/figures",
@@ -483,94 +480,6 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
     }
 
 
-# --- URDF ----------------------------------------------------------------------------------------
-
-JOINTS = {joint.get("name"): joint for joint in URDF.findall("joint")}
-INERTIALS = {
-    link.get("name"): link.find("inertial")
-    for link in URDF.findall("link")
-    if link.find("inertial") is not None
-}
-
-
-def mass(link):
-    """Return the mass of a link [kg]."""
-    return float(INERTIALS[link].find("mass").get("value"))
-
-
-def inertia(link):
-    """Return the inertia (3, 3) of a link about its center of mass [kg m^2]."""
-    element = INERTIALS[link].find("inertia")
-    xx, xy, xz, yy, yz, zz = (
-        float(element.get(name)) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    )
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
-
-def position(joint):
-    """Return the origin (3) of a joint in its parent link [m]."""
-    return np.array(JOINTS[joint].find("origin").get("xyz").split(), float)
-
-
-def test_urdf_is_one_tree_from_base_link():
-    links = [link.get("name") for link in URDF.findall("link")]
-    parents = {
-        joint.find("child").get("link"): joint.find("parent").get("link")
-        for joint in JOINTS.values()
-    }
-    assert len(set(links)) == len(links)
-    assert len(parents) == len(JOINTS)
-    for link in links:
-        for _ in links:
-            link = parents.get(link, link)
-        assert link == "base_link"
-
-
-def test_urdf_joints_are_those_of_the_scenario():
-    moving = {name for name, joint in JOINTS.items() if joint.get("type") != "fixed"}
-    assert moving == {joint.name for joint in scenarios.get("snakeboard").joints}
-    assert JOINTS["rotor_joint"].get("type") == "continuous"
-    for name in moving:
-        assert JOINTS[name].find("axis").get("xyz") == "0 0 1"
-    for name in ("front_truck_joint", "rear_truck_joint"):
-        limit = JOINTS[name].find("limit")
-        assert JOINTS[name].get("type") == "revolute"
-        assert (
-            -math.pi / 2 < float(limit.get("lower")) < 0 < float(limit.get("upper")) < math.pi / 2
-        )
-
-
-@pytest.mark.parametrize("link", sorted(INERTIALS))
-def test_urdf_inertias_are_physical(link):
-    moments = np.linalg.eigvalsh(inertia(link))
-    assert mass(link) > 0
-    assert moments[0] > 0
-    assert moments[2] <= moments[0] + moments[1]
-
-
-def test_urdf_has_the_masses_of_the_default_parameters():
-    board = SnakeboardParameters()
-    assert math.isclose(sum(mass(link) for link in INERTIALS), board.m)
-    assert math.isclose(inertia("rotor")[2, 2], board.I)
-    assert math.isclose(inertia("front_truck")[2, 2], board.J)
-    assert math.isclose(inertia("rear_truck")[2, 2], board.J)
-    assert position("front_truck_joint")[0] == -position("rear_truck_joint")[0] == board.l
-    offsets = {
-        "front_truck": position("front_truck_joint"),
-        "rear_truck": position("rear_truck_joint"),
-    }
-    yaw = sum(
-        inertia(link)[2, 2] + mass(link) * (offsets.get(link, np.zeros(3))[:2] ** 2).sum()
-        for link in INERTIALS
-    )
-    assert math.isclose(yaw, board.m * board.l**2)
-
-
-def test_urdf_materials_are_defined():
-    defined = {material.get("name") for material in URDF.findall("material")}
-    assert {material.get("name") for material in URDF.iter("material")} == defined
-
-
 # --- rviz ----------------------------------------------------------------------------------------
 
 
@@ -614,9 +523,7 @@ def test_rviz_shows_what_the_nodes_publish(name):
         kind: display["Topic"]["Value"] for kind, display in displays.items() if "Topic" in display
     } == SHOWN[name]
     assert all(display["Enabled"] for display in displays.values())
-    assert ("RobotModel" in displays) == (
-        name == "urdf" or (ROOT / "config" / "urdf" / f"{name}.urdf").is_file()
-    )
+    assert ("RobotModel" in displays) == (name in ("urdf", "snakeboard"))
 
 
 @pytest.mark.parametrize("name", LAUNCHED)

@@ -21,7 +21,6 @@ from launch_ros.actions import Node
 
 from launch import LaunchContext, LaunchDescription
 from nh_control import scenarios
-from nh_control.multibody.urdf_source import urdf_text
 from nh_control.ros import viewers
 from nh_control.ros.arguments import (
     BOOL,
@@ -64,7 +63,7 @@ def description(
     with `robots` several robots stand side by side.
 
     The folder `config` beside that of the launch file, in the source tree and installed, may have
-    `<name>.yaml`, `<name>.rviz` and `urdf/<name>.urdf`; the files of `scenario` serve all others.
+    `<name>.yaml` and `<name>.rviz`; the files of `scenario` serve all others.
     Arguments that follow from a scenario are declared as soon as it is known.
     """
     config = Path(launch_file).parents[1] / "config"
@@ -126,11 +125,9 @@ def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
 
 
 def _robot_model(scenario: Scenario, config: Path) -> str | None:
-    """Return the URDF for robot_state_publisher, or None."""
-    if scenario.origin["scenario"] == "urdf":
-        return robot_description(scenario)
-    file = config / "urdf" / f"{scenario.origin['scenario']}.urdf"
-    return urdf_text(file) if file.is_file() else None
+    """Return the URDF for robot_state_publisher if rviz shows a robot model, otherwise None."""
+    view = _of_scenario(scenario, config, "rviz").read_text()
+    return robot_description(scenario) if "/RobotModel" in view else None
 
 
 def _has_state_publisher(scenario: Scenario, config: Path, wanted: dict[str, bool]) -> bool:

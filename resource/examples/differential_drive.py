@@ -16,8 +16,10 @@ import numpy as np
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.system import System
+from nh_control.multibody import Body as Inertia
 from nh_control.scenarios import Body, Joint, Parameters, PlanarPerturbation, Scenario, parameter
-from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Pose, Shape, VisualModel
+from nh_control.scenarios.declared_frames import FrameTree, planar, revolute
+from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Shape, VisualModel
 
 
 @dataclass(frozen=True)
@@ -98,14 +100,26 @@ def perturbed(model, x, error: PlanarPerturbation):
     return model.retract(x, dx)
 
 
-def poses(parameters: DriveParameters, q: np.ndarray) -> dict[str, Pose]:
-    """The robot and its wheels, whose y axes are their axles."""
-    body, b = Pose.planar(*q[2:]), parameters.track / 2
-    return {
-        "body": body,
-        "left": body.rotated(q[0], (0.0, b, parameters.radius), (0.0, 1.0, 0.0)),
-        "right": body.rotated(q[1], (0.0, -b, parameters.radius), (0.0, 1.0, 0.0)),
-    }
+def frames(parameters: DriveParameters) -> FrameTree:
+    """The robot and its wheels, whose y axes are their axles, with the masses: the model has that
+    of everything, which the body gets.
+    """
+    p, axle, b = parameters, (0.0, 1.0, 0.0), parameters.track / 2
+    body, wheel = p.inertia - p.wheel_inertia, p.wheel_inertia
+    spin = {"mass": 0.0, "inertia": (wheel / 2, wheel, wheel / 2), "accept_any_inertia": True}
+    return FrameTree(
+        ("left", "right", "theta", "x", "y"),
+        (
+            planar("body", "odom"),
+            revolute("left", "body", "left", axle, (0.0, b, p.radius)),
+            revolute("right", "body", "right", axle, (0.0, -b, p.radius)),
+        ),
+        (
+            Inertia("body", p.mass, (0.0, 0.0, p.radius), (body / 2, body / 2, body)),
+            Inertia("left", **spin),
+            Inertia("right", **spin),
+        ),
+    )
 
 
 def visual(parameters: DriveParameters) -> VisualModel:
@@ -118,7 +132,7 @@ def visual(parameters: DriveParameters) -> VisualModel:
     for side in ("left", "right"):
         shapes.append(Shape("cylinder", (d, d, 0.05), RUBBER, side, roll=np.pi / 2))
         shapes.append(Shape("box", (0.9 * d, 0.06, 0.02), STEEL, side))
-    return VisualModel("odom", poses, tuple(shapes), trail="body")
+    return VisualModel("odom", frames(parameters), tuple(shapes), trail="body")
 
 
 # the wheels' angles cost nothing: where the robot is says all that matters

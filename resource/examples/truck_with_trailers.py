@@ -20,6 +20,7 @@ from nh_control.control.collocation import resample
 from nh_control.control.costs import Cost
 from nh_control.scenarios import Body, Joint, Scenario, ScenarioConstraint
 from nh_control.scenarios.constraints import OBSTACLES as FRAME
+from nh_control.scenarios.declared_frames import FrameTree, fixed, planar, revolute
 from nh_control.scenarios.obstacles import RED, clear_of
 from nh_control.scenarios.perturbation import Displacement
 from nh_control.scenarios.visual_model import (
@@ -27,7 +28,6 @@ from nh_control.scenarios.visual_model import (
     RUBBER,
     STEEL,
     WOOD,
-    Pose,
     Shape,
     VisualModel,
 )
@@ -138,14 +138,23 @@ def axles(p: TruckParameters) -> list:
     return [front, *(partial(behind, trailers) for trailers in range(3))]
 
 
-def poses(parameters: TruckParameters, q: np.ndarray) -> dict[str, Pose]:
-    """On the ground: the truck below its rear axle, its front axle, the trailers below theirs."""
-    p, truck = parameters, Pose.planar(*q[:3])
-    frames = {"truck": truck, "front_axle": truck.rotated(q[3], (p.wheelbase, 0.0, 0.0))}
-    for name, angle in (("trailer1", q[4]), ("trailer2", q[5])):
-        hitch = truck.rotated(angle, (0.0, 0.0, 0.0))
-        truck = frames[name] = hitch.rotated(0.0, (-p.drawbar, 0.0, 0.0))
-    return frames
+def frames(parameters: TruckParameters) -> FrameTree:
+    """On the ground: the truck below its rear axle, its front axle, hitches, which turn with the
+    trailers behind them, and the trailers below their axles.
+    """
+    p, behind = parameters, (-parameters.drawbar, 0.0, 0.0)
+    return FrameTree(
+        ("theta", "x", "y", "steer", "first", "second"),
+        (
+            planar("truck", "odom"),
+            revolute("front_axle", "truck", "steer", position=(p.wheelbase, 0.0, 0.0)),
+            revolute("hitch1", "truck", "first"),
+            fixed("trailer1", "hitch1", behind),
+            revolute("hitch2", "trailer1", "second"),
+            fixed("trailer2", "hitch2", behind),
+        ),
+        no_bodies="the front axle's energy is that of its steering rate alone",
+    )
 
 
 def pillar(center: tuple[float, float], radius: float) -> Shape:
@@ -169,7 +178,7 @@ def visual(parameters: TruckParameters) -> VisualModel:
             shapes.append(
                 Shape("cylinder", (0.8, 0.8, 0.25), RUBBER, axle, (0.0, side, 0.4), np.pi / 2)
             )
-    return VisualModel("odom", poses, tuple(shapes), trail="truck")
+    return VisualModel("odom", frames(parameters), tuple(shapes), trail="truck")
 
 
 def least_effort(model: nh.DiscreteSystem) -> nh.Trajectory:

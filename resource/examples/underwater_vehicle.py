@@ -28,8 +28,9 @@ from nh_control.scenarios import (
     on_body,
     parameter,
 )
+from nh_control.scenarios.declared_frames import FrameTree, floating
 from nh_control.scenarios.perturbation import SeededPerturbation
-from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Pose, Shape, VisualModel
+from nh_control.scenarios.visual_model import BLUE, ORANGE, STEEL, Shape, VisualModel
 
 WORLD = "sea"
 
@@ -127,11 +128,6 @@ def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     return np.r_[attitude, body.position], np.r_[body.angular_velocity_body, speed]
 
 
-def poses(_, q: np.ndarray) -> dict[str, Pose]:
-    """The vehicle alone."""
-    return {"vehicle": Pose(q[4:], quat2mat(q[:4]))}
-
-
 def visual(_) -> VisualModel:
     """A hull with a lamp in front, two floats and two thrusters."""
     shapes = [
@@ -141,7 +137,13 @@ def visual(_) -> VisualModel:
     for side in (0.15, -0.15):
         shapes.append(Shape("box", (0.6, 0.15, 0.12), BLUE, "vehicle", (0.0, side, 0.2)))
         shapes.append(Shape("box", (0.1, 0.1, 0.1), ORANGE, "vehicle", (-0.45, side, 0.0)))
-    return VisualModel(WORLD, poses, tuple(shapes), trail="vehicle")
+    position, attitude = ("x", "y", "z"), ("qw", "qx", "qy", "qz")
+    frames = FrameTree(
+        (*attitude, *position),
+        [floating("vehicle", WORLD, (*position, *attitude))],
+        no_bodies="the mass of the water that moves along depends on the direction",
+    )
+    return VisualModel(WORLD, frames, tuple(shapes), trail="vehicle")
 
 
 # the cost of errors of attitude (rad) and place (m), and of both momenta

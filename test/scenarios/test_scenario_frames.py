@@ -19,6 +19,7 @@ from transforms3d.quaternions import mat2quat
 
 from nh_control import scenarios
 from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.multibody.bodies import inertia_problem
 from nh_control.scenarios.declared_frames import (
     CONTINUOUS,
     FIXED,
@@ -38,6 +39,15 @@ NAMES = scenarios.names()
 LARGE = [
     pytest.param(name, marks=pytest.mark.slow) if name == "marionette" else name for name in NAMES
 ]
+EXAMPLES = [
+    str(Path(__file__).parents[2] / "resource/examples" / f"{name}.py")
+    for name in (
+        "cart_double_pendulum",
+        "differential_drive",
+        "truck_with_trailers",
+        "underwater_vehicle",
+    )
+]
 frames_of = cache(lambda name: ScenarioFrames(scenarios.get(name)))
 
 
@@ -53,7 +63,7 @@ def assert_same(found, wanted):
     np.testing.assert_allclose(found.rotation, wanted.rotation, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", [*LARGE, *EXAMPLES])
 def test_every_tree_of_frames_is_complete(name):
     frames = frames_of(name)
     q = moved(frames, 3)
@@ -108,7 +118,7 @@ def vector(text):
     return np.array([float(part) for part in text.split()])
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", [*LARGE, *EXAMPLES])
 def test_the_urdf_has_every_frame_where_it_is(name):
     """Forward kinematics of the text, with the positions of `joint_states`."""
     scenario = scenarios.get(name)
@@ -152,7 +162,7 @@ def test_the_urdf_has_the_shapes():
     assert vector(cylinder.find("origin").get("rpy"))[0] == pytest.approx(np.pi / 2)
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", [*LARGE, *EXAMPLES])
 def test_the_urdf_is_valid(name, tmp_path):
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     check = shutil.which("check_urdf", path=places)
@@ -206,6 +216,15 @@ def test_the_urdf_has_the_kinetic_energy_of_the_system(name):
         v = (pin.difference(model, here, ahead) - pin.difference(model, here, back)) / (2 * step)
         energy = pin.computeKineticEnergy(model, model.createData(), here, v)
         assert energy == pytest.approx(e @ system.mass_matrix(q) @ e / 2, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_inertias_are_physical(name):
+    """Or those of points."""
+    for body in frames_of(name).tree.bodies:
+        assert body.mass > 0
+        if np.any(body.inertia):
+            assert inertia_problem(np.array(body.inertia)) == ""
 
 
 @pytest.mark.slow
