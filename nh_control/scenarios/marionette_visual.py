@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from nh_control.multibody import Distance, Point
 from nh_control.scenarios.urdf_visual import frame_tree
 from nh_control.scenarios.visual_model import (
@@ -19,12 +21,14 @@ WORLD = "odom"
 STRING_M, CONTROL_M = 0.008, 0.05
 """Drawn diameters of a string and of what holds its upper end."""
 
+_model = cache(marionette_model)
+
 
 def visual_model(parameters: MarionetteParameters) -> VisualModel:
     """Limbs of wood in their published lengths, trunk and head, hooks, and the strings from their
     hands to the hooks.
     """
-    model = marionette_model(parameters)
+    model = _model(parameters)
     strings = [
         (_frame(string.a), _frame(string.b))
         for string in model.constraints
