@@ -106,7 +106,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.multibody.robot import Robot as Robot
     from nh_control.multibody.urdf import load_urdf as load_urdf
     from nh_control.numerics.spline import Spline as Spline
-    from nh_control.runs.convergence import convergence as convergence
+    from nh_control.studies.convergence import convergence as convergence
 
     __version__: str
 
@@ -144,7 +144,7 @@ _HOMES = {
     "nonholonomic_midpoint": "integrators",
     "rdp": "integrators",
     "solve_ivp": "integrators.adaptive",
-    "convergence": "runs.convergence",
+    "convergence": "studies.convergence",
     "DiscreteSystem": "discrete.system",
     "StepFailed": "discrete.results",
     "Trajectory": "discrete.trajectory",

@@ -16,8 +16,8 @@ from nh_control.command.values import bounded_number
 
 if TYPE_CHECKING:
     from nh_control.integrators import Integrator
-    from nh_control.runs.comparison import Comparison, MethodRow
-    from nh_control.runs.motion import Motion
+    from nh_control.studies.comparison import Comparison, MethodRow
+    from nh_control.studies.motion import Motion
 
 STEP_S, MOST_STEPS = 0.02, 1_000_000
 AT = (1e-4, 1e-6, 1e-8, 1e-10)
@@ -86,8 +86,8 @@ def _add_step(parser: Any, purpose: str) -> None:
 
 def _integrators(args: Namespace) -> int:
     from nh_control.integrators import INTEGRATORS
-    from nh_control.runs.comparison import MethodRow, method_table
-    from nh_control.runs.motion import motion_of
+    from nh_control.studies.comparison import MethodRow, method_table
+    from nh_control.studies.motion import motion_of
 
     rows: list[MethodRow] = [MethodRow(one) for one in INTEGRATORS.values()]
     if args.scenario:
@@ -157,9 +157,9 @@ def _compare(args: Namespace) -> int:
     from nh_control.figures import comparison as figures
     from nh_control.figures.style import save
     from nh_control.integrators import INTEGRATORS
-    from nh_control.runs.comparison import compare
-    from nh_control.runs.motion import motion_of
     from nh_control.runs.output import folder
+    from nh_control.studies.comparison import compare
+    from nh_control.studies.motion import motion_of
 
     scenario = find_scenario(args.scenario)
     with usage_errors(scenario.file):
@@ -221,7 +221,7 @@ def _motion(motion: Motion) -> dict[str, Any]:
 
 
 def _print_times(result: Comparison) -> None:
-    from nh_control.runs.comparison import seconds_at
+    from nh_control.studies.comparison import seconds_at
 
     rows = []
     for name, points in result.work.items():

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nh_control.figures import style
-from nh_control.runs.comparison import SCIPY, Comparison
+from nh_control.studies.comparison import SCIPY, Comparison
 
 MARKERS = "osD^v<>Ph"
 

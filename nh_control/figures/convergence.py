@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from nh_control.figures import style
 from nh_control.figures.comparison import line_style
-from nh_control.runs.convergence import PARTS, Convergence
+from nh_control.studies.convergence import PARTS, Convergence
 
 
 def plot_convergence(convergence: Convergence, axes: Any = None) -> np.ndarray:

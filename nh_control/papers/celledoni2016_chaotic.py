@@ -17,8 +17,8 @@ from nh_control.integrators.lobatto import REACTIONS, spark
 from nh_control.numerics.progress import Progress
 from nh_control.papers import measure
 from nh_control.papers.paper import Outcome, Statement
-from nh_control.runs.comparison import Reference
-from nh_control.runs.motion import Motion
+from nh_control.studies.comparison import Reference
+from nh_control.studies.motion import Motion
 from nh_control.systems import chaotic_quartic
 from nh_control.systems.chaotic_quartic import random_start
 

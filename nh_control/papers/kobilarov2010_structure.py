@@ -18,8 +18,8 @@ from nh_control.mechanics.system import System
 from nh_control.numerics.progress import Progress
 from nh_control.papers import measure
 from nh_control.papers.paper import Outcome, Statement
-from nh_control.runs.comparison import Reference
-from nh_control.runs.motion import Motion
+from nh_control.studies.comparison import Reference
+from nh_control.studies.motion import Motion
 from nh_control.systems import ChaplyginSleighParameters, chaplygin_sleigh, snakeboard
 
 ORDER_S, ORDER_STEPS = 1.0, (10, 20, 40, 80)

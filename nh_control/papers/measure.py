@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.figures.style import SERIES, TARGET, positive
-from nh_control.runs.comparison import Reference
+from nh_control.studies.comparison import Reference
 
 MARKERS = "os^vDx+"
 BATCHES, TIMED_STEPS = 5, 500

@@ -1,4 +1,6 @@
-"""Studies: many runs of a scenario with varied settings, on this machine or on a Dask cluster."""
+"""Studies: many runs of a scenario with varied settings, on this machine or on a Dask cluster, and
+comparisons of integrators on one motion.
+"""
 
 from nh_control.studies.pools import DaskCluster, MissingExtra, ProcessPool, WorkersLost
 from nh_control.studies.scheduler import run_missing

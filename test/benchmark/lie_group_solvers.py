@@ -23,7 +23,7 @@ from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.numerics.compiled import Functions
-from nh_control.runs.comparison import (
+from nh_control.studies.comparison import (
     Motion,
     Reference,
     WorkPoint,

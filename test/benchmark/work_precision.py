@@ -15,14 +15,14 @@ from sizes import sized
 
 from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint
 from nh_control.integrators.composition import composition
-from nh_control.runs.comparison import (
+from nh_control.studies.comparison import (
     Reference,
     method_table,
     seconds_at,
     solver_precision,
     work_precision,
 )
-from nh_control.runs.motion import Motion
+from nh_control.studies.motion import Motion
 from nh_control.systems import snakeboard
 from nh_control.systems.chaotic_quartic import (
     ChaoticQuarticParameters,

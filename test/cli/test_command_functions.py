@@ -14,7 +14,7 @@ from nh_control.command.usage import find_scenario
 from nh_control.integrators import INTEGRATORS
 from nh_control.numerics.files import whole_file, write_npz
 from nh_control.runs import launcher
-from nh_control.runs.comparison import MethodRow
+from nh_control.studies.comparison import MethodRow
 
 # --- integrators and comparisons -----------------------------------------------------------------
 

@@ -26,10 +26,10 @@ from nh_control.control.identification import Identification
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.runs import output, recording
-from nh_control.runs.comparison import Drift, MethodRow, WorkPoint
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.replay import Replay
 from nh_control.studies import Store, WorkersLost
+from nh_control.studies.comparison import Drift, MethodRow, WorkPoint
 from nh_control.studies.study_file import KEYS
 
 
@@ -345,7 +345,7 @@ def test_a_comparison_is_printed_in_numbers_and_words(capsys, monkeypatch):
 
 
 def test_options_of_compare_reach_the_comparison(monkeypatch):
-    from nh_control.runs import comparison, motion
+    from nh_control.studies import comparison, motion
 
     asked, motion_known = [], SimpleNamespace(duration=3.0)
 
@@ -374,7 +374,7 @@ def test_options_of_compare_reach_the_comparison(monkeypatch):
 def test_a_comparison_writes_numbers_and_two_figures(monkeypatch, capsys, tmp_path):
     from nh_control.figures import comparison as figures
     from nh_control.figures import style
-    from nh_control.runs import comparison, motion
+    from nh_control.studies import comparison, motion
 
     drawn = []
     monkeypatch.setattr(motion, "motion_of", lambda *_: SimpleNamespace(duration=1.0))

@@ -15,8 +15,8 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.integrators.composition import composition
 from nh_control.mechanics.system import System
-from nh_control.runs import comparison
-from nh_control.runs.comparison import (
+from nh_control.studies import comparison
+from nh_control.studies.comparison import (
     Drifts,
     MethodRow,
     Reference,
@@ -24,7 +24,7 @@ from nh_control.runs.comparison import (
     method_table,
     seconds_at,
 )
-from nh_control.runs.motion import Flow, Motion, motion_of
+from nh_control.studies.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
 
 METHODS = ("midpoint", "midpoint_order4", "midpoint_order6")

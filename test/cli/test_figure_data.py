@@ -13,12 +13,12 @@ from nh_control.figures import common, comparison, planar, stick_figures, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene
 from nh_control.integrators import midpoint
-from nh_control.runs.comparison import Comparison, Drift, WorkPoint
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.motion import Motion
 from nh_control.scenarios import Joint, MonitoredOutput, Scenario
 from nh_control.scenarios.perturbation import Displacement
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
+from nh_control.studies.comparison import Comparison, Drift, WorkPoint
+from nh_control.studies.motion import Motion
 from nh_control.systems import PendulumParameters, pendulum, snakeboard
 
 LIMIT = 2.0

@@ -25,12 +25,12 @@ from nh_control.figures import (
     style,
 )
 from nh_control.integrators import midpoint
-from nh_control.runs.comparison import Drift
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.motion import Motion
 from nh_control.scenarios import Body, BodyState, Displacement, Joint, PlantOptions, Scenario
 from nh_control.scenarios import disturbance as disturbances
 from nh_control.scenarios.visual_model import Arrow, Cable, Pose, Shape, VisualModel
+from nh_control.studies.comparison import Drift
+from nh_control.studies.motion import Motion
 
 
 @dataclass(frozen=True)

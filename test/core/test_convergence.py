@@ -9,7 +9,7 @@ import pytest
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
-from nh_control.runs.convergence import fitted_order
+from nh_control.studies.convergence import fitted_order
 from nh_control.systems import snakeboard
 
 PENDULUM = nh.System(

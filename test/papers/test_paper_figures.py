@@ -24,8 +24,8 @@ from nh_control.papers import johnson2014_marionette as marionette
 from nh_control.papers import kobilarov2010_motions as motions
 from nh_control.papers import kobilarov2010_runs as runs
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
-from nh_control.runs.comparison import Reference
-from nh_control.runs.motion import Motion
+from nh_control.studies.comparison import Reference
+from nh_control.studies.motion import Motion
 from nh_control.systems import SuslovParameters, pendulum
 
 

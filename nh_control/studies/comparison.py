@@ -17,7 +17,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.system import System
-from nh_control.runs.motion import Flow, Motion
+from nh_control.studies.motion import Flow, Motion
 
 SCIPY = ("DOP853", "RK45", "LSODA")
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(4, 27))

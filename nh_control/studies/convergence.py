@@ -14,8 +14,8 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.registry import Integrator, Make
 from nh_control.mechanics.system import System
-from nh_control.runs.comparison import TIGHTEST
-from nh_control.runs.motion import Flow, Motion
+from nh_control.studies.comparison import TIGHTEST
+from nh_control.studies.motion import Flow, Motion
 
 OneMethod: TypeAlias = str | Integrator | Make
 Methods: TypeAlias = OneMethod | Iterable[OneMethod] | Mapping[str, OneMethod]
