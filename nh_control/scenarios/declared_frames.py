@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import quat2mat
 
 from nh_control.multibody.bodies import Body, inertia_problem
@@ -87,7 +86,7 @@ class Frame:
         amount = self.ratio * values[0] + self.offset
         if self.kind == PRISMATIC:
             return self.origin @ Pose.at(amount * np.asarray(self.axis))
-        return self.origin @ Pose.at(ORIGIN, axangle2mat(self.axis, amount))
+        return self.origin.rotated(amount, ORIGIN, self.axis)
 
 
 def fixed(name: str, parent: str, position: Vector = ORIGIN, rotation: Any = None) -> Frame:

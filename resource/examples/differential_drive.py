@@ -18,8 +18,8 @@ from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.system import System
 from nh_control.multibody import Body as Inertia
 from nh_control.scenarios import Body, Joint, Parameters, PlanarPerturbation, Scenario, parameter
-from nh_control.scenarios.declared_frames import FrameTree, planar, revolute
-from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Shape, VisualModel
+from nh_control.scenarios.declared_frames import FrameTree, planar, remainder, revolute
+from nh_control.scenarios.visual_model import BLUE, RUBBER, STEEL, Pose, Shape, VisualModel
 
 
 @dataclass(frozen=True)
@@ -101,24 +101,22 @@ def perturbed(model, x, error: PlanarPerturbation):
 
 
 def frames(parameters: DriveParameters) -> FrameTree:
-    """The robot and its wheels, whose y axes are their axles, with the masses: the model has that
-    of everything, which the body gets.
+    """The robot and its wheels, whose y axes are their axles. The model has the mass of everything
+    alone; a fiftieth of it is in each wheel here.
     """
-    p, axle, b = parameters, (0.0, 1.0, 0.0), parameters.track / 2
-    body, wheel = p.inertia - p.wheel_inertia, p.wheel_inertia
-    spin = {"mass": 0.0, "inertia": (wheel / 2, wheel, wheel / 2), "accept_any_inertia": True}
+    p, axle, J = parameters, (0.0, 1.0, 0.0), parameters.wheel_inertia
+    sides = {"left": (0.0, p.track / 2, p.radius), "right": (0.0, -p.track / 2, p.radius)}
+    wheels = [Inertia(side, p.mass / 50, inertia=(J / 2, J, J / 2)) for side in sides]
+    whole = Inertia("body", p.mass, (0.0, 0.0, p.radius), (p.inertia,) * 3)
+    body = remainder(whole, zip(wheels, map(Pose.at, sides.values())))
     return FrameTree(
         ("left", "right", "theta", "x", "y"),
         (
             planar("body", "odom"),
-            revolute("left", "body", "left", axle, (0.0, b, p.radius)),
-            revolute("right", "body", "right", axle, (0.0, -b, p.radius)),
+            *(revolute(side, "body", side, axle, place) for side, place in sides.items()),
         ),
-        (
-            Inertia("body", p.mass, (0.0, 0.0, p.radius), (body / 2, body / 2, body)),
-            Inertia("left", **spin),
-            Inertia("right", **spin),
-        ),
+        (body, *wheels) if body else (),
+        "the inertia of everything is smaller than that of the wheels",
     )
 
 

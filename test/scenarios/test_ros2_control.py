@@ -14,6 +14,7 @@ SUITABLE = {
     "urdf": ["shoulder", "elbow"],
     "snakeboard": ["rotor_joint", "rear_truck_joint"],
     "pendulum_swing_up": ["pendulum_joint"],
+    "car": ["rear_wheels_joint", "steering_joint"],
 }
 HARDWARE = {
     "joint_commands_topic",
