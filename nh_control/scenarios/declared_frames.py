@@ -13,6 +13,7 @@ import numpy as np
 from transforms3d.quaternions import quat2mat
 
 from nh_control.multibody.bodies import Body, inertia_problem
+from nh_control.multibody.motion import unit_vector
 from nh_control.scenarios.visual_model import Pose, Vector
 
 FIXED, CONTINUOUS, PRISMATIC, PLANAR, FLOATING = (
@@ -34,13 +35,14 @@ class Frame:
     With the values c of its `coordinates`, the motion of a joint of this `kind` is
 
     - fixed: none;
-    - continuous: a rotation about the unit vector `axis` by `ratio c + offset` (rad);
+    - continuous: a rotation about the `axis` ("x", "-z", ... or three numbers) by
+      `ratio c + offset` (rad);
     - prismatic: a translation along it by `ratio c + offset` (m);
     - planar: the rotation by theta about z and the translation (x, y), c = (theta, x, y);
     - floating: `motion(c)`; without it a pose, c = (x, y, z, qw, qx, qy, qz), or a rotation,
       c = (qw, qx, qy, qz).
 
-    Raises ValueError for an unknown kind, and for another number of coordinates.
+    Raises ValueError for an unknown kind, another number of coordinates, and no direction as axis.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Frame:
     kind: str = FIXED
     coordinates: tuple[str, ...] = ()
     origin: Pose = field(default_factory=lambda: Pose.at(ORIGIN))
-    axis: Vector = Z
+    axis: str | Vector = Z
     ratio: float = 1.0
     offset: float = 0.0
     motion: Callable[[np.ndarray], Pose] | None = None
@@ -71,6 +73,8 @@ class Frame:
                 f"frame {self.name!r}: only floating joints have a motion of their own, this one "
                 f"is {self.kind}"
             )
+        axis = tuple(unit_vector(self.axis, f"frame {self.name!r}").tolist())
+        object.__setattr__(self, "axis", axis)
 
     def pose(self, values: np.ndarray) -> Pose:
         """The pose in the parent at the values of the coordinates."""
@@ -83,10 +87,10 @@ class Frame:
         if self.kind == FLOATING:
             position = values[:3] if len(values) == 7 else np.zeros(3)
             return self.origin @ Pose(position, quat2mat(values[-4:]))
-        amount = self.ratio * values[0] + self.offset
+        amount, axis = self.ratio * values[0] + self.offset, np.asarray(self.axis, dtype=float)
         if self.kind == PRISMATIC:
-            return self.origin @ Pose.at(amount * np.asarray(self.axis))
-        return self.origin.rotated(amount, ORIGIN, self.axis)
+            return self.origin @ Pose.at(amount * axis)
+        return self.origin.rotated(amount, ORIGIN, axis)
 
 
 def fixed(name: str, parent: str, position: Vector = ORIGIN, rotation: Any = None) -> Frame:
@@ -98,7 +102,7 @@ def revolute(
     name: str,
     parent: str,
     coordinate: str,
-    axis: Vector = Z,
+    axis: str | Vector = Z,
     position: Vector = ORIGIN,
     rotation: Any = None,
     ratio: float = 1.0,
@@ -109,7 +113,7 @@ def revolute(
 
 
 def prismatic(
-    name: str, parent: str, coordinate: str, axis: Vector = X, position: Vector = ORIGIN
+    name: str, parent: str, coordinate: str, axis: str | Vector = X, position: Vector = ORIGIN
 ) -> Frame:
     """A frame that slides along an axis by a coordinate (m)."""
     return Frame(name, parent, PRISMATIC, (coordinate,), Pose.at(position), axis)

@@ -43,7 +43,9 @@ class Pose:
         """The pose of a planar body on the ground."""
         return Pose(np.array([x, y, 0.0]), axangle2mat([0.0, 0.0, 1.0], theta))
 
-    def rotated(self, angle: float, hinge: Vector, axis: Vector = (0.0, 0.0, 1.0)) -> Pose:
+    def rotated(
+        self, angle: float, hinge: Vector, axis: Vector | np.ndarray = (0.0, 0.0, 1.0)
+    ) -> Pose:
         """The frame at `hinge` (m) of this one, turned by `angle` (rad) about an axis."""
         return Pose(
             self.position + self.rotation @ hinge, self.rotation @ axangle2mat(axis, angle)

@@ -35,8 +35,8 @@ def test_frames_are_where_their_joints_put_them():
     tree = FrameTree(
         (*attitude, "x", "y", "z", "slide", "angle"),
         (
-            prismatic("slide", "odom", "slide", (0.0, 0.6, 0.8), (1.0, 0.0, 0.0)),
-            revolute("hinge", "slide", "angle", (0.0, 1.0, 0.0), (0.0, 0.0, 2.0), TURN, -2.0),
+            prismatic("slide", "odom", "slide", (0.0, 3.0, 4.0), (1.0, 0.0, 0.0)),
+            revolute("hinge", "slide", "angle", "-y", (0.0, 0.0, 2.0), TURN, 2.0),
             fixed("tip", "hinge", (0.0, 0.0, -1.0)),
             floating("body", "odom", pose),
             floating("turned", "tip", attitude),
@@ -119,6 +119,10 @@ def test_a_remainder_and_its_parts_are_the_whole():
         (
             lambda: Frame("arm", "odom", CONTINUOUS, ("a",), motion=Pose.at),
             "only floating joints have a motion of their own",
+        ),
+        (
+            lambda: revolute("arm", "odom", "a", (0.0, 0.0, 0.0)),
+            "frame 'arm': the axis must not be zero",
         ),
         (
             lambda: FrameTree((), [fixed("arm", "odom"), fixed("arm", "odom")]),
