@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
+import casadi as ca
 import numpy as np
 import pytest
 from transforms3d.euler import euler2mat
@@ -216,6 +217,27 @@ def test_the_urdf_has_the_kinetic_energy_of_the_system(name):
         v = (pin.difference(model, here, ahead) - pin.difference(model, here, back)) / (2 * step)
         energy = pin.computeKineticEnergy(model, model.createData(), here, v)
         assert energy == pytest.approx(e @ system.mass_matrix(q) @ e / 2, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "name", ["pendulum_swing_up", "cart_pole", "acrobot", "quadrotor", "quadrotor_payload"]
+)
+def test_the_urdf_has_the_potential_energy_of_the_system(name):
+    """But for a constant; its centers of mass are where those of the system are."""
+    pin = pytest.importorskip("pinocchio", reason="needs the package pin")
+    scenario, frames, rng = scenarios.get(name), frames_of(name), np.random.default_rng(1)
+    model = pin.buildModelFromXML(robot_description(scenario))
+    model.gravity.linear = np.array([0.0, 0.0, -scenario.parameters.g])
+    system = scenario.make_system(scenario.parameters).numeric
+    q, still = ca.SX.sym("q", frames.space.nq), ca.SX(frames.space.nw, 1)
+    lagrangian = ca.Function("lagrangian", [q], [system.lagrangian_at(q, still)])
+    sums = []
+    for _ in range(3):
+        q = frames.space.retract(frames.space.origin, rng.uniform(-1, 1, frames.space.nv))
+        at = pinocchio_configuration(pin, model, frames, q)
+        energy = pin.computePotentialEnergy(model, model.createData(), at)
+        sums.append(energy + float(lagrangian(q)))
+    np.testing.assert_allclose(sums, sums[0], atol=1e-11)
 
 
 @pytest.mark.parametrize("name", LARGE)
