@@ -851,7 +851,7 @@ def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
     assert [one.parameter for one in made][1] == "plant.parameters.lengths"
     assert [one.kind for one in made] == [int, tuple, float]
     assert [one.description for one in made] == [
-        "How many", "Of the links [m]", "G of Numbers"
+        "How many", "Of the links in m", "G of Numbers"
     ]  # fmt: skip
 
 
@@ -945,7 +945,7 @@ def test_arguments_have_the_choices_and_types_of_their_parameters():
     offered = (*arguments.robot(), *arguments.of_all(), *arguments.of_hardware())
     for argument in offered:
         spec = ALL[argument.parameter]
-        assert argument.kind is type(spec.default), argument.name
+        assert argument.kind is type(spec.value), argument.name
         choices = arguments.BOOL if argument.kind is bool else spec.choices or None
         assert set(argument.choices or ()) == set(choices or ()), argument.name
 

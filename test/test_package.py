@@ -404,7 +404,7 @@ def test_the_file_for_hardware_states_its_parameters_with_their_defaults():
     pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
     from nh_control.ros.runtime.declared import HARDWARE
 
-    declared = {spec.name: spec.default for spec in HARDWARE} | {"source": "hardware"}
+    declared = {spec.name: spec.value for spec in HARDWARE} | {"source": "hardware"}
     file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
     stated = flat(file["/**"]["ros__parameters"])
     assert {name: [] if value == [""] else value for name, value in stated.items()} == declared
@@ -452,7 +452,7 @@ def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(n
         TRACKER,
     )
 
-    declared = {spec.name: spec.default for spec in (*PLANT, *TRACKER, *DISPLAY)}
+    declared = {spec.name: spec.value for spec in (*PLANT, *TRACKER, *DISPLAY)}
     declared |= {"scenario": name} | dict.fromkeys(("disturb", "fault", "wrench.targets"), [""])
     for name_of_all in ["wait_for", "heard_by", *(spec.name for spec in HARDWARE)]:
         del declared[name_of_all]  # a launch argument's, and those of a file of their own

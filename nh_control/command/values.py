@@ -47,9 +47,7 @@ def declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
 
     def value(text: str) -> Any:
         try:
-            number = int(text) if entry.is_integer else _numbers(text)
-            several = isinstance(entry.value, tuple) and not isinstance(number, tuple)
-            return entry.check(owner, (number,) if several else number)
+            return entry.read(text, owner)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from launch.actions import DeclareLaunchArgument
 
-from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.ros.runtime.declared import (
     ALL,
     DISPLAY,
@@ -20,7 +20,6 @@ from nh_control.ros.runtime.declared import (
     TRACKER,
 )
 from nh_control.ros.runtime.declared import SCENARIO as SCENARIO_SPECS
-from nh_control.ros.runtime.spec import Spec
 from nh_control.scenarios import Scenario
 
 NOT_OFFERED = ("reference", "integrator", "plant.integrator", "disturb", "wait_for", "heard_by")
@@ -142,7 +141,7 @@ def of_scenario(scenario: Scenario) -> list[Argument]:
         _of(ALL["integrator"], integrators),
         _of(ALL["plant.integrator"], integrators),
         *(
-            _of(Spec.of_field(prefix, field, type(defaults).__name__))
+            _of(field.prefixed(prefix, type(defaults).__name__))
             for prefix, defaults in numbers
             for field in declarations(defaults)
         ),
@@ -162,14 +161,14 @@ def of_hardware() -> list[Argument]:
     return [_of(spec) for spec in HARDWARE if spec.name != "source"]
 
 
-def _of(spec: Spec, choices: Iterable[str] = (), text: str = "") -> Argument:
+def _of(spec: Declaration, choices: Iterable[str] = (), text: str = "") -> Argument:
     """The argument of a parameter, with `text` after its description."""
-    kind = type(spec.default)
+    kind = type(spec.value)
     valid = BOOL if kind is bool else tuple(choices) or spec.choices or None
     several = "; several are separated by spaces" if kind is list else ""
     return Argument(
         spec.name.replace("plant.parameters", "plant").replace(".", "_"),
-        spec.description.removesuffix(".") + text + several,
+        spec.sentence.removesuffix(".") + text + several,
         choices=valid,
         parameter=spec.name,
         kind=kind,

@@ -101,7 +101,7 @@ class Settings:
             if not isinstance(value, type(entry.value)):
                 raise ValueError(f"{name} must be true or false, got {value}")
             return value
-        return entry.check(self.scenario.name, value)
+        return entry.check(value, self.scenario.name)
 
     def option(self, values: Values, name: str) -> Any:
         """Return the value of an option, or its default."""

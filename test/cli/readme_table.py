@@ -2,6 +2,7 @@
 test/cli/readme_table.py` prints it.
 """
 
+from nh_control.mechanics.parameters import Declaration
 from nh_control.ros.runtime.declared import (
     DISPLAY,
     PERTURBATION,
@@ -14,7 +15,6 @@ from nh_control.ros.runtime.declared import (
     VIEW,
     WEIGHTS,
 )
-from nh_control.ros.runtime.spec import Spec
 
 HEADER = "| parameter | node | default | meaning |"
 
@@ -51,18 +51,18 @@ def rows() -> list[str]:
     return [HEADER, "|---|---|---|---|", *body]
 
 
-def _row(node: str, spec: Spec) -> str:
+def _row(node: str, spec: Declaration) -> str:
     default = (
-        {True: "true", False: "false", "": '""'}.get(spec.default, spec.default)
-        if isinstance(spec.default, (bool, str))
-        else spec.default
+        {True: "true", False: "false", "": '""'}.get(spec.value, spec.value)
+        if isinstance(spec.value, (bool, str))
+        else spec.value
     )
     choices = (
         f" One of {', '.join(f'`{c}`' for c in spec.choices if c)}."
         if len(spec.choices) > 1
         else ""
     )
-    return f"| `{spec.name}` | {node} | `{default}` | {spec.description}{choices} |"
+    return f"| `{spec.name}` | {node} | `{default}` | {spec.sentence}{choices} |"
 
 
 if __name__ == "__main__":

@@ -406,7 +406,10 @@ WRONG = {
         "midpoint, rdp_exp",
     ),
     "unknown parameter": (("snakeboard", "--plant-parameter", "mass=1"), "m, l, I, J"),
-    "negative mass": (("snakeboard", "--plant-parameter", "m=-1"), "m must be positive"),
+    "negative mass": (
+        ("snakeboard", "--plant-parameter", "m=-1"),
+        "m must be a finite number > 0",
+    ),
     "mass that is no number": (("snakeboard", "--plant-parameter", "m=nan"), "finite"),
     "rotor too heavy": (("snakeboard", "--plant-parameter", "I=5"), "m l^2"),
     "parameter without value": (("snakeboard", "--plant-parameter", "m"), "NAME=VALUE"),
@@ -430,11 +433,11 @@ WRONG = {
     ),
     "infinite wind": (
         ("quadrotor_payload", "--disturb", "payload:gust:1,0,inf"),
-        "Gust.force must be a list of numbers, all finite",
+        "Gust.force must be a list of finite numbers",
     ),
     "wind before the start": (
         ("quadrotor_payload", "--disturb", "payload:gust:1,0,0,start=-1"),
-        "Gust.start must be >= 0 and finite, got -1.0 s",
+        "Gust.start must be a finite number >= 0, got -1.0 s",
     ),
     "unknown kind of disturbance": (
         ("snakeboard", "--disturb", "psi:storm:1"),

@@ -205,7 +205,7 @@ def test_parameters_that_a_system_refuses_fail_their_run(cart, tracker, starts):
     masses[2] = -1.0
     for inputs in (tracker, np.zeros((5, 1))):
         runs = nh.rollout(cart, starts, inputs, parameters={"m_cart": masses})
-        assert list(runs.failures) == [2] and "positive" in str(runs.failures[2])
+        assert list(runs.failures) == [2] and "> 0" in str(runs.failures[2])
         assert runs.steps[2] == 0 and np.isnan(runs.errors[2]).all()
 
 

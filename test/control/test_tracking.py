@@ -222,7 +222,7 @@ def test_unknown_names_list_the_valid_ones(model):
     ("call", "text"),
     [
         (lambda: PlantOptions(substeps=0), "integer >= 1"),
-        (lambda: PlanarPerturbation(position=np.nan), "position must be finite"),
+        (lambda: PlanarPerturbation(position=np.nan), "position must be a finite number"),
         (lambda: SNAKEBOARD.model(step_s=-1.0), "positive"),
     ],
 )

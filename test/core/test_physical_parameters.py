@@ -198,7 +198,7 @@ def rod(parameters=Rod()) -> System:
     [
         ({"mass": 1.0}, ["rod", "no parameter 'mass'", "masses", "length"]),
         ({"masses": (1.0, 2.0, 3.0)}, ["another structure", "masses[0]", "build a new"]),
-        ({"length": -1.0}, ["Rod.length", "positive", "-1.0 m"]),
+        ({"length": -1.0}, ["Rod.length", "> 0", "-1.0 m"]),
         ({"masses": (1.0, float("nan"))}, ["Rod.masses"]),
     ],
 )

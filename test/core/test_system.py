@@ -29,7 +29,7 @@ def test_every_parameter_is_checked(parameters, value):
     for name in parameters.__dataclass_fields__:
         with pytest.raises(
             ValueError,
-            match=f"{parameters.__name__}.{name} must be positive and finite, got {value}",
+            match=f"{parameters.__name__}.{name} must be a finite number > 0, got {value}",
         ):
             parameters(**{name: value})
 

@@ -144,7 +144,7 @@ def test_parameters_scale_masses_and_inertias_and_are_checked():
     assert tuple(changed.gravity) == (0.0, 0.0, -3.7)
     dampers = [(element.coordinate, element.damping) for element in changed.elements]
     assert dampers == [(name, 0.05) for name in model_data()["dynamic_configs"]]
-    with pytest.raises(ValueError, match="MarionetteParameters.head must be positive"):
+    with pytest.raises(ValueError, match="MarionetteParameters.head must be a finite number > 0"):
         MarionetteParameters(head=0.0)
-    with pytest.raises(ValueError, match="damping must be >= 0 and finite"):
+    with pytest.raises(ValueError, match="damping must be a finite number >= 0"):
         MarionetteParameters(damping=-0.1)

@@ -249,7 +249,7 @@ def test_masses_inertias_and_damping_of_a_robot_are_parameters_by_name():
     np.testing.assert_allclose(plant.step(x, [0.1, 0.2]), direct.step(x, [0.1, 0.2]), rtol=1e-12)
     other = model.with_parameters(**changes).step(x, [0.1, 0.2])
     assert np.abs(other - direct.step(x, [0.1, 0.2])).max() > 1e-5
-    with pytest.raises(ValueError, match="elbow_damping must be >= 0"):
+    with pytest.raises(ValueError, match="elbow_damping must be a finite number >= 0"):
         scenario.plant_parameters(PlantOptions(parameters={"elbow_damping": -1.0}))
 
 

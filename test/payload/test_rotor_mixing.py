@@ -52,7 +52,7 @@ def test_what_rotors_cannot_do_is_limited_and_said(layout):
     ("values", "text"),
     [
         ({"layout": "y"}, "unknown layout 'y', choose one of"),
-        ({"arm": 0.0}, "arm must be positive"),
+        ({"arm": 0.0}, "arm must be a finite number > 0"),
     ],
 )
 def test_bad_mixing_is_refused(values, text):

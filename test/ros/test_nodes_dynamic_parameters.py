@@ -56,7 +56,7 @@ def test_a_plant_changes_between_steps_and_refuses_with_a_reason(nodes, probe):
         "push": "choose one of: psi",
         "word": "one of hold, zero, damp, tracker, stop",
         "number": "Min: -1",
-        "both": "size must be >= 0",
+        "both": "size must be a finite number >= 0",
     }.items():
         assert text in refused[name], refused[name]
     probe.wait_value("fallback", "zero")

@@ -34,7 +34,7 @@ REFUSED = [
     (
         "plant",
         {**HOVER, "plant.parameters.lengths": "[0.6]"},
-        ["'plant.parameters.lengths' must be a list of 2 finite numbers, got (0.6,)"],
+        ["'plant.parameters.lengths' must be a list of 2 finite numbers > 0, got [0.6] m"],
     ),
     (
         "plant",
@@ -44,7 +44,7 @@ REFUSED = [
     (
         "plant",
         {"disturb": "['base_link:gust:1,0,duration=-1']"},
-        ["Gust.duration must be >= 0 and finite, got -1.0 s"],
+        ["Gust.duration must be a finite number >= 0, got -1.0 s"],
     ),
     (
         "plant",

@@ -12,6 +12,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.results import Conditioning, StepFailed  # noqa: E402
+from nh_control.mechanics.parameters import Declaration  # noqa: E402
 from nh_control.ros.loop.reports import Report  # noqa: E402
 from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
 from nh_control.ros.messages.state_publisher import second_clock  # noqa: E402
@@ -30,7 +31,6 @@ from nh_control.ros.runtime.inbox import answer  # noqa: E402
 from nh_control.ros.runtime.model import find_scenario, frame_prefix  # noqa: E402
 from nh_control.ros.runtime.parameters import Parameters, descriptor  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.ros.runtime.spec import Spec  # noqa: E402
 from nh_control.scenarios.joints import TurningPerturbation  # noqa: E402
 from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 
@@ -43,41 +43,45 @@ from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
     ids=lambda s: s.name,
 )
 def test_every_parameter_has_a_valid_default_and_a_description(spec):
-    assert spec.check(spec.default) == spec.default
-    assert len(spec.description) > 10 and spec.description.endswith(".")
+    assert spec.check(spec.value) == spec.value
+    assert len(spec.description) > 10 and not spec.description.endswith(".")
     told = descriptor(spec)
-    assert told.description == spec.description and told.read_only == spec.read_only
+    assert told.description == spec.sentence and told.read_only != spec.changeable
 
 
 def test_an_integer_will_do_for_a_float():
-    assert Spec("h", 0.5, "", minimum=0.0).check(2) == 2.0
-    assert isinstance(Spec("h", 0.5, "").check(2), float)
+    assert Declaration("h", 0.5, at_least=0.0).check(2) == 2.0
+    assert isinstance(Declaration("h", 0.5).check(2), float)
 
 
 @pytest.mark.parametrize(
     ("spec", "value", "text"),
     [
-        (Spec("h", 0.5, ""), True, "a finite number"),
-        (Spec("h", 0.5, ""), float("inf"), "a finite number"),
-        (Spec("h", 0.5, "", minimum=0.1), 0.0, "a finite number >= 0.1"),
-        (Spec("n", 1, "", minimum=1), 0, "an integer >= 1"),
-        (Spec("n", 1, ""), 1.0, "an integer"),
-        (Spec("on", False, ""), "yes", "true or false"),
-        (Spec("name", "a", "", choices=("a", "b")), "c", "one of a, b"),
-        (Spec("names", [], ""), [1, 2], "a list of strings"),
-        (Spec("force", (0.0, 0.0, 0.0), ""), [1.0, 2.0], "a list of 3 finite numbers"),
-        (Spec("force", (0.0, 0.0), ""), [1.0, float("nan")], "a list of 2 finite numbers"),
-        (Spec("force", (0.0, 0.0), ""), 1.0, "a list of 2 finite numbers"),
-        (Spec("force", (0.0, 0.0), ""), [True, False], "a list of 2 finite numbers"),
+        (Declaration("h", 0.5), True, "a finite number"),
+        (Declaration("h", 0.5), float("inf"), "a finite number"),
+        (Declaration("h", 0.5, at_least=0.1), 0.0, "a finite number >= 0.1"),
+        (Declaration("n", 1, at_least=1), 0, "an integer >= 1"),
+        (Declaration("n", 1), 1.0, "an integer"),
+        (Declaration("on", False), "yes", "true or false"),
+        (Declaration("name", "a", choices=("a", "b")), "c", "one of a, b"),
+        (Declaration("names", []), [1, 2], "a list of strings"),
+        (Declaration("force", (0.0, 0.0, 0.0), count=3), [1.0, 2.0], "a list of 3 finite numbers"),
         (
-            Spec("friction", (0.1, 0.1), "", minimum=0.0),
+            Declaration("force", (0.0, 0.0), count=2),
+            [1.0, float("nan")],
+            "a list of 2 finite numbers",
+        ),
+        (Declaration("force", (0.0, 0.0), count=2), 1.0, "a list of 2 finite numbers"),
+        (Declaration("force", (0.0, 0.0), count=2), [True, False], "a list of 2 finite numbers"),
+        (
+            Declaration("friction", (0.1, 0.1), at_least=0.0, count=2),
             [0.2, -1.0],
             "a list of 2 finite numbers >= 0",
         ),
     ],
 )
 def test_other_values_are_refused(spec, value, text):
-    with pytest.raises(UsageError, match=f"'{spec.name}' must be {text}, got"):
+    with pytest.raises(ValueError, match=f"'{spec.name}' must be {text}, got"):
         spec.check(value)
 
 
@@ -99,7 +103,7 @@ def test_other_values_are_refused(spec, value, text):
 )
 def test_numbers_that_mean_nothing_are_refused(specs, name, value):
     (spec,) = (spec for spec in specs if spec.name == name)
-    with pytest.raises(UsageError, match=f"'{name}' must be"):
+    with pytest.raises(ValueError, match=f"'{name}' must be"):
         spec.check(value)
 
 
@@ -137,13 +141,13 @@ def test_lists_of_numbers_may_come_as_integers_or_arrays():
     from array import array
 
     for given in ([1, 2], (1.0, 2.0), array("d", [1.0, 2.0]), array("q", [1, 2])):
-        value = Spec("force", (0.0, 0.0), "").check(given)
+        value = Declaration("force", (0.0, 0.0), count=2).check(given)
         assert value == (1.0, 2.0) and all(type(item) is float for item in value)
 
 
 def test_several_numbers_may_have_a_least_value():
     """As a tuple among a scenario's parameters that is declared with `at_least`."""
-    spec = Spec("friction", (0.1, 0.1), "", minimum=0.0)
+    spec = Declaration("friction", (0.1, 0.1), at_least=0.0, count=2)
     assert spec.check([0, 2]) == (0.0, 2.0) == spec.check((0.0, 2.0))
     told = descriptor(spec)  # ROS knows no ranges of lists
     assert not told.integer_range and not told.floating_point_range
@@ -181,11 +185,11 @@ def test_empty_lists_are_lists_of_strings():
         (answer,) = node.set_parameters([code])
         assert not answer.successful and parameters["scenario"] == "snakeboard"
         described = node.describe_parameter("perturb.tilt")
-        assert described.read_only and "[rad]" in described.description
+        assert described.read_only and " in rad" in described.description
 
 
 def test_defaults_that_no_file_states():
-    defaults = {spec.name: spec.default for spec in (*PLANT, *RECORDER)}
+    defaults = {spec.name: spec.value for spec in (*PLANT, *RECORDER)}
     assert (defaults["wait_for"], defaults["topics"]) == ([], [])
     assert (defaults["output"], defaults["source"]) == ("recording", "simulation")
 
@@ -199,39 +203,39 @@ def test_nodes_have_what_they_share_and_a_shadow_what_it_needs_of_the_tracker():
     }  # fmt: skip
     for specs, changes in ((PLANT, True), (TRACKER, True), (DISPLAY, False)):
         (reference,) = (spec for spec in specs if spec.name == "reference")
-        assert reference.read_only is not changes
+        assert reference.changeable is changes
 
 
 def test_what_may_change_while_a_plant_runs():
-    assert {spec.name for spec in PLANT if not spec.read_only} == {
+    assert {spec.name for spec in PLANT if spec.changeable} == {
         "reference", "speed_factor", "disturb", "fault", "fallback", "step_count", "state_file",
     }  # fmt: skip
-    assert {spec.name for spec in TRACKER if not spec.read_only} == {"reference"}
+    assert {spec.name for spec in TRACKER if spec.changeable} == {"reference"}
 
 
 def test_a_descriptor_tells_range_choices_and_what_is_fixed():
-    told = descriptor(Spec("h", 0.5, "Step.", minimum=0.25, read_only=False))
+    told = descriptor(Declaration("h", 0.5, description="Step.", at_least=0.25, changeable=True))
     (numbers,) = told.floating_point_range
     assert (told.name, numbers.from_value, numbers.step) == ("h", 0.25, 0.0)
     assert numbers.to_value >= 1e6 and told.dynamic_typing
     assert told.additional_constraints == "" and not told.integer_range
-    told = descriptor(Spec("n", 3, "Count.", minimum=1))
+    told = descriptor(Declaration("n", 3, description="Count.", at_least=1))
     (numbers,) = told.integer_range
     assert (numbers.from_value, numbers.to_value, numbers.step) == (1, 2**31 - 1, 1)
     assert told.additional_constraints == "fixed at start: start the node anew to change it"
     assert not told.dynamic_typing and not told.floating_point_range
-    choices = {"choices": ("", "a"), "read_only": False}
-    assert descriptor(Spec("c", "a", "", **choices)).additional_constraints == "one of: '', a"
-    both = descriptor(Spec("c", "a", "", choices=("a", "b"))).additional_constraints
+    choices = {"choices": ("", "a"), "changeable": True}
+    assert descriptor(Declaration("c", "a", **choices)).additional_constraints == "one of: '', a"
+    both = descriptor(Declaration("c", "a", choices=("a", "b"))).additional_constraints
     assert both.startswith("one of: a, b; fixed at start")
-    unbounded = descriptor(Spec("x", 1.0, "", read_only=False))
+    unbounded = descriptor(Declaration("x", 1.0, changeable=True))
     assert not unbounded.floating_point_range and unbounded.dynamic_typing
 
 
 def test_a_least_value_may_be_had():
-    assert Spec("h", 0.5, "", minimum=0.1).check(0.1) == 0.1
-    assert Spec("n", 5, "", minimum=1).check(1) == 1
-    assert Spec("c", "a", "", choices=("a", "b")).check("b") == "b"
+    assert Declaration("h", 0.5, at_least=0.1).check(0.1) == 0.1
+    assert Declaration("n", 5, at_least=1).check(1) == 1
+    assert Declaration("c", "a", choices=("a", "b")).check("b") == "b"
 
 
 class Owner:
@@ -383,7 +387,7 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
     errors = parameters.declare_fields(PERTURBATION, TurningPerturbation(), read_only=False)
     assert errors == {"angle": 0.0, "momentum": 0.0, "seed": 4}
     described = node.describe_parameter("plant.parameters.l")
-    assert described.description == "Length [m]." and described.read_only
+    assert described.description == "Length in m." and described.read_only
     described = node.describe_parameter("perturb.seed")
     assert described.integer_range[0].from_value == -1 and not described.read_only
     assert not node.describe_parameter("perturb.angle").floating_point_range

@@ -305,7 +305,7 @@ def test_a_target_that_is_not_there_and_a_wrong_number_of_values_are_refused():
         signal(Constant((1.0,)), name="phi")
     with pytest.raises(ValueError, match=r"expected on theta external \(N m\), got 2 number"):
         signal(Constant((1.0, 2.0)))
-    with pytest.raises(ValueError, match="Noise.force must be a list of numbers, all >= 0"):
+    with pytest.raises(ValueError, match="Noise.force must be a list of finite numbers >= 0"):
         Noise((-1.0,))
 
 
@@ -325,8 +325,8 @@ def test_a_target_that_is_not_there_and_a_wrong_number_of_values_are_refused():
         ("theta:gust:1,start=soon", "'start=soon' is not a number"),
         ("theta:gust:much", "'much' is not a number"),
         ("theta:noise:1,seed=1.5", "'seed=1.5' is not a number"),
-        ("theta:gust:1,start=-1", "Gust.start must be >= 0"),
-        ("theta:sine:1,frequency=0", "Sine.frequency must be positive"),
+        ("theta:gust:1,start=-1", "Gust.start must be a finite number >= 0"),
+        ("theta:sine:1,frequency=0", "Sine.frequency must be a finite number > 0"),
     ],
 )
 def test_other_texts_are_refused(text, message):

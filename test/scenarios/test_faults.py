@@ -262,10 +262,10 @@ def test_what_is_written_is_read_again(text):
         ("noise=1,sed=2", "did you mean 'seed'.*start, duration, seed"),
         ("noise=1,seed=1.5", "'1.5' is not a number"),
         ("noise=much", "'much' is not a number"),
-        ("noise=-1", "size must be >= 0"),
+        ("noise=-1", "size must be a finite number >= 0"),
         ("dropout=1.5", "probability <= 1"),
-        ("lag=0", "size must be positive"),
-        ("delay=nan", "size must be >= 0 and finite"),
+        ("lag=0", "size must be a finite number > 0"),
+        ("delay=nan", "size must be a finite number >= 0"),
     ],
 )
 def test_other_texts_are_refused(text, message):

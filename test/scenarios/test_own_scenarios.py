@@ -139,7 +139,7 @@ def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path):
 def test_values_that_a_file_refuses(call):
     cart = FILES["cart_double_pendulum"]
     for arguments, error in (
-        (("--plant-parameter", "cart=-1"), "CartParameters.cart must be positive and finite"),
+        (("--plant-parameter", "cart=-1"), "CartParameters.cart must be a finite number > 0"),
         (("--plant-parameter", "mass=1"), "unknown cart_double_pendulum parameter 'mass'"),
         (("--perturb-swing", "1"), "'swing', choose one of: position, angle, momentum, seed"),
         (("--perturb-angle", "much"), "--perturb-angle"),

@@ -84,9 +84,11 @@ def test_all_errors_are_declared_with_meaning_and_none_is_the_default(name):
 
 
 def test_values_and_kinds_are_checked():
-    with pytest.raises(ValueError, match="PlanarPerturbation.position must be finite, got nan m"):
+    with pytest.raises(
+        ValueError, match="PlanarPerturbation.position must be a finite number, got nan m"
+    ):
         PlanarPerturbation(position=np.nan)
-    with pytest.raises(ValueError, match="seed must be >= -1 and an integer"):
+    with pytest.raises(ValueError, match="seed must be an integer >= -1"):
         PlanarPerturbation(seed=1.5)
     board = scenarios.get("snakeboard")
     with pytest.raises(ValueError, match=r"must be a PlanarPerturbation\(position, heading"):

@@ -105,7 +105,7 @@ def test_listed_values_are_drawn_evenly():
         ({"vary": {"perturb.angel": "1:2"}, "points": "3"}, "mean .perturb.angle"),
         ({"vary": {"perturb.size": "1:2"}, "points": "3"}, "perturb.angle"),
         ({"vary": {"plant_substeps": "1:4"}, "points": "3"}, "list its values"),
-        ({"vary": {"m": "-1,1"}}, "m must be positive"),
+        ({"vary": {"m": "-1,1"}}, "m must be a finite number > 0"),
         ({"vary": {"m": "1:2", "l": "1,2"}}, "needs a number of points"),
         ({"vary": {"m": "1:2"}, "sampling": "grid"}, "m=1.0:2.0:5"),
         ({}, "nothing varies"),
@@ -128,7 +128,7 @@ def test_listed_values_are_drawn_evenly():
         ({"vary": {"fault.angle:bias": "0:1:3"}}, "choose one of: measurements, theta,"),
         ({"vary": {"fault.delay.start": "0:1:3"}}, "set fault.delay or let it vary"),
         ({"vary": {"fault.dropout": "0:2:3"}}, "a probability <= 1, got 2"),
-        ({"vary": {"fault.lag": "0:1:3"}}, "fault.lag must be positive"),
+        ({"vary": {"fault.lag": "0:1:3"}}, "fault.lag must be a finite number > 0"),
         ({"fault": ["delay=1", "delay=2"], "vary": {"m": "1,2"}}, "one fault of each kind"),
     ],
 )

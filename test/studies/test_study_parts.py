@@ -292,7 +292,7 @@ def test_a_failed_step_is_the_reason_of_a_failed_run(trapped, monkeypatch):
 
 def test_a_refused_setting_fails_the_run(trapped):
     values = {**trapped.values(0), "m": -1.0}
-    with pytest.raises(ValueError, match="m must be positive"):
+    with pytest.raises(ValueError, match="m must be a finite number > 0"):
         Worker(trapped).experiment(values)
 
 

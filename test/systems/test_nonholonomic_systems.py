@@ -237,7 +237,7 @@ def test_the_suslov_body_settles_on_its_stable_axis():
         (lambda: SuslovParameters(I33=9.0), "must not exceed the sum"),
         (lambda: RollingBallParameters(Jz=1.0), "must not exceed the sum"),
         (lambda: CarParameters(J_steer=2000.0), "part of the yaw inertia"),
-        (lambda: systems.ChaoticQuarticParameters(n=1), "n must be >= 2 and an integer, got 1"),
+        (lambda: systems.ChaoticQuarticParameters(n=1), "n must be an integer >= 2, got 1"),
     ],
 )
 def test_impossible_bodies_are_refused(make, message):

@@ -36,7 +36,7 @@ def _help(name: str) -> str:
     names = ("plant", "tracker") if name == "composed" else (name,)
     every = (spec for one in names for spec in getattr(declared, one.upper()))
     specs = {spec.name: spec for spec in every}.values()
-    lines = [f"  {spec.name} ({spec.default!r})\n    {spec.description}" for spec in specs]
+    lines = [f"  {spec.name} ({spec.value!r})\n    {spec.sentence}" for spec in specs]
     return (
         f"usage: ros2 run nh_control {name} [--ros-args -p NAME:=VALUE ... -r OLD:=NEW ...]\n\n"
         f"parameters (defaults):\n" + "\n".join(lines) + "\n\n"

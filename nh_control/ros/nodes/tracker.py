@@ -54,8 +54,7 @@ from nh_control.ros.runtime.declared_tracker import HALF_A_STEP
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
-from nh_control.ros.runtime.parameters import Parameters
-from nh_control.ros.runtime.spec import UsageError
+from nh_control.ros.runtime.parameters import Parameters, UsageError
 from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
 from nh_control.scenarios import MpcOptions, constraints_along, mpc_tracker

@@ -8,6 +8,7 @@ of other nodes of this package, and refuses unknown ones.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,9 +21,8 @@ from rcl_interfaces.msg import (
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.ros.runtime.declared import ALL, PERTURBATION, PLANT_PARAMETERS, WEIGHTS
-from nh_control.ros.runtime.spec import Spec, UsageError
 
 FIXED = "fixed at start: start the node anew to change it"
 _HUGE = 1e9
@@ -33,6 +33,10 @@ _BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION, WEIGHTS)
 _ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 
 
+class UsageError(ValueError):
+    """A node cannot start with its parameters; the message names the remedy."""
+
+
 class Parameters:
     """The parameters of a node, declared from its specs; `node` must be made with
     `automatically_declare_parameters_from_overrides`.
@@ -41,7 +45,7 @@ class Parameters:
     package has, or with a value out of range.
     """
 
-    def __init__(self, node: Node, specs: Iterable[Spec]):
+    def __init__(self, node: Node, specs: Iterable[Declaration]):
         self._node = node
         overrides = {
             name: p.value
@@ -57,14 +61,17 @@ class Parameters:
                 fields = [f"{prefix}<field>" for prefix in _BY_SCENARIO]
                 raise UsageError(_unknown("parameter", name, sorted(known) + fields))
         self._overrides: Mapping[str, object] = overrides
-        self._specs: dict[str, Spec] = {}
+        self._specs: dict[str, Declaration] = {}
         for spec in specs:
             self.declare(spec)
         node.add_on_set_parameters_callback(self.checked)
 
-    def declare(self, spec: Spec) -> None:
+    def declare(self, spec: Declaration) -> None:
         """Declare one more parameter."""
-        value = spec.check(self._overrides.get(spec.name, spec.default))
+        try:
+            value = spec.check(self._overrides.get(spec.name, spec.value))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
         self._specs[spec.name] = spec
         if self._node.has_parameter(spec.name):
             return  # of an earlier configuration, and fixed since then
@@ -83,7 +90,7 @@ class Parameters:
             if name.startswith(prefix) and name not in valid:
                 raise UsageError(_unknown("parameter", name, valid))
         for field in declared:
-            self.declare(Spec.of_field(prefix, field, type(defaults).__name__, read_only))
+            self.declare(field.prefixed(prefix, type(defaults).__name__, not read_only))
         return {field.name: self[prefix + field.name] for field in declared}
 
     def declare_changed(self, prefix: str, defaults: Any) -> dict[str, Any]:
@@ -99,7 +106,7 @@ class Parameters:
             for change in changes:
                 if change.name in self._specs:
                     self._specs[change.name].check(change.value)
-        except UsageError as error:
+        except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
@@ -108,35 +115,29 @@ class Parameters:
 
     def read(self, name: str, value: Any) -> Any:
         """A value of a parameter in the type of its default."""
-        default = self._specs[name].default
+        default = self._specs[name].value
         if isinstance(default, (tuple, float)):
             return type(default)(value)
         return [item for item in value if item] if isinstance(default, list) else value
 
 
-def descriptor(spec: Spec) -> ParameterDescriptor:
+def descriptor(spec: Declaration) -> ParameterDescriptor:
     """The ROS descriptor of a parameter."""
-    constraints = (
-        f"one of: {', '.join(c or repr(c) for c in spec.choices)}" if spec.choices else ""
-    )
-    if spec.read_only:
-        constraints = f"{constraints}{'; ' if constraints else ''}{FIXED}"
+    notes = [f"one of: {', '.join(c or repr(c) for c in spec.choices)}"] if spec.choices else []
+    is_float = isinstance(spec.value, float)
     out = ParameterDescriptor(
         name=spec.name,
-        description=spec.description,
-        additional_constraints=constraints,
-        read_only=spec.read_only,
+        description=spec.sentence,
+        additional_constraints="; ".join(notes + [FIXED] * (not spec.changeable)),
+        read_only=not spec.changeable,
         # rclpy would refuse an integer for a number that can be set while the node runs
-        dynamic_typing=isinstance(spec.default, float) and not spec.read_only,
+        dynamic_typing=is_float and spec.changeable,
     )
-    if spec.minimum is not None and isinstance(spec.default, float):
-        out.floating_point_range = [
-            FloatingPointRange(from_value=float(spec.minimum), to_value=_HUGE, step=0.0)
-        ]
-    elif spec.minimum is not None and isinstance(spec.default, int):
-        out.integer_range = [
-            IntegerRange(from_value=int(spec.minimum), to_value=2**31 - 1, step=1)
-        ]
+    least = max(spec.at_least, spec.above)
+    if least > -math.inf and is_float:
+        out.floating_point_range = [FloatingPointRange(from_value=float(least), to_value=_HUGE)]
+    elif least > -math.inf and spec.is_integer:
+        out.integer_range = [IntegerRange(from_value=int(least), to_value=2**31 - 1, step=1)]
     return out
 
 

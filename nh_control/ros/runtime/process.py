@@ -33,7 +33,7 @@ from nh_control.ros.runtime.exit_request import Exit as Exit
 from nh_control.ros.runtime.guards import GuardedExecutor, guard
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.local_topics import LocalTopics
-from nh_control.ros.runtime.spec import UsageError as UsageError
+from nh_control.ros.runtime.parameters import UsageError as UsageError
 from nh_control.runs.node_process import WRONG_USE
 
 LEAVE_S = 20.0

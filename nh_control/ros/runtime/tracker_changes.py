@@ -9,11 +9,11 @@ import numpy as np
 
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.trackers import Tracker, linear
+from nh_control.mechanics.parameters import Declaration
 from nh_control.ros.runtime.declared import WEIGHTS
 from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import Parameters
-from nh_control.ros.runtime.spec import Spec
 from nh_control.runs.simulation import closed_loop
 
 SMALLEST = 1e-12
@@ -52,9 +52,15 @@ class TrackerChanges:
         weights = dict(zip(names, np.concatenate(linear(sequence.trackers[0]).diagonal_weights)))
         for name, weight in weights.items():
             least = SMALLEST if weight > 0 else 0.0
-            text = f"LQR weight of {name}, in local coordinates."
+            text = f"LQR weight of {name}, in local coordinates"
             parameters.declare(
-                Spec(WEIGHTS + name, float(weight), text, minimum=least, read_only=False)
+                Declaration(
+                    WEIGHTS + name,
+                    float(weight),
+                    description=text,
+                    at_least=least,
+                    changeable=True,
+                )
             )
         given = {WEIGHTS + name: parameters[WEIGHTS + name] for name in names}
         self._reference = model.reference.name
