@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypeAlias
@@ -21,18 +21,11 @@ from nh_control.command import (
     run_study,
     view_run,
 )
-from nh_control.command.usage import PROGRAM, UsageError, add_robot, find_scenario, usage_errors
-from nh_control.command.values import (
-    assignment,
-    bounded_integer,
-    bounded_number,
-    declared,
-    parsed,
-)
-from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.scenarios import Scenario, UnknownName, disturbance, fault, free_motion
-from nh_control.scenarios.perturbation import default_perturbation
-from nh_control.scenarios.sensor import ESTIMATES
+from nh_control.command.options import add_robot, add_settings, default_of, initial_errors, metavar
+from nh_control.command.usage import PROGRAM, UsageError, find_scenario, usage_errors
+from nh_control.command.values import reader
+from nh_control.mechanics.parameters import NODES, PROCESS, Declaration, declarations
+from nh_control.scenarios import Scenario, UnknownName
 
 ON_SCENARIO = {
     "simulate": "run a scenario in this process, without ROS",
@@ -52,7 +45,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """
     scenario = None
     if argv and argv[0] in ON_SCENARIO:
-        options = _shared(usage=_usage(argv[0]))
+        options = _shared(argv[0], usage=_usage(argv[0]))
         chosen, _ = options.parse_known_args(_without_errors(argv[1:]))
         if chosen.scenario:
             scenario = find_scenario(
@@ -132,8 +125,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
             help=text,
             description=text[0].upper() + text[1:] + ".",
             usage=_usage(name),
-            formatter_class=_Help,
-            parents=[_shared(required=True)],
+            parents=[_shared(name, required=True)],
             epilog=None
             if scenario
             else f"`{PROGRAM} {name} SCENARIO --help` shows the "
@@ -141,7 +133,7 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
         )
         if scenario is not None:
             _add_scenario(command, scenario)
-        {"simulate": _add_simulate, "run": _add_run}[name](command)
+        command.set_defaults(command=getattr(run_scenario, name))
     return parser
 
 
@@ -164,7 +156,7 @@ def _add_list(commands: _Commands) -> None:
         metavar="SCENARIO",
         help="scenario to explain (default: list all)",
     )
-    add_robot(parser)
+    add_robot(parser.add_argument)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
@@ -179,15 +171,16 @@ def _add_new(commands: _Commands) -> None:
     parser.set_defaults(command=new_scenario.run)
 
 
-def _shared(required: bool = False, usage: str | None = None) -> argparse.ArgumentParser:
-    """Return the options that `simulate` and `run` share for all scenarios."""
+def _shared(
+    command: str, required: bool = False, usage: str | None = None
+) -> argparse.ArgumentParser:
+    """Return the options of `simulate` or `run` for all scenarios."""
     parser = argparse.ArgumentParser(prog=PROGRAM, add_help=False, usage=usage)
     add = parser.add_argument
     where = f"a name that `{PROGRAM} list` shows, path/to/file.py:NAME, or module:NAME"
     add("scenario", metavar="SCENARIO", help=where, nargs=None if required else "?")
-    add_robot(parser)
-    _add_model(add)
-    _add_plant(add)
+    add_robot(add)
+    add_settings(add, without=NODES if command == "simulate" else PROCESS)
     add(
         "--output",
         default=None,
@@ -200,124 +193,18 @@ def _shared(required: bool = False, usage: str | None = None) -> argparse.Argume
     return parser
 
 
-def _add_model(add: Callable) -> None:
-    def text(option: str, meaning: str) -> None:
-        add(option, default="", metavar="NAME", help=meaning)
-
-    def seconds(option: str, meaning: str) -> None:
-        add(option, type=bounded_number(0, open_=True), default=0.0, metavar="S", help=meaning)
-
-    motion = "motion that the tracker follows, or a joint trajectory, FILE.csv or FILE.yaml"
-    free = f"{free_motion.SYNTAX}, without forces from these coordinates and velocities"
-    text("--reference", f"{motion}, or {free} (default: the scenario's first)")
-    text("--integrator", "integrator of the tracker's model (default: the scenario's first)")
-    seconds("--step", "step of model and commands in s (default: the scenario's)")
-    seconds("--duration", "simulated time in s (default: the reference's length)")
-    integral = "let the tracker estimate a constant disturbance and compensate it"
-    add("--integral", action="store_true", help=integral)
-    _add_controller(add, seconds)
-    estimate = "states that the tracker gets: the plant's, or a filter's of the scenario's sensors"
-    add("--estimate", choices=ESTIMATES, default=ESTIMATES[0], help=f"{estimate} alone")
-
-
-def _add_controller(add: Callable, seconds: Callable[[str, str], None]) -> None:
-    which = "lqr, or mpc, which plans ahead within limits and constraints in every step"
-    add("--controller", choices=("lqr", "mpc"), default="lqr", help=which)
-    seconds("--mpc-horizon", "how far it plans in s (default: the scenario's)")
-    iterations = "interior-point iterations in a step (default: 3)"
-    add("--mpc-iterations", type=bounded_integer(1), default=0, metavar="N", help=iterations)
-    constraint = (
-        "a constraint of the scenario that it keeps, auto for those of the reference (default); "
-        "repeatable"
-    )
-    add("--mpc-constraint", action="append", default=[], metavar="NAME", help=constraint)
-    late = "share of its plans that are late, to see what becomes of the motion"
-    add("--mpc-late", type=bounded_number(0), default=0.0, metavar="P", help=late)
-    seed = "seed with which these are drawn"
-    add("--mpc-seed", type=bounded_integer(0), default=0, metavar="N", help=seed)
-
-
-def _add_plant(add: Callable) -> None:
-    integrator = "integrator of the plant (default: the model's)"
-    add("--plant-integrator", default="", metavar="NAME", help=integrator)
-    substeps = "steps of the plant in one step of the model"
-    add("--plant-substeps", type=bounded_integer(1), default=1, metavar="N", help=substeps)
-    add(
-        "--plant-parameter",
-        type=assignment,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="physical parameter of the plant; commas separate several numbers; repeatable",
-    )
-    external = "external force on a body or coordinate, constant in each step of the model"
-    for option, kind, meaning in (
-        ("--disturb", disturbance, external),
-        ("--fault", fault, f"fault of sensors or actuators, e.g. {fault.EXAMPLE}"),
-    ):
-        add(
-            option,
-            type=parsed(kind.parse),
-            action="append",
-            default=[],
-            metavar=kind.SYNTAX.partition("[,")[0],
-            help=f"{meaning}; written {kind.SYNTAX} with a KIND of {', '.join(kind.KINDS)}; "
-            "repeatable",
-        )
-
-
-def _add_simulate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--open-loop", action="store_true", help="apply the reference's inputs without feedback"
-    )
-    parser.set_defaults(command=run_scenario.simulate)
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--speed-factor",
-        type=bounded_number(0),
-        default=1.0,
-        metavar="X",
-        help="ratio of simulated time to real time, 0 = as fast as possible",
-    )
-    add(
-        "--lockstep",
-        action="store_true",
-        help="in each step, let the plant wait for the command that answers its state",
-    )
-    add(
-        "--display",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="also run the display node: markers for rviz and Foxglove",
-    )
-    add(
-        "--view",
-        action="store_true",
-        help="also serve a page with scene and plots for browsers, and print its address",
-    )
-    add(
-        "--no-record",
-        action="store_true",
-        help="run the nodes only: without a recording there are no figures and no table",
-    )
-    parser.set_defaults(command=run_scenario.run)
-
-
 def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
     """Add the scenario's initial errors as options, and its parameters and targets to the help."""
     errors = parser.add_argument_group(f"initial error of {scenario.name}")
     system = scenario.make_system(scenario.parameters)
-    for entry in declarations(default_perturbation(scenario.perturbation, system)):
+    for entry in initial_errors(scenario):
         errors.add_argument(
             _option(entry),
             dest=f"perturb_{entry.name}",
-            type=declared(entry, type(scenario.perturbation).__name__),
+            type=reader(entry),
             default=entry.value,
-            metavar=(entry.unit or ("N" if entry.is_integer else "X")).upper().replace(" ", ""),
-            help=_text(entry).replace("%", "%%"),
+            metavar=metavar(entry),
+            help=entry.text.replace("%", "%%") + default_of(entry),
         )
     targets = scenario.targets(system)
     names = [f"{d.name} ({d.unit})".replace(" ()", "") for d in declarations(scenario.parameters)]
@@ -327,19 +214,3 @@ def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
         f"e.g. --disturb {list_scenarios.example(list(targets.values()))}. "
         f"`{PROGRAM} list SCENARIO` explains them."
     ).replace("%", "%%")
-
-
-def _text(entry: Declaration) -> str:
-    text = entry.description or entry.name
-    return f"{text} in {entry.unit}" if entry.unit else text
-
-
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Show the defaults of numbers; help texts mention other defaults where needed."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        return (
-            super()._get_help_string(action)
-            if isinstance(action.default, float) and action.default
-            else action.help
-        )

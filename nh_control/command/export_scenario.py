@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from nh_control.command.usage import UsageError, add_robot, find_scenario, usage_errors, writing
+from nh_control.command.options import add_robot
+from nh_control.command.usage import UsageError, find_scenario, usage_errors, writing
 from nh_control.command.values import bounded_number
 from nh_control.scenarios import Scenario, ros2_control
 from nh_control.scenarios.ros2_control import INTERFACES
@@ -34,7 +35,7 @@ def add_to(commands: Any) -> None:
         help="write NAME.urdf with a hardware interface and NAME_controllers.yaml for controllers "
         f"of ros2_control that command {', '.join(INTERFACES)}",
     )
-    add_robot(parser)
+    add_robot(parser.add_argument)
     motion = "motion whose gains are written (default: the scenario's first)"
     add("--reference", default="", metavar="NAME", help=motion)
     integrator = "integrator of the model (default: the scenario's first)"

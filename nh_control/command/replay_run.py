@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nh_control.command.options import add_robot
 from nh_control.command.usage import (
     FAILED,
     PROGRAM,
     UsageError,
-    add_robot,
     find_scenario,
     usage_errors,
 )
@@ -67,7 +67,7 @@ def add_recording(parser: Any) -> None:
     add = parser.add_argument
     add("run", metavar="RUN", help=RUN)
     add("--scenario", default="", metavar="NAME", help="scenario, file or module of the robot")
-    add_robot(parser)
+    add_robot(parser.add_argument)
     add("--integrator", default="", metavar="NAME", help="of a robot's model")
     add(
         "--step", type=bounded_number(0), default=0.0, metavar="S", help="of a robot's model, in s"

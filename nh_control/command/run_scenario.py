@@ -22,9 +22,8 @@ from nh_control.command.usage import (
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
-    from nh_control.runs import launcher
     from nh_control.runs.experiment import Experiment, Result
-    from nh_control.scenarios import MpcOptions
+    from nh_control.runs.settings import RunSettings
 
 SLOW = 0.95
 """Fraction of the requested rate below which a run was too slow."""
@@ -71,6 +70,7 @@ def _simulated(experiment: Experiment, args: Namespace, progress: Progress) -> R
 
 def run(args: Namespace) -> int:
     """Run as nodes; returns the exit code."""
+    from nh_control.command.options import settings
     from nh_control.numerics.progress import Progress
     from nh_control.runs import launcher, output
 
@@ -83,9 +83,7 @@ def run(args: Namespace) -> int:
         with usage_errors(experiment.scenario.file):
             experiment.scenario.require_messages(experiment.model.system)
         folder = results_folder(args, experiment)
-        options = launcher.Options(
-            args.speed_factor, args.lockstep, args.display, not args.no_record, args.view
-        )
+        options = settings(args)
         running = progress.clock(
             "running", experiment.steps * experiment.model.h, options.speed_factor
         )
@@ -127,7 +125,7 @@ def _require_programs(args: Namespace) -> None:
     from nh_control.runs import launcher
 
     try:
-        launcher.require_ros(record=not args.no_record)
+        launcher.require_ros(record=args.record)
     except launcher.RosMissing as missing:
         raise UsageError(str(missing)) from missing
     if args.view:
@@ -137,11 +135,11 @@ def _require_programs(args: Namespace) -> None:
             live_server.require_aiohttp()
         except live_server.ViewMissing as missing:
             raise UsageError(str(missing)) from missing
-    if args.no_record and args.json:
+    if args.json and not args.record:
         raise UsageError("--json prints results of the recording: leave --no-record out")
 
 
-def too_slow(result: Result, options: launcher.Options) -> str:
+def too_slow(result: Result, options: RunSettings) -> str:
     """Return a sentence if the nodes were slower than asked for, or missed many steps, else ""."""
     if result.ros is None or not options.speed_factor or options.lockstep:
         return ""
@@ -177,59 +175,12 @@ def read_recording(
 
 def make_experiment(args: Namespace, progress: Progress) -> Experiment:
     """Return the experiment that the arguments ask for."""
-    from nh_control.mechanics.parameters import declarations
-    from nh_control.runs.experiment import Experiment
-    from nh_control.scenarios import PlantOptions
+    from nh_control.command.options import settings
+    from nh_control.runs.build import build
 
     progress.phase("preparing model, reference and gains")
-    scenario = args.scenario
-    with usage_errors(scenario.file):
-        perturbation = type(scenario.perturbation)(
-            **{
-                entry.name: getattr(args, f"perturb_{entry.name}")
-                for entry in declarations(scenario.perturbation)
-            }
-        )
-        options = PlantOptions(
-            args.plant_integrator,
-            args.plant_substeps,
-            dict(args.plant_parameter),
-            tuple(args.disturb),
-            tuple(args.fault),
-        )
-        return Experiment.make(
-            scenario,
-            args.reference,
-            args.integrator,
-            args.step,
-            options,
-            perturbation,
-            args.integral,
-            args.duration,
-            _mpc(args),
-            args.estimate,
-        )
-
-
-def _mpc(args: Namespace) -> MpcOptions | None:
-    """The options of the predictive tracker, None for LQR; raises ValueError for options without
-    it.
-    """
-    from nh_control.scenarios import MpcOptions
-
-    given = {
-        "horizon_s": args.mpc_horizon,
-        "iterations": args.mpc_iterations,
-        "constraints": tuple(args.mpc_constraint),
-        "late": args.mpc_late,
-        "seed": args.mpc_seed,
-    }
-    given = {name: value for name, value in given.items() if value}
-    if args.controller == "mpc":
-        return MpcOptions(**given)
-    if given:
-        raise ValueError("options --mpc-... are for the predictive tracker: add --controller mpc")
-    return None
+    with usage_errors(args.scenario.file):
+        return build(settings(args), args.scenario)
 
 
 def results_folder(args: Namespace, experiment: Experiment) -> Path:

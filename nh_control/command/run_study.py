@@ -12,12 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nh_control.command.options import add_robot
 from nh_control.command.usage import (
     FAILED,
     INTERRUPTED,
     PROGRAM,
     UsageError,
-    add_robot,
     usage_errors,
 )
 
@@ -81,7 +81,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "and largest sizes of its system's declared outputs"
     )
     add("--monitor", action="store_const", const="true", help=f"{least}; slow")
-    add_robot(parser)
+    add_robot(parser.add_argument)
     parser.set_defaults(urdf=None, base=None, accept_any_inertia=None)
     _add_how(add)
     parser.set_defaults(command=run)

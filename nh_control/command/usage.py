@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,17 +21,6 @@ class CannotWrite(Exception):
 
 class UsageError(Exception):
     """The command cannot do what it was asked; the message names the remedy."""
-
-
-def add_robot(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what the robot of the scenario urdf is."""
-    add = parser.add_argument
-    robot = "robot of the scenario urdf (default: a double pendulum)"
-    add("--urdf", default="", metavar="FILE", help=robot)
-    root = "whether the root link of that robot is fixed or floating"
-    add("--base", choices=("fixed", "floating"), default="fixed", help=root)
-    inertias = "use inertias of that robot that no body can have as they are"
-    add("--accept-any-inertia", action="store_true", help=inertias)
 
 
 def find_scenario(

@@ -5,53 +5,43 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 from nh_control.mechanics.parameters import Declaration
 
-T = TypeVar("T")
+
+def reader(entry: Declaration) -> Callable[[str], Any]:
+    """Return a reader for a declared value. Of a number whose 0 stands for a default, 0 itself is
+    refused: the option is left out instead.
+    """
+    if entry.by_default and isinstance(entry.value, float):
+        entry = replace(entry, above=0.0, at_least=-math.inf)
+
+    def value(text: str) -> Any:
+        try:
+            return entry.read(text)
+        except ValueError:  # argparse names the option
+            message = f"must be {entry.expected}, got {text!r}"
+            raise argparse.ArgumentTypeError(message) from None
+
+    return value
 
 
 def bounded_number(minimum: float = -math.inf, open_: bool = False) -> Callable[[str], float]:
     """Return a reader of finite numbers that are at least (or, if `open_`, above) a minimum."""
-
-    def number(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value) or value < minimum or (open_ and value == minimum):
-            bound = "" if minimum == -math.inf else f" {'>' if open_ else '>='} {minimum:g}"
-            raise argparse.ArgumentTypeError(f"must be a finite number{bound}, got {text!r}")
-        return value
-
-    return number
+    above, at_least = (minimum, -math.inf) if open_ else (-math.inf, minimum)
+    return reader(Declaration("", 0.0, above=above, at_least=at_least))
 
 
 def bounded_integer(minimum: int) -> Callable[[str], int]:
     """Return a reader of integers that are at least a minimum."""
-
-    def integer(text: str) -> int:
-        value = int(text)
-        if value < minimum:
-            raise argparse.ArgumentTypeError(f"must be an integer >= {minimum}, got {text!r}")
-        return value
-
-    return integer
+    return reader(Declaration("", 0, at_least=minimum))
 
 
 def _numbers(text: str) -> float | tuple[float, ...]:
     values = tuple(float(part) for part in text.split(","))
     return values if len(values) > 1 else values[0]
-
-
-def declared(entry: Declaration, owner: str) -> Callable[[str], Any]:
-    """Return a reader for a declared field of an owner."""
-
-    def value(text: str) -> Any:
-        try:
-            return entry.read(text, owner)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return value
 
 
 def assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
@@ -66,12 +56,12 @@ def assignment(text: str) -> tuple[str, float | tuple[float, ...]]:
         ) from None
 
 
-def parsed(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Return a reader that calls `read` and raises its ValueError as argparse expects."""
+def text_of(read: Callable[[str], Any]) -> Callable[[str], str]:
+    """Return a reader of texts that `read` accepts, as it writes them."""
 
-    def value(text: str) -> T:
+    def value(text: str) -> str:
         try:
-            return read(text)
+            return str(read(text))
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 

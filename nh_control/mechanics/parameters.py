@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -230,6 +230,21 @@ def declarations(parameters: Any) -> tuple[Declaration, ...]:
         Declaration(f.name, getattr(parameters, f.name), **f.metadata.get(_KEY, {}))
         for f in fields(parameters)
     )
+
+
+def declared(owner: type, prefix: str = "") -> tuple[Declaration, ...]:
+    """The fields by `setting` or `parameter` of a dataclass in order, with their defaults. A field
+    whose default is another such dataclass has its fields, after its name and a dot.
+    """
+    out: list[Declaration] = []
+    for f in fields(owner):
+        default: Any = f.default if f.default_factory is MISSING else f.default_factory
+        if _KEY in f.metadata:
+            value = default if f.default_factory is MISSING else default()
+            out.append(Declaration(prefix + f.name, value, **f.metadata[_KEY]))
+        elif isinstance(default, type):
+            out += declared(default, f"{prefix}{f.name}.")
+    return tuple(out)
 
 
 def _is_number(value: Any) -> bool:

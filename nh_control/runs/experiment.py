@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from nh_control.mechanics.parameters import declarations
 from nh_control.numerics.files import write_npz
 from nh_control.runs import error_metrics
 from nh_control.runs.contacts import contacts_of
+from nh_control.runs.design import Design
 from nh_control.runs.experiment_checks import (
     checked_perturbation,
     require_estimate,
@@ -31,9 +32,11 @@ from nh_control.runs.experiment_checks import (
 from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
 from nh_control.runs.message_states import MessageStates
+from nh_control.runs.option_values import values_of
 from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.sensing import SensedTracker
+from nh_control.runs.settings import RunSettings
 from nh_control.runs.simulation import ClosedLoop, closed_loop
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
@@ -59,6 +62,7 @@ class Experiment:
     steps: int
     mpc: MpcOptions | None = None
     estimate: str = STATE
+    design: Design = Design()
 
     @staticmethod
     def make(
@@ -114,6 +118,23 @@ class Experiment:
     def integral(self) -> bool:
         """Whether the tracker estimates a disturbance."""
         return self.tracker.disturbance_gain > 0
+
+    @property
+    def settings(self) -> RunSettings:
+        """The settings from which `build` makes this experiment; no default is left open."""
+        values = {
+            "reference": self.tracker.reference.name,
+            "duration_s": self.steps * self.model.h,
+            "integrator": self.integrator,
+            "step_s": self.model.h,
+            "integral": self.integral,
+            "estimate": self.estimate,
+            "model_parameters": self.design.parameters,
+            "weight_factors": self.design.weights,
+            "perturb": {d.name: d.value for d in declarations(self.perturbation)},
+        }
+        options = values_of(self.options, self.mpc)
+        return RunSettings.of({**self.scenario.origin, **values, **options})
 
     @cached_property
     def plant_parameters(self) -> Any:
@@ -320,29 +341,9 @@ class Result:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Plain values from which the run can be made again: the origin of the scenario, and the
-        arguments of `Experiment.make`.
-        """
-        e, o = self.experiment, self.experiment.options
-        return {
-            "origin": e.scenario.origin,
-            "reference": e.tracker.reference.name,
-            "integrator": e.integrator,
-            "step_s": e.model.h,
-            "duration_s": e.steps * e.model.h,
-            "integral": e.integral,
-            "mpc": None if e.mpc is None else asdict(e.mpc),
-            "estimate": e.estimate,
-            "perturbation": {d.name: d.value for d in declarations(e.perturbation)},
-            "plant_integrator": o.integrator,
-            "plant_substeps": o.substeps,
-            "plant_parameters": dict(o.parameters),
-            "disturbances": [str(disturbance) for disturbance in o.disturbances],
-            "faults": [str(fault) for fault in o.faults],
-            "feedback": self.feedback,
-            "stopped": self.stopped,
-            "wall_s": self.wall_s,
-        }
+        """Plain values from which the run can be made again: the settings and the outcome."""
+        outcome = {"feedback": self.feedback, "stopped": self.stopped, "wall_s": self.wall_s}
+        return {**self.experiment.settings.to_dict(), **outcome}
 
     def save(self, path: str | Path) -> None:
         """Write `arrays` and, as JSON, the `description`, whole or not at all, as .npz."""

@@ -11,20 +11,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.parameters import PROCESS
 from nh_control.runs import topics
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.node_process import PARENT, STEP_FAILED
 from nh_control.runs.output import LOGS, PARAMETERS, RECORDING
-from nh_control.scenarios import MpcOptions, Scenario
-from nh_control.scenarios.sensor import STATE
+from nh_control.runs.settings import GROUPS, SETTINGS, RunSettings
+from nh_control.scenarios import Scenario
 
 MESSAGES = (
     "diagnostic",
@@ -43,6 +43,8 @@ PACKAGES = (
     "std_srvs",
     *(f"{name}_msgs" for name in MESSAGES),
 )
+NOT_OF_NODES = ("display", "view", "record")
+"""Settings of a run by which it starts further nodes."""
 POLL_S = 0.05
 END_S = 10.0
 """Time (s) that a node has to end after a signal, before the next stronger one."""
@@ -67,19 +69,6 @@ class NodeFailed(RuntimeError):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of a run: the ratio of simulated and wall time (0: as fast as possible), lock-step
-    or not, and further nodes.
-    """
-
-    speed_factor: float = 1.0
-    lockstep: bool = False
-    display: bool = False
-    record: bool = True
-    view: bool = False
-
-
 def require_ros(record: bool = True) -> None:
     """Raise RosMissing unless all packages that the nodes import can be found."""
     missing = [
@@ -99,54 +88,49 @@ def require_ros(record: bool = True) -> None:
         )
 
 
-def parameters(experiment: Experiment, options: Options, folder: Path) -> dict:
-    """Parameters of all nodes for this experiment, nested by their dots."""
-    plant, perturbation = experiment.options, experiment.perturbation
-    physical = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in plant.parameters.items()
+def parameters(experiment: Experiment, settings: RunSettings, folder: Path) -> dict:
+    """Parameters of all nodes for this experiment, nested by their dots; pacing and the nodes
+    themselves are those of the settings.
+    """
+    whole = experiment.settings.to_dict()
+    shared = {
+        name: value
+        for name, value in whole.items()
+        if name in GROUPS or SETTINGS[name].only != PROCESS
     }
-    disturbances = [str(disturbance) for disturbance in plant.disturbances]
-    faults = [str(fault) for fault in plant.faults]
-    waited_for = ["recorder"] * options.record + ["view"] * options.view
-    perturb = {declared.name: declared.value for declared in declarations(perturbation)}
-    return {
-        **experiment.scenario.origin,
-        "reference": experiment.tracker.reference.name,
-        "integrator": experiment.integrator,
-        "step_s": experiment.model.h,
-        "plant": {
-            "integrator": plant.integrator,
-            "substeps": plant.substeps,
-            **({"parameters": physical} if physical else {}),
-        },
-        **({"perturb": perturb} if perturb else {}),
-        **({"disturb": disturbances} if disturbances else {}),
-        **({"fault": faults} if faults else {}),
-        "speed_factor": float(options.speed_factor),
-        "lockstep": options.lockstep,
-        "duration_s": experiment.steps * experiment.model.h,
+    waited_for = ["recorder"] * settings.record + ["view"] * settings.view
+    faults = experiment.options.faults
+    return _of_nodes(shared) | {
+        "speed_factor": settings.speed_factor,
+        "lockstep": settings.lockstep,
         "on_finish": "exit",
         **(
             {"fallback": "hold"} if experiment.scenario.hold else {}
         ),  # what must be held would fall under no command
-        "integral": experiment.integral,
-        **_controller(experiment.mpc),
-        **({"estimate": experiment.estimate} if experiment.estimate != STATE else {}),
         **({"wait_for": waited_for} if waited_for else {}),
-        **({"wrench": {"targets": topics.pulled(experiment.scenario)}} if options.view else {}),
+        **({"wrench": {"targets": topics.pulled(experiment.scenario)}} if settings.view else {}),
         **(
-            {"output": str(folder / RECORDING), "heard_by": ["recorder"]} if options.record else {}
+            {"output": str(folder / RECORDING), "heard_by": ["recorder"]}
+            if settings.record
+            else {}
         ),
-        **({"topics": _with_truth(experiment.scenario)} if options.record and faults else {}),
+        **({"topics": _with_truth(experiment.scenario)} if settings.record and faults else {}),
     }
 
 
-def _controller(mpc: MpcOptions | None) -> dict:
-    """Parameters of a predictive tracker."""
-    if mpc is None:
-        return {}
-    return {"controller": "mpc", "mpc": {**asdict(mpc), "constraints": list(mpc.constraints)}}
+def _of_nodes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a file of parameters has them: no tuples, no empty mappings, and
+    [""] for no texts, whose type ROS could not tell; without those of `run` itself.
+    """
+    return {
+        name: _of_nodes(value)
+        if isinstance(value, Mapping)
+        else (list(value) or [""])
+        if isinstance(value, list | tuple)
+        else value
+        for name, value in values.items()
+        if value != {} and name not in NOT_OF_NODES
+    }
 
 
 def _with_truth(scenario: Scenario) -> list[str]:
@@ -157,7 +141,7 @@ def _with_truth(scenario: Scenario) -> list[str]:
 
 def run(
     experiment: Experiment,
-    options: Options,
+    settings: RunSettings,
     folder: Path,
     running: Callable[[], None] = lambda: None,
 ) -> bool:
@@ -169,10 +153,10 @@ def run(
     continue. All nodes have ended when this returns or raises; the recorder ends last.
     """
     file = folder / PARAMETERS
-    given = {"/**": {"ros__parameters": parameters(experiment, options, folder)}}
+    given = {"/**": {"ros__parameters": parameters(experiment, settings, folder)}}
     file.write_text(yaml.safe_dump(given, sort_keys=False))
-    names = ["recorder"] * options.record + ["plant", "tracker"] + ["display"] * options.display
-    names += ["view"] * options.view
+    names = ["recorder"] * settings.record + ["plant", "tracker"] + ["display"] * settings.display
+    names += ["view"] * settings.view
     nodes: dict[str, _Node] = {}
     with _signals_noticed() as interrupted:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,26 @@ import numpy as np
 from nh_control import scenarios
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import stored as stored_runs
+from nh_control.runs.build import build
 from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.option_values import plant_options
 from nh_control.runs.output import RESULTS
+from nh_control.runs.settings import MPC, RunSettings
 from nh_control.runs.simulation import ClosedLoop
-from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, disturbance, fault
-from nh_control.scenarios.sensor import STATE
+from nh_control.scenarios import PlantOptions, Scenario
 
 REMEDY = "expected a folder of `nh_control simulate` or `nh_control run`, its results.npz, or a \
 recording (MCAP)"
+
+EARLIER = {
+    "perturbation": "perturb",
+    "plant_integrator": "plant.integrator",
+    "plant_substeps": "plant.substeps",
+    "plant_parameters": "plant.parameters",
+    "disturbances": "disturb",
+    "faults": "fault",
+}
+"""Names of settings in results of the last release, and their present ones."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +56,18 @@ class Stored:
         return self.description.get("reference", "")
 
     @property
+    def settings(self) -> RunSettings:
+        """The settings of the run; files of earlier versions name some of them differently."""
+        given = {EARLIER.get(name, name): value for name, value in self.description.items()}
+        if given.pop("mpc", None):
+            given |= {"mpc": self.description["mpc"]}
+            given.setdefault("controller", MPC)
+        return RunSettings.of({**given, **given.pop("origin", {})})
+
+    @property
     def options(self) -> PlantOptions:
         """The options of the plant: where it differs from the model."""
-        description = self.description
-        return PlantOptions(
-            description.get("plant_integrator", ""),
-            description.get("plant_substeps", 1),
-            _tuples(description.get("plant_parameters", {})),
-            tuple(disturbance.parse(text) for text in description.get("disturbances", ())),
-            tuple(fault.parse(text) for text in description.get("faults", ())),
-        )
+        return plant_options(self.settings)
 
     @property
     def parameters(self) -> Any:
@@ -65,23 +78,12 @@ class Stored:
     def result(self) -> Result:
         """The run as it was made; raises ValueError without a description."""
         description, arrays = self.description, self.arrays
-        if "perturbation" not in description:
+        if not {"perturb", "perturbation"} & description.keys():
             raise ValueError(
                 f"the results of {self.scenario.name} are without the settings of the run: make "
                 "the run again with this version"
             )
-        experiment = Experiment.make(
-            self.scenario,
-            description["reference"],
-            description["integrator"],
-            description["step_s"],
-            self.options,
-            type(self.scenario.perturbation)(**_tuples(description["perturbation"])),
-            description["integral"],
-            description["duration_s"],
-            MpcOptions.of(description.get("mpc")),
-            description.get("estimate", STATE),
-        )
+        experiment = build(self.settings, self.scenario)
         opened = arrays.get("open_loop_states")
         return Result(
             experiment,
@@ -154,14 +156,7 @@ def _of_npz(file: Path, name: str) -> Stored:
     if text is None and not name:
         raise ValueError(f"{file} does not say of which scenario it is: add --scenario NAME")
     description = {} if text is None else json.loads(str(text))
-    origin = {"scenario": name} if name else description["origin"]
+    origin = {"scenario": name} if name else description.get("origin", description)
     scenario = scenarios.of_origin(origin)
     arrays.setdefault("reference_energy", np.full(len(arrays["times"]), np.nan))
     return Stored(scenario, arrays, description)
-
-
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON's lists as the tuples of the dataclasses."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from nh_control import scenarios
+from nh_control.runs.build import build
 from nh_control.runs.decoding import RecordingError
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.output import PARAMETERS, RECORDING
-from nh_control.scenarios import MpcOptions, PlantOptions, disturbance
-from nh_control.scenarios.sensor import STATE
+from nh_control.runs.settings import RunSettings
+
+WRITTEN = ("scenario", "reference", "step_s", "lockstep", "duration_s")
+"""Parameters that `nh_control run` writes for every run."""
 
 
 @dataclass(frozen=True)
@@ -46,34 +46,10 @@ def load(folder: Path) -> Run:
     file = folder / PARAMETERS
     try:
         p = yaml.safe_load(file.read_text())["/**"]["ros__parameters"]
-        scenario = scenarios.of_origin(p)
-        plant = p["plant"]
-        options = PlantOptions(
-            plant["integrator"],
-            plant["substeps"],
-            _tuples(plant.get("parameters", {})),
-            tuple(disturbance.parse(text) for text in p.get("disturb", ())),
-        )
-        perturbation = type(scenario.perturbation)(**_tuples(p.get("perturb", {})))
-        experiment = Experiment.make(
-            scenario,
-            p["reference"],
-            p["integrator"],
-            p["step_s"],
-            options,
-            perturbation,
-            p["integral"],
-            p["duration_s"],
-            MpcOptions.of(p["mpc"]) if p.get("controller") == "mpc" else None,
-            p.get("estimate", STATE),
-        )
-        return Run(experiment, p["lockstep"], tuple(p.get("fault", ())))
+        if missing := [name for name in WRITTEN if name not in p]:
+            raise KeyError(*missing)
+        settings = RunSettings.of(p)
     except (KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise RecordingError(f"{file} is not of a run by `nh_control run`: {error!r}") from error
-
-
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """YAML's lists as the tuples of the dataclasses."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
+    experiment = build(replace(settings, fault=[]))
+    return Run(experiment, settings.lockstep, tuple(settings.fault))

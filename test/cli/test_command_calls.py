@@ -16,11 +16,12 @@ from nh_control.cli import main
 from nh_control.command import arguments, list_scenarios, replay_run, run_scenario
 from nh_control.command.interruption import Interruption
 from nh_control.command.usage import UsageError, find_scenario
-from nh_control.command.values import assignment, bounded_integer, bounded_number, declared
+from nh_control.command.values import assignment, bounded_integer, bounded_number, reader
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.mechanics.parameters import Declaration
 from nh_control.runs import launcher, output, recording
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import MpcOptions
 
 FAILED_STEP = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
@@ -100,10 +101,10 @@ def test_the_help_of_a_scenario_shows_errors_parameters_and_targets(capsys, monk
     assert position.endswith(f"in m (default: {perturbation.position})")
     assert any(line.startswith("--perturb-seed N") for line in said)
     for text in (
-        "--step S step of model and commands in s (default: the scenario's)",
+        "--step S step of model, reference and commands in s (default: the scenario's)",
         "--duration S simulated time in s (default: the reference's length)",
-        "--plant-substeps N steps of the plant in one step of the model",
-        "--integral let the tracker estimate a constant disturbance and compensate it",
+        "--plant-substeps N steps of the plant's integrator in one step of the model (default: 1)",
+        "--integral estimate a constant disturbance of the momenta and compensate it",
     ):
         assert text in said
     speed = next(line for line in said if line.startswith("--speed-factor X"))
@@ -127,13 +128,13 @@ def test_an_initial_error_may_stand_before_the_scenario(before):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((), launcher.Options(1.0, False, True, True)),
+        ((), RunSettings()),
         (
             ("--speed-factor", "0", "--lockstep", "--no-display", "--no-record"),
-            launcher.Options(0.0, True, False, False),
+            RunSettings(speed_factor=0.0, lockstep=True, display=False, record=False),
         ),
-        (("--speed-factor", "2.5"), launcher.Options(2.5, False, True, True)),
-        (("--view",), launcher.Options(1.0, False, True, True, True)),
+        (("--speed-factor", "2.5"), RunSettings(speed_factor=2.5)),
+        (("--view",), RunSettings(view=True)),
     ],
 )
 def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
@@ -150,8 +151,10 @@ def test_options_of_nodes_reach_them(options, expected, monkeypatch, tmp_path):
     monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
     with pytest.raises(Made) as made:
         main(["run", "snakeboard", *options])
-    assert made.value.args == (expected,) and required == [expected.record]
-    assert launcher.Options() == launcher.Options(1.0, False, False, True, False)
+    (given,) = made.value.args
+    names = ("speed_factor", "lockstep", "display", "record", "view")
+    assert [given[name] for name in names] == [expected[name] for name in names]
+    assert required == [expected.record]
 
 
 def test_a_view_without_aiohttp_says_what_to_install(monkeypatch, capsys):
@@ -222,13 +225,13 @@ def test_numbers_of_options():
 
 
 def test_declared_values_are_read_with_their_type():
-    assert declared(Declaration("lengths", (1.0,), "m", ""), "Arm")("2") == (2.0,)
-    assert declared(Declaration("lengths", (1.0, 2.0), "m", ""), "Arm")("2,3") == (2.0, 3.0)
-    seed = declared(Declaration("seed", 0, "", "", at_least=0), "Arm")("3")
+    assert reader(Declaration("lengths", (1.0,), "m", ""))("2") == (2.0,)
+    assert reader(Declaration("lengths", (1.0, 2.0), "m", ""))("2,3") == (2.0, 3.0)
+    seed = reader(Declaration("seed", 0, "", "", at_least=0))("3")
     assert seed == 3 and type(seed) is int
     for text in ("-1", "1.5"):
         with pytest.raises(arguments.argparse.ArgumentTypeError):
-            declared(Declaration("seed", 0, "", "", at_least=0), "Arm")(text)
+            reader(Declaration("seed", 0, "", "", at_least=0))(text)
 
 
 # --- what it ends with ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from nh_control.command.usage import find_scenario
 from nh_control.integrators import INTEGRATORS
 from nh_control.numerics.files import whole_file, write_npz
 from nh_control.runs import launcher
+from nh_control.runs.settings import RunSettings
 from nh_control.studies.comparison import MethodRow
 
 # --- integrators and comparisons -----------------------------------------------------------------
@@ -322,7 +323,9 @@ def test_nodes_that_were_too_slow_are_one_sentence():
             experiment=SimpleNamespace(model=SimpleNamespace(h=0.01)),
             loop=SimpleNamespace(trajectory=range(1000)),
         )
-        return run_scenario.too_slow(result, launcher.Options(speed_factor, lockstep))
+        return run_scenario.too_slow(
+            result, RunSettings(speed_factor=speed_factor, lockstep=lockstep)
+        )
 
     assert said(99.9, 3) == said(40.0, 0, lockstep=True) == said(40.0, 0, 0.0) == ""
     assert said(49.0, 0, 0.5) == ""

@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from nh_control.runs import launcher
-from nh_control.runs.launcher import NodeFailed, Options, RosMissing
+from nh_control.runs.launcher import NodeFailed, RosMissing
 from nh_control.runs.node_process import PARENT, STEP_FAILED
+from nh_control.runs.settings import RunSettings
 
 
 class Process:
@@ -119,10 +120,10 @@ def test_who_does_not_end_is_told_more_loudly(tmp_path):
 @pytest.mark.parametrize(
     ("options", "names"),
     [
-        (Options(), ["recorder", "plant", "tracker"]),
-        (Options(display=True), ["recorder", "plant", "tracker", "display"]),
-        (Options(record=False), ["plant", "tracker"]),
-        (Options(record=False, view=True), ["plant", "tracker", "view"]),
+        (RunSettings(display=False), ["recorder", "plant", "tracker"]),
+        (RunSettings(), ["recorder", "plant", "tracker", "display"]),
+        (RunSettings(record=False, display=False), ["plant", "tracker"]),
+        (RunSettings(record=False, view=True, display=False), ["plant", "tracker", "view"]),
     ],
 )
 @pytest.mark.parametrize("ended", [True, False])
@@ -238,5 +239,5 @@ def test_a_signal_within_the_start_of_a_node_ends_all_that_were_started(
     monkeypatch.setattr(launcher, "parameters", lambda *_: {})
     monkeypatch.setattr(launcher, "_Node", begin)
     monkeypatch.setattr(launcher, "_end", end)
-    assert launcher.run(None, Options(), tmp_path) is False
+    assert launcher.run(None, RunSettings(), tmp_path) is False
     assert over == [begun] and begun == ["recorder", "plant", "tracker"][:started]

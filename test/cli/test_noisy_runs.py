@@ -14,6 +14,7 @@ from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.runs import launcher, output, recording
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, fault
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
@@ -32,7 +33,7 @@ def noisy(tmp_path):
     u = 2.0 * np.sin(0.05 * np.arange(STEPS))[:, None]
     run = experiment.plant.simulate(experiment.plant.state([0.3], [0.0]), u)
     angles = run.states[:, 0] + np.random.default_rng(0).normal(scale=NOISE, size=STEPS + 1)
-    given = launcher.parameters(experiment, launcher.Options(), tmp_path)
+    given = launcher.parameters(experiment, RunSettings(), tmp_path)
     text = yaml.safe_dump({"/**": {"ros__parameters": given}})
     (tmp_path / output.PARAMETERS).write_text(text)
     topics = ("/joint_states", "/ground_truth/joint_states", "/joint_commands")

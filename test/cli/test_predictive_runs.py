@@ -13,6 +13,7 @@ from nh_control.runs import launcher, stored
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.runs.results_file import stored as stored_results
+from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import MpcOptions
 
 OPTIONS = ["--duration", "0.3", "--controller", "mpc", "--mpc-horizon", "0.4", "--mpc-late", "0.2"]
@@ -42,14 +43,12 @@ def test_nodes_get_the_options_and_a_stored_run_has_them(tmp_path):
     mpc = MpcOptions(0.4, 2, ("track",), 0.1, 5)
     scenario = scenarios.get("cart_pole")
     experiment = Experiment.make(scenario, mpc=mpc)
-    given = launcher.parameters(experiment, launcher.Options(record=False), tmp_path)
+    given = launcher.parameters(experiment, RunSettings(record=False), tmp_path)
     assert given["controller"] == "mpc" and given["mpc"]["constraints"] == ["track"]
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
     assert stored.load(tmp_path).experiment.mpc == mpc
-    plain = launcher.parameters(
-        Experiment.make(scenario), launcher.Options(record=False), tmp_path
-    )
-    assert not {"controller", "mpc"} & plain.keys()
+    plain = launcher.parameters(Experiment.make(scenario), RunSettings(record=False), tmp_path)
+    assert plain["controller"] == "lqr"
 
 
 def test_its_options_without_it_and_unknown_constraints_are_refused(tmp_path, capsys):

@@ -1,7 +1,7 @@
 """Replays of a recorded run's commands: no difference, or the first step with a difference."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,10 +19,10 @@ from nh_control.runs import launcher, stored
 from nh_control.runs import replay as replay_module
 from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
 from nh_control.runs.experiment import Experiment
-from nh_control.runs.launcher import Options
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
+from nh_control.runs.settings import MpcSettings, RunSettings
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60
@@ -114,14 +114,14 @@ def test_only_recorded_states_are_compared(run):
 @pytest.mark.parametrize("hold", [False, True])
 def test_prescribed_coordinates_stay_without_commands(run, hold, tmp_path):
     held = replace(run[0], scenario=replace(run[0].scenario, hold=hold))
-    given = launcher.parameters(held, Options(), tmp_path)
+    given = launcher.parameters(held, RunSettings(), tmp_path)
     assert given.get("fallback") == ("hold" if hold else None)
 
 
 def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
     robot = scenarios.get("urdf", base="floating")
     plain = replace(run[0], options=PlantOptions(), perturbation=None)
-    given = {**launcher.parameters(plain, Options(), tmp_path), **robot.origin}
+    given = {**launcher.parameters(plain, RunSettings(), tmp_path), **robot.origin}
     for other in ("disturb", "perturb"):
         given.pop(other, None)
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
@@ -131,7 +131,7 @@ def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
 
 def test_a_stored_run_is_loaded_from_the_nodes_parameters(run, tmp_path, capsys):
     experiment, _ = run
-    given = {"/**": {"ros__parameters": launcher.parameters(experiment, Options(), tmp_path)}}
+    given = {"/**": {"ros__parameters": launcher.parameters(experiment, RunSettings(), tmp_path)}}
     file = tmp_path / "parameters.yaml"
     file.write_text(yaml.safe_dump(given))
     again = stored.load(tmp_path)
@@ -256,7 +256,7 @@ def whole(run):
 
 def test_nodes_are_given_all_that_was_asked_for(whole, run, tmp_path):
     perturb = {"position": 0.1, "heading": 0.3, "momentum": 0.0, "seed": 4}
-    told = launcher.parameters(whole, Options(2, True), tmp_path)
+    told = launcher.parameters(whole, RunSettings(speed_factor=2, lockstep=True), tmp_path)
     gust = "base_link:gust:1.0,0.0,0.0,start=0.1,duration=0.2"
     truth = {name.partition(":")[0] for name in told.pop("topics")}
     assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= truth
@@ -270,18 +270,21 @@ def test_nodes_are_given_all_that_was_asked_for(whole, run, tmp_path):
         "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
         "lockstep": True, "duration_s": 6 * H, "on_finish": "exit", "integral": True,
         "output": str(tmp_path / "recording"), "wait_for": ["recorder"], "heard_by": ["recorder"],
+        "urdf": "", "base": "fixed", "accept_any_inertia": False, "estimate": "state",
+        "controller": "lqr", "mpc": asdict(MpcSettings()),
     }  # fmt: skip
     usual = replace(whole, options=PlantOptions())
     plain = launcher.parameters(
-        replace(usual, tracker=run[0].tracker), Options(record=False), tmp_path
+        replace(usual, tracker=run[0].tracker), RunSettings(record=False), tmp_path
     )
-    assert not {"output", "wait_for", "heard_by", "topics", "disturb", "fault"} & plain.keys()
+    assert not {"output", "wait_for", "heard_by", "topics"} & plain.keys()
+    assert plain["disturb"] == plain["fault"] == [""]
     assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
     assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
-    seen = launcher.parameters(whole, Options(view=True), tmp_path)
+    seen = launcher.parameters(whole, RunSettings(view=True), tmp_path)
     assert (seen["wait_for"], seen["heard_by"]) == (["recorder", "view"], ["recorder"])
-    assert "topics" not in launcher.parameters(whole, Options(record=False), tmp_path)
-    assert "topics" not in launcher.parameters(usual, Options(), tmp_path)
+    assert "topics" not in launcher.parameters(whole, RunSettings(record=False), tmp_path)
+    assert "topics" not in launcher.parameters(usual, RunSettings(), tmp_path)
 
 
 def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkeypatch):
@@ -291,9 +294,9 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkey
         found.append(origin)
         return whole.scenario
 
-    monkeypatch.setattr(stored.scenarios, "get", get)
+    monkeypatch.setattr(scenarios, "get", get)
     monkeypatch.setattr(Experiment, "make", lambda *given: made.append(given))
-    given = launcher.parameters(whole, Options(2, True), tmp_path)
+    given = launcher.parameters(whole, RunSettings(speed_factor=2, lockstep=True), tmp_path)
     given |= {
         "scenario": "urdf",
         "urdf": "arm.urdf",

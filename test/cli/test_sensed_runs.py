@@ -18,6 +18,7 @@ from nh_control.runs import launcher, stored
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.results_file import stored as stored_results
 from nh_control.runs.sensing import Sensors
+from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, UnknownName
 from nh_control.scenarios.fault import parse
 
@@ -59,12 +60,13 @@ def test_a_run_by_sensors_is_told_in_its_summary_and_made_again(tmp_path, capsys
 
 def test_nodes_get_the_estimate_and_a_stored_run_has_it(tmp_path):
     made = experiment()
-    given = launcher.parameters(made, launcher.Options(record=False), tmp_path)
+    given = launcher.parameters(made, RunSettings(record=False), tmp_path)
     assert given["estimate"] == "sensors"
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
     assert stored.load(tmp_path).experiment.estimate == "sensors"
     plain = replace(made, estimate="state")
-    assert "estimate" not in launcher.parameters(plain, launcher.Options(record=False), tmp_path)
+    given = launcher.parameters(plain, RunSettings(record=False), tmp_path)
+    assert given["estimate"] == "state"
 
 
 def test_sensors_show_the_inputs_that_actuators_give(monkeypatch):

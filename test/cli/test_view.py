@@ -181,6 +181,6 @@ def test_results_without_a_description_need_a_scenario(result, tmp_path, capsys)
 
 def test_descriptions_are_json(result):
     told = json.loads(json.dumps(result.description))
-    assert told["origin"] == {"scenario": "urdf", "base": "fixed"} and told["plant_substeps"] == 1
+    assert (told["scenario"], told["base"], told["plant"]["substeps"]) == ("urdf", "fixed", 1)
     faulty = replace(result, stopped="at step 3")
     assert faulty.description["stopped"] == "at step 3"
