@@ -9,11 +9,10 @@ from typing import Any
 
 from nh_control.command.values import assignment, reader, text_of
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.runs.settings import SETTINGS, RunSettings, short_name
+from nh_control.runs.settings import ORIGIN, SETTINGS, RunSettings, short_name
 from nh_control.scenarios import Scenario, disturbance, fault
 from nh_control.scenarios.perturbation import default_perturbation
 
-ROBOT = ("urdf", "base", "accept_any_inertia")
 SYNTAX = {
     "disturb": (disturbance.parse, disturbance.SYNTAX.partition("[,")[0]),
     "fault": (fault.parse, fault.SYNTAX.partition("[,")[0]),
@@ -26,13 +25,13 @@ def add_settings(add: Callable, without: str) -> None:
     scenario itself.
     """
     for entry in SETTINGS.values():
-        if entry.name not in ("scenario", "perturb", *ROBOT) and entry.only != without:
+        if entry.name not in (*ORIGIN, "perturb") and entry.only != without:
             add_option(add, entry)
 
 
 def add_robot(add: Callable) -> None:
     """Add the options that say what the robot of the scenario urdf is."""
-    for name in ROBOT:
+    for name in ORIGIN[1:]:
         add_option(add, SETTINGS[name], "FILE")
 
 

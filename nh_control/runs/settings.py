@@ -17,6 +17,8 @@ LQR, MPC = "lqr", "mpc"
 AUTO = "auto"
 """Stands for the constraints of the reference."""
 GROUPS = ("plant", "mpc")
+ORIGIN = ("scenario", "urdf", "base", "accept_any_inertia")
+"""Settings that say what the scenario is."""
 
 
 class _Group:

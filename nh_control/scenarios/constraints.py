@@ -63,10 +63,8 @@ class MpcOptions:
             raise ValueError(f"MpcOptions.late must be a share in [0, 1], got {self.late}")
 
     @staticmethod
-    def of(values: Mapping[str, Any] | None) -> MpcOptions | None:
-        """The options from plain values by name; None for None."""
-        if values is None:
-            return None
+    def of(values: Mapping[str, Any]) -> MpcOptions:
+        """The options from plain values by name."""
         return MpcOptions(**{**values, "constraints": tuple(values["constraints"])})
 
     def is_late(self, k: int) -> bool:

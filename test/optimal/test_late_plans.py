@@ -105,6 +105,5 @@ def test_options_are_checked():
             MpcOptions(**options)
     with pytest.raises(UnknownName, match="roof"):
         tracker(constraints=("roof",))
-    assert MpcOptions.of(None) is None
     assert MpcOptions.of({"late": 0.5, "constraints": ["track"]}).constraints == ("track",)
     assert constraints_along(SCENARIO, model()[0], "swing_up", ()) == ()

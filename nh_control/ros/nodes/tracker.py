@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 
 from rclpy.node import Node
@@ -278,13 +279,7 @@ def _controller(model: Model, parameters: Parameters) -> tuple[trackers.Tracker,
     if p["controller"] == "lqr":
         return scenario.tracker(dsys, model.reference, p["integral"]), Planner(None)
     try:
-        options = MpcOptions(
-            p["mpc.horizon_s"],
-            p["mpc.iterations"],
-            tuple(p["mpc.constraints"]),
-            p["mpc.late"],
-            p["mpc.seed"],
-        )
+        options = MpcOptions.of({f.name: p[f"mpc.{f.name}"] for f in fields(MpcOptions)})
         tracker = mpc_tracker(scenario, dsys, model.reference, options, p["integral"])
         kept = constraints_along(scenario, dsys, model.reference.name, options.constraints)
     except ValueError as error:

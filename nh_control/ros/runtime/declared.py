@@ -10,11 +10,10 @@ from nh_control.control.joint_servo import POSITION, VELOCITY
 from nh_control.mechanics.parameters import Declaration
 from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.declared_tracker import AUTO as AUTO
+from nh_control.ros.runtime.declared_tracker import DEADLINE, VELOCITY_COMMANDS
 from nh_control.ros.runtime.declared_tracker import HARDWARE as HARDWARE
-from nh_control.ros.runtime.declared_tracker import MPC, VELOCITY_COMMANDS
 from nh_control.runs.node_process import STEP_FAILED
-from nh_control.scenarios import disturbance, fault
-from nh_control.scenarios.sensor import ESTIMATES
+from nh_control.runs.settings import ORIGIN, SETTINGS
 
 PLANT_PARAMETERS = "plant.parameters."
 """Prefix of the plant's physical parameters, `plant.parameters.<field>`."""
@@ -28,28 +27,13 @@ PERTURBATION = "perturb."
 WEIGHTS = "weights."
 """Prefix of the tracker's weights, `weights.<coordinate or input>`."""
 
-SCENARIO = (
-    Declaration(
-        "scenario",
-        "snakeboard",
-        description="Scenario: a name that `nh_control list` shows, path/to/file.py:NAME, or "
-        "module:NAME",
-    ),
-    Declaration(
-        "urdf", "", description="URDF file of the robot of the scenario urdf; empty is its default"
-    ),
-    Declaration(
-        "base",
-        "fixed",
-        description="Whether that robot's root link is fixed or floating",
-        choices=("fixed", "floating"),
-    ),
-    Declaration(
-        "accept_any_inertia",
-        False,
-        description="Whether inertias of that robot that no body can have are accepted",
-    ),
-)
+
+def _of_run(*names: str) -> tuple[Declaration, ...]:
+    """The settings of a run of these names, as parameters."""
+    return tuple(SETTINGS[name] for name in names)
+
+
+SCENARIO = _of_run(*ORIGIN)
 
 AUTOSTART = Declaration(
     "autostart",
@@ -58,29 +42,10 @@ AUTOSTART = Declaration(
     "services do",
 )
 
-REFERENCE = Declaration(
-    "reference",
-    "",
-    description="Motion to track: one of the scenario's references, a joint trajectory, FILE.csv "
-    "or "
-    "FILE.yaml, or free[:NAME=VALUE,...]; empty is the scenario's default",
-)
-
-SHARED = SCENARIO + (
+RUNNING = (
+    *SCENARIO,
     AUTOSTART,
-    REFERENCE,
-    Declaration(
-        "integrator",
-        "",
-        description="Integrator of the tracker's model and of the reference; empty is the "
-        "scenario's default",
-    ),
-    Declaration(
-        "step_s",
-        0.0,
-        description="Step of model, reference and commands in s; 0 is the scenario's default",
-        at_least=0.0,
-    ),
+    *_of_run("reference", "integrator", "step_s"),
     Declaration(
         "frame_prefix",
         "auto",
@@ -88,34 +53,12 @@ SHARED = SCENARIO + (
     ),
 )
 
-LOCKSTEP = Declaration(
-    "lockstep",
-    False,
-    description="Wait, at every step, for the command that answers its state; the tracker, for "
-    "every plan",
-)
+SHARED = tuple(replace(entry, changeable=False) for entry in RUNNING)
+"""Parameters of nodes whose reference cannot change."""
 
-RUNNING = tuple(replace(spec, changeable=True) if spec is REFERENCE else spec for spec in SHARED)
-"""Parameters of nodes whose reference may change."""
-
-PLANT = RUNNING + (
-    Declaration(
-        "plant.integrator", "", description="Integrator of the plant; empty is the model's"
-    ),
-    Declaration(
-        "plant.substeps",
-        1,
-        description="Steps of the plant's integrator in one step of the model",
-        at_least=1,
-    ),
-    Declaration(
-        "speed_factor",
-        1.0,
-        description="Simulated seconds per wall second; 1 is real time, 0 as fast as possible",
-        at_least=0.0,
-        changeable=True,
-    ),
-    LOCKSTEP,
+PLANT = (
+    *RUNNING,
+    *_of_run("plant.integrator", "plant.substeps", "speed_factor", "lockstep"),
     Declaration(
         "wait_for_tracker",
         True,
@@ -125,16 +68,9 @@ PLANT = RUNNING + (
         "wait_for",
         [],
         description="Names of nodes that must have subscribed to all state messages before the "
-        "run starts, "
-        "e.g. a recorder",
+        "run starts, e.g. a recorder",
     ),
-    Declaration(
-        "duration_s",
-        0.0,
-        description="Simulated time after which the run is finished in s; 0 is the length of the "
-        "reference",
-        at_least=0.0,
-    ),
+    *_of_run("duration_s"),
     Declaration(
         "on_finish",
         "stay",
@@ -144,27 +80,18 @@ PLANT = RUNNING + (
         f"that fails ends the node with exit code {STEP_FAILED}, unless it is to stay",
         choices=("stay", "exit", "continue"),
     ),
-    Declaration(
-        "disturb",
-        [],
-        description=f"External forces, {disturbance.SYNTAX}, kinds "
-        f"{', '.join(disturbance.KINDS)}; "
-        "`nh_control list SCENARIO` shows the targets",
-        changeable=True,
-    ),
+    *_of_run("disturb", "fault"),
     Declaration(
         "wrench.targets",
         [],
         description="Targets of external forces on which the topic `wrench` acts, such as a body "
-        "that a page "
-        "pulls; `nh_control list SCENARIO` shows the targets",
+        "that a page pulls; `nh_control list SCENARIO` shows the targets",
     ),
     Declaration(
         "wrench.acceleration",
         10.0,
         description="Bounds a wrench: the acceleration, m/s^2 and rad/s^2, that its largest "
-        "force and torque "
-        "may give a target at the start",
+        "force and torque may give a target at the start",
         at_least=0.0,
     ),
     Declaration(
@@ -178,33 +105,22 @@ PLANT = RUNNING + (
         "state_file",
         "",
         description="JSON file to which ~/save_state writes and from which ~/load_state reads; "
-        "empty is "
-        "memory",
+        "empty is memory",
         changeable=True,
     ),
     Declaration(
         "clock",
         "namespace",
         description="Topic of the simulation time: clock in the node's namespace; global, "
-        "/clock, for one "
-        "plant at most; or none",
+        "/clock, for one plant at most; or none",
         choices=("namespace", "global", "none"),
-    ),
-    Declaration(
-        "fault",
-        [],
-        description=f"Faults of sensors and actuators, {fault.SYNTAX}, kinds "
-        f"{', '.join(fault.KINDS)}; "
-        "`nh_control list SCENARIO` explains them",
-        changeable=True,
     ),
     Declaration(
         "fallback",
         Fallback.ZERO.value,
         description="Applied when no command is fresh: hold, the last command; zero forces; "
-        "damp, which "
-        "brings the motion to rest; tracker, the plant's own copy of the tracker along the "
-        "reference, without goals; or stop, the plant pauses",
+        "damp, which brings the motion to rest; tracker, the plant's own copy of the tracker "
+        "along the reference, without goals; or stop, the plant pauses",
         choices=tuple(f.value for f in Fallback),
         changeable=True,
     ),
@@ -212,16 +128,15 @@ PLANT = RUNNING + (
         "command_interface",
         EFFORT,
         description="Field of the messages on joint_commands that counts: effort, as the tracker "
-        "sends it; or "
-        "position or velocity of the joints, which a loop in every step of the plant follows",
+        "sends it; or position or velocity of the joints, which a loop in every step of the "
+        "plant follows",
         choices=(EFFORT, POSITION, VELOCITY),
     ),
     Declaration(
         "servo.bandwidth",
         10.0,
         description="Bandwidth of that loop in rad/s; it is critically damped, its gains are "
-        "those of the "
-        "model's mass matrix",
+        "those of the model's mass matrix",
         at_least=1e-3,
     ),
     Declaration(
@@ -240,37 +155,26 @@ PLANT = RUNNING + (
 )
 
 TRACKER = (
-    RUNNING
-    + (LOCKSTEP, *MPC, *VELOCITY_COMMANDS)
-    + (
-        Declaration(
-            "integral",
-            False,
-            description="Estimate a constant disturbance of the momenta and compensate it",
-        ),
-        Declaration(
-            "estimate",
-            ESTIMATES[0],
-            description="State of a simulation: the plant's, by its messages; or sensors, what a "
-            "filter makes "
-            "of the measurements of the scenario's sensors alone",
-            choices=ESTIMATES,
-        ),
-        Declaration(
-            "heard_by",
-            [],
-            description="Names of nodes that must have subscribed to the commands before the "
-            "first one, "
-            "within 10 s, e.g. a recorder; not of hardware, which is armed when they are there",
-        ),
-    )
-    + HARDWARE
+    *RUNNING,
+    *_of_run("lockstep", "controller", "mpc.horizon_s", "mpc.iterations", "mpc.constraints"),
+    DEADLINE,
+    *_of_run("mpc.late", "mpc.seed"),
+    *VELOCITY_COMMANDS,
+    *_of_run("integral", "estimate"),
+    Declaration(
+        "heard_by",
+        [],
+        description="Names of nodes that must have subscribed to the commands before the first "
+        "one, within 10 s, e.g. a recorder; not of hardware, which is armed when they are there",
+    ),
+    *HARDWARE,
 )
 
 SOURCE = tuple(spec for spec in HARDWARE if spec.name == "source")
 """Parameters of every node that receives states."""
 
-DISPLAY = SHARED + (
+DISPLAY = (
+    *SHARED,
     *SOURCE,
     Declaration(
         "rate_hz", 30.0, description="Highest rate of markers in wall time, Hz", at_least=0.1
@@ -279,12 +183,12 @@ DISPLAY = SHARED + (
         "transforms",
         True,
         description="Whether robot_description and the transforms of all frames but the bodies' "
-        "are "
-        "published; false where robot_state_publisher does it",
+        "are published; false where robot_state_publisher does it",
     ),
 )
 
-VIEW = SHARED + (
+VIEW = (
+    *SHARED,
     *SOURCE,
     Declaration(
         "view.rate_hz", 30.0, description="Highest rate of states in the page, Hz", at_least=0.1
@@ -293,13 +197,13 @@ VIEW = SHARED + (
         "view.host",
         "127.0.0.1",
         description="Address on which the page is served; 0.0.0.0 is every one of this machine: "
-        "then all who "
-        "know the token can look on from elsewhere, and nothing is encrypted",
+        "then all who know the token can look on from elsewhere, and nothing is encrypted",
     ),
     Declaration("view.port", 0, description="Port of the page; 0 is a free one", at_least=0),
 )
 
-RECORDER = SCENARIO + (
+RECORDER = (
+    *SCENARIO,
     AUTOSTART,
     *SOURCE,
     Declaration("output", "recording", description="Folder of the recording; must not exist"),

@@ -11,56 +11,22 @@ OF_SCENARIO, AUTO = -1.0, "auto"
 HALF_A_STEP = -1.0
 """Value of the deadline of plans that means half a step."""
 
-MPC = (
-    Declaration(
-        "controller",
-        "lqr",
-        description="Tracker: lqr, linear feedback; or mpc, which plans ahead within the limits "
-        "of inputs and "
-        "the scenario's constraints in every step",
-        choices=("lqr", "mpc"),
-    ),
-    Declaration(
-        "mpc.horizon_s",
-        0.0,
-        description="How far it plans in s; 0 is the scenario's horizon",
-        at_least=0.0,
-    ),
-    Declaration(
-        "mpc.iterations", 3, description="Interior-point iterations in a step", at_least=1
-    ),
-    Declaration(
-        "mpc.constraints",
-        [AUTO],
-        description="Names of the scenario's constraints that it keeps; auto are those of the "
-        "reference, "
-        "empty is none",
-    ),
-    Declaration(
-        "mpc.deadline_s",
-        HALF_A_STEP,
-        description="How long after a state its plan may come in s; then an earlier plan's gains "
-        "answer, or "
-        "LQR, where that plan is older than half the horizon. -1 is half a step, 0 waits for "
-        "every plan, as lock-step does",
-        at_least=HALF_A_STEP,
-    ),
-    Declaration(
-        "mpc.late",
-        0.0,
-        description="Share of plans that count as late, to see what becomes of the motion",
-        at_least=0.0,
-    ),
-    Declaration("mpc.seed", 0, description="Seed with which these are drawn", at_least=0),
+DEADLINE = Declaration(
+    "mpc.deadline_s",
+    HALF_A_STEP,
+    description="How long after a state its plan may come in s; then an earlier plan's gains "
+    "answer, or LQR, where that plan is older than half the horizon. -1 is half a step, 0 waits "
+    "for every plan, as lock-step does",
+    at_least=HALF_A_STEP,
 )
 
 HARDWARE = (
     Declaration(
         "source",
         "simulation",
-        description="simulation: states are stamped k * step_s, all are answered. hardware: "
-        "stamps of any "
-        "clock, states may be late, lost, noisy or split; nothing is commanded until ~/arm",
+        description="Where states come from. simulation: stamped k * step_s, all are answered. "
+        "hardware: stamps of any clock, states may be late, lost, noisy or split; nothing is "
+        "commanded until ~/arm",
         choices=("simulation", "hardware"),
     ),
     Declaration(
@@ -77,8 +43,7 @@ HARDWARE = (
         "hardware.estimator",
         "kalman",
         description="Estimator of the state: kalman, an extended Kalman filter on the model; or "
-        "none, the "
-        "last measurement alone",
+        "none, the last measurement alone",
         choices=("kalman", "none"),
     ),
     Declaration(
@@ -97,16 +62,15 @@ HARDWARE = (
         "hardware.outlier",
         300.0,
         description="States that differ more from the filter's prediction, in standard "
-        "deviations, are "
-        "refused, and ten in sequence disarm; 0 is never",
+        "deviations, are refused, and ten in sequence disarm; 0 is never",
         at_least=0.0,
     ),
     Declaration(
         "hardware.compensate_delay",
         True,
         description="Whether commands are for the state that the model predicts for the time "
-        "when they act. "
-        "The delay is measured: states must be stamped by the clock of the tracker's host",
+        "when they act. The delay is measured: states must be stamped by the clock of the "
+        "tracker's host",
     ),
     Declaration(
         "hardware.actuation_s",
@@ -124,8 +88,8 @@ HARDWARE = (
         "hardware.command_array",
         "",
         description="Topic of std_msgs/Float64MultiArray to which the efforts of the joints are "
-        "sent as well, "
-        "in the order of the inputs, as forward_command_controller takes them; empty is none",
+        "sent as well, in the order of the inputs, as forward_command_controller takes them; "
+        "empty is none",
     ),
     Declaration(
         "disarm.silence_s",
@@ -137,32 +101,28 @@ HARDWARE = (
         "disarm.error",
         OF_SCENARIO,
         description="Disarm where a tracked number of the configuration's error is larger, m or "
-        "rad; -1 is "
-        "the scenario's limit, ten times its initial error if it has none; 0 is never",
+        "rad; -1 is the scenario's limit, ten times its initial error if it has none; 0 is never",
         at_least=OF_SCENARIO,
     ),
     Declaration(
         "disarm.range",
         [AUTO],
         description="Disarm where a joint or body leaves its range in m or rad, NAME:LOW:HIGH, "
-        "e.g. "
-        "cart_joint:-1:1, base_link.x:-2:2 or quad1.tilt:0:0.8; auto are the scenario's ranges, "
-        "empty is none",
+        "e.g. cart_joint:-1:1, base_link.x:-2:2 or quad1.tilt:0:0.8; auto are the scenario's "
+        "ranges, empty is none",
     ),
     Declaration(
         "disarm.saturation_s",
         OF_SCENARIO,
         description="Disarm where an input is saturated for longer, in s; -1 is the scenario's "
-        "limit, 1 s if "
-        "it has none; 0 is never",
+        "limit, 1 s if it has none; 0 is never",
         at_least=OF_SCENARIO,
     ),
     Declaration(
         "disarm.command",
         "none",
         description="Command after a disarming, at every state, or 20 times a second without "
-        "one: none; zero "
-        "forces; hold, the last command; damp, which brings the motion to rest",
+        "one: none; zero forces; hold, the last command; damp, which brings the motion to rest",
         choices=tuple(kind.value for kind in DisarmCommand),
     ),
 )
@@ -178,8 +138,7 @@ VELOCITY_COMMANDS = (
         "cmd_vel.timeout_s",
         0.5,
         description="How long a velocity command counts in s; without a newer one the vehicle "
-        "comes to rest. "
-        "0 is until the next one",
+        "comes to rest. 0 is until the next one",
         at_least=0.0,
     ),
     Declaration(
