@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from nh_control.command.options import add_robot
+from nh_control.command.options import SYNTAX, add_robot
 from nh_control.command.usage import (
     FAILED,
     INTERRUPTED,
@@ -20,6 +21,7 @@ from nh_control.command.usage import (
     UsageError,
     usage_errors,
 )
+from nh_control.runs.settings import OPTIONS, SETTINGS
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
@@ -39,9 +41,8 @@ worker, `{PROGRAM} study FOLDER` makes the missing runs.
 Settings that may vary or be set: parameters of the plant by name, model.NAME of model and plant,
 perturb.NAME initial errors, disturb.TARGET.NAME values of a --disturb, fault.KIND or
 fault.TARGET:KIND faults as in --fault (fault.delay=0:0.01), weight.NAME factors of the tracker's
-weights, and reference, integrator, step, duration, integral, open_loop,
-plant_integrator, plant_substeps, controller (lqr, mpc), mpc_horizon, mpc_iterations, mpc_late,
-mpc_seed.
+weights, and the options of simulate, with spaces between several names:
+{fill(", ".join(OPTIONS), 95)}.
 """
 
 
@@ -59,11 +60,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     ranges = "LOW:HIGH, LOW:HIGH:COUNT, log:LOW:HIGH, normal:MEAN:STD or VALUE,VALUE,..."
     _repeated(add, "--vary", "NAME=VALUES", f"vary a setting: {ranges}; repeatable")
     _repeated(add, "--set", "NAME=VALUE", "set a value for all runs; repeatable")
-    for option, metavar, meaning in (
-        ("--disturb", "TARGET:KIND:VALUES", "disturbance"),
-        ("--fault", "KIND=NUMBER", "fault of sensors or actuators"),
-    ):
-        add(option, action="append", metavar=metavar, help=f"{meaning} in the syntax of simulate")
+    for name in ("disturb", "fault"):
+        text = f"{SETTINGS[name].text}; repeatable"
+        add(f"--{name}", action="append", metavar=SYNTAX[name][1], help=text)
     samplings = "grid, monte_carlo, latin_hypercube, sobol, or saltelli for Sobol' indices"
     where = "(default: grid where all ranges have a COUNT, else monte_carlo)"
     add("--sampling", metavar="NAME", help=f"{samplings} {where}")

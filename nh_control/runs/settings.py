@@ -237,6 +237,18 @@ def short_name(entry: Declaration) -> str:
     return (name.removesuffix("s") if several else name).replace(".", "_")
 
 
+OPTIONS: Mapping[str, Declaration] = {
+    short_name(entry): entry
+    for entry in SETTINGS.values()
+    if entry.name not in (*ORIGIN, "disturb", "fault")
+    and entry.only != NODES
+    and not isinstance(entry.value, Mapping)
+}
+"""The options of `nh_control simulate` that a study fixes or varies, by their names there; several
+texts have spaces between them.
+"""
+
+
 def _of_group(group: type[_Group]) -> tuple[Declaration, ...]:
     """The settings of a group itself."""
     entries = declared(group, group.prefix)

@@ -10,14 +10,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics.parameters import declarations
+from nh_control.mechanics.parameters import Declaration
+from nh_control.runs.build import build, perturbation
 from nh_control.runs.experiment import Experiment, Result
+from nh_control.runs.experiment_checks import require_estimate
+from nh_control.runs.faults import FaultLines
+from nh_control.runs.option_values import plant_options
+from nh_control.runs.settings import OPTIONS, SETTINGS, short_name
 from nh_control.scenarios import PlantOptions
-from nh_control.studies.settings import MODEL, OPTIONS, PERTURB, WEIGHT, Values
+from nh_control.studies.settings import Values
 from nh_control.studies.study import Study
 from nh_control.studies.variation import Value
 
@@ -151,16 +157,16 @@ class Worker:
         """Return the experiment with these settings."""
         for name, value in values.items():
             self.settings.checked(name, value)
-        design = self.settings.design(values)
-        base = self._tracker(design)
-        options = self.settings.plant_options(values, base.scenario)
+        settings, design = self.settings.run(values), self.settings.design(values)
+        base, options = self._tracker(design), plant_options(settings)
+        require_estimate(base.scenario, base.estimate, FaultLines.of(options.faults, base.model))
         shape = (options.integrator, options.substeps)
         plant = self._plant(design, *shape, tuple(d.target for d in options.disturbances))
         if options.parameters:
             plant = self._with_parameters(base, plant, options)
-        perturbation = self.settings.perturbation(values)
-        x0 = base.scenario.perturb(base.model, base.tracker.reference.states[0], perturbation)
-        return replace(base, plant=plant, options=options, perturbation=perturbation, x0=x0)
+        error = perturbation(settings, base.scenario)
+        x0 = base.scenario.perturb(base.model, base.tracker.reference.states[0], error)
+        return replace(base, plant=plant, options=options, perturbation=error, x0=x0)
 
     def run(self, index: int) -> Run:
         """Make the run of this index; a failed run says why."""
@@ -193,17 +199,8 @@ class Worker:
         )
 
     def _built(self, design: tuple[tuple[str, Value], ...]) -> Experiment:
-        values = dict(design)
-        option = self.settings.option
-        return Experiment.make(
-            self.settings.with_design(values),
-            option(values, "reference"),
-            option(values, "integrator"),
-            option(values, "step"),
-            integral=option(values, "integral"),
-            duration_s=option(values, "duration"),
-            mpc=self.settings.mpc(values),
-        )
+        settings = replace(self.settings.run(dict(design)), disturb=[], fault=[])
+        return build(settings, self.settings.scenario)
 
     def _built_plant(
         self,
@@ -242,32 +239,31 @@ def _worker(study: Study) -> Worker:
 
 
 def command(study: Study, index: int) -> str:
-    """Return the `nh_control simulate` command that repeats the run of this index.
-
-    Raises ValueError for a setting that has no option of `simulate`.
-    """
-    values, settings, origin = study.values(index), study.settings, dict(study.scenario)
+    """Return the `nh_control simulate` command that repeats the run of this index."""
+    values, origin = study.values(index), dict(study.scenario)
+    settings = study.settings.run(values)
     words = ["nh_control", "simulate", str(origin.pop("scenario"))]
-    for name, value in {**origin, **values}.items():
-        if name in OPTIONS or name in origin:
-            option = [f"--{name.replace('_', '-')}"]
-            words += (
-                (option if value else []) if isinstance(value, bool) else [*option, str(value)]
-            )
-        elif name.startswith((f"{MODEL}.", f"{WEIGHT}.")):
-            raise ValueError(
-                f"run {index} sets {name}, and simulate has no option for it; run_indices(study, "
-                f"[{index}]) of nh_control.studies makes this run"
-            )
-    for d in declarations(settings.perturbation(values)):
-        if f"{PERTURB}.{d.name}" in values:
-            words += [f"--perturb-{d.name.replace('_', '-')}={d.value!r}"]
-    options = settings.plant_options(values, settings.scenario)
-    for name, parameter in options.parameters.items():
-        numbers = parameter if isinstance(parameter, tuple) else (parameter,)
-        words += ["--plant-parameter", f"{name}={','.join(map(repr, numbers))}"]
-    for disturbance in options.disturbances:
-        words += ["--disturb", str(disturbance)]
-    for fault in options.faults:
-        words += ["--fault", str(fault)]
+    for name, value in origin.items():
+        words += _option(SETTINGS[name], value)
+    for name, entry in OPTIONS.items():
+        if name in values:
+            words += _option(entry, settings[entry.name])
+    for name, value in settings.perturb.items():
+        words += [f"--perturb-{name.replace('_', '-')}={value!r}"]
+    for name in ("model_parameters", "weight_factors", "plant.parameters", "disturb", "fault"):
+        words += _option(SETTINGS[name], settings[name])
     return shlex.join(words)
+
+
+def _option(entry: Declaration, value: Any) -> list[str]:
+    """Return the words of the option of a setting."""
+    option = f"--{short_name(entry).replace('_', '-')}"
+    if isinstance(value, bool):
+        return [option] if value else []
+    if isinstance(value, Mapping):
+        value = [
+            f"{name}={','.join(map(repr, v)) if isinstance(v, tuple) else repr(v)}"
+            for name, v in value.items()
+        ]
+    several = value if isinstance(value, list) else [str(value)]
+    return [word for one in several for word in (option, one)]

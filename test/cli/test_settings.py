@@ -1,20 +1,28 @@
 """The settings of a run: one declaration for the command, nodes, studies and files."""
 
 import json
+import shlex
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.mechanics.parameters import Declaration
+from nh_control.command import arguments, options
+from nh_control.mechanics.parameters import NODES, PROCESS, Declaration
+from nh_control.runs import launcher
 from nh_control.runs.build import build
 from nh_control.runs.output import RESULTS
 from nh_control.runs.results_file import stored
-from nh_control.runs.settings import SETTINGS, MpcSettings, RunSettings, short_name
+from nh_control.runs.settings import ORIGIN, SETTINGS, MpcSettings, RunSettings, short_name
 from nh_control.scenarios import disturbance, fault, free_motion
 from nh_control.scenarios.sensor import ESTIMATES
+from nh_control.studies import command, make_study
+from nh_control.studies.worker import Worker
 
 
 def test_texts_name_the_syntax_and_kinds_that_are_read():
@@ -130,3 +138,149 @@ def test_weights_and_the_model_of_a_tracker_are_settings():
     ):
         with pytest.raises(ValueError, match=message):
             build(RunSettings(**values), board)
+
+
+# --- everything that one place can set, the others can -------------------------------------------
+
+SCENARIO = scenarios.get("cart_pole")
+VALUES = {
+    "reference": "short_track",
+    "duration_s": 0.5,
+    "integrator": "midpoint",
+    "step_s": 0.01,
+    "model_parameters": {"m_pole": 0.2},
+    "integral": True,
+    "controller": "mpc",
+    "mpc.horizon_s": 0.3,
+    "mpc.iterations": 2,
+    "mpc.constraints": ["track", "pole"],
+    "mpc.late": 0.1,
+    "mpc.seed": 4,
+    "weight_factors": {"theta": 2.0},
+    "open_loop": True,
+    "estimate": "sensors",
+    "plant.integrator": "midpoint",
+    "plant.substeps": 3,
+    "plant.parameters": {"m_cart": 1.1},
+    "perturb": {"position": 0.25, "angle": 0.0, "momentum": 0.2, "seed": 2},
+    "disturb": ["x:gust:1.0,start=0.1,duration=0.2"],
+    "fault": ["positions:noise=0.1,seed=3", "commands:delay=0.005"],
+    "speed_factor": 2.0,
+    "lockstep": True,
+    "display": False,
+    "view": True,
+    "record": False,
+}
+"""A value that is not the default for every setting of a run."""
+
+
+def test_the_values_are_those_of_all_settings():
+    assert VALUES.keys() == SETTINGS.keys() - set(ORIGIN)
+    assert all(SETTINGS[name].value != value for name, value in VALUES.items())
+
+
+def expected(without):
+    """Return the settings with all values of a place."""
+    own = {n: value for n, value in VALUES.items() if SETTINGS[n].only != without}
+    return RunSettings.of({"scenario": "cart_pole", **own})
+
+
+def words():
+    """Return (setting, words of its option) for all values."""
+    for name, value in VALUES.items():
+        option = f"--{short_name(SETTINGS[name]).replace('_', '-')}"
+        if name == "perturb":
+            yield name, [f"--perturb-{key}={one}" for key, one in value.items()]
+        elif isinstance(value, bool):
+            yield name, [option if value else f"--no-{option[2:]}"]
+        elif isinstance(value, dict):
+            yield name, [w for key, one in value.items() for w in (option, f"{key}={one}")]
+        else:
+            several = value if isinstance(value, list) else [value]
+            yield name, [word for one in several for word in (option, str(one))]
+
+
+def parsed(command, given):
+    """Return the settings of a command's words."""
+    return options.settings(arguments.parse([command, "cart_pole", *given]))
+
+
+@pytest.mark.parametrize(("command", "without"), [("simulate", NODES), ("run", PROCESS)])
+def test_every_setting_is_an_option(command, without, capsys):
+    given = [w for name, some in words() for w in some if SETTINGS[name].only != without]
+    assert parsed(command, given) == expected(without)
+    for name, some in words():
+        if SETTINGS[name].only == without:
+            with pytest.raises(SystemExit):
+                parsed(command, some)
+
+
+def study_of_all():
+    """Return a study with all values that simulate has."""
+    fixed = {}
+    for name, value in VALUES.items():
+        entry = SETTINGS[name]
+        prefix = {"model_parameters": "model.", "weight_factors": "weight.",
+                  "plant.parameters": "", "perturb": "perturb."}.get(name)  # fmt: skip
+        if prefix is not None:
+            fixed |= {f"{prefix}{key}": str(one) for key, one in value.items()}
+        elif entry.only != NODES and name not in ("disturb", "fault"):
+            fixed[short_name(entry)] = (
+                " ".join(value) if isinstance(value, list) else str(value).lower()
+            )
+    vary = {"mpc_seed": "4,5"}
+    del fixed["mpc_seed"]
+    lists = {name: VALUES[name] for name in ("disturb", "fault")}
+    return make_study({"scenario": "cart_pole", "vary": vary, "set": fixed, **lists})
+
+
+def test_every_setting_of_a_process_is_one_of_a_study_and_its_command_repeats_it():
+    """Also estimates, constraints and weights, which studies or simulate lacked."""
+    study = study_of_all()
+    values = study.values(0)
+    found = study.settings.run(values)
+    assert replace(found, scenario="cart_pole") == expected(NODES)
+    words = shlex.split(command(study, 0))
+    assert words[:3] == ["nh_control", "simulate", "cart_pole"]
+    assert parsed("simulate", words[3:]) == expected(NODES)
+
+
+def test_every_setting_of_nodes_is_in_their_parameters_and_read_from_them(tmp_path):
+    wanted = expected(PROCESS)
+    experiment = SimpleNamespace(settings=wanted, scenario=SCENARIO,
+                                 options=SimpleNamespace(faults=()))  # fmt: skip
+    given = launcher.parameters(experiment, wanted, tmp_path)
+    text = yaml.safe_dump(given)
+    of_nodes = dict.fromkeys(launcher.NOT_OF_NODES)
+    usual = {name: SETTINGS[name].value for name in of_nodes}
+    assert RunSettings.of(yaml.safe_load(text)) == replace(wanted, **usual)
+    pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
+    from nh_control.ros.runtime.declared import ALL
+
+    of_scenario = ("parameters", "perturb")
+    for name, value in given.items():
+        inner = [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
+        assert all(one in ALL or one.rpartition(".")[2] in of_scenario or name in of_scenario
+                   for one in inner), name  # fmt: skip
+
+
+def test_runs_of_a_study_have_the_estimate_and_constraints_of_simulate():
+    fixed = {"controller": "mpc", "mpc_horizon": "0.2", "duration": "0.2"}
+    vary = {"mpc_constraint": "track,auto"}
+    study = make_study({"scenario": "cart_pole", "vary": vary, "set": fixed})
+    first = Worker(study).experiment(study.values(0))
+    given = ["--controller", "mpc", "--mpc-horizon", "0.2", "--duration", "0.2"]
+    same = build(parsed("simulate", [*given, "--mpc-constraint", "track"]), SCENARIO)
+    assert first.mpc == same.mpc and first.mpc.constraints == ("track",)
+    np.testing.assert_array_equal(first.run().trajectory.states, same.run().trajectory.states)
+    arm = str(Path(__file__).parents[1] / "ros" / "sensing_arm.py")
+    sensed = make_study({"scenario": arm, "vary": {"estimate": "state,sensors"},
+                         "set": {"duration": "0.1"}})  # fmt: skip
+    plain, estimated = (Worker(sensed).experiment(sensed.values(i)) for i in range(2))
+    assert (plain.estimate, estimated.estimate) == ("state", "sensors")
+    inputs = [one.run().trajectory.inputs for one in (plain, estimated)]
+    assert np.abs(inputs[0] - inputs[1]).max() > 0
+    same = build(sensed.settings.run(sensed.values(1)), scenarios.get(arm))
+    np.testing.assert_array_equal(inputs[1], same.run().trajectory.inputs)
+    unsensed = make_study({"scenario": "cart_pole", "vary": {"estimate": "sensors,state"}})
+    assert "has no sensors" in Worker(unsensed).run(0).failure

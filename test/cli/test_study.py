@@ -114,7 +114,6 @@ def test_the_study_of_the_documentation_is_valid():
         ((SCENARIO, "--vary", "mass=1:2", "--points", "2"), "unknown setting of trapped 'mass'"),
         ((SCENARIO, "--vary", "m"), "must be NAME=VALUE"),
         ((SCENARIO, "--vary", "m=1,2", "--command-of", "2"), "the runs are 0 ... 1"),
-        ((SCENARIO, "--vary", "weight.theta=1,2", "--command-of", "1"), "no option"),
         ((SCENARIO, "--vary", "m=1,2", "--overwrite"), "add --output DIR"),
         ((".",), "has no study"),
         ((SCENARIO, "--vary", "m=1,2", "--workers", "-1", "--output", "o"), "1 or more"),

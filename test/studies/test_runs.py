@@ -89,7 +89,8 @@ def test_a_run_equals_the_simulation_of_its_command(tmp_path, monkeypatch, capsy
 
     monkeypatch.chdir(tmp_path)
     study = pendulum(
-        vary={**GUSTY, "fault.delay": "0:0.03"}, set={"duration": "0.4"},
+        vary={**GUSTY, "fault.delay": "0:0.03", "weight.theta": "0.5:2"},
+        set={"duration": "0.4", "model.m": "1.1"},
         disturb=["theta:gust:0.1"], fault="torque:bias=0.02,start=0.1", points="6",
         sampling="latin_hypercube",
     )  # fmt: skip
@@ -116,9 +117,10 @@ def test_commands_contain_vector_parameters_and_robot_files():
     assert command(study, 1) == (
         "nh_control simulate quadrotor_payload --step 0.02 --plant-parameter lengths=0.5,0.9"
     )
-    weighted = pendulum(vary={"weight.theta": "1,2"})
-    with pytest.raises(ValueError, match="sets weight.theta"):
-        command(weighted, 0)
+    designed = pendulum(vary={"weight.theta": "1,2"}, set={"model.m": "1.5"})
+    assert command(designed, 1).endswith(
+        "SCENARIO --model-parameter m=1.5 --weight-factor theta=2"
+    )
 
 
 def test_the_monitored_output_is_a_metric_on_request():

@@ -18,8 +18,18 @@ from nh_control import scenarios
 from nh_control.command import study_report
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.mechanics.parameters import NODES
+from nh_control.runs import design as design_module
+from nh_control.runs.design import Design
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import MpcOptions
+from nh_control.runs.settings import (
+    OPTIONS,
+    SETTINGS,
+    MpcSettings,
+    PlantSettings,
+    RunSettings,
+    short_name,
+)
 from nh_control.studies import (
     DaskCluster,
     ProcessPool,
@@ -30,12 +40,11 @@ from nh_control.studies import (
     pools,
 )
 from nh_control.studies import sampling as sampling_module
-from nh_control.studies import settings as settings_module
 from nh_control.studies import study as study_module
 from nh_control.studies import study_file as reading_module
 from nh_control.studies.sampling import SAMPLINGS
 from nh_control.studies.scheduler import _failed_run, _TaskQueue
-from nh_control.studies.settings import OPTIONS, Settings, _gather_fields
+from nh_control.studies.settings import Settings, _gather_fields
 from nh_control.studies.statistics import CONFIDENCE
 from nh_control.studies.study import Study
 from nh_control.studies.study_file import differences
@@ -131,30 +140,33 @@ def test_the_tracker_depends_on_its_design_settings_only():
 
 
 def test_the_plant_equals_the_model_by_default():
-    plain = settings().plant_options({}, SWING)
-    assert (plain.integrator, plain.substeps, plain.parameters) == ("", 1, {})
-    own = settings().plant_options(
-        {"plant_integrator": "midpoint", "plant_substeps": 3, "m": 1.5, "model.l": 2.0}, SWING
+    assert settings().run({}) == RunSettings()
+    own = settings().run(
+        {"plant_integrator": "midpoint", "plant_substeps": 3, "m": 1.5, "model.l": 2.0}
     )
-    assert (own.integrator, own.substeps, own.parameters) == ("midpoint", 3, {"m": 1.5})
-    defaults = {name: one.value for name, one in OPTIONS.items()}
-    assert defaults == {
-        "reference": "", "integrator": "", "step": 0.0, "duration": 0.0, "integral": False,
-        "open_loop": False, "plant_integrator": "", "plant_substeps": 1, "controller": "lqr",
-        "mpc_horizon": 0.0, "mpc_iterations": 3, "mpc_late": 0.0, "mpc_seed": 0,
-    }  # fmt: skip
+    assert own.plant == PlantSettings("midpoint", 3, {"m": 1.5})
+    assert own.model_parameters == {"l": 2.0}
+
+
+def test_every_option_of_simulate_is_a_setting_of_studies():
+    options = {short_name(entry) for entry in SETTINGS.values() if entry.only != NODES}
+    groups = {"model_parameter", "weight_factor", "plant_parameter", "perturb"}
+    origin = {"scenario", "urdf", "base", "accept_any_inertia"}
+    assert options - OPTIONS.keys() == groups | origin | {"disturb", "fault"}
+    assert OPTIONS.keys() <= options
 
 
 def test_a_predictive_tracker_is_set_by_its_options():
-    given = {"controller": "mpc", "mpc_horizon": 0.7, "mpc_late": 0.5, "mpc_seed": 4}
-    assert settings().mpc({**given, "m": 1.0}) == MpcOptions(0.7, 3, late=0.5, seed=4)
-    assert settings().mpc({"controller": "mpc"}) == MpcOptions()
-    assert settings().mpc({}) is settings().mpc({"controller": "lqr"}) is None
+    given = {"controller": "mpc", "mpc_horizon": 0.7, "mpc_late": 0.5, "mpc_seed": 4,
+             "mpc_constraint": "gates posts"}  # fmt: skip
+    expected = MpcSettings(0.7, late=0.5, seed=4, constraints=["gates", "posts"])
+    assert settings().run({**given, "m": 1.0}).mpc == expected
+    assert settings().run({"controller": "mpc"}).mpc == MpcSettings()
     assert dict(settings().design(given)) == given
-    with pytest.raises(ValueError, match="'pid', choose lqr or mpc"):
-        settings().mpc({"controller": "pid"})
-    with pytest.raises(ValueError, match="mpc_horizon, mpc_late need controller=mpc"):
-        settings().mpc({"mpc_horizon": 1.0, "mpc_late": 0.1})
+    with pytest.raises(ValueError, match="'controller' must be one of lqr, mpc, got 'pid'"):
+        settings().run({"controller": "pid"})
+    with pytest.raises(ValueError, match="controller=mpc in a study"):
+        settings().run({"mpc_horizon": 1.0, "mpc_late": 0.1})
     study = pendulum(vary={"mpc_late": "0,0.5"}, set={"controller": "mpc", "mpc_horizon": "0.3"})
     assert command(study, 1) == (
         "nh_control simulate pendulum_swing_up --controller mpc --mpc-horizon 0.3 --mpc-late 0.5"
@@ -175,22 +187,22 @@ def test_runs_of_a_study_are_by_the_predictive_tracker():
 def test_scaled_weights_stay_symmetric():
     Q, R = np.array([[4.0, 1.0], [1.0, 2.0]]), np.array([[3.0]])
     scenario = replace(SWING, weights=(Q, R, 10 * Q))
-    changed = settings(scenario).with_design({"weight.theta": 4.0, "weight.torque": 9.0})
+    changed = Design(weights={"theta": 4.0, "torque": 9.0}).of(scenario)
     np.testing.assert_allclose(changed.weights[0], [[16.0, 2.0], [2.0, 2.0]])
     np.testing.assert_allclose(changed.weights[1], [[27.0]])
     np.testing.assert_allclose(changed.weights[2], [[160.0, 20.0], [20.0, 20.0]])
-    assert settings(replace(SWING, weights=(Q, R, None))).with_design(
-        {"weight.theta": 4.0}
-    ).weights[2] is None  # fmt: skip
-    heavier = settings().with_design({"model.m": 2.5})
+    without_end = replace(SWING, weights=(Q, R, None))
+    assert Design(weights={"theta": 4.0}).of(without_end).weights[2] is None
+    heavier = Design({"m": 2.5}).of(SWING)
     assert heavier.parameters.m == 2.5 != SWING.parameters.m
 
 
 def test_parameters_of_the_plant_override_the_model_of_the_run():
-    arm = SimpleNamespace(parameters=SimpleNamespace(lengths=(1.0, 2.0)))
-    longer = SimpleNamespace(parameters=SimpleNamespace(lengths=(1.0, 9.0)))
-    found = settings(arm).plant_options({"lengths.0": 5.0, "model.lengths.1": 9.0}, longer)
-    assert found.parameters == {"lengths": (5.0, 9.0)}
+    payload = scenarios.get("quadrotor_payload")
+    found = settings(payload).run({"lengths.0": 5.0, "model.lengths.1": 9.0})
+    first, _ = payload.parameters.lengths
+    assert found.model_parameters == {"lengths": (first, 9.0)}
+    assert found.plant.parameters == {"lengths": (5.0, 9.0)}
 
 
 def test_weights_of_prescribed_inputs_come_last(monkeypatch):
@@ -199,7 +211,7 @@ def test_weights_of_prescribed_inputs_come_last(monkeypatch):
     scenario = SimpleNamespace(make_system=lambda p: system, parameters=None, weights=weights)
     space, method = SimpleNamespace(tangent_names=("x", "p")), SimpleNamespace(memory=())
     scenario.model = lambda: SimpleNamespace(state_space=space, ndx=2, method=method)
-    Q, R, Qf = settings_module._weighted(scenario, {"height": 4.0, "push": 9.0, "p": 25.0})
+    Q, R, Qf = design_module._weighted(scenario, {"height": 4.0, "push": 9.0, "p": 25.0})
     assert R.tolist() == [[9, 3, 6], [3, 1, 2], [6, 2, 4]]
     assert Q.tolist() == [[1, 0], [0, 25]] and Qf is None
 
