@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import signal
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from nh_control import scenarios
-from nh_control.mechanics.parameters import declarations, parameter
+from nh_control.mechanics.parameters import Declaration, declarations, parameter
 from nh_control.scenarios import discovery
 
 ROOT = Path(__file__).parents[1]
@@ -77,9 +77,8 @@ def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_n
     ]
     assert scenario == ("" if name in ANY else name)
     assert name in ANY or name in scenarios.names()
-    for suffix in ("yaml", "rviz"):
-        own = ROOT / "config" / f"{name}.{suffix}"
-        assert name in ("hil", "multi", "ros2_control") or own.is_file()
+    own = ROOT / "config" / f"{name}.rviz"
+    assert name in ("hil", "multi", "ros2_control") or own.is_file()
 
 
 def test_launch_starts_executables_that_exist():
@@ -189,7 +188,7 @@ def test_default_starts_everything_but_the_recording(launched, name, models):
     actions = launched(name)
     assert set(actions) == {"plant", "tracker", "display", "rviz2"} | models
     assert inline(actions["plant"]) == {}
-    assert Path(actions["plant"]["parameters"][0]) == ROOT / "config" / f"{name}.yaml"
+    assert actions["plant"]["parameters"][:-1] == [n for n in [scenarios.get(name).nodes] if n]
     assert Path(actions["rviz2"]["arguments"][1]) == ROOT / "config" / f"{name}.rviz"
     assert {executable for executable, action in actions.items() if "on_exit" in action} == {
         "plant",
@@ -419,7 +418,7 @@ def test_every_possible_integrator_can_be_chosen(monkeypatch):
     usable = {"midpoint": None, "of_somebody": None}
     monkeypatch.setattr(Scenario, "usable_integrators", lambda self, system: usable)
     given = arguments.of_scenario(scenarios.get("pendulum_swing_up"))
-    offered = {argument.parameter: argument.choices for argument in given}
+    offered = {argument.entry.name: argument.entry.choices for argument in given}
     assert offered["integrator"] == offered["plant.integrator"] == ("midpoint", "of_somebody")
 
 
@@ -429,15 +428,14 @@ def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
     file's name.
     """
     from nh_control.ros import bringup
+    from nh_control.ros.runtime.declared import HARDWARE
+    from nh_control.ros.runtime.parameter_file import parameter_file
 
-    parameters = yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text())["/**"][
-        "ros__parameters"
-    ]
-    offered = {argument.parameter for argument in bringup.parameters(scenarios.get(name))}
-    own = {f"plant.parameters.{field.name}" for field in fields(scenarios.get(name).parameters)}
-    of_robot = own - {"plant.parameters.mass_scale"} if name == "urdf" else set()  # by its file
-    assert offered - of_robot == set(flat(parameters)) - {"scenario"}
-    assert own <= offered
+    parameters = yaml.safe_load(parameter_file(scenarios.get(name)))["/**"]["ros__parameters"]
+    offered = {argument.entry.name for argument in bringup.parameters(scenarios.get(name))}
+    of_hardware = {spec.name for spec in HARDWARE}
+    robot = set() if name == "urdf" else {"urdf", "base", "accept_any_inertia"}
+    assert offered == set(flat(parameters)) - {"scenario"} - of_hardware - robot
 
 
 def flat(parameters, prefix=""):
@@ -457,7 +455,7 @@ def test_hardware_replaces_the_plant(launched):
     actions = launched("hil", scenario="snakeboard", hardware_noise="0.01", disarm_error="0.5")
     assert set(actions) == {"tracker", "display", "rviz2", "robot_state_publisher"}
     *files, given = actions["tracker"]["parameters"]
-    assert [Path(file).name for file in files] == ["snakeboard.yaml", "hardware.yaml"]
+    assert files == [{"fallback": "damp"}, {"source": "hardware"}]
     assert given == {"scenario": "snakeboard", "hardware.noise": 0.01, "disarm.error": 0.5}
     assert actions["rviz2"]["parameters"] == [{"use_sim_time": False}]
 
@@ -470,17 +468,25 @@ def test_a_shadow_compares_the_plant_or_the_hardware_with_the_model(launched):
     assert inline(actions["shadow"]) == {"scenario": "snakeboard", "step_s": 0.005}
     assert actions["shadow"]["parameters"][:-1] == actions["plant"]["parameters"][:-1]
     actions = launched("hil", scenario="snakeboard", **given)
-    files = [Path(file).name for file in actions["shadow"]["parameters"][:-1]]
-    assert files == ["snakeboard.yaml", "hardware.yaml"]
+    assert actions["shadow"]["parameters"][:-1] == [{"fallback": "damp"}, {"source": "hardware"}]
     assert inline(actions["shadow"])["plant.parameters.m"] == 1.5
 
 
-def test_hardware_has_an_argument_for_every_parameter_of_its_file():
+def test_hardware_has_an_argument_for_each_of_its_parameters():
     from nh_control.ros import arguments
+    from nh_control.ros.runtime.declared import HARDWARE
 
-    file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
-    stated = set(flat(file["/**"]["ros__parameters"])) - {"source"}
-    assert {argument.parameter for argument in arguments.of_hardware()} == stated
+    offered = {argument.entry.name for argument in arguments.of_hardware()}
+    assert offered == {spec.name for spec in HARDWARE} - {"source"}
+
+
+def test_a_file_of_parameters_wins_over_the_scenario_and_loses_against_arguments(
+    launched, tmp_path
+):
+    file = tmp_path / "mine.yaml"
+    file.write_text("/**: {ros__parameters: {fallback: zero}}")
+    plant = launched(params_file=str(file), speed_factor="2")["plant"]
+    assert plant["parameters"] == [{"fallback": "damp"}, str(file), {"speed_factor": 2.0}]
 
 
 # --- any scenario --------------------------------------------------------------------------------
@@ -525,7 +531,7 @@ def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
         "on_finish": "exit",
         "speed_factor": 0.0,
     }
-    assert Path(actions["plant"]["parameters"][0]) == ROOT / "config" / "scenario.yaml"
+    assert actions["plant"]["parameters"][:-1] == [n for n in [scenario.nodes] if n]
 
 
 def test_rviz_views_a_user_s_file_from_its_frame(launched):
@@ -790,9 +796,9 @@ def test_a_recording_contains_each_topic_of_a_run_once(launched):
 def test_defaults_start_a_simulation_and_rviz_and_no_recording():
     from nh_control.ros import arguments
 
-    offered = {a.name: a.default for a in arguments.options(ROOT, "snakeboard", True)}
+    offered = {a.name: a.declare().default_value for a in arguments.options(True)}
     assert offered == {
-        "params_file": str(ROOT / "snakeboard.yaml"),
+        "params_file": "",
         "namespace": "",
         "plant": "true",
         "tracker": "true",
@@ -805,28 +811,26 @@ def test_defaults_start_a_simulation_and_rviz_and_no_recording():
         "record": "false",
         "bag": "",
     }
-    assert [a.default for a in arguments.options(ROOT, "", True)][0] == ""
-    assert {a.default for a in arguments.parameters(scenarios.get("snakeboard"))} == {""}
+    of_nodes = arguments.parameters(scenarios.get("snakeboard"))
+    assert {a.declare().default_value for a in of_nodes} == {""}
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "value"),
-    [
-        (bool, "True", True),
-        (bool, "false", False),
-        (int, "3", 3),
-        (float, "3", 3.0),
-        (str, "a b", "a b"),
-        (list, " a  b ", ["a", "b"]),
-        (tuple, "[1, 2.5]", [1.0, 2.5]),
-        (tuple, "1,2", [1.0, 2.0]),
-    ],
+    ("default", "text", "value"),
+    [(False, "True", True), ((0.0, 0.0), "[1, 2.5]", [1.0, 2.5]), ([], " a  b ", ["a", "b"])],
 )
-def test_texts_become_values(kind, text, value):
+def test_texts_become_values(default, text, value):
+    """With lists for several numbers, as launch_ros takes them."""
     from nh_control.ros.arguments import Argument
 
-    made = Argument("x", "", parameter="x", kind=kind).value(text)
+    made = Argument(Declaration("x", default)).value(text)
     assert made == value and type(made) is type(value)
+
+
+def test_a_value_out_of_range_is_refused_before_the_start(launched):
+    said = "'speed_factor': expected a finite number >= 0, got '-1'"
+    with pytest.raises(ValueError, match=said):
+        launched(speed_factor="-1")
 
 
 @dataclass(frozen=True)
@@ -846,11 +850,11 @@ def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
         usable_integrators=lambda system: {}, parameters=Numbers(), no_perturbation=Numbers(),
     )  # fmt: skip
     offered = arguments.of_scenario(numbers)
-    made = [one for one in offered if one.parameter.startswith("plant.parameters.")]
+    made = [one for one in offered if one.entry.name.startswith("plant.parameters.")]
     assert [one.name for one in made] == ["plant_count", "plant_lengths", "plant_g"]
-    assert [one.parameter for one in made][1] == "plant.parameters.lengths"
-    assert [one.kind for one in made] == [int, tuple, float]
-    assert [one.description for one in made] == [
+    assert [one.entry.name for one in made][1] == "plant.parameters.lengths"
+    assert [type(one.entry.value) for one in made] == [int, tuple, float]
+    assert [one.declare().description.partition(";")[0] for one in made] == [
         "How many", "Of the links in m", "G of Numbers"
     ]  # fmt: skip
 
@@ -870,15 +874,19 @@ def test_arguments_of_single_robots_and_plants_are_not_declared_for_others():
 
 
 def test_an_argument_of_a_parameter_may_be_empty():
-    from nh_control.ros.arguments import Argument
+    from nh_control.ros.arguments import Argument, argument
 
-    plain = Argument("rviz", "start rviz2", "true", ("true", "false")).declare()
-    parameter = Argument("on", "whether", choices=("a", "b"), parameter="on").declare()
-    free = Argument("speed", "how fast", parameter="speed", kind=float).declare()
-    assert list(plain.choices) == ["true", "false"]
-    assert "as in params_file" not in plain.description
-    assert list(parameter.choices) == ["", "a", "b"] and not free.choices
-    assert parameter.description.startswith("whether; empty = as in params_file")
+    plain = argument("rviz", "start rviz2", True).declare()
+    entries = (
+        Declaration("on", "a", description="whether", choices=("a", "b")),
+        Declaration("speed", 0.0, description="how fast", by_default="the scenario's"),
+    )
+    choice, free = (Argument(entry, is_parameter=True).declare() for entry in entries)
+    assert list(plain.choices) == ["true", "True", "false", "False"]
+    assert plain.default_value == "true" and "as in params_file" not in plain.description
+    assert list(choice.choices) == ["", "a", "b"] and not free.choices
+    assert choice.description == "Whether; empty = as in params_file, else a"
+    assert free.description == "How fast; empty = as in params_file, else the scenario's"
 
 
 def test_robots_are_side_by_side_at_the_requested_distance():
@@ -944,10 +952,10 @@ def test_arguments_have_the_choices_and_types_of_their_parameters():
 
     offered = (*arguments.robot(), *arguments.of_all(), *arguments.of_hardware())
     for argument in offered:
-        spec = ALL[argument.parameter]
-        assert argument.kind is type(spec.value), argument.name
-        choices = arguments.BOOL if argument.kind is bool else spec.choices or None
-        assert set(argument.choices or ()) == set(choices or ()), argument.name
+        entry = ALL[argument.entry.name]
+        assert argument.entry == entry
+        choices = arguments.BOOL if isinstance(entry.value, bool) else entry.choices
+        assert {*(argument.declare().choices or ())} - {""} == set(choices), argument.name
 
 
 # --- ros2_control --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from unittest import mock
 
@@ -24,8 +25,6 @@ import yaml
 from nh_control import scenarios
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs import topics
-from nh_control.scenarios import fault
-from nh_control.scenarios.disturbance import DisturbanceForces, parse
 
 ROOT = Path(__file__).parents[1]
 CODE = sorted((ROOT / "nh_control").rglob("*.py"))
@@ -37,9 +36,6 @@ LAUNCHED = sorted(
 )
 NAMED = [name for name in LAUNCHED if name != "scenario"]
 """Launch files of one scenario; the other is for all."""
-PARAMETERS = {
-    name: yaml.safe_load((ROOT / "config" / f"{name}.yaml").read_text()) for name in LAUNCHED
-}
 RVIZ = {
     name: yaml.safe_load((ROOT / "config" / f"{name}.rviz").read_text())["Visualization Manager"]
     for name in LAUNCHED
@@ -375,109 +371,54 @@ def flat(parameters, prefix=""):
     return out
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
-def test_parameter_file_lets_inline_parameters_win(name):
-    assert list(PARAMETERS[name]) == ["/**"]
+PARAMETERS = pytest.mark.skipif(
+    find_spec("rcl_interfaces") is None,
+    reason="needs ROS messages: install the extra 'ros' or a ROS distribution",
+)
 
 
+@PARAMETERS
 @pytest.mark.parametrize("name", NAMED)
-def test_parameter_file_states_the_scenario_and_its_defaults(name):
-    parameters = PARAMETERS[name]["/**"]["ros__parameters"]
-    assert parameters["scenario"] == name
-    scenario = scenarios.get(name)
-    for stated, declared in (
-        (parameters["plant"]["parameters"], asdict(scenario.parameters)),
-        (parameters["perturb"], asdict(scenario.no_perturbation)),
+def test_a_file_of_parameters_has_all_of_the_nodes_with_their_defaults_and_meanings(name, capsys):
+    """It states what launch files use; one section lets inline parameters win."""
+    from nh_control.cli import main
+    from nh_control.ros.runtime import declared
+
+    assert main(["list", name, "--yaml"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 99
+    (section,) = yaml.safe_load(text).items()
+    assert section[0] == "/**"
+    stated, scenario = flat(section[1]["ros__parameters"]), scenarios.get(name)
+    specs = (*declared.PLANT, *declared.TRACKER, *declared.DISPLAY)
+    expected = {e.name: e.value for e in specs if e.name not in ("wait_for", "heard_by")}
+    expected |= {**scenario.origin, **scenario.nodes}
+    for prefix, owner in (
+        (declared.PLANT_PARAMETERS, scenario.parameters),
+        (declared.PERTURBATION, scenario.no_perturbation),
     ):
-        expected = {
-            field: list(value) if isinstance(value, tuple) else value
-            for field, value in declared.items()
-            if name != "urdf" or field not in OF_ROBOT
-        }
-        assert stated == expected
-        assert {key: type(value) for key, value in stated.items()} == {
-            field: type(value) for field, value in expected.items()
-        }
-
-
-def test_the_file_for_hardware_states_its_parameters_with_their_defaults():
-    pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
-    from nh_control.ros.runtime.declared import HARDWARE
-
-    declared = {spec.name: spec.value for spec in HARDWARE} | {"source": "hardware"}
-    file = yaml.safe_load((ROOT / "config" / "hardware.yaml").read_text())
-    stated = flat(file["/**"]["ros__parameters"])
-    assert {name: [] if value == [""] else value for name, value in stated.items()} == declared
+        expected |= {prefix + field: value for field, value in asdict(owner).items()}
+    plain = {
+        key: [item for item in value if item != ""] if isinstance(value, list) else value
+        for key, value in stated.items()
+    }
+    assert plain == {k: list(v) if isinstance(v, tuple) else v for k, v in expected.items()}
+    assert {k: type(v) for k, v in plain.items()} == {
+        k: list if isinstance(v, tuple) else type(v) for k, v in expected.items()
+    }
+    words = " ".join(text.replace("#", " ").split())
+    assert all(" ".join(e.sentence.split()) in words for e in specs if e.name in expected)
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_parameter_file_contains_a_valid_example_of_a_disturbance(name):
-    text = (ROOT / "config" / f"{name}.yaml").read_text()
-    (example,) = re.findall(r'disturb: .*e\.g\. \["(.*?)"\]', text)
+def test_what_rolls_damps_and_what_flies_holds_without_commands(name):
     scenario = scenarios.get(name)
-    targets = scenario.targets(scenario.make_system(scenario.parameters))
-    assert DisturbanceForces((parse(example),), targets, 0.01).n > 0
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_parameter_file_gives_the_numbers_of_a_scenario_with_their_units(name):
-    """As they are declared; one may stand for several."""
-    scenario, text = scenarios.get(name), (ROOT / "config" / f"{name}.yaml").read_text()
-    stated = dict(re.findall(r"^ {6,8}(\w+): [^#\n]+# \[(.+?)\]", text, re.MULTILINE))
-    for entry in (*declarations(scenario.parameters), *declarations(scenario.no_perturbation)):
-        if name == "urdf" and entry.name in OF_ROBOT:
-            continue
-        assert entry.unit == stated.get(entry.name, "").split(",")[0], entry.name
-
-
-@pytest.mark.parametrize("name", LAUNCHED)
-def test_parameter_file_gives_examples_of_faults(name):
-    text = (ROOT / "config" / f"{name}.yaml").read_text()
-    examples = re.search(r"fault: .*e\.g\. (\[.*?\]);", text)[1]
-    assert [str(one) for one in map(fault.parse, json.loads(examples))]
-
-
-@pytest.mark.parametrize("name", LAUNCHED)
-def test_parameter_file_states_all_parameters_of_the_nodes_with_their_defaults(name):
-    pytest.importorskip(
-        "rcl_interfaces",
-        reason="needs ROS messages: install the extra 'ros' or a ROS distribution",
-    )
-    from nh_control.ros.runtime.declared import (
-        DISPLAY,
-        HARDWARE,
-        PERTURBATION,
-        PLANT,
-        PLANT_PARAMETERS,
-        TRACKER,
-    )
-
-    declared = {spec.name: spec.value for spec in (*PLANT, *TRACKER, *DISPLAY)}
-    declared |= {"scenario": name} | dict.fromkeys(("disturb", "fault", "wrench.targets"), [""])
-    for name_of_all in ["wait_for", "heard_by", *(spec.name for spec in HARDWARE)]:
-        del declared[name_of_all]  # a launch argument's, and those of a file of their own
-    if name == "scenario":
-        declared["scenario"] = "snakeboard"
-    elif scenarios.get(name).guidance is not None:
-        declared |= {
-            "on_finish": "continue",
-            "fallback": "hold",
-        }  # goals may come at any time; what flies falls without thrust
-    elif name == "quadrotor":
-        declared |= {"fallback": "hold"}
-    elif scenarios.get(name).body is not None:
-        declared |= {"fallback": "damp"}  # what rolls goes on without forces
-    useless = set() if name == "urdf" else {"urdf", "base", "accept_any_inertia"}
-    expected = {key: value for key, value in declared.items() if key not in useless}
-    stated = {
-        key: value
-        for key, value in flat(PARAMETERS[name]["/**"]["ros__parameters"]).items()
-        if not key.startswith((PLANT_PARAMETERS, PERTURBATION))
-    }
-    assert stated == expected
-    assert {key: type(value) for key, value in stated.items()} == {
-        key: type(value) for key, value in expected.items()
-    }
+    if scenario.guidance is not None:  # goals may come at any time
+        expected = {"fallback": "hold", "on_finish": "continue"}
+    else:
+        rolls = {"fallback": "damp"} if scenario.body is not None else {}
+        expected = {"fallback": "hold"} if name == "quadrotor" else rolls
+    assert scenario.nodes == expected
 
 
 # --- rviz ----------------------------------------------------------------------------------------

@@ -160,6 +160,11 @@ def _add_list(commands: _Commands) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
+    parser.add_argument(
+        "--yaml",
+        action="store_true",
+        help="print a file of the parameters of its nodes, with their meanings, for params_file",
+    )
     parser.set_defaults(command=list_scenarios.run)
 
 

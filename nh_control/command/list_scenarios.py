@@ -25,8 +25,15 @@ from nh_control.scenarios.perturbation import default_perturbation
 
 def run(args: Namespace) -> int:
     """List all scenarios, or explain one; returns the exit code."""
+    if args.yaml and not args.scenario:
+        raise UsageError("--yaml prints the parameters of the nodes of one scenario: name it")
     if args.scenario:
         scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
+        if args.yaml:
+            from nh_control.ros.runtime.parameter_file import parameter_file
+
+            print(parameter_file(scenario), end="")
+            return 0
         with usage_errors(scenario.file):
             values = explained(scenario)
         _show(values, args.json, _explain)

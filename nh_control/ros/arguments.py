@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from launch.actions import DeclareLaunchArgument
 
-from nh_control.mechanics.parameters import Declaration, declarations
+from nh_control.mechanics.parameters import FALSE, TRUE, Declaration, declarations
 from nh_control.ros.runtime.declared import (
     ALL,
     DISPLAY,
@@ -20,75 +19,93 @@ from nh_control.ros.runtime.declared import (
     TRACKER,
 )
 from nh_control.ros.runtime.declared import SCENARIO as SCENARIO_SPECS
+from nh_control.runs.settings import SETTINGS
 from nh_control.scenarios import Scenario
 
 NOT_OFFERED = ("reference", "integrator", "plant.integrator", "disturb", "wait_for", "heard_by")
 """Parameters whose arguments follow from the scenario, or from `record`."""
-BOOL = ("true", "false", "True", "False")
-"""Texts of true and false, as YAML and as Python spell them."""
+BOOL = (*TRUE, *FALSE)
 
 
 def is_true(text: str) -> bool:
     """Whether one of the texts in BOOL means true."""
-    return text.lower() == "true"
+    return text in TRUE
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A launch argument: the default and the choices of its text; if it becomes the node parameter
-    `parameter`, the type `kind` of that.
+    """A launch argument with a declared value; a node's parameter if `is_parameter`, then empty by
+    default.
     """
 
-    name: str
-    description: str
-    default: str = ""
-    choices: tuple[str, ...] | None = None
-    parameter: str = ""
-    kind: type = str
+    entry: Declaration
+    is_parameter: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name: that of the parameter with underscores."""
+        return self.entry.name.replace("plant.parameters", "plant").replace(".", "_")
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is true or false, and no parameter."""
+        return isinstance(self.entry.value, bool) and not self.is_parameter
 
     def declare(self) -> DeclareLaunchArgument:
         """The action that declares it."""
-        choices, description = self.choices, self.description
-        if self.parameter:
-            choices, description = (
-                choices and ("", *choices),
-                f"{description}; empty = as in params_file",
-            )
+        entry, description = self.entry, f"{self.entry.text[0].upper()}{self.entry.text[1:]}"
+        choices = BOOL if isinstance(entry.value, bool) else entry.choices
+        if entry.is_list:
+            description += "; several are separated by spaces"
+        if self.is_parameter:
+            choices = ("", *choices) if choices else ()
+            unset = entry.by_default or _shown(entry.value)
+            description += f"; empty = as in params_file{unset and f', else {unset}'}"
         return DeclareLaunchArgument(
-            self.name, default_value=self.default, choices=choices, description=description
+            self.name,
+            default_value="" if self.is_parameter else _shown(entry.value),
+            choices=choices or None,
+            description=description,
         )
 
     def value(self, text: str) -> Any:
         """The parameter's value that the text stands for; raises ValueError that names the
         argument.
         """
-        if self.kind is bool:
-            return is_true(text)
-        if self.kind is list:
-            return text.split()
         try:
-            return (
-                [float(part) for part in text.strip("[]").split(",")]
-                if self.kind is tuple
-                else self.kind(text)
-            )
+            value = self.entry.read(text)
         except ValueError:
-            expected = {int: "an integer", float: "a number", tuple: "numbers like [1.0, 2.0]"}[
-                self.kind
-            ]
             raise ValueError(
-                f"launch argument '{self.name}': expected {expected}, got '{text}'"
+                f"launch argument '{self.name}': expected {self.entry.expected}, got '{text}'"
             ) from None
+        return list(value) if isinstance(value, tuple) else value
 
 
-SCENARIO = Argument(
-    "scenario", "a name that `nh_control list` shows, path/to/file.py:NAME, or module:NAME"
-)
+def _shown(value: Any) -> str:
+    """A default as a text."""
+    if isinstance(value, bool):
+        return TRUE[0] if value else FALSE[0]
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def options(config: Path, name: str, has_model: object) -> list[Argument]:
+def argument(
+    name: str,
+    description: str,
+    default: str | bool | float = "",
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+) -> Argument:
+    """A launch argument that is no parameter."""
+    return Argument(
+        Declaration(name, default, unit=unit, description=description, choices=choices)
+    )
+
+
+SCENARIO = Argument(replace(SETTINGS["scenario"], value=""))
+
+
+def options(has_model: object) -> list[Argument]:
     """Arguments that choose the nodes; a robot model only where the scenario has one."""
-    file = "" if name else "; empty = that of the scenario, if it has one"
     model = "publish the URDF and its joint transforms"
     switches = (
         ("plant", "simulate the plant; false = hardware or another simulator takes commands"),
@@ -102,18 +119,15 @@ def options(config: Path, name: str, has_model: object) -> list[Argument]:
         ("record", "record with `ros2 bag record` as MCAP; the plant starts when it listens"),
     )
     on_by_default = ("plant", "tracker", "rviz", "use_robot_state_publisher")
-    default = str(config / f"{name}.yaml") if name else ""
     folder = (
         "folder of the recording, must not exist; empty = rosbag2_<date> in the current folder"
     )
+    file = "YAML file with parameters of the nodes, as `nh_control list SCENARIO --yaml` prints it"
     return [
-        Argument("params_file", f"YAML file with the nodes' parameters{file}", default),
-        Argument("namespace", "namespace of the nodes and of their relative topics"),
-        *(
-            Argument(switch, text, "true" if switch in on_by_default else "false", BOOL)
-            for switch, text in switches
-        ),
-        Argument("bag", folder),
+        argument("params_file", file),
+        argument("namespace", "namespace of the nodes and of their relative topics"),
+        *(argument(switch, text, switch in on_by_default) for switch, text in switches),
+        argument("bag", folder),
     ]
 
 
@@ -161,15 +175,7 @@ def of_hardware() -> list[Argument]:
     return [_of(spec) for spec in HARDWARE if spec.name != "source"]
 
 
-def _of(spec: Declaration, choices: Iterable[str] = (), text: str = "") -> Argument:
+def _of(entry: Declaration, choices: Iterable[str] = (), text: str = "") -> Argument:
     """The argument of a parameter, with `text` after its description."""
-    kind = type(spec.value)
-    valid = BOOL if kind is bool else tuple(choices) or spec.choices or None
-    several = "; several are separated by spaces" if kind is list else ""
-    return Argument(
-        spec.name.replace("plant.parameters", "plant").replace(".", "_"),
-        spec.sentence.removesuffix(".") + text + several,
-        choices=valid,
-        parameter=spec.name,
-        kind=kind,
-    )
+    valid = tuple(choices) or entry.choices
+    return Argument(replace(entry, choices=valid, description=entry.description + text), True)

@@ -1,7 +1,7 @@
 """Launch descriptions for the files in launch/: arguments of a scenario, nodes, recording, rviz.
 
-An argument that is a node parameter is empty by default; then the value in `params_file` applies.
-A value that is given wins.
+An argument that is a node parameter is empty by default; then the value in `params_file` applies,
+or else that of the scenario's `nodes`. A value that is given wins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from launch import LaunchContext, LaunchDescription
 from nh_control import scenarios
 from nh_control.ros import viewers
 from nh_control.ros.arguments import (
-    BOOL,
     SCENARIO,
     Argument,
     is_true,
@@ -59,19 +58,19 @@ def description(
     name: str, launch_file: str, hardware: bool = False, robots: bool = False
 ) -> LaunchDescription:
     """The launch description of the scenario `name`, or, for "", of the launch argument
-    `scenario`; with `hardware` in place of the plant, the parameters of `hardware.yaml` are added;
-    with `robots` several robots stand side by side.
+    `scenario`; with `hardware` in place of the plant; with `robots` several robots stand side by
+    side.
 
     The folder `config` beside that of the launch file, in the source tree and installed, may have
-    `<name>.yaml` and `<name>.rviz`; the files of `scenario` serve all others.
+    `<name>.rviz`; `scenario.rviz` serves all others.
     Arguments that follow from a scenario are declared as soon as it is known.
     """
     config = Path(launch_file).parents[1] / "config"
     if name:
         scenario = scenarios.get(name)
-        arguments = [*options(config, name, _robot_model(scenario, config)), *parameters(scenario)]
+        arguments = [*options(_robot_model(scenario, config)), *parameters(scenario)]
         return LaunchDescription(_start(arguments, name, config))
-    general = [SCENARIO, *options(config, "", True), *of_all()]
+    general = [SCENARIO, *options(True), *of_all()]
     if hardware:
         general = [argument for argument in general if argument.name != PLANT] + of_hardware()
     if robots:
@@ -152,18 +151,17 @@ def actions(
     """Return the actions for the arguments' texts, and warnings for missing packages that are
     optional; raises ValueError if a necessary package is missing."""
     _leave_interrupts_to_launch()
-    file = text["params_file"] or str(_of_scenario(scenario, config, "yaml"))
+    file = text["params_file"]
     wanted = {PLANT: False} | {
-        argument.name: is_true(text[argument.name])
-        for argument in arguments
-        if argument.choices is BOOL and not argument.parameter
+        argument.name: is_true(text[argument.name]) for argument in arguments if argument.is_switch
     }
-    if not Path(file).is_file():
+    if file and not Path(file).is_file():
         raise ValueError(f"launch argument 'params_file': no such file '{file}'")
     inline = {
-        a.parameter: a.value(text[a.name]) for a in arguments if a.parameter and text[a.name]
+        a.entry.name: a.value(text[a.name]) for a in arguments if a.is_parameter and text[a.name]
     }
-    files = [file] if PLANT in text else [file, str(config / "hardware.yaml")]
+    source = {} if PLANT in text else {"source": "hardware"}
+    files = [given for given in (dict(scenario.nodes), file, source) if given]
     if SCENARIO.name in text:
         inline |= scenario.origin
     if wanted["headless"]:
@@ -240,7 +238,7 @@ def _viewers(
         started += [viewers.model(one, urdf, sim_time, own_clock) for one in robots]
     if wanted["rviz"]:
         topics = [t for t in relative_topics(scenario) if own_clock or t != "clock"]
-        view = _of_scenario(scenario, config, "rviz")
+        view = _rviz(scenario, config)
         started += [viewers.place(one, parent) for one in robots if one.y is not None]
         started.append(viewers.rviz(robots, view, parent, topics, sim_time))
     return started
@@ -280,10 +278,10 @@ class _Exits:
         return {"additional_env": {PARENT: str(os.getpid())}, "on_exit": ended, **again}
 
 
-def _of_scenario(scenario: Scenario, config: Path, ending: str) -> Path:
-    """Return the scenario's file in the folder `config`, or the file for all scenarios."""
-    own = config / f"{scenario.origin['scenario']}.{ending}"
-    return own if own.is_file() else config / f"{SCENARIO.name}.{ending}"
+def _rviz(scenario: Scenario, config: Path) -> Path:
+    """Return the scenario's view in the folder `config`, or that for all scenarios."""
+    own = config / f"{scenario.origin['scenario']}.rviz"
+    return own if own.is_file() else config / f"{SCENARIO.name}.rviz"
 
 
 def _recording(

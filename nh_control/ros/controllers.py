@@ -15,7 +15,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchContext, LaunchDescription
 from nh_control.ros import viewers
-from nh_control.ros.arguments import BOOL, SCENARIO, Argument, is_true, robot
+from nh_control.ros.arguments import SCENARIO, argument, is_true, robot
 from nh_control.ros.bringup import find
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.ros2_control import (
@@ -31,15 +31,12 @@ from nh_control.scenarios.ros2_control import (
 NEEDED = ("controller_manager", "joint_state_topic_hardware_interface", "robot_state_publisher")
 MANAGER = "controller_manager"
 ARGUMENTS = (
-    Argument(SCENARIO.name, SCENARIO.description, "urdf"),
+    argument(SCENARIO.name, SCENARIO.entry.description, "urdf"),
     *robot(),
-    Argument("interface", "what controllers command", "position", INTERFACES),
-    Argument("controllers_file", "YAML file of the controllers; empty = made of the scenario"),
-    Argument(
-        "tracker",
-        "the tracker commands, by the effort_controller; needs interface:=effort",
-        "false",
-        BOOL,
+    argument("interface", "what controllers command", "position", INTERFACES),
+    argument("controllers_file", "YAML file of the controllers; empty = made of the scenario"),
+    argument(
+        "tracker", "the tracker commands, by the effort_controller; needs interface:=effort", False
     ),
 )
 

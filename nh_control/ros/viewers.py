@@ -16,15 +16,15 @@ from launch.logging import launch_config
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from nh_control.ros.arguments import Argument
+from nh_control.ros.arguments import argument
 
 WORLD = "world"
 """The common frame of several robots, which stand side by side."""
 CLOCK = ("/clock", "clock")
 """The remapping from /clock to the clock in the robot's namespace."""
 ROBOTS = (
-    Argument("robots", "how many robots, or their names, with spaces between them", "2"),
-    Argument("spacing", "distance between the robots along y in rviz [m]", "3.0"),
+    argument("robots", "how many robots, or their names, with spaces between them", "2"),
+    argument("spacing", "distance between the robots along y in rviz", 3.0, unit="m"),
 )
 
 

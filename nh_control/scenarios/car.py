@@ -97,6 +97,7 @@ CAR = Scenario(
     title="Car tracking a maneuver",
     parameters=CarParameters(),
     make_system=car,
+    nodes={"fallback": "damp"},  # what rolls goes on without forces
     integrators=INTEGRATORS,
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},

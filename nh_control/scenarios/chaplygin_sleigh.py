@@ -63,6 +63,7 @@ CHAPLYGIN_SLEIGH = Scenario(
     title="Chaplygin sleigh tracking a course",
     parameters=ChaplyginSleighParameters(),
     make_system=chaplygin_sleigh,
+    nodes={"fallback": "damp"},  # what rolls goes on without forces
     integrators=INTEGRATORS,
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},

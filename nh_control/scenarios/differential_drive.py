@@ -71,6 +71,7 @@ DIFFERENTIAL_DRIVE = Scenario(
     title="Differential drive tracking a course",
     parameters=DifferentialDriveParameters(),
     make_system=differential_drive,
+    nodes={"fallback": "damp"},  # what rolls goes on without forces
     integrators=INTEGRATORS,
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},

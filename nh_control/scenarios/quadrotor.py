@@ -165,6 +165,7 @@ QUADROTOR = Scenario(
     title="Quadrotor flying through two windows",
     parameters=QuadrotorParameters(),
     make_system=quadrotor,
+    nodes={"fallback": "hold"},  # what flies falls without thrust
     integrators={"midpoint": midpoint},
     references={"windows": windows, "straight": straight, "hover": hover},
     weights=(

@@ -59,6 +59,7 @@ ROLLING_DISK = Scenario(
     title="Rolling disk tracking a course",
     parameters=RollingDiskParameters(),
     make_system=rolling_disk,
+    nodes={"fallback": "damp"},  # what rolls goes on without forces
     integrators=INTEGRATORS,
     references={
         **{name: partial(course_trajectory, course) for name, course in COURSES.items()},

@@ -90,12 +90,11 @@ class Scenario:
     - `visual`: `visual(parameters)` is the visual model; by default boxes and sticks.
     - `guidance`: `guidance(model, reference)` replans a reference in motion; or `drive`: the
       motion of a vehicle along velocity commands and to goals.
-    - `disturbance_gain`: the gain of the tracker's integral action, if it is used.
-    - `hold`: whether references end at rest and are held there; `excluded`, `stance`: what
-      feedback leaves out; see `LqrTracker`.
+    - `disturbance_gain`: the gain of the tracker's integral action; `hold`: whether references end
+      at rest and are held; `excluded`, `stance`: what feedback leaves out; see `LqrTracker`.
     - `constraints`: constraints of motions by name, besides the limits of inputs; `horizon_s`: the
       horizon of the predictive tracker.
-    - `limits`: safety limits; beyond them a robot counts as out of control.
+    - `limits`: beyond them a robot counts as out of control; `nodes`: parameters for launch files.
     - `source`: the parameters from which nodes make the scenario if its name is not enough;
       `file`: the file that declares it, "" for the package's own scenarios.
     - `label`: another name in titles and folders, such as a robot's.
@@ -129,6 +128,7 @@ class Scenario:
     constraints: Mapping[str, ScenarioConstraint] = field(default_factory=dict)
     horizon_s: float = 1.0
     limits: SafetyLimits = SafetyLimits()
+    nodes: Mapping[str, Any] = field(default_factory=dict)
     source: Mapping[str, str | bool] = field(default_factory=dict)
     file: str = ""
     label: str = ""

@@ -126,6 +126,7 @@ SNAKEBOARD = Scenario(
     title="Snakeboard tracking a maneuver",
     parameters=SnakeboardParameters(),
     make_system=snakeboard,
+    nodes={"fallback": "damp"},  # what rolls goes on without forces
     integrators={
         **INTEGRATORS,
         "rdp_exp_truncated": partial(rdp, retraction="exp", tangent="truncated"),

@@ -188,6 +188,27 @@ def test_empty_lists_are_lists_of_strings():
         assert described.read_only and " in rad" in described.description
 
 
+@pytest.mark.parametrize("name", ["quadrotor_payload", "urdf"])
+def test_a_file_of_parameters_is_taken_by_a_node(name, bench):
+    import yaml
+
+    from nh_control.ros.runtime.parameter_file import parameter_file
+
+    def flat(values, prefix=""):
+        for key, value in values.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{prefix}{key}.")
+            else:
+                yield prefix + key, value
+
+    scenario = scenarios.get(name)
+    stated = yaml.safe_load(parameter_file(scenario))["/**"]["ros__parameters"]
+    parameters = Parameters(bench("plant", **dict(flat(stated))), PLANT)
+    assert parameters["scenario"] == name and parameters["disturb"] == []
+    assert parameters.declare_changed(PLANT_PARAMETERS, scenario.parameters) == {}
+    assert parameters["fallback"] == scenario.nodes.get("fallback", "zero")
+
+
 def test_defaults_that_no_file_states():
     defaults = {spec.name: spec.value for spec in (*PLANT, *RECORDER)}
     assert (defaults["wait_for"], defaults["topics"]) == ([], [])
