@@ -75,9 +75,9 @@ PLANT = (
         "on_finish",
         "stay",
         description="At the end of the run, stay there, exit, or continue without end, e.g. for "
-        "goals: the "
-        "tracker holds the reference's last state, or damps where the scenario holds none. A step "
-        f"that fails ends the node with exit code {STEP_FAILED}, unless it is to stay",
+        "goals: the tracker holds the reference's last state, or damps where the scenario holds "
+        "none. A step that fails ends the node with exit code "
+        f"{STEP_FAILED}, unless it is to stay",
         choices=("stay", "exit", "continue"),
     ),
     *_of_run("disturb", "fault"),
