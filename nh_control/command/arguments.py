@@ -5,35 +5,36 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
-from typing import TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from nh_control.command import (
-    compare_integrators,
-    doctor,
-    export_scenario,
-    identify_parameters,
-    list_scenarios,
-    new_scenario,
-    replay_run,
-    run_paper,
-    run_scenario,
-    run_study,
-    view_run,
-)
+from nh_control.command import run_scenario
 from nh_control.command.options import add_robot, add_settings, default_of, initial_errors, metavar
 from nh_control.command.usage import PROGRAM, UsageError, find_scenario, usage_errors
 from nh_control.command.values import reader
 from nh_control.mechanics.parameters import NODES, PROCESS, Declaration, declarations
-from nh_control.scenarios import Scenario, UnknownName
+
+if TYPE_CHECKING:
+    from nh_control.scenarios import Scenario
 
 ON_SCENARIO = {
     "simulate": "run a scenario in this process, without ROS",
     "run": "run a scenario as ROS 2 nodes in processes of their own",
 }
+MODULES = {
+    "list_scenarios": ("list",),
+    "new_scenario": ("new",),
+    "export_scenario": ("export",),
+    "compare_integrators": ("integrators", "compare"),
+    "run_paper": ("paper",),
+    "run_study": ("study",),
+    "replay_run": ("replay",),
+    "identify_parameters": ("identify",),
+    "view_run": ("view", "film", "plot"),
+    "doctor": ("doctor",),
+}
+"""Modules of the other commands."""
 PERTURB = "--perturb-"
-
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -46,13 +47,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     scenario = None
     if argv and argv[0] in ON_SCENARIO:
         options = _shared(argv[0], usage=_usage(argv[0]))
-        chosen, _ = options.parse_known_args(_without_errors(argv[1:]))
-        if chosen.scenario:
+        given, _ = options.parse_known_args(_without_errors(argv[1:]))
+        if given.scenario:
             scenario = find_scenario(
-                chosen.scenario, chosen.urdf, chosen.base, chosen.accept_any_inertia
+                given.scenario, given.urdf, given.base, given.accept_any_inertia
             )
-    with usage_errors(scenario.file if scenario else ""):
-        parser = _parser(scenario)
+    chosen = argv[0] if argv else ""
+    if scenario is None:
+        parser = _parser(chosen, scenario)
+    else:
+        with usage_errors(scenario.file):
+            parser = _parser(chosen, scenario)
     if scenario is not None:
         _refuse_unknown_errors(argv, scenario)
     args = parser.parse_args(argv)
@@ -82,6 +87,8 @@ def _without_errors(argv: Sequence[str]) -> list[str]:
 
 def _refuse_unknown_errors(argv: Sequence[str], scenario: Scenario) -> None:
     """Raise UsageError for an initial error that this scenario does not have."""
+    from nh_control.scenarios import UnknownName
+
     valid = [_option(entry) for entry in declarations(scenario.perturbation)]
     for argument in argv:
         name = argument.partition("=")[0]
@@ -101,25 +108,26 @@ def _usage(command: str) -> str:
     return f"{PROGRAM} {command} SCENARIO [options]"
 
 
-def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
+def _parser(chosen: str, scenario: Scenario | None) -> argparse.ArgumentParser:
+    """Return the parser of the chosen command, or of all where none of them is chosen. Modules of
+    other commands are not imported, which would take longer than many commands do.
+    """
+    known = chosen in (*ON_SCENARIO, *(name for names in MODULES.values() for name in names))
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Simulate and control mechanical systems with structure-preserving "
         "integrators, in one process or as ROS 2 nodes.",
     )
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {_version()}")
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="show program's version number and exit"
+    )
     commands = parser.add_subparsers(metavar="COMMAND")
-    _add_list(commands)
-    _add_new(commands)
-    export_scenario.add_to(commands)
-    compare_integrators.add_to(commands)
-    run_paper.add_to(commands)
-    run_study.add_to(commands)
-    replay_run.add_to(commands)
-    identify_parameters.add_to(commands)
-    view_run.add_to(commands)
-    doctor.add_to(commands)
+    for module, names in MODULES.items():
+        if chosen in names or not known:
+            import_module(f"nh_control.command.{module}").add_to(commands)
     for name, text in ON_SCENARIO.items():
+        if chosen != name and known:
+            continue
         command = commands.add_parser(
             name,
             help=text,
@@ -137,43 +145,21 @@ def _parser(scenario: Scenario | None) -> argparse.ArgumentParser:
     return parser
 
 
+class _Version(argparse.Action):
+    """Prints the version and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        print(f"{PROGRAM} {_version()}")
+        parser.exit()
+
+
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(PROGRAM)
     except PackageNotFoundError:
         return "of a source tree that is not installed"
-
-
-def _add_list(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "list",
-        help="list scenarios with their integrators, references, parameters and actuators, or "
-        "explain one scenario",
-    )
-    parser.add_argument(
-        "scenario",
-        nargs="?",
-        metavar="SCENARIO",
-        help="scenario to explain (default: list all)",
-    )
-    add_robot(parser.add_argument)
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of tables"
-    )
-    parser.add_argument(
-        "--yaml",
-        action="store_true",
-        help="print a file of the parameters of its nodes, with their meanings, for params_file",
-    )
-    parser.set_defaults(command=list_scenarios.run)
-
-
-def _add_new(commands: _Commands) -> None:
-    parser = commands.add_parser(
-        "new", help="write a short scenario that runs at once, to change and extend"
-    )
-    parser.add_argument("name", metavar="NAME", help="name of the scenario; the file is NAME.py")
-    parser.set_defaults(command=new_scenario.run)
 
 
 def _shared(
@@ -200,6 +186,8 @@ def _shared(
 
 def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
     """Add the scenario's initial errors as options, and its parameters and targets to the help."""
+    from nh_control.command.list_scenarios import example
+
     errors = parser.add_argument_group(f"initial error of {scenario.name}")
     system = scenario.make_system(scenario.parameters)
     for entry in initial_errors(scenario):
@@ -216,6 +204,6 @@ def _add_scenario(parser: argparse.ArgumentParser, scenario: Scenario) -> None:
     parser.epilog = (
         f"Parameters of {scenario.name}: {', '.join(names) or 'none'}. "
         f"Disturbances may act on: {', '.join(targets)}; "
-        f"e.g. --disturb {list_scenarios.example(list(targets.values()))}. "
+        f"e.g. --disturb {example(list(targets.values()))}. "
         f"`{PROGRAM} list SCENARIO` explains them."
     ).replace("%", "%%")

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from nh_control.command.options import add_robot
 from nh_control.command.usage import FAILED, PROGRAM, UsageError, find_scenario, usage_errors
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
@@ -21,6 +22,31 @@ from nh_control.runs.error_metrics import input_units
 from nh_control.scenarios import Scenario, disturbance, fault
 from nh_control.scenarios.free_motion import SYNTAX
 from nh_control.scenarios.perturbation import default_perturbation
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser's commands."""
+    parser = commands.add_parser(
+        "list",
+        help="list scenarios with their integrators, references, parameters and actuators, or "
+        "explain one scenario",
+    )
+    parser.add_argument(
+        "scenario",
+        nargs="?",
+        metavar="SCENARIO",
+        help="scenario to explain (default: list all)",
+    )
+    add_robot(parser.add_argument)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
+    parser.add_argument(
+        "--yaml",
+        action="store_true",
+        help="print a file of the parameters of its nodes, with their meanings, for params_file",
+    )
+    parser.set_defaults(command=run)
 
 
 def run(args: Namespace) -> int:

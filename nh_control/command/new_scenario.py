@@ -6,11 +6,21 @@ import keyword
 from argparse import Namespace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from nh_control.command.usage import UsageError
 
 TEMPLATE = "my_robot"
 """The module that is copied; the new name replaces this one."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser's commands."""
+    parser = commands.add_parser(
+        "new", help="write a short scenario that runs at once, to change and extend"
+    )
+    parser.add_argument("name", metavar="NAME", help="name of the scenario; the file is NAME.py")
+    parser.set_defaults(command=run)
 
 
 def run(args: Namespace) -> int:

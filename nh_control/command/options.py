@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nh_control.command.values import assignment, reader, text_of
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.runs.settings import ORIGIN, SETTINGS, RunSettings, short_name
-from nh_control.scenarios import Scenario, disturbance, fault
-from nh_control.scenarios.perturbation import default_perturbation
 
-SYNTAX = {
-    "disturb": (disturbance.parse, disturbance.SYNTAX.partition("[,")[0]),
-    "fault": (fault.parse, fault.SYNTAX.partition("[,")[0]),
-}
-"""How one value of a list is read, and written in the help."""
+if TYPE_CHECKING:
+    from nh_control.scenarios import Scenario
+
+SHOWN = {"disturb": "TARGET:KIND:NUMBER", "fault": "[TARGET:]KIND[=NUMBER]"}
+"""How one value of a list stands in the help."""
 
 
 def add_settings(add: Callable, without: str) -> None:
@@ -46,14 +44,24 @@ def add_option(add: Callable, entry: Declaration, shown: str = "NAME") -> None:
         add(option, action="append", type=assignment, default=[], metavar="NAME=VALUE",
             help=f"{entry.text}; repeatable")  # fmt: skip
     elif entry.is_list:
-        read, written = SYNTAX.get(name, (str, "NAME"))
-        add(option, action="append", type=text_of(read), default=[], metavar=written,
-            help=f"{entry.text}; repeatable")  # fmt: skip
+        add(option, action="append", type=_read_one(name), default=[],
+            metavar=SHOWN.get(name, shown), help=f"{entry.text}; repeatable")  # fmt: skip
     elif entry.choices:
         add(option, choices=entry.choices, default=value, help=entry.text)
     else:
         add(option, type=reader(entry), default=value, metavar=metavar(entry, shown),
             help=entry.text + default_of(entry))  # fmt: skip
+
+
+def _read_one(name: str) -> Callable[[str], str]:
+    """Return a reader of one value of the list of this name."""
+
+    def read(text: str) -> Any:
+        from nh_control.scenarios import disturbance, fault
+
+        return {"disturb": disturbance.parse, "fault": fault.parse}.get(name, str)(text)
+
+    return text_of(read)
 
 
 def default_of(entry: Declaration) -> str:
@@ -87,5 +95,7 @@ def settings(args: Namespace) -> RunSettings:
 
 def initial_errors(scenario: Scenario) -> tuple[Declaration, ...]:
     """The initial errors of a scenario, with their defaults."""
+    from nh_control.scenarios.perturbation import default_perturbation
+
     system = scenario.make_system(scenario.parameters)
     return declarations(default_perturbation(scenario.perturbation, system))

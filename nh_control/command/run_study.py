@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from nh_control.command.options import SYNTAX, add_robot
+from nh_control.command.options import SHOWN, add_robot
 from nh_control.command.usage import (
     FAILED,
     INTERRUPTED,
@@ -62,7 +62,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     _repeated(add, "--set", "NAME=VALUE", "set a value for all runs; repeatable")
     for name in ("disturb", "fault"):
         text = f"{SETTINGS[name].text}; repeatable"
-        add(f"--{name}", action="append", metavar=SYNTAX[name][1], help=text)
+        add(f"--{name}", action="append", metavar=SHOWN[name], help=text)
     samplings = "grid, monte_carlo, latin_hypercube, sobol, or saltelli for Sobol' indices"
     where = "(default: grid where all ranges have a COUNT, else monte_carlo)"
     add("--sampling", metavar="NAME", help=f"{samplings} {where}")

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,12 +35,13 @@ def test_texts_name_the_syntax_and_kinds_that_are_read():
     assert fault.EXAMPLE in SETTINGS["fault"].description
     assert free_motion.SYNTAX in SETTINGS["reference"].description
     assert SETTINGS["estimate"].choices == ESTIMATES
+    assert {
+        "disturb": disturbance.SYNTAX.partition("[,")[0],
+        "fault": fault.SYNTAX.partition("[,")[0],
+    } == options.SHOWN
 
 
 def test_settings_are_imported_without_numerics_and_ros():
-    import subprocess
-    import sys
-
     program = "import sys, nh_control.runs.settings; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert not {"numpy", "casadi", "rclpy", "yaml", "nh_control.scenarios"} & {
@@ -284,3 +287,17 @@ def test_runs_of_a_study_have_the_estimate_and_constraints_of_simulate():
     np.testing.assert_array_equal(inputs[1], same.run().trajectory.inputs)
     unsensed = make_study({"scenario": "cart_pole", "vary": {"estimate": "sensors,state"}})
     assert "has no sensors" in Worker(unsensed).run(0).failure
+
+
+@pytest.mark.parametrize("words", [["simulate", "--help"], ["run", "--help"], ["film", "--help"]])
+def test_help_imports_neither_numerics_nor_scenarios(words):
+    """They take most of a second, and the declarations have all that the help says."""
+    program = (
+        "import sys\nfrom nh_control.cli import main\n"
+        f"try: main({words})\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert f"usage: nh_control {words[0]}" in done.stdout
+    assert "argparse" in done.stderr.split()
+    heavy = {"numpy", "casadi", "scipy", "yaml", "rich", "rclpy", "nh_control.scenarios"}
+    assert not heavy & {*done.stderr.split()}
