@@ -9,11 +9,15 @@ import sys
 from scenario_pages import table
 
 from nh_control.integrators import INTEGRATORS
+from nh_control.mechanics.parameters import NODES, PROCESS
+from nh_control.runs.settings import OPTIONS, SETTINGS, short_name
 
 COMMANDS = (
     "list", "new", "simulate", "run", "replay", "identify", "compare", "integrators", "paper",
     "study", "view", "film", "plot", "doctor",
 )  # fmt: skip
+OTHERWISE = ("scenario", "perturb")
+"""Settings that have no option of their own name."""
 RUN = "import sys; from nh_control.cli import main; sys.exit(main())"
 
 
@@ -22,6 +26,7 @@ def pages() -> dict[str, str]:
     return {
         "integrators.md": _integrators(),
         "command.md": _command(),
+        "settings.md": _settings(),
     }
 
 
@@ -42,6 +47,30 @@ def _integrators() -> str:
         "# Integrators\n\n"
         "`nh_control.integrators.INTEGRATORS[name].make(system, h)` makes the discrete system. "
         "`order` holds for q and rho, the configuration and the momenta.\n\n" + table(head, rows)
+    )
+
+
+def _settings() -> str:
+    rows = (
+        (
+            f"`{entry.name}`",
+            {PROCESS: "simulate, study", NODES: "run"}.get(entry.only, "all"),
+            "" if entry.name in OTHERWISE else f"`--{short_name(entry).replace('_', '-')}`",
+            f"`{short_name(entry)}`" if short_name(entry) in OPTIONS else "",
+            f"`{entry.value!r}`",
+            ", ".join(entry.choices) or entry.bound,
+            entry.sentence,
+        )
+        for entry in SETTINGS.values()
+    )
+    head = ("setting, parameter", "of", "option", "study", "default", "range", "meaning")
+    return (
+        "# Settings of a run\n\n"
+        "`nh_control.runs.settings.RunSettings` declares them. The options of `nh_control "
+        "simulate` and `run`, the parameters of [nodes](nodes.md), launch arguments, studies and "
+        "the files of a run follow. [Studies](../tutorials/study.md) have those without a name "
+        "there in forms of their own. Initial errors are the options `--perturb-NAME`.\n\n"
+        + table(head, rows)
     )
 
 
