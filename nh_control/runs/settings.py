@@ -116,7 +116,7 @@ class RunSettings(_Group):
         by_default="the scenario's",
     )
     model_parameters: Mapping[str, Any] = setting(
-        {}, "physical parameter of the model, and of a plant without its own", only=PROCESS
+        {}, "physical parameter of the model, and of a plant without its own"
     )
 
     # Tracker
@@ -131,7 +131,7 @@ class RunSettings(_Group):
     )
     mpc: MpcSettings = field(default_factory=MpcSettings)
     weight_factors: Mapping[str, Any] = setting(
-        {}, "factor on the weight of a coordinate of the error, or of an input", only=PROCESS
+        {}, "factor on the weight of a coordinate of the error, or of an input"
     )
     open_loop: bool = setting(False, "apply the reference's inputs without feedback", only=PROCESS)
 

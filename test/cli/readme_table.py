@@ -5,6 +5,7 @@ test/cli/readme_table.py` prints it.
 from nh_control.mechanics.parameters import Declaration
 from nh_control.ros.runtime.declared import (
     DISPLAY,
+    MODEL_PARAMETERS,
     PERTURBATION,
     PLANT,
     PLANT_PARAMETERS,
@@ -13,6 +14,7 @@ from nh_control.ros.runtime.declared import (
     SHARED,
     TRACKER,
     VIEW,
+    WEIGHT_FACTORS,
     WEIGHTS,
 )
 
@@ -39,6 +41,15 @@ def rows() -> list[str]:
     body.append(
         f"| `{PLANT_PARAMETERS}<field>` | plant, shadow | the scenario's | Physical parameter of "
         f"the plant, or of the shadow's model; `nh_control list SCENARIO` shows the fields. |"
+    )
+    of_models = "plant, tracker, display, view"
+    body.append(
+        f"| `{MODEL_PARAMETERS}<field>` | {of_models} | the scenario's | Physical parameter of "
+        f"the model, and of a plant without its own. |"
+    )
+    body.append(
+        f"| `{WEIGHT_FACTORS}<name>` | {of_models} | 1 | Factor on the scenario's weight of a "
+        f"coordinate of the error, or of an input. |"
     )
     body.append(
         f"| `{PERTURBATION}<field>` | plant | 0, seed -1 | Initial error; `nh_control list "

@@ -260,7 +260,7 @@ def test_every_setting_of_nodes_is_in_their_parameters_and_read_from_them(tmp_pa
     pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
     from nh_control.ros.runtime.declared import ALL
 
-    of_scenario = ("parameters", "perturb")
+    of_scenario = ("parameters", "perturb", "model_parameters", "weight_factors")
     for name, value in given.items():
         inner = [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
         assert all(one in ALL or one.rpartition(".")[2] in of_scenario or name in of_scenario

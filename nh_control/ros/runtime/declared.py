@@ -24,6 +24,9 @@ EFFORT = "effort"
 PERTURBATION = "perturb."
 """Prefix of the scenario's initial errors, `perturb.<field>`."""
 
+MODEL_PARAMETERS, WEIGHT_FACTORS = "model_parameters.", "weight_factors."
+"""Prefixes of physical parameters of the model, and of factors on the scenario's weights."""
+
 WEIGHTS = "weights."
 """Prefix of the tracker's weights, `weights.<coordinate or input>`."""
 

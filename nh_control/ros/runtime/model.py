@@ -11,9 +11,11 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.ros.loop.clocks import StepClock
-from nh_control.ros.runtime.declared import SCENARIO
+from nh_control.ros.runtime.declared import MODEL_PARAMETERS, SCENARIO, WEIGHT_FACTORS
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.process import UsageError
+from nh_control.runs.design import Design
+from nh_control.runs.settings import SETTINGS
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.free_motion import is_free
 from nh_control.scenarios.user_code import located
@@ -45,11 +47,20 @@ class Model:
         scenario = find_scenario(parameters)
         try:
             with located(scenario.file):
+                scenario = _design(parameters).of(scenario)
                 dsys = scenario.model(parameters["integrator"], parameters["step_s"])
                 scenario.require_messages(dsys.system)
                 return Model(scenario, dsys, scenario.reference(dsys, parameters["reference"]))
         except (ValueError, StepFailed) as error:
             raise UsageError(str(error)) from error
+
+
+def _design(parameters: Parameters) -> Design:
+    """The changes of the model and of the tracker's weights."""
+    return Design(
+        parameters.declare_given(MODEL_PARAMETERS, SETTINGS["model_parameters"].description),
+        parameters.declare_given(WEIGHT_FACTORS, SETTINGS["weight_factors"].description),
+    )
 
 
 def find_scenario(parameters: Parameters) -> Scenario:

@@ -22,12 +22,19 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from nh_control.mechanics.parameters import Declaration, declarations
-from nh_control.ros.runtime.declared import ALL, PERTURBATION, PLANT_PARAMETERS, WEIGHTS
+from nh_control.ros.runtime.declared import (
+    ALL,
+    MODEL_PARAMETERS,
+    PERTURBATION,
+    PLANT_PARAMETERS,
+    WEIGHT_FACTORS,
+    WEIGHTS,
+)
 
 FIXED = "fixed at start: start the node anew to change it"
 _HUGE = 1e9
 
-_BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION, WEIGHTS)
+_BY_SCENARIO = (PLANT_PARAMETERS, PERTURBATION, MODEL_PARAMETERS, WEIGHT_FACTORS, WEIGHTS)
 """Prefixes of parameters that depend on the scenario; plant and tracker check them."""
 
 _ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
@@ -60,7 +67,7 @@ class Parameters:
             if name not in known and not name.startswith(_BY_SCENARIO):
                 fields = [f"{prefix}<field>" for prefix in _BY_SCENARIO]
                 raise UsageError(_unknown("parameter", name, sorted(known) + fields))
-        self._overrides: Mapping[str, object] = overrides
+        self._overrides: Mapping[str, Any] = overrides
         self._specs: dict[str, Declaration] = {}
         for spec in specs:
             self.declare(spec)
@@ -99,6 +106,16 @@ class Parameters:
         """
         given = self.declare_fields(prefix, defaults)
         return {name: value for name, value in given.items() if value != getattr(defaults, name)}
+
+    def declare_given(self, prefix: str, description: str) -> dict[str, Any]:
+        """Declare the parameters with this prefix that have a value; returns the values by the
+        names after the prefix, which the user of the values checks.
+        """
+        given = {name: value for name, value in self._overrides.items() if name.startswith(prefix)}
+        for name, value in given.items():
+            kind = value if isinstance(value, bool | int | float | str) else tuple(value)
+            self.declare(Declaration(name, kind, description=description))
+        return {name.removeprefix(prefix): self[name] for name in given}
 
     def checked(self, changes: list[Parameter]) -> SetParametersResult:
         """Whether the parameters may have these values."""
