@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nh_control import scenarios
+from nh_control.mechanics.system import System
 from nh_control.runs.design import Design, names_of, require_known
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.option_values import mpc_options, plant_options
@@ -30,7 +31,7 @@ def build(settings: RunSettings, scenario: Scenario | None = None) -> Experiment
         settings.integrator,
         settings.step_s,
         plant_options(settings),
-        perturbation(settings, scenario),
+        perturbation(settings, scenario, scenario.make_system(scenario.parameters)),
         settings.integral,
         settings.duration_s,
         mpc_options(settings),
@@ -44,13 +45,10 @@ def design_of(settings: RunSettings) -> Design:
     return Design(settings.model_parameters, settings.weight_factors)
 
 
-def perturbation(settings: RunSettings, scenario: Scenario) -> Any:
-    """The initial error: the scenario's, with the values of the settings; raises UnknownName,
-    ValueError.
+def perturbation(settings: RunSettings, scenario: Scenario, system: System) -> Any:
+    """The initial error: the scenario's of the system, with the values of the settings; raises
+    UnknownName, ValueError.
     """
     names = names_of(scenario.perturbation)
     require_known(scenario, "initial error", settings.perturb, names)
-    if set(settings.perturb) >= set(names):
-        return type(scenario.perturbation)(**settings.perturb)
-    system = scenario.make_system(scenario.parameters)
     return replace(default_perturbation(scenario.perturbation, system), **settings.perturb)

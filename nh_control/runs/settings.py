@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 from nh_control.mechanics.parameters import NODES, PROCESS, Declaration, declared, setting
@@ -27,7 +28,7 @@ class _Group:
     prefix: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for entry in _of_group(type(self)):
+        for entry in _of_group(self.prefix):
             name = entry.name.removeprefix(self.prefix)
             object.__setattr__(self, name, entry.check(getattr(self, name)))
 
@@ -249,15 +250,16 @@ texts have spaces between them.
 """
 
 
-def _of_group(group: type[_Group]) -> tuple[Declaration, ...]:
-    """The settings of a group itself."""
-    entries = declared(group, group.prefix)
-    return tuple(e for e in entries if "." not in e.name.removeprefix(group.prefix))
+@cache
+def _of_group(prefix: str) -> tuple[Declaration, ...]:
+    """The settings of a group itself, by their prefix."""
+    of_prefix = [entry for entry in SETTINGS.values() if entry.name.startswith(prefix)]
+    return tuple(entry for entry in of_prefix if "." not in entry.name.removeprefix(prefix))
 
 
 def _known(group: type[_Group], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the group's settings; lists of numbers in its mappings as tuples."""
-    names = {entry.name.removeprefix(group.prefix) for entry in _of_group(group)}
+    names = {entry.name.removeprefix(group.prefix) for entry in _of_group(group.prefix)}
     return {name: _plain(value) for name, value in values.items() if name in names}
 
 

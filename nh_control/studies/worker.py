@@ -164,7 +164,7 @@ class Worker:
         plant = self._plant(design, *shape, tuple(d.target for d in options.disturbances))
         if options.parameters:
             plant = self._with_parameters(base, plant, options)
-        error = perturbation(settings, base.scenario)
+        error = perturbation(settings, base.scenario, base.model.system)
         x0 = base.scenario.perturb(base.model, base.tracker.reference.states[0], error)
         return replace(base, plant=plant, options=options, perturbation=error, x0=x0)
 
