@@ -125,7 +125,7 @@ def _refuse_others(context: LaunchContext, own: Sequence[Argument]) -> None:
 
 def _robot_model(scenario: Scenario, config: Path) -> str | None:
     """Return the URDF for robot_state_publisher if rviz shows a robot model, otherwise None."""
-    view = _of_scenario(scenario, config, "rviz").read_text()
+    view = _rviz(scenario, config).read_text()
     return robot_description(scenario) if "/RobotModel" in view else None
 
 
