@@ -1,55 +1,116 @@
 """Local coordinates d about a configuration c, `q = retract(c, d)`, for steps whose middle is c:
-on R^n `q = c + d`, on a Lie group `q = c tau(d)`.
+on R^n `q = c + d`, on a Lie group `q = c tau(d)`, on S^2 along the great circle from c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import casadi as ca
 import numpy as np
 
+from nh_control.geometry.homogeneous import simple_factors
+from nh_control.geometry.rotations import S2
 from nh_control.geometry.spaces import Space
 
 
 class Chart:
-    """Coordinates about `center` (nq) on a space without spheres."""
+    """Coordinates about `center` (nq), `q(d) = along(center, F d)`, F the frame of the center
+    `near` a configuration, see `Space.frame`.
+    """
 
-    def __init__(self, space: Space, center: ca.SX):
-        self.space, self.center = space, center
+    def __init__(self, space: Space, center: ca.SX, near: ca.SX | None = None):
+        self.space, self.center, self._near = space, center, near
+        self.frame = space.frame(center, near)
 
     def position(self, d: ca.SX) -> ca.SX:
         """q(d), (nq)."""
-        return self.space.retract(self.center, d)
+        return self.space.along(self.center, self.frame @ d)
+
+    def tangent(self, d: ca.SX) -> ca.SX:
+        """Stored velocities at q(d) of unit rates d', (nw, nv)."""
+        if self.space.nw == self.space.nv:
+            return ca.solve(self.inverse_tangent(d), ca.SX.eye(self.space.nv))
+        if not isinstance(self.space, S2):
+            return ca.diagcat(*(chart.tangent(part) for chart, part in self._factors(d)))
+        w = ca.SX.sym("w", self.space.nw)
+        slope = ca.jacobian(self.space.along(self.center, w), w) @ self.frame
+        return ca.substitute(slope, w, ca.densify(self.frame @ d))
 
     def inverse_tangent(self, d: ca.SX) -> ca.SX:
-        """T(d), (nv, nv), with `d' = T(d) v` for a motion of velocity v; the identity at d = 0."""
-        return self.space.local_jacobians(self.center, d)[1]
+        """T(d), (nv, nw), with `d' = T(d) v` for a motion of velocity v; the transposed frame at
+        d = 0.
+        """
+        if self.space.nw == self.space.nv:
+            return self.space.local_jacobians(self.center, d)[1]
+        if not d.nnz():
+            return self.frame.T
+        if not isinstance(self.space, S2):
+            return ca.diagcat(*(chart.inverse_tangent(part) for chart, part in self._factors(d)))
+        tangent = self.tangent(d)
+        return ca.solve(tangent.T @ tangent, tangent.T)
 
     def velocity(self, d: ca.SX, rate: ca.SX) -> ca.SX:
-        """Velocity v (nv) of a motion with the rate d' (nv)."""
+        """Velocity v (nv) of a motion with the rate d' (nv), on a space without spheres."""
         return ca.solve(self.inverse_tangent(d), rate)
 
     def covector(self, d: ca.SX, gradient: ca.SX) -> ca.SX:
         """Gradient by d (nv), `T(d)^{-T} gradient`, of a function with the trivialized `gradient`
-        (nv) at q(d).
+        (nw) at q(d).
         """
-        return ca.solve(self.inverse_tangent(d).T, gradient)
+        if self.space.nw == self.space.nv:
+            return ca.solve(self.inverse_tangent(d).T, gradient)
+        return self.tangent(d).T @ gradient
+
+    def moving_frame(self, q: ca.SX) -> ca.SX:
+        """Orthonormal frame E (nw, nv) of the velocities at q: the chart's own, carried from the
+        center along the geodesic, so that its vectors commute at the center on a sphere.
+        """
+        if self.space.nw == self.space.nv:
+            return self.frame
+        return _carried(self.space, self.center, q, self.frame)
+
+    def turned(self, q: ca.SX, d: ca.SX) -> ca.SX:
+        """The tangent vectors d (nv, k) at q, in the frame of q, carried to the center."""
+        if self.space.nw == self.space.nv:
+            return d
+        return self.frame.T @ _carried(self.space, q, self.center, self.space.frame(q) @ d)
+
+    def _factors(self, d: ca.SX) -> Iterator[tuple[Chart, ca.SX]]:
+        """The charts of the factors of a product, and their parts of d."""
+        first = 0
+        for factor, place, _ in simple_factors(self.space):
+            near = None if self._near is None else self._near[list(place)]
+            part = d[first : first + factor.nv]
+            yield Chart(factor, self.center[list(place)], near), part
+            first += factor.nv
+
+
+def _carried(space: Space, q0: ca.SX, q1: ca.SX, velocities: ca.SX) -> ca.SX:
+    """Parallel transport of stored velocities (nw, k)."""
+    columns = ca.horzsplit(velocities)
+    return ca.sparsify(ca.horzcat(*(space.transport(q0, q1, column) for column in columns)))
 
 
 def trivialized_jacobian(space: Space, q: ca.SX, expression: Callable[[ca.SX], ca.SX]) -> ca.SX:
-    """Jacobian (k, nv) of `expression(q)` (k) along trivialized variations of q (nq),
-    `d expression(retract(q, e)) / de` at e = 0.
+    """Jacobian (k, nw) of `expression(q)` (k) along trivialized variations of q (nq),
+    `d expression(along(q, e)) / de` at e = 0; on a sphere its rows are tangent to it.
     """
-    e = ca.SX.sym("e", space.nv)
-    jacobian = ca.jacobian(expression(space.retract(q, e)), e)
-    return ca.densify(ca.substitute(jacobian, e, ca.SX.zeros(space.nv)))
+    e = ca.SX.sym("e", space.nw)
+    jacobian = ca.jacobian(expression(space.along(q, e)), e)
+    return ca.densify(ca.substitute(jacobian, e, ca.SX.zeros(space.nw)))
 
 
 def bracket_form(space: Space, p: ca.SX) -> ca.SX:
-    """`p . [e_i, e_j]` for the unit velocities e_i, (nv, nv): zero on R^n, the bracket of the Lie
-    algebra on left-trivialized groups, `[a, b] = a x b` on SO(3).
+    """`p . [e_i, e_j]` for the unit velocities e_i, (nw, nw): zero on R^n, and on S^2, whose
+    velocities are vectors of R^3; the bracket of the Lie algebra on left-trivialized groups,
+    `[a, b] = a x b` on SO(3).
     """
+    if isinstance(space, S2):
+        return ca.SX(space.nw, space.nw)
+    if space.nw != space.nv:
+        parts = ((factor, p[list(w)]) for factor, _, w in simple_factors(space))
+        return ca.diagcat(*(bracket_form(factor, part) for factor, part in parts))
     form = ca.SX(space.nv, space.nv)
     for k, constants in enumerate(_structure_constants(space)):
         form += p[k] * constants
@@ -80,13 +141,16 @@ def _structure_constants(space: Space) -> list[ca.SX]:
 
 
 def middle_and_end(space: Space, q: ca.SX, d: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Middle `c = retract(q, d / 2)` and end `retract(c, d / 2)` of a step, (nq) each. With a
-    symmetric retraction the step leads from -d/2 to d/2 in the chart about c.
+    """Middle `c = retract(q, d / 2)` and end of a step, (nq) each. With a symmetric retraction
+    the step leads from -d/2 to d/2 in the chart about c; on spheres d is carried to c.
 
     Where both ends are equal the end is `retract(q, d)`, which rounds once.
     """
     c = space.retract(q, d / 2)
-    return c, space.retract(q, d) if _adds_up(space) else space.retract(c, d / 2)
+    if _adds_up(space):
+        return c, space.retract(q, d)
+    chart = Chart(space, c, q)
+    return c, chart.position(chart.turned(q, d) / 2)
 
 
 def has_symmetric_retraction(space: Space) -> bool:

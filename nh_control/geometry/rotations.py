@@ -152,18 +152,21 @@ class S2(Space):
         return np.array([0.0, 0.0, 1.0])
 
     def _retract(self, q: ca.SX, d: ca.SX) -> ca.SX:
-        return normalize(q + self._chord(q, self.frame(q) @ d))
+        return self.along(q, self.frame(q) @ d)
+
+    def along(self, q: ca.SX, w: ca.SX) -> ca.SX:
+        return normalize(q + self._chord(q, w))
 
     def _local(self, q0: ca.SX, q1: ca.SX) -> ca.SX:
         return self.frame(q0).T @ self._tangent(q0, q1)
 
-    def frame(self, q: ca.SX) -> ca.SX:
+    def frame(self, q: ca.SX, near: ca.SX | None = None) -> ca.SX:
         """Orthonormal basis (3, 2) of the plane normal to q: the images of x and y (of -y below
         the equator) under the shortest rotation of z (of -z) to q; Duff et al., Building an
-        orthonormal basis, revisited, JCGT 2017.
+        orthonormal basis, revisited, JCGT 2017. With `near` the pole is the one on its side.
         """
         x, y, z = q[0], q[1], q[2]
-        s = ca.if_else(z < 0, -1, 1)
+        s = ca.if_else((z if near is None else near[2]) < 0, -1, 1)
         a = -1 / (s + z)
         b = a * x * y
         return ca.horzcat(

@@ -111,11 +111,17 @@ class Space(ABC):
         """
         return self._retract(q0, d / 2)
 
-    def frame(self, q: ca.SX) -> ca.SX:
+    def frame(self, q: ca.SX, near: ca.SX | None = None) -> ca.SX:
         """Matrix F(q) (nw, nv) of the velocity `v = F d` of a tangent vector d; its columns are
-        orthonormal.
+        orthonormal. Frames `near` a configuration (nq) are smooth in q about it.
         """
         return ca.SX.eye(self.nv)
+
+    def along(self, q: ca.SX, w: ca.SX) -> ca.SX:
+        """Configuration (nq) reached from q along the stored velocity w (nw) in unit time,
+        `along(q, frame(q) d) = retract(q, d)`.
+        """
+        return self._retract(q, w)
 
     def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
         """Parallel transport of a stored velocity or momentum w (nw) from q0 to q1."""

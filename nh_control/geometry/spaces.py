@@ -150,8 +150,20 @@ class Product(Space):
             j1,
         )
 
-    def frame(self, q: ca.SX) -> ca.SX:
-        return ca.diagcat(*(f.frame(qf) for f, qf, _ in self._split(q, ca.SX(self.nv, 1))))
+    def frame(self, q: ca.SX, near: ca.SX | None = None) -> ca.SX:
+        frames, i = [], 0
+        for f in self.factors:
+            part = slice(i, i + f.nq)
+            frames.append(f.frame(q[part], None if near is None else near[part]))
+            i += f.nq
+        return ca.diagcat(*frames)
+
+    def along(self, q: ca.SX, w: ca.SX) -> ca.SX:
+        out, i, j = [], 0, 0
+        for f in self.factors:
+            out.append(f.along(q[i : i + f.nq], w[j : j + f.nw]))
+            i, j = i + f.nq, j + f.nw
+        return ca.vertcat(*out)
 
     def transport(self, q0: ca.SX, q1: ca.SX, w: ca.SX) -> ca.SX:
         out, i, j = [], 0, 0

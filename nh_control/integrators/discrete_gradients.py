@@ -12,10 +12,10 @@ from numpy.polynomial import Legendre
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.chart import Chart, has_symmetric_retraction, middle_and_end
-from nh_control.integrators.registry import Integrator, Make, first_of, if_combined
+from nh_control.integrators.energy_steps import EnergySteps, refuses
+from nh_control.integrators.registry import Integrator, Make, Refusal, first_of
 from nh_control.mechanics.almost_poisson import AlmostPoisson, LocalStructure
-from nh_control.mechanics.distribution import BASES, Basis, change_of_basis
+from nh_control.mechanics.distribution import BASES
 from nh_control.mechanics.system import System
 from nh_control.numerics.newton import LEAST
 from nh_control.numerics.quadrature import gauss
@@ -31,6 +31,21 @@ LAST = [(2 * n + 1) * WEIGHTS * Legendre.basis(n)(2 * NODES - 1) for n in (4, 5)
 in Legendre's polynomials.
 """
 EPS = float(np.finfo(float).eps)
+
+MOST_COORDINATES = 20
+"""Coordinates of a system that methods of coordinate increments take: the equations of a step
+evaluate H some eight times for each.
+"""
+
+
+def _if_large(system: System) -> str:
+    n = system.space.nv - len(system.prescribed)
+    if n <= MOST_COORDINATES:
+        return ""
+    return f"has {n} coordinates, more than {MOST_COORDINATES}, for each of which H is evaluated"
+
+
+refuses_increments = first_of(refuses, _if_large)
 
 DiscreteGradient = Callable[..., ca.SX]
 """`g(H, zeta0, zeta1)` with `g . (zeta1 - zeta0) = H(zeta1) - H(zeta0)`."""
@@ -158,9 +173,9 @@ def itoh_abe(
     """Itoh and Abe's coordinate increment method, see `_step` [celledoni2016 (13), (14)]: first
     order; `symmetrized`, second order.
     """
-    if symmetrized:
-        return _step(system, h, symmetrized_gradient, "itoh_abe_symmetrized", basis)
-    return _step(system, h, coordinate_gradient, "itoh_abe", basis)
+    gradient = symmetrized_gradient if symmetrized else coordinate_gradient
+    label = "itoh_abe_symmetrized" if symmetrized else "itoh_abe"
+    return _step(system, h, gradient, label, basis, refusal=refuses_increments)
 
 
 def _step(
@@ -171,6 +186,7 @@ def _step(
     basis: str,
     differences: bool = False,
     norm: str = "euclidean",
+    refusal: Refusal = refuses,
 ) -> DiscreteSystem:
     """`(zeta1 - zeta0) / h = Pi(middle) g + (0, X^T f(q_mid, v, u))`, `v = X g_rho`, g a discrete
     gradient of H between zeta0 and zeta1 [celledoni2016 (14)].
@@ -179,71 +195,54 @@ def _step(
     at d/2, with Pi at d = 0, where it needs no tangent map; on R^n that is (q, rho) itself. The
     velocity constraints hold at the middle, and `H1 - H0 = h f . v` to round-off. Other bases than
     the system's own are used within the step only: states keep its rho.
+
+    With holonomic constraints h(q) it is the discrete gradient of the augmented energy
+    `H + lam . h`, see `EnergySteps`: h(q1) = 0, and Dh v = 0 for the velocities of states.
+    Prescribed coordinates move by their mean velocities, and do work.
     """
     if basis not in BASES:
         raise ValueError(f"{label}: unknown basis {basis!r}, choose one of {sorted(BASES)}")
-    if reason := refuses(system):
+    if reason := refusal(system):
         raise ValueError(f"{label}: {system.name} {reason}; use nonholonomic_midpoint")
-    n, space = system.space.nv, system.space
-
-    def change(q: ca.SX, chosen: Basis) -> ca.SX | None:
-        """C with `rho = C^T (rho in the basis of the step)`, None for the system's own basis."""
-        own = basis == "own"
-        return None if own else change_of_basis(chosen(q), system.mechanics.admissible_basis(q))
+    steps = EnergySteps(system, basis)
+    n, rates, multipliers = steps.n_free, steps.n_rates, steps.multipliers
 
     def residual(symbols: StepSymbols) -> ca.SX:
-        q, rho, u, z, h, _ = symbols
-        chosen = BASES[basis](system, q)
-        center, _ = middle_and_end(space, q, h * z[:n])
-        chart, half, rho = Chart(space, center), h * z / 2, _to_step(change(q, chosen), rho)
-        local = AlmostPoisson(system, chosen).local(chart)
-        zeta0 = ca.vertcat(-half[:n], rho)
-        zeta1 = ca.vertcat(half[:n], rho + h * z[n:])
-        middle = ca.vertcat(ca.SX(n, 1), rho + half[n:])
+        z, h = symbols.z, symbols.h
+        step = steps.at(symbols, h * z[:rates])
+        lam = z[multipliers.start : multipliers.stop] / h
+        local = step.local(lam)
+        half, rho = step.d / 2, step.start
+        rho1 = rho + h * z[n:rates]
+        zeta0, zeta1 = ca.vertcat(-half, rho), ca.vertcat(half, rho1)
+        middle = ca.vertcat(ca.SX(*half.shape), (rho + rho1) / 2)
         structure, options = local, dict[str, Any]()
         if differences:
-            structure = AlmostPoisson(system, chosen, h).local(chart)
+            differenced = AlmostPoisson(system, step.bases, h)
+            structure = differenced.local(step.chart, step.w, lam)
             options["middle"] = structure
         if norm == "kinetic":
             options["covector"] = local.kinetic_covector(middle, zeta1 - zeta0, h)
-        return z - structure.rate(middle, gradient(local, zeta0, zeta1, **options), u)
+        rate = structure.rate(middle, gradient(local, zeta0, zeta1, **options), step.inputs)
+        balance = step.unknown(step.rates(z[:rates]) - rate)
+        return ca.vertcat(balance, step.end_rows(rho1))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
-        q, rho, _, z, h, _ = symbols
-        chosen = BASES[basis](system, q)
-        _, q1 = middle_and_end(space, q, h * z[:n])
-        rho1 = _to_step(change(q, chosen), rho) + h * z[n:]
-        return q1, _to_state(change(q1, chosen), rho1)
+        z, h = symbols.z, symbols.h
+        step = steps.at(symbols, h * z[:rates])
+        return step.end(step.start + h * z[n:rates])
 
     name = label if basis == "own" else f"{label}({basis})"
-    return DiscreteSystem(system, h, Method(name, n + system.nrho, residual, readout))
+    method = Method(name, steps.nz, residual, readout, multipliers=multipliers)
+    return DiscreteSystem(system, h, method)
 
 
-def _to_step(change: ca.SX | None, rho: ca.SX) -> ca.SX:
-    """rho in the basis of a step.
-
-    It solves with the matrix of `_to_state`. With the opposite change of basis instead, the
-    round-off of every step would have the same sign (measured: 4e-17 of the energy).
-    """
-    return rho if change is None else ca.solve(change.T, rho)
+KEPT = ("energy", "velocity constraints at the middle", "holonomic constraints")
 
 
-def _to_state(change: ca.SX | None, rho: ca.SX) -> ca.SX:
-    """rho in the system's own basis."""
-    return rho if change is None else change.T @ rho
-
-
-def if_asymmetric(system: System) -> str:
-    """Refuses retractions that have no charts about the middle of a step."""
-    fits = has_symmetric_retraction(system.space)
-    return "" if fits else "has a retraction with retract(retract(q, d), -d) != q"
-
-
-refuses = first_of(if_combined, if_asymmetric)
-KEPT = ("energy", "velocity constraints at the middle")
-
-
-def _entry(name: str, make: Make, order: int, source: str) -> Integrator:
+def _entry(
+    name: str, make: Make, order: int, source: str, refusal: Refusal = refuses
+) -> Integrator:
     return Integrator(
         name=name,
         make=make,
@@ -251,7 +250,7 @@ def _entry(name: str, make: Make, order: int, source: str) -> Integrator:
         symmetric=order > 1,
         explicit=False,
         preserves=KEPT,
-        refuses=refuses,
+        refuses=refusal,
         source=source,
     )
 
@@ -265,12 +264,13 @@ INTEGRATORS = (
         2,
         "celledoni2016 (14), Gonzalez (1996), norm of the kinetic energy",
     ),
-    _entry("itoh_abe", itoh_abe, 1, "celledoni2016 (13), (14)"),
+    _entry("itoh_abe", itoh_abe, 1, "celledoni2016 (13), (14)", refuses_increments),
     _entry(
         "itoh_abe_symmetrized",
         partial(itoh_abe, symmetrized=True),
         2,
         "celledoni2016 (13), (14), symmetrized",
+        refuses_increments,
     ),
     _entry(
         "gonzalez_r",

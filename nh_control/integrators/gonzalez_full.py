@@ -7,9 +7,11 @@ import casadi as ca
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end
-from nh_control.integrators.discrete_gradients import midpoint_gradient, refuses
-from nh_control.integrators.registry import Integrator, first_of
+from nh_control.integrators.discrete_gradients import midpoint_gradient
+from nh_control.integrators.energy_steps import refuses
+from nh_control.integrators.registry import Integrator, first_of, if_prescribed
 from nh_control.mechanics.almost_poisson import AlmostPoisson
+from nh_control.mechanics.distribution import Basis
 from nh_control.mechanics.system import System
 
 
@@ -30,19 +32,27 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
             f"gonzalez_f: {system.name} {reason}; use gonzalez or nonholonomic_midpoint"
         )
     space, n, m = system.space, system.space.nv, system.n_velocity_constraints
-    free = AlmostPoisson(system, lambda q: ca.SX.eye(n))
-    bound = AlmostPoisson(system, system.mechanics.admissible_basis)
 
-    def momentum(q: ca.SX, state: ca.SX) -> ca.SX:
-        sigma = state[system.nrho :]
-        return bound.momentum(q, state[: system.nrho]) + system.constraint_matrix(q).T @ sigma
+    def momentum(q: ca.SX, state: ca.SX, frame: Basis) -> ca.SX:
+        """p (nv) in the frame of velocities at q."""
+        stored, sigma = ca.vertsplit(state, [0, state.shape[0] - m, state.shape[0]])
+        rho = system.mechanics.reduce(q, stored, frame(q))
+        admissible = _admissible(system, frame).momentum(q, rho)
+        return frame(q).T @ (admissible + system.constraint_matrix(q).T @ sigma)
+
+    def chart(q: ca.SX, d: ca.SX) -> tuple[Chart, ca.SX]:
+        """The chart at the middle of a step, and its end."""
+        center, q1 = middle_and_end(space, q, d)
+        return Chart(space, center, q), q1
 
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, _ = symbols
-        rates, lam, p = z[: 2 * n], z[2 * n :], momentum(q, rho)
+        about, _ = chart(q, h * z[:n])
+        frame, p = about.moving_frame, momentum(q, rho, about.moving_frame)
+        rates, lam = ca.vertcat(about.turned(q, z[:n]), z[n : 2 * n]), z[2 * n :]
         half = h * rates / 2
-        center, _ = middle_and_end(space, q, 2 * half[:n])
-        local, a = free.local(Chart(space, center)), system.constraint_matrix(center)
+        local = AlmostPoisson(system, frame).local(about)
+        a = system.constraint_matrix(about.center) @ about.frame
         zeta0, zeta1 = ca.vertcat(-half[:n], p), ca.vertcat(half[:n], p + 2 * half[n:])
         g = midpoint_gradient(local, zeta0, zeta1)
         middle = ca.vertcat(ca.SX(n, 1), p + half[n:])
@@ -52,15 +62,31 @@ def gonzalez_f(system: System, h: float) -> DiscreteSystem:
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, rho, _, z, h, _ = symbols
-        _, q1 = middle_and_end(space, q, h * z[:n])
-        p1, a = momentum(q, rho) + h * z[n : 2 * n], system.constraint_matrix(q1)
-        rho1 = system.mechanics.admissible_basis(q1).T @ p1
-        rest = p1 - bound.momentum(q1, rho1)
-        return q1, ca.vertcat(rho1, ca.solve(a @ a.T, a @ rest))
+        about, q1 = chart(q, h * z[:n])
+        frame = about.moving_frame(q1)
+        p1 = momentum(q, rho, about.moving_frame) + h * z[n : 2 * n]
+        basis = system.mechanics.admissible_basis(q1, frame)
+        rho1 = (frame.T @ basis).T @ p1
+        admissible = _admissible(system, about.moving_frame).momentum(q1, rho1)
+        a = system.constraint_matrix(q1) @ frame
+        rest = ca.solve(a @ a.T, a @ (p1 - frame.T @ admissible))
+        return q1, ca.vertcat(system.mechanics.store(q1, rho1, ca.SX(0, 1), frame), rest)
 
     memory = tuple(f"sigma_{i + 1}" for i in range(m))
     method = Method("gonzalez_f", 2 * n + m, residual, readout, memory=memory)
     return DiscreteSystem(system, h, method)
+
+
+def _admissible(system: System, frame: Basis) -> AlmostPoisson:
+    """The structure in the system's own basis."""
+    return AlmostPoisson(system, lambda q: system.mechanics.admissible_basis(q, frame(q)))
+
+
+def _if_held(system: System) -> str:
+    """Refuses what a state (q, rho, sigma) has no part for."""
+    if system.n_holonomic_constraints:
+        return "has holonomic constraints, whose part of the momentum its states do not contain"
+    return if_prescribed(system)
 
 
 def _if_unconstrained(system: System) -> str:
@@ -71,7 +97,7 @@ def _if_unconstrained(system: System) -> str:
     )
 
 
-_refuses = first_of(refuses, _if_unconstrained)
+_refuses = first_of(refuses, _if_held, _if_unconstrained)
 
 INTEGRATORS = (
     Integrator(

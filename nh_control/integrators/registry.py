@@ -114,6 +114,11 @@ def if_constrained(system: System) -> str:
     return "has velocity constraints" if system.n_velocity_constraints else ""
 
 
+def if_drifting(system: System) -> str:
+    """Refuses ground that moves: its reactions do work, so that no energy is kept."""
+    return "" if system.velocity_drift is None else "has a velocity drift, which does work"
+
+
 def if_combined(system: System) -> str:
     """Refuses all systems but those with A(q) v = 0 on spaces without spheres."""
     kinds = {

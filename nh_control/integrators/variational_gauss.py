@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 from nh_control.discrete.method import Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end, trivialized_jacobian
-from nh_control.integrators.discrete_gradients import if_asymmetric
+from nh_control.integrators.energy_steps import if_asymmetric
 from nh_control.integrators.registry import Integrator, first_of, if_combined, if_constrained
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import casadi as ca
 
 from nh_control.geometry.chart import Chart, bracket_form, trivialized_jacobian
 from nh_control.mechanics.distribution import Basis
+from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.system import System
 
 
@@ -19,7 +21,13 @@ class AlmostPoisson:
     `dH/dq = -dL/dq - W y`, `K = X^T W - W^T X + X^T P X` with `W_ib = p . dX_b/dq_i`,
     `P_ij = p . [e_i, e_j]`, p = dL/dv: K_ab = C_ab^c rho_c = p . [X_a, X_b]. Derivatives by q are
     along trivialized variations, so that everything holds on Lie groups with velocities in the
-    body frame, whose bracket is in P. The Lagrangian may have terms linear in v.
+    body frame, whose bracket is in P, and on spheres with velocities in R^3, where X is smooth
+    about every chart's center, see `Chart.moving_frame`. The Lagrangian may have terms linear
+    in v.
+
+    Prescribed coordinates with the velocities w are further quasi-velocities, `v = X y + C w`:
+    H depends on w, and their part of zeta' is w. With multipliers lam of holonomic constraints
+    h(q) the functions are those of the augmented energy `H + lam . h`.
 
     Written for `System.lagrangian_at` and its mass matrix, not for the Lagrangian's gradient
     alone. With a `spacing` dX is a central difference along every variation
@@ -29,103 +37,169 @@ class AlmostPoisson:
     def __init__(self, system: System, basis: Basis, spacing: ca.SX | None = None):
         self.system, self.basis, self._spacing = system, basis, spacing
 
-    def energy(self, q: ca.SX, rho: ca.SX) -> ca.SX:
+    def energy(
+        self, q: ca.SX, rho: ca.SX, w: ca.SX | None = None, lam: ca.SX | None = None
+    ) -> ca.SX:
         """H(q, rho)."""
-        return self._at(q, rho, "energy")
+        return self._at(q, rho, w, lam, "energy")
 
     def momentum(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """The momentum p = dL/dv (nv) of the admissible velocity with `X^T p = rho`."""
-        return self._at(q, rho, "momentum")
+        """The momentum p = dL/dv (nw) of the admissible velocity with `X^T p = rho`."""
+        return self._at(q, rho, None, None, "momentum")
 
-    def local(self, chart: Chart) -> LocalStructure:
-        """The same in a chart."""
-        return LocalStructure(self, chart)
+    def local(
+        self, chart: Chart, w: ca.SX | None = None, lam: ca.SX | None = None
+    ) -> LocalStructure:
+        """The same in a chart, at velocities w of prescribed coordinates and multipliers lam."""
+        return LocalStructure(self, chart, w, lam)
 
-    def _at(self, q: ca.SX, rho: ca.SX, *names: str) -> ca.SX:
-        symbols, expressions = self._expressions
-        wanted = ca.vertcat(*(ca.vec(ca.densify(expressions[name])) for name in names))
-        return ca.substitute(wanted, ca.vertcat(*symbols), ca.vertcat(q, rho))
-
-    def gradient(self, q: ca.SX, rho: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(dH/dq, dH/drho), (nv) and (nrho)."""
-        both, n = self._at(q, rho, "gradient_q", "y"), self.system.space.nv
+    def gradient(
+        self, q: ca.SX, rho: ca.SX, w: ca.SX | None = None, lam: ca.SX | None = None
+    ) -> tuple[ca.SX, ca.SX]:
+        """(dH/dq, dH/drho), (nw) and (nrho)."""
+        both, n = self._at(q, rho, w, lam, "gradient_q", "y"), self.system.space.nw
         return both[:n], both[n:]
 
-    def bracket(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """K(q, rho), (nrho, nrho)."""
-        n = rho.shape[0]
-        return ca.reshape(self._at(q, rho, "bracket"), n, n)
+    def velocity(self, q: ca.SX, y: ca.SX, w: ca.SX | None = None) -> ca.SX:
+        """`v = X y + C w`, (nw)."""
+        return self.basis(q) @ y + (0 if w is None else self._prescribed_basis(q) @ w)
 
-    def kinetic_covector(self, q: ca.SX, rho: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
-        """`W D = (M d / h^2, (X^T M X)^{-1} r)` of a change D = (d, r) of (q, rho) in h: D . W D,
-        twice the kinetic energies of the velocity d / h and of the momentum r, is an energy.
+    def bracket(self, q: ca.SX, rho: ca.SX, w: ca.SX | None = None) -> ca.SX:
+        """K(q, rho), (nrho, nrho), with further columns `p . [X_a, C_b]` for w."""
+        n = rho.shape[0]
+        entries = self._at(q, rho, w, None, "bracket")
+        return ca.reshape(entries, n, n + len(self.system.prescribed))
+
+    def kinetic_covector(self, chart: Chart, rho: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
+        """`W D = (M d / h^2, (X^T M X)^{-1} r)` of a change D = (d, r) of (q, rho) in h at a
+        chart's center: D . W D, twice the kinetic energies of the velocity d / h and of the
+        momentum r, is an energy.
         """
-        n, x = self.system.space.nv, self.basis(q)
-        mass = ca.reshape(self._at(q, rho, "mass"), n, n)
-        return ca.vertcat(mass @ change[:n] / h**2, ca.solve(x.T @ mass @ x, change[n:]))
+        nw, nv, x = self.system.space.nw, self.system.space.nv, self.basis(chart.center)
+        mass = ca.reshape(self._at(chart.center, rho, None, None, "mass"), nw, nw)
+        of_velocity = chart.frame.T @ mass @ chart.frame @ change[:nv] / h**2
+        return ca.vertcat(of_velocity, ca.solve(x.T @ mass @ x, change[nv:]))
+
+    def normal(self, q: ca.SX, rho: ca.SX, w: ca.SX | None = None) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Of holonomic constraints: `J = Dh X` (k, nrho), `G = J (X^T M X)^{-1} J^T` (k, k), and
+        `Dh v` (k).
+        """
+        n, k = rho.shape[0], self.system.n_holonomic_constraints
+        entries = self._at(q, rho, w, None, "holonomic", "gram", "slip")
+        parts = ca.vertsplit(entries, [0, k * n, k * (n + k), k * (n + k + 1)])
+        return ca.reshape(parts[0], k, n), ca.reshape(parts[1], k, k), parts[2]
+
+    def _at(self, q: ca.SX, rho: ca.SX, w: ca.SX | None, lam: ca.SX | None, *names: str) -> ca.SX:
+        symbols, expressions = self._expressions
+        wanted = ca.vertcat(*(ca.vec(ca.densify(expressions[name])) for name in names))
+        rest = (
+            ca.SX.zeros(symbol.shape[0]) if value is None else value
+            for symbol, value in zip(symbols[2:], (w, lam))
+        )
+        return ca.substitute(wanted, ca.vertcat(*symbols), ca.vertcat(q, rho, *rest))
 
     @cached_property
-    def _expressions(self) -> tuple[tuple[ca.SX, ca.SX], dict[str, ca.SX]]:
+    def _expressions(self) -> tuple[tuple[ca.SX, ca.SX, ca.SX, ca.SX], dict[str, ca.SX]]:
         system, space = self.system, self.system.space
         q, v = ca.SX.sym("q", space.nq), ca.SX.sym("v", space.nw)
-        x = self.basis(q)
+        w = ca.SX.sym("w", len(system.prescribed))
+        lam = ca.SX.sym("lam", system.n_holonomic_constraints)
+        x, c = self.basis(q), self._prescribed_basis(q)
         rho = ca.SX.sym("rho", x.shape[1])
-        lagrangian = system.lagrangian_at(q, v)
+        lagrangian = self._augmented(q, v, lam)
         mass, p0 = ca.hessian(lagrangian, v)
-        p0 = ca.substitute(p0, v, ca.SX.zeros(space.nw))
-        y = self._velocity(q, x, mass, rho - x.T @ p0)
-        velocity = x @ y
-        p = mass @ velocity + p0
-        w = self._basis_derivatives(q, p)
-        gradient_q = trivialized_jacobian(space, q, lambda q: system.lagrangian_at(q, v)).T
-        momentum_change = x.T @ w
+        p0 = ca.substitute(p0, v, ca.SX.zeros(space.nw)) + mass @ (c @ w)
+        solve = self._solver(q, x, mass)
+        y = solve(rho - x.T @ p0)
+        velocity = x @ y + c @ w
+        p = mass @ (x @ y) + p0
+        both = ca.horzcat(x, c)
+        derivatives = self._basis_derivatives(q, p)
+        gradient_q = trivialized_jacobian(space, q, lambda q: self._augmented(q, v, lam)).T
+        momentum_change = both.T @ derivatives
+        bracket = momentum_change - momentum_change.T + both.T @ bracket_form(space, p) @ both
+        slope = trivialized_jacobian(space, q, system.holonomic)
+        holonomic = slope @ x
         expressions = {
             "y": y,
             "momentum": p,
             "mass": mass,
             "energy": ca.dot(rho, y) - ca.substitute(lagrangian, v, velocity),
-            "gradient_q": -ca.substitute(gradient_q, v, velocity) - w @ y,
-            "bracket": momentum_change - momentum_change.T + x.T @ bracket_form(space, p) @ x,
+            "gradient_q": -ca.substitute(gradient_q, v, velocity) - derivatives @ ca.vertcat(y, w),
+            "bracket": bracket[: x.shape[1], :],
+            "holonomic": holonomic,
+            "gram": holonomic @ solve(holonomic.T) if lam.numel() else ca.SX(0, 0),
+            "slip": slope @ velocity,
         }
-        return (q, rho), expressions
+        return (q, rho, w, lam), expressions
 
-    def _velocity(self, q: ca.SX, x: ca.SX, mass: ca.SX, rho: ca.SX) -> ca.SX:
-        """y with `X^T M X y = rho`.
+    def _augmented(self, q: ca.SX, v: ca.SX, lam: ca.SX) -> ca.SX:
+        """`L - lam . h`, whose energy is the augmented one."""
+        lagrangian = self.system.lagrangian_at(q, v)
+        return lagrangian - ca.dot(lam, self.system.holonomic(q)) if lam.numel() else lagrangian
+
+    def _prescribed_basis(self, q: ca.SX) -> ca.SX:
+        """C(q), (nw, prescribed): the velocities that unit velocities of prescribed coordinates
+        bring with them.
+        """
+        w = ca.SX.sym("w", len(self.system.prescribed))
+        if not w.numel():
+            return ca.SX(self.system.space.nw, 0)
+        return self.system.space.frame(q) @ ca.jacobian(self.system.mechanics.particular(q, w), w)
+
+    def _solver(self, q: ca.SX, x: ca.SX, mass: ca.SX) -> Callable[[ca.SX], ca.SX]:
+        """y of rho with `X^T M X y = rho`.
 
         With few constraints X^T M X is dense where M and A are not: then v = X y is found from
         `M v + A^T lam = p,  A v = 0` with any p that has `X^T p = rho`, here one of independent
         momenta. Expressions grow as n^2, not n^3.
         """
-        n_constraints, nrho = self.system.n_velocity_constraints, self.system.nrho
-        if not 0 < 2 * n_constraints < nrho == x.shape[1]:
-            return ca.solve(x.T @ mass @ x, rho)
-        places = self.system.mechanics.elimination.independent
-        own = ca.sparsify(ca.simplify(x[places, :]))
-        p, a = ca.SX(x.shape[0], 1), self.system.constraint_matrix(q)
-        p[places] = ca.solve(own.T, rho)
-        solved = ca.solve(mass, ca.horzcat(p, a.T))
-        unconstrained, reaction = solved[:, 0], solved[:, 1:]
-        v = unconstrained - reaction @ ca.solve(a @ reaction, a @ unconstrained)
-        return ca.solve(own, v[places])
+        system = self.system
+        n_constraints, nrho = system.n_velocity_constraints, system.nrho
+        flat = system.space.nw == system.space.nv and not system.prescribed
+        if not (flat and 0 < 2 * n_constraints < nrho == x.shape[1]):
+            return factorized(x.T @ mass @ x)
+        places = system.mechanics.elimination.independent
+        own, a = ca.sparsify(ca.simplify(x[places, :])), system.constraint_matrix(q)
+
+        def solve(rho: ca.SX) -> ca.SX:
+            p = ca.SX(x.shape[0], rho.shape[1])
+            p[places, :] = ca.solve(own.T, rho)
+            solved = ca.solve(mass, ca.horzcat(p, a.T))
+            unconstrained, reaction = solved[:, : rho.shape[1]], solved[:, rho.shape[1] :]
+            v = unconstrained - reaction @ ca.solve(a @ reaction, a @ unconstrained)
+            return ca.solve(own, v[places, :])
+
+        return solve
 
     def _basis_derivatives(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """W, (nv, nrho)."""
+        """W, (nw, nrho + prescribed)."""
         space, frozen = self.system.space, ca.SX.sym("p", self.system.space.nw)
+
+        def both(q: ca.SX) -> ca.SX:
+            return ca.horzcat(self.basis(q), self._prescribed_basis(q))
+
         if self._spacing is None:
-            derivatives = trivialized_jacobian(space, q, lambda q: self.basis(q).T @ frozen).T
+            derivatives = trivialized_jacobian(space, q, lambda q: both(q).T @ frozen).T
             return ca.substitute(derivatives, frozen, p)
         rows = []
         for step in ca.horzsplit(self._spacing * ca.SX.eye(space.nv)):
-            ahead, behind = (self.basis(space.retract(q, d)) for d in (step, -step))
+            ahead, behind = (both(space.retract(q, d)) for d in (step, -step))
             rows.append(p.T @ (ahead - behind) / (2 * self._spacing))
-        return ca.vertcat(*rows)
+        return space.frame(q) @ ca.vertcat(*rows)
 
 
 class LocalStructure:
     """An almost-Poisson structure in the coordinates zeta = (d, rho) of a chart."""
 
-    def __init__(self, structure: AlmostPoisson, chart: Chart):
-        self.structure, self.chart = structure, chart
+    def __init__(
+        self,
+        structure: AlmostPoisson,
+        chart: Chart,
+        w: ca.SX | None = None,
+        lam: ca.SX | None = None,
+    ):
+        self.structure, self.chart, self._w, self._lam = structure, chart, w, lam
         self._n = structure.system.space.nv
 
     @cached_property
@@ -138,27 +212,36 @@ class LocalStructure:
 
     def energy(self, zeta: ca.SX) -> ca.SX:
         """H(zeta)."""
-        return self.structure.energy(*self._place(zeta))
+        return self.structure.energy(*self._place(zeta), self._w, self._lam)
 
     def gradient(self, zeta: ca.SX) -> ca.SX:
         """dH/dzeta, (nv + nrho)."""
-        gradient_q, y = self.structure.gradient(*self._place(zeta))
+        gradient_q, y = self.structure.gradient(*self._place(zeta), self._w, self._lam)
         return ca.vertcat(self.chart.covector(zeta[: self._n], gradient_q), y)
+
+    def constraint_gradient(self, zeta: ca.SX) -> ca.SX:
+        """Derivatives of the holonomic constraints by d, (nv, k)."""
+        (q, _), system = self._place(zeta), self.structure.system
+        slope = trivialized_jacobian(system.space, q, system.holonomic)
+        return self.chart.covector(zeta[: self._n], slope.T)
 
     def kinetic_covector(self, zeta: ca.SX, change: ca.SX, h: ca.SX) -> ca.SX:
         """The covector of a change at the chart's center, where d = 0 in zeta."""
-        return self.structure.kinetic_covector(*self._place(zeta), change, h)
+        return self.structure.kinetic_covector(self.chart, zeta[self._n :], change, h)
 
     def rate(self, zeta: ca.SX, gradient: ca.SX, u: ca.SX) -> ca.SX:
         """`Pi(zeta) gradient + (0, X^T f(q, v, u))`, `v = X gradient_rho`, so that
         `gradient . rate = f . v`: with a discrete gradient the energy grows by the work alone.
+        With prescribed velocities w, `v = X gradient_rho + C w`.
         """
         (q, rho), d = self._place(zeta), zeta[: self._n]
         x, t = self.structure.basis(q), self.chart.inverse_tangent(d)
-        v = x @ gradient[self._n :]
+        y = gradient[self._n :]
+        v = self.structure.velocity(q, y, self._w)
         f = self.structure.system.generalized_force(q, v, u) - t.T @ gradient[: self._n]
-        k = self.structure.bracket(q, rho)
-        return ca.vertcat(t @ v, x.T @ f - k @ gradient[self._n :])
+        k = self.structure.bracket(q, rho, self._w)
+        moving = y if self._w is None else ca.vertcat(y, self._w)
+        return ca.vertcat(t @ v, x.T @ f - k @ moving)
 
     def _place(self, zeta: ca.SX) -> tuple[ca.SX, ca.SX]:
         return self.chart.position(zeta[: self._n]), zeta[self._n :]

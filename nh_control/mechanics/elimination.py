@@ -70,14 +70,14 @@ class Elimination:
         """Places of `without_momentum` among the stored velocities."""
         return tuple(self._flat[i] for i in self.without_momentum)
 
-    def tangents(self, q: ca.SX) -> ca.SX:
+    def tangents(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
         """A basis Y of the virtual velocities in local coordinates, `A frame Y = 0`, (nv, nrho):
-        one for every independent velocity.
+        one for every independent velocity. `frame` (nw, nv) is that of the space by default.
         """
         y = ca.SX(self._space.nv, len(self.independent))
         y[self.independent, :] = ca.SX.eye(len(self.independent))
         if self.dependent:
-            a, dependent = self._matrix(q), list(self.dependent)
+            a, dependent = self._matrix(q, frame), list(self.dependent)
             y[dependent, :] = -ca.solve(a[:, dependent], a[:, self.independent])
         return y
 
@@ -93,14 +93,18 @@ class Elimination:
             c[dependent] = ca.solve(a[:, dependent], self._system.drift(q) - a @ c)
         return ca.densify(c)
 
-    def stored_frame(self, q: ca.SX) -> ca.SX:
-        """Stored momenta of unit components, (stored, nrho + prescribed)."""
+    def stored_frame(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
+        """Stored momenta of unit components in a `frame` (nw, nv), by default the space's,
+        (stored, nrho + prescribed).
+        """
         rows = [i for i in range(self._space.nw) if i not in self.dropped]
         columns = [i for i in range(self._space.nv) if i not in self.without_momentum]
-        return self._space.frame(q)[rows, columns]
+        return (self._space.frame(q) if frame is None else frame)[rows, columns]
 
-    def _matrix(self, q: ca.SX) -> ca.SX:
-        return self._system.constraint_matrix(q) @ self._space.frame(q)
+    def _matrix(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
+        return self._system.constraint_matrix(q) @ (
+            self._space.frame(q) if frame is None else frame
+        )
 
     @cached_property
     def _flat(self) -> dict[int, int]:

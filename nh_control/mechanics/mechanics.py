@@ -110,13 +110,16 @@ class Mechanics:
             return Product(space, Rn(*components, *(f"v_{name}" for name in system.prescribed)))
         return PhaseSpace(space, stored, local, elimination.dropped, elimination.without_momentum)
 
-    def admissible_basis(self, q: ca.SX) -> ca.SX:
-        """X(q), (nw, nrho): a basis of the virtual velocities, A X = 0."""
+    def admissible_basis(self, q: ca.SX, frame: ca.SX | None = None) -> ca.SX:
+        """X(q), (nw, nrho): a basis of the virtual velocities, A X = 0. Beside spheres it is made
+        in a `frame` (nw, nv), by default the space's.
+        """
         if self.system.distribution is not None:
             return self.system.declared_basis(q)
         if (basis := self.default_basis) is not None:
             return basis.basis(q, basis.signs)
-        return self.system.space.frame(q) @ self.admissible_tangents(q)
+        frame = self.system.space.frame(q) if frame is None else frame
+        return frame @ self.elimination.tangents(q, frame)
 
     def admissible_tangents(self, q: ca.SX) -> ca.SX:
         """The same basis in local coordinates, `X = frame(q) Y`, (nv, nrho)."""
@@ -175,20 +178,26 @@ class Mechanics:
         changed = rho + self.store(q, self.holonomic_impulse(q, mu), stays)
         return self.at_signs([ca.vertcat(self.state_of(q, changed), rest)], q)[0]
 
-    def reduce(self, q: ca.SX, rho: ca.SX) -> ca.SX:
-        """Components `X^T p` (nrho) of a stored momentum."""
+    def reduce(self, q: ca.SX, rho: ca.SX, frame: ca.SX | None = None) -> ca.SX:
+        """Components `X^T p` (nrho) of a stored momentum, for X = `admissible_basis(q, frame)`."""
         if self._stores_components:
             return rho[: self.system.nrho]
-        return (self.elimination.stored_frame(q).T @ rho)[: self.system.nrho]
+        return (self.elimination.stored_frame(q, frame).T @ rho)[: self.system.nrho]
 
-    def store(self, q: ca.SX, components: ca.SX, prescribed_velocity: ca.SX) -> ca.SX:
-        """Stored momentum with the components `X^T p` (nrho) and the velocities of the prescribed
-        coordinates.
+    def store(
+        self,
+        q: ca.SX,
+        components: ca.SX,
+        prescribed_velocity: ca.SX,
+        frame: ca.SX | None = None,
+    ) -> ca.SX:
+        """Stored momentum with the components `X^T p` (nrho), X = `admissible_basis(q, frame)`,
+        and the velocities of the prescribed coordinates.
         """
         kept = ca.vertcat(components, prescribed_velocity)
         if self._stores_components:
             return kept
-        return self.elimination.stored_frame(q) @ kept
+        return self.elimination.stored_frame(q, frame) @ kept
 
     def gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(dL/dq, dL/dv) at the expressions (q, v), (nq) and (nw)."""

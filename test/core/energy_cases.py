@@ -14,8 +14,8 @@ from scipy.integrate import solve_ivp
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.chart import trivialized_jacobian
-from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Rn, Space
+from nh_control.geometry.rotations import S2, SO3
+from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.parameters import Parameters, parameter
@@ -39,10 +39,13 @@ VARIATIONAL = ("variational_gauss_4", "variational_gauss_6")
 
 @dataclass(frozen=True)
 class Forces(Parameters):
-    """Sizes of damping and of constant forces: a method is built once for all of them."""
+    """Sizes of damping, of constant forces and of terms linear in v: a method is built once for
+    all of them.
+    """
 
     damping: float = parameter(0.0, at_least=0.0)
     constant: float = parameter(1.0, at_least=0.0)
+    field: float = parameter(0.3, at_least=0.0)
 
 
 def generic(damping: float = 0.0) -> System:
@@ -54,7 +57,7 @@ def generic(damping: float = 0.0) -> System:
         b = ca.vertcat(ca.sin(q[2]), ca.cos(q[3]), q[0] / 2, ca.sin(q[1]))
         weights = ca.DM([2.0, 1.5, 1.0, 1.2])
         kinetic = (ca.dot(weights, v**2) + 0.4 * ca.dot(b, v) ** 2) / 2
-        field = 0.3 * (q[0] * v[1] - q[2] ** 2 * v[3])
+        field = p.field * (q[0] * v[1] - q[2] ** 2 * v[3])
         potential = ca.sumsqr(q) / 2 + 0.3 * (q[0] * q[2]) ** 2 + ca.cos(2 * q[1]) * q[3] / 2
         return kinetic + field - potential
 
@@ -133,7 +136,49 @@ def skate(damping: float = 0.0) -> System:
     )
 
 
+def hung(damping: float = 0.0, constrained: bool = True, retraction: str = "cay") -> System:
+    """A cart and a direction that are coupled in the kinetic energy, in a term linear in v, and
+    by a constraint on both velocities.
+    """
+
+    def lagrangian(q, v, p):
+        kinetic = (2 * v[0] ** 2 + 1.5 * v[1] ** 2 + ca.sumsqr(v[2:])) / 2 + 0.4 * v[0] * v[3]
+        field = p.field * (q[2] * v[1] - q[0] * v[3])
+        potential = 2 * q[4] + q[0] ** 2 / 2 + 0.3 * q[0] * q[2] * q[3] + ca.sin(q[1]) * q[3]
+        return kinetic + field - potential
+
+    def constraint(q, p):
+        return ca.horzcat(1 + 0.2 * q[2], 0.3 * q[3], 0.2, -0.1 * q[0], 0.3 * q[4])
+
+    return System(
+        name="hung" if constrained else "swinging",
+        space=Product(Rn("x", "y"), S2("bob_", retraction)),
+        lagrangian=lagrangian,
+        velocity_constraint=constraint if constrained else None,
+        inputs=("u_1", "u_2"),
+        force=lambda q, v, u, p: ca.vertcat(u, 0.1 * p.constant, 0, 0) - p.damping * v,
+        parameters=Forces(damping),
+    )
+
+
+def tied(damping: float = 0.0) -> System:
+    """The generic system on a surface, with one of its velocity constraints."""
+    free = generic(damping)
+    return replace(
+        free,
+        name="tied",
+        velocity_constraint=lambda q, p: free.velocity_constraint(q, p)[0, :],
+        holonomic_constraint=lambda q, p: (
+            0.8 * q[0] ** 2 + q[1] ** 2 + q[2] ** 2 + 0.3 * q[0] * q[3] - 1
+        ),
+        nominal=STARTS["tied"][0],
+    )
+
+
 SYSTEMS = {
+    "hung": hung,
+    "swinging": lambda damping=0.0: hung(damping, False, "exp"),
+    "tied": tied,
     "skate": skate,
     "generic": generic,
     "suslov": turning,
@@ -141,6 +186,9 @@ SYSTEMS = {
     "double_pendulum": double_pendulum,
 }
 STARTS = {
+    "hung": ([0.3, -0.4, 0.6, 0.64, 0.48], [0.6, -0.8, 0.5, 0.7, 0.9]),
+    "swinging": ([0.3, -0.4, 0.48, 0.6, 0.64], [0.6, -0.8, 0.5, 0.7, 0.9]),
+    "tied": ([0.4, -0.3, 0.722**0.5, 0.5], [0.5, 1.0, -0.8, 0.7]),
     "skate": ([0.4, 0.5, -0.3], [0.4, -0.7, 0.2]),
     "generic": ([0.4, -0.3, 0.6, 0.5], [0.5, 1.0, -0.8, 0.7]),
     "suslov": ([0.9, 0.3, -0.2, 0.25], [1.2, -0.9, 0.3]),
@@ -178,8 +226,20 @@ def start(name: str) -> tuple[np.ndarray, np.ndarray]:
     q, v = map(np.array, STARTS[name])
     if isinstance(system(name).space, SO3):
         q /= np.linalg.norm(q)
-    a = constraint(name, q)
+    a = np.vstack([constraint(name, q), held_rows(name, q)])
     return q, v - np.linalg.pinv(a) @ a @ v
+
+
+def held_rows(name: str, q) -> np.ndarray:
+    """Derivatives along stored velocities of what holds at all configurations: holonomic
+    constraints and lengths of directions.
+    """
+    one, at = system(name), ca.SX.sym("q", system(name).space.nq)
+    if one.space.nq == 5:
+        return np.array([[0.0, 0.0, *q[2:]]])
+    rows = ca.jacobian(one.holonomic(at), at) if one.n_holonomic_constraints else ca.SX(0, 4)
+    slope = ca.Function("slope", [at, one.parameter_symbols], [rows])
+    return np.asarray(slope(q, one.parameter_values)).reshape(-1, one.space.nw)
 
 
 @cache
