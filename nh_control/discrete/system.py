@@ -242,7 +242,8 @@ class DiscreteSystem:
         composition has those of its first substep, over the fraction of h.
 
         The first step from a momentum M v, as of a `measured_state`, has half of them, because M v
-        contains no force before it.
+        contains no force before it. Energy-preserving methods have the mean force of the step, or
+        the forces at the stages of a collocation, one below the other.
         """
         z = self._run(self.engine.step, x, u).z
         return z[self._multipliers] / self.method.substeps[0]
