@@ -9,8 +9,8 @@ import casadi as ca
 
 from nh_control.geometry.chart import Chart, bracket_form, trivialized_jacobian
 from nh_control.mechanics.distribution import Basis
-from nh_control.mechanics.lie_equations import factorized
 from nh_control.mechanics.system import System
+from nh_control.numerics.linear_solves import factorized
 
 
 class AlmostPoisson:
