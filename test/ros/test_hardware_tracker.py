@@ -449,3 +449,31 @@ def test_limits_are_numbers_that_are_not_negative(name):
     for value in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match=f"limit {name} must be >= 0 and finite"):
             Limits(**{name: value})
+
+
+@pytest.mark.parametrize("kind", ["filter", "none"])
+def test_a_robot_that_has_turned_all_around_can_start_again(kind):
+    """It stands where the reference starts, one turn on, and was measured on the way."""
+    scenario = scenarios.get("differential_drive")
+    dsys = scenario.model()
+    reference = scenario.reference(dsys, "standstill")
+    sequence = ReferenceSequence(scenario.tracker(dsys, reference))
+    estimate = FilteredState(dsys, 1e-3, 100.0) if kind == "filter" else MeasuredState(dsys)
+    heading = scenario.body.place(dsys.system.space)[0]
+    hardware = HardwareTracker(sequence, estimate, Timing(), heading)
+    q = dsys.configuration(reference.states[0])
+    wheels = dsys.system.parameters.b / dsys.system.parameters.r * np.array([-1.0, 1.0])
+
+    def error(k, turned):
+        """The tracked heading's error after a turn on the spot."""
+        at, now = q.copy(), ns(k * dsys.h)
+        at[:2] += wheels * turned
+        at[heading] = np.angle(np.exp(1j * (q[heading] + turned)))
+        return hardware.answer(now, at, None, now).command.error[heading]
+
+    hardware.start(ns(0.0))
+    turns = [error(k, turned) for k, turned in enumerate(np.linspace(0.0, 2 * np.pi, 400))]
+    assert turns[-1] == pytest.approx(2 * np.pi, abs=0.01)
+    hardware.stop(ns(400 * dsys.h))
+    for k in range(401, 440):
+        assert error(k, 2 * np.pi) == pytest.approx(0.0, abs=0.01)

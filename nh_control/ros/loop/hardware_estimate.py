@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +32,16 @@ class MeasuredState:
     def reset(self) -> None:
         """Forget the last measurement."""
         self._last: tuple[int, np.ndarray] | None = None
+
+    @property
+    def configuration(self) -> np.ndarray | None:
+        """The last configuration (nq), None before the first one."""
+        return None if self._last is None else self._last[1]
+
+    def shift(self, i: int, change: float) -> None:
+        """Add whole turns to the heading, number i of the configuration."""
+        if self._last is not None:
+            self._last = self._last[0], _shifted(self._last[1], i, change)
 
     def state(
         self,
@@ -84,6 +95,17 @@ class FilteredState:
         """Forget the estimate."""
         self._known: tuple[KalmanFilter, Belief] | None = None
 
+    @property
+    def configuration(self) -> np.ndarray | None:
+        """The estimated configuration (nq), None before the first one."""
+        return None if self._known is None else self._dsys.configuration(self._known[1].x)
+
+    def shift(self, i: int, change: float) -> None:
+        """Add whole turns to the heading, number i of the configuration."""
+        if self._known is not None:
+            kalman, belief = self._known
+            self._known = kalman, replace(belief, x=_shifted(belief.x, i, change))
+
     def state(
         self,
         time_ns: int,
@@ -132,3 +154,9 @@ class FilteredState:
         P = momenta * np.where(is_known, change, 1.0) @ momenta.T
         P[:n, :n] += kalman.V
         return kalman, Belief(x, P)
+
+
+def _shifted(values: np.ndarray, i: int, change: float) -> np.ndarray:
+    shifted = values.copy()
+    shifted[i] += change
+    return shifted

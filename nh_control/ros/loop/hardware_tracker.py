@@ -17,6 +17,7 @@ from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.reports import Refusal, Unusable
+from nh_control.runs.decoding import unwrap
 
 LONGEST_S = 10.0
 """Longest time over which states are predicted by the model."""
@@ -72,10 +73,20 @@ class HardwareTracker:
     Without it, and for a state with a stamp in the future, the clocks of states and tracker may
     differ, and the age of a state is the duration of its answer. Before the start, the target is
     the reference's first state.
+
+    Number `heading` of a configuration, if there is one, is an angle that is measured up to whole
+    turns. Before the start it is the one closest to the reference's, so that a robot that has
+    driven in circles can start again; then it follows the estimate.
     """
 
-    def __init__(self, sequence: ReferenceSequence, estimate: Estimate, timing: Timing):
-        self.sequence, self.timing = sequence, timing
+    def __init__(
+        self,
+        sequence: ReferenceSequence,
+        estimate: Estimate,
+        timing: Timing,
+        heading: int | None = None,
+    ):
+        self.sequence, self.timing, self._heading = sequence, timing, heading
         self._estimate, self._dsys = estimate, sequence.dsys
         self._idle = self._dsys.idle(sequence.target(0))
         self._inputs = InputHistory(self._idle)
@@ -158,6 +169,8 @@ class HardwareTracker:
         here = self._time(time_ns)
         expected = self._target(here)
         began = self.last_ns if self.last_ns >= 0 else time_ns
+        if self._heading is not None:
+            q = self._on_turn(self._heading, estimate, q, expected)
         x = estimate.state(time_ns, q, v, self._inputs.between(began, time_ns), expected)
         age_s = (now_ns - time_ns) / NANOSECONDS
         ahead_s = max(0.0, age_s) + self.timing.actuation_s if self.timing.compensate else 0.0
@@ -165,6 +178,21 @@ class HardwareTracker:
         if ahead_s:
             x = self._ahead(x, time_ns, round(ahead_s * NANOSECONDS))
         return Answer(*self._command(x, acts), age_s)
+
+    def _on_turn(
+        self, i: int, estimate: Estimate, q: Sequence[float], expected: np.ndarray
+    ) -> list[float]:
+        """The configuration with its heading on the turn of the estimate, which before the start
+        is moved to that of the reference.
+        """
+        near = float(expected[i])
+        if (known := estimate.configuration) is not None:
+            heading = float(known[i])
+            near = heading if self.start_ns is not None else unwrap(heading, near)
+            estimate.shift(i, near - heading)
+        numbers = list(q)
+        numbers[i] = unwrap(numbers[i], near)
+        return numbers
 
     def add_input(self, u: np.ndarray, now_ns: int) -> None:
         """Note that the input u (nu) was sent, at a time of the tracker's clock."""

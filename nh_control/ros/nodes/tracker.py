@@ -197,7 +197,9 @@ class Tracker:
             self._model.scenario.tracked(dsys.system.space),
             p["hardware.start"] == "service",
         )
-        tracker = HardwareTracker(self._sequence, estimate, timing)
+        body = self._model.scenario.body
+        heading = None if body is None else body.place(dsys.system.space)[0]
+        tracker = HardwareTracker(self._sequence, estimate, timing, heading)
         tracker.warm_up()
         return HardwareInterface(self._node, self._inbox, shown, tracker, safety, self._output)
 
