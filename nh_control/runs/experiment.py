@@ -31,13 +31,13 @@ from nh_control.runs.experiment_checks import (
 )
 from nh_control.runs.fault_effects import FaultEffect, effects
 from nh_control.runs.faults import FaultLines, FaultyTracker
-from nh_control.runs.message_states import MessageStates
 from nh_control.runs.option_values import values_of
 from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
 from nh_control.runs.sensing import SensedTracker
 from nh_control.runs.settings import RunSettings
 from nh_control.runs.simulation import ClosedLoop, closed_loop
+from nh_control.runs.wire_format import MessageStates
 from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.free_motion import lasting

@@ -13,7 +13,7 @@ from rosbags.typesys import Stores, get_typestore
 from nh_control.control.input_history import NANOSECONDS, InputHistory
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.assembly import Assembly
-from nh_control.runs.decoding import RecordingError, StateDecoder, chosen, nanoseconds
+from nh_control.runs.decoding import RecordingError, StateDecoder, chosen, command, nanoseconds
 from nh_control.scenarios import Scenario
 
 COMMANDS = "joint_commands"
@@ -110,7 +110,8 @@ class _Collected:
         space = model.system.space
         self.decoder, self._inputs = decoder, model.inputs
         self._assembly = Assembly(self.decoder.n_parts, spread_s)
-        self._q, self._v = space.origin.copy(), np.zeros(space.nw)
+        self._origin = space.origin
+        self._q, self._v = self._origin.copy(), np.zeros(space.nw)
         self.states: list[tuple[int, int, np.ndarray, np.ndarray]] = []
         self._commands: list[tuple[int, int, list[float]]] = []
         self._started: list[int] = []
@@ -122,27 +123,24 @@ class _Collected:
             return
         stamp = nanoseconds(message.header.stamp)
         if topic == COMMANDS:
-            values = dict(zip(message.name, message.effort))
-            if set(values) == set(self._inputs):
-                u = [float(values[name]) for name in self._inputs]
+            if (u := command(message, self._inputs)) is not None:
                 self._commands.append((received_ns, stamp, u))
             return
         parts = self.decoder.parts(topic, message)
-        self.decoder.read(topic, message, self._q, self._v)
         if self._assembly.add(parts, stamp):
             self.states.clear()
             self._commands.clear()
             self._started.clear()
+            self._q = self._origin.copy()
+        self.decoder.read(topic, message, self._q, self._v)
         if (time_ns := self._assembly.take()) is not None:
             self.states.append((time_ns, received_ns, self._q.copy(), self._v.copy()))
 
     def measurements(self) -> Measurements:
         times, received, q, v = (np.array(column) for column in zip(*self.states))
-        if (i := self.decoder.heading) is not None:
-            q[:, i] = np.unwrap(q[:, i])
         sent, answered = (
-            np.array([command[j] for command in self._commands], dtype=np.int64) for j in (0, 1)
+            np.array([entry[j] for entry in self._commands], dtype=np.int64) for j in (0, 1)
         )
-        u = np.array([command[2] for command in self._commands]).reshape(-1, len(self._inputs))
+        u = np.array([entry[2] for entry in self._commands]).reshape(-1, len(self._inputs))
         started = np.array(self._started, dtype=np.int64)
         return Measurements(times, received, q, v, u, sent, answered, started)

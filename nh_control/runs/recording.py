@@ -20,11 +20,12 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.runs import topics
 from nh_control.runs.decoding import RecordingError as RecordingError
-from nh_control.runs.decoding import StateDecoder, chosen
+from nh_control.runs.decoding import StateDecoder, chosen, command
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.faults import through_actuators
 from nh_control.runs.measured_run import MeasuredRun
 from nh_control.runs.simulation import ClosedLoop
+from nh_control.runs.wire_format import unwrap
 from nh_control.scenarios import Scenario
 
 COUNTS = (
@@ -153,12 +154,12 @@ class _Reader:
         return read
 
     def _command(self, message: Any, _: object) -> None:
-        values = dict(zip(message.name, message.effort))
-        if set(values) == set(self._model.inputs):
+        u = command(message, self._model.inputs)
+        if u is not None:
             k = self._step(message.header)
             if k == 0:
                 self._commands.clear()
-            self._commands[k] = [values[name] for name in self._model.inputs]
+            self._commands[k] = u
 
     def _diagnostic(self, message: Any, _: object) -> None:
         for status in message.status:
@@ -214,8 +215,10 @@ class _Reader:
                 f"{known[0] if known else 'none'}"
             )
         q, v = (np.array([getattr(nodes[k], name) for k in known]) for name in "qv")
-        if (i := self._decoder.heading) is not None:
-            q[:, i] = np.unwrap(q[:, i])
+        if self._scenario.body is not None:
+            heading, _ = self._scenario.body.place(self._space)
+            for before, after in zip(q, q[1:]):
+                after[heading] = unwrap(after[heading], before[heading])
         return nodes, known, q, v
 
     def _inputs(self, steps: int) -> np.ndarray:

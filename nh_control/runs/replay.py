@@ -10,9 +10,9 @@ import numpy as np
 
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
-from nh_control.runs.decoding import StateDecoder
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.recording import Recording
+from nh_control.runs.wire_format import MessageStates
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,11 @@ def _states(experiment: Experiment, inputs: np.ndarray) -> tuple[np.ndarray, np.
     as far as its steps can be made.
     """
     model, plant, forces = experiment.model, experiment.plant, experiment.external
-    decoder = StateDecoder(experiment.scenario, model.system.space)
+    states = MessageStates(experiment.scenario, model, plant, experiment.plant_parameters)
     lower, upper = without_external(plant, plant.system.input_bounds, forces.n).T
     x, seen, stopped = convert(experiment.x0, model, plant), [], ""
     for k in range(len(inputs) + 1):
-        q, v = plant.configuration(x), plant.velocity(x)
-        seen.append(decoder.carried(experiment.plant_parameters, q, v))
+        seen.append(states.carried(x))
         if k == len(inputs):
             break
         u = with_external(plant, np.clip(inputs[k], lower, upper), forces(k))
@@ -69,6 +68,4 @@ def _states(experiment: Experiment, inputs: np.ndarray) -> tuple[np.ndarray, np.
             stopped = str(failure.at_step(k))
             break
     q, v = (np.array(column) for column in zip(*seen))
-    if decoder.heading is not None:
-        q[:, decoder.heading] = np.unwrap(q[:, decoder.heading])
     return q, v, stopped

@@ -8,6 +8,7 @@ from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.external_forces import FORCE, in_space
 from nh_control.mechanics.system import System
 from nh_control.numerics.identifiers import identifier
+from nh_control.runs.wire_format import JointStateCodec, MultiDofCodec, OdometryCodec
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints
@@ -16,11 +17,11 @@ from nh_control.scenarios.joint_motion import follows_joints
 def states(scenario: Scenario) -> dict[str, str]:
     """Topics that together contain the state."""
     declared = (
-        (scenario.joints, "joint_states", "sensor_msgs/msg/JointState"),
-        (scenario.body, "odom", "nav_msgs/msg/Odometry"),
-        (scenario.from_bodies, "multi_dof_joint_states", "sensor_msgs/msg/MultiDOFJointState"),
+        (scenario.joints, JointStateCodec),
+        (scenario.body, OdometryCodec),
+        (scenario.from_bodies, MultiDofCodec),
     )
-    return {topic: message for what, topic, message in declared if what}
+    return {codec.topic: codec.message_type for part, codec in declared if part}
 
 
 TRUTH = "ground_truth/"

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,12 +16,13 @@ from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs import launcher, stored
 from nh_control.runs import replay as replay_module
-from nh_control.runs.decoding import RecordingError, StateDecoder, chosen
+from nh_control.runs.decoding import RecordingError, chosen
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
 from nh_control.runs.settings import MpcSettings, RunSettings
+from nh_control.runs.wire_format import MessageStates, unwrap
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60
@@ -76,11 +76,10 @@ def run():
     experiment = Experiment.make(scenario, options=options, duration_s=STEPS * scenario.step_s)
     states = []
     x, model = experiment.x0, experiment.model
-    decoder = StateDecoder(scenario, model.system.space)
+    told = MessageStates(scenario, model, model, experiment.plant_parameters)
     loop = experiment.run()
     for x in loop.trajectory.states:
-        at = model.configuration(x), model.velocity(x)
-        states.append(decoder.carried(experiment.plant_parameters, *at))
+        states.append(told.carried(x))
     q, v = (np.array(column) for column in zip(*states))
     steps = tuple(range(STEPS + 1))
     return experiment, Recording(q, v, loop.trajectory.inputs, 0, 1.0, {}, steps, 0)
@@ -186,14 +185,14 @@ def test_a_replay_uses_the_parameters_of_the_plant(run, monkeypatch):
     """The positions of bodies may depend on the parameters."""
     seen = []
 
-    def decoder(*_):
-        carried = lambda parameters, q, v: (seen.append(parameters.m), (q, v))[1]  # noqa: E731
-        return SimpleNamespace(carried=carried, heading=None)
+    def states(scenario, model, plant, parameters):
+        seen.append(parameters.m)
+        return MessageStates(scenario, model, plant, parameters)
 
-    monkeypatch.setattr(replay_module, "StateDecoder", decoder)
+    monkeypatch.setattr(replay_module, "MessageStates", states)
     e = replace(run[0], options=replace(run[0].options, parameters={"m": 1.25}))
     replay_module._states(e, np.zeros((2, 2)))
-    assert seen == [1.25] * 3
+    assert seen == [1.25]
 
 
 def test_a_replay_ends_at_a_failed_step(run, monkeypatch):
@@ -219,16 +218,17 @@ def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
     q, v = recording.q[0].copy(), model.velocity(experiment.x0)
     q[2] = 0.005 - np.pi
     turned = replace(experiment, x0=model.measured_state(q, v))
-    decoder, told = StateDecoder(experiment.scenario, model.system.space), []
+    told = []
     x = convert(turned.x0, model, plant)
     for k in range(STEPS + 1):
-        told.append(decoder.carried(None, plant.configuration(x), plant.velocity(x)))
+        told.append(MessageStates(experiment.scenario, model, plant, None).carried(x))
         if k < STEPS:
             u = with_external(plant, recording.inputs[k], turned.external(k))
             x = advance(plant, x, u, 2)[1]
     q, v = (np.array(column) for column in zip(*told))
     assert np.abs(np.diff(q[:, 2])).max() > 6.0  # as messages have it
-    q[:, 2] = np.unwrap(q[:, 2])
+    for before, after in zip(q, q[1:]):
+        after[2] = unwrap(after[2], before[2])
     assert replay(turned, replace(recording, q=q, v=v)).largest == 0.0
 
 

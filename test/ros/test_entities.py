@@ -174,3 +174,19 @@ def test_poses_and_twists_that_cannot_be_are_refused(change, error):
     x = scenario.reference(dsys).states[0]
     with pytest.raises(ValueError, match=error):
         entities.moved("base_link", x, change.get("frame", ""), pose, twist)
+
+
+def test_a_twist_out_of_the_plane_is_not_shown_after_a_planar_body_is_moved():
+    from geometry_msgs.msg import Pose, Twist
+
+    from nh_control.ros.messages.entities import Entities
+
+    scenario = scenarios.get("snakeboard")
+    dsys = scenario.model()
+    x = dsys.measured_state([0.0, 0.0, 0.3, 1.0, 2.0], np.zeros(5))
+    entities, twist = Entities(scenario, dsys, scenario.parameters, ""), Twist()
+    (name,) = entities.names
+    twist.linear.z, twist.angular.x = 3.0, 2.0
+    np.testing.assert_allclose(entities.moved(name, x, "", None, twist), x, atol=1e-15)
+    entities.show(name, x, Pose(), twist)
+    assert twist == Twist()

@@ -19,6 +19,7 @@ from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.goals import Body, planar_goal, velocity_command  # noqa: E402
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals  # noqa: E402
+from nh_control.runs.wire_format import yaw_wxyz  # noqa: E402
 from nh_control.scenarios import get  # noqa: E402
 
 BODY, NOW, TIMEOUT_S = Body("base_link", "odom"), 10 * 10**9, 0.5
@@ -36,7 +37,7 @@ def goal(x=1.0, y=0.5, yaw=0.3, frame="odom"):
     message = PoseStamped()
     message.header.frame_id = frame
     message.pose.position.x, message.pose.position.y = x, y
-    conversions.set_yaw(message.pose.orientation, yaw)
+    conversions.set_wxyz(message.pose.orientation, yaw_wxyz(yaw))
     return message
 
 

@@ -11,7 +11,7 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.command import new_scenario
-from nh_control.runs.decoding import StateDecoder
+from nh_control.runs.wire_format import MessageStates
 from nh_control.scenarios import Body, BodyState, Joint, Scenario, UnknownName
 
 
@@ -148,9 +148,10 @@ def test_joints_of_velocities_with_names_of_their_own_are_shown():
         to_bodies=bodies,
         from_bodies=attitude,
     )
-    decoder = StateDecoder(made, made.model().system.space)
+    model = made.model()
     q, v = np.array([1.0, 0, 0, 0, 0.3, 0.2, 1.0, 2.0]), np.arange(1.0, 8.0)
-    for read, written in zip(decoder.carried(None, q, v), (q, v)):
+    states = MessageStates(made, model, model, None)
+    for read, written in zip(states.carried(model.measured_state(q, v)), (q, v)):
         np.testing.assert_allclose(read, written, rtol=1e-15)
 
 

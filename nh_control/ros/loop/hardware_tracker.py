@@ -17,7 +17,7 @@ from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.reports import Refusal, Unusable
-from nh_control.runs.decoding import unwrap
+from nh_control.runs.wire_format import unwrap
 
 LONGEST_S = 10.0
 """Longest time over which states are predicted by the model."""

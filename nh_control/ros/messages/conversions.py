@@ -71,11 +71,6 @@ def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
     return values / norm
 
 
-def set_yaw(message: Quaternion, angle: float) -> None:
-    """Write a rotation about z (rad) into a quaternion."""
-    message.x, message.y, message.z, message.w = 0.0, 0.0, math.sin(angle / 2), math.cos(angle / 2)
-
-
 def command_message(inputs: Sequence[str]) -> JointState:
     """A command message to `write_command` into."""
     return JointState(name=list(inputs), effort=array("d", bytes(8 * len(inputs))))

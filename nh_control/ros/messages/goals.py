@@ -18,7 +18,7 @@ from nh_control.ros.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
 from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.runs.decoding import yaw
+from nh_control.runs.wire_format import yaw
 
 GOAL_AGE_S = 1.0
 """Largest difference of a goal's stamp from the present time of the states."""
@@ -62,7 +62,7 @@ def planar_goal(message: PoseStamped, body: Body, now_ns: int) -> np.ndarray:
     """
     x, y, _ = goal(message, body, now_ns, height=0.0)
     conversions.unit_wxyz(message.pose.orientation, "the goal")
-    return np.array([yaw(message.pose.orientation), x, y])
+    return np.array([yaw(conversions.wxyz(message.pose.orientation).tolist()), x, y])
 
 
 def velocity_command(

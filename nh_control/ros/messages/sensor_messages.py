@@ -25,12 +25,11 @@ from nh_control.mechanics.system import System
 from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
+from nh_control.runs.wire_format import UNKNOWN
 from nh_control.scenarios import Sensor
 
 PREFIX = "sensors/"
 """Prefix of the topics of sensors."""
-UNKNOWN = -1.0
-"""First entry of the covariance of a quantity that is not measured, see sensor_msgs/Imu."""
 
 
 @dataclass(frozen=True)

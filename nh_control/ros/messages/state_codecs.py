@@ -1,35 +1,39 @@
-"""Codecs between a scenario's configuration and velocity and its messages: one for its joints, one
-for a planar body, one for bodies in space.
+"""Messages of states: one for a scenario's joints, one for a planar body, one for bodies in space.
+Their codecs convert configurations and velocities to fields and back; these classes copy the
+fields into and out of messages, and refuse unusable messages.
 
-Codecs write into messages that are made once, because they are published thousands of times per
-second.
+Messages are made once, because they are published thousands of times per second.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import MutableSequence, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-from geometry_msgs.msg import Pose, Transform, Twist
+from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState, MultiDOFJointState
-from transforms3d.quaternions import quat2mat
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.geometry.spaces import Space
 from nh_control.numerics.expressions import Vector
 from nh_control.ros.loop.reports import Refusal, shortened
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.runs.decoding import unwrap, yaw
 from nh_control.runs.topics import odometry_of
-from nh_control.scenarios import Body, BodyState, Joint, Scenario
-
-UNKNOWN = -1.0
-"""First entry of the covariance of a twist that is not known, as in sensor_msgs/Imu."""
+from nh_control.runs.wire_format import (
+    UNKNOWN,
+    BodiesCodec,
+    BodyFields,
+    JointFields,
+    JointStateCodec,
+    MultiDofCodec,
+    OdometryCodec,
+    state_codecs,
+    yaw,
+)
+from nh_control.scenarios import Scenario
 
 
 def codecs(
@@ -43,120 +47,100 @@ def codecs(
     by default its own. Messages have velocities or, like those of encoders, none; frames begin
     with `prefix`.
     """
-    parameters = scenario.parameters if parameters is None else parameters
-    space = dsys.system.space
     parts: list[Codec] = []
-    if scenario.joints:
-        parts.append(JointCodec(scenario.joints, space, velocities))
-    if scenario.body is not None:
-        parts.append(PlanarCodec(scenario.body, space, velocities, prefix))
-    if scenario.to_bodies is not None and scenario.from_bodies is not None:
-        parts.append(
-            SpatialCodec(
-                scenario.to_bodies, scenario.from_bodies, dsys, velocities, parameters, prefix
-            )
-        )
+    for codec in state_codecs(scenario, dsys.system.space, parameters):
+        if isinstance(codec, JointStateCodec):
+            parts.append(JointCodec(codec, velocities))
+        elif isinstance(codec, OdometryCodec):
+            parts.append(PlanarCodec(codec, velocities, prefix))
+        elif isinstance(codec, MultiDofCodec):
+            parts.append(SpatialCodec(codec, velocities, prefix))
     return tuple(parts)
 
 
 class JointCodec:
-    """Coordinates c of an Rn and velocities `c_dot` of one-dof joints as JointState; a joint shows
-    `sign` times its coordinate.
-    """
+    """One-dof joints as JointState."""
 
-    topic, message_type = "joint_states", JointState
+    topic, message_type = JointStateCodec.topic, JointState
 
-    def __init__(self, joints: Sequence[Joint], space: Space, velocities: bool = True):
-        self.names = [joint.name for joint in joints]
-        self._joints = [(*joint.place(space), joint.sign) for joint in joints]
-        zeros = array("d", bytes(8 * len(joints)))
+    def __init__(self, codec: JointStateCodec, velocities: bool = True):
+        self._codec, self.names = codec, codec.names
+        zeros = array("d", bytes(8 * len(self.names)))
         self.message = JointState(
             name=self.names, position=zeros[:], velocity=zeros[:] if velocities else array("d")
         )
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
         self.odometry: Sequence[Odometry] = ()
 
-    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+    def write(self, q: Vector, v: Vector) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        positions, velocities = self.message.position, self.message.velocity
-        for i, (coordinate, rate, sign) in enumerate(self._joints):
-            positions[i] = sign * q[coordinate]
-            if velocities:
-                velocities[i] = sign * v[rate]
+        fields = self._codec.fields(q, v)
+        self.message.position[:] = array("d", fields.positions)
+        if self.message.velocity:
+            self.message.velocity[:] = array("d", fields.velocities)
 
     def read(
         self, message: JointState, q: MutableSequence[float], v: MutableSequence[float]
     ) -> bool:
-        """Read into q (nq) and v (nw), joints in any order, others ignored; returns whether all
-        have velocities. A velocity NaN is none, as joint_state_broadcaster publishes it for joints
-        without this interface; velocities that are not there are left alone.
+        """Read into q (nq) and v (nw) as its codec does. A velocity NaN is none, as
+        joint_state_broadcaster publishes it for joints without this interface.
 
         Raises ConversionError for missing joints, wrong lengths, and other values of these joints
         that are not finite.
         """
-        names, positions, velocities = message.name, message.position, message.velocity
         require_lengths(message)
+        names, positions, velocities = self._codec.message_fields(message)
         order = _order(names, self.names, "joint state")
-        rates = [velocities[i] for i in order] if velocities else [math.nan] * len(order)
-        for name, i, velocity in zip(self.names, order, rates):
-            if not math.isfinite(positions[i]) or math.isinf(velocity):
+        fields = JointFields(
+            self.names,
+            [positions[i] for i in order],
+            [velocities[i] for i in order] if velocities else (),
+        )
+        rates = fields.velocities or [math.nan] * len(order)
+        for name, position, velocity in zip(*fields[:2], rates):
+            if not math.isfinite(position) or math.isinf(velocity):
                 raise ConversionError(
                     Refusal.NOT_FINITE,
                     f"joint state with a value of {name} that is not finite: position "
-                    f"{positions[i]}, velocity {velocity}",
+                    f"{position}, velocity {velocity}",
                 )
-        for i, velocity, (coordinate, rate, sign) in zip(order, rates, self._joints):
-            q[coordinate] = sign * positions[i]
-            if not math.isnan(velocity):
-                v[rate] = sign * velocity
-        return not any(map(math.isnan, rates))
+        return self._codec.read(fields, q, v)
 
 
 class PlanarCodec:
-    """A planar body's pose (theta, x, y) and body velocity (omega, forward, side) as Odometry."""
+    """A planar body's pose and body velocity as Odometry."""
 
-    topic, message_type = "odom", Odometry
+    topic, message_type = OdometryCodec.topic, Odometry
 
-    def __init__(self, body: Body, space: Space, velocities: bool = True, prefix: str = ""):
-        self._index, self._rate = body.place(space)
-        self._z = body.z
-        self.message = _odometry(prefix + body.parent, prefix + body.frame, velocities)
-        self._velocities = velocities
+    def __init__(self, codec: OdometryCodec, velocities: bool = True, prefix: str = ""):
+        self._codec = codec
+        self.odometry = _odometry(codec, velocities, prefix)
+        (self.message,) = self.odometry
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
-        self.odometry: Sequence[Odometry] = (self.message,)
 
-    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+    def write(self, q: Vector, v: Vector) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        j, twist = self._rate, self.message.twist.twist
-        self.place(q, self.message.pose.pose)
-        if self._velocities:
-            twist.angular.z, twist.linear.x, twist.linear.y = v[j], v[j + 1], v[j + 2]
+        _write_odometry(self._codec.bodies(q, v), self.odometry)
 
     def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the body at configuration q (nq)."""
-        i = self._index
-        pose.position.x, pose.position.y, pose.position.z = q[i + 1], q[i + 2], self._z
-        conversions.set_yaw(pose.orientation, q[i])
+        _place(self._codec, q, pose)
 
     def read(
         self, message: Odometry, q: MutableSequence[float], v: MutableSequence[float]
     ) -> bool:
-        """Read into q (nq) and v (nw), the heading unwrapped to be close to that of q; returns
-        whether there is a whole twist. Its numbers NaN, and all of a twist that is not known, are
-        left alone. Raises ConversionError for other values that are not finite.
+        """Read into q (nq) and v (nw) as its codec does; raises ConversionError for values that
+        are not finite, other than rates NaN, which are unknown.
         """
-        i, j = self._index, self._rate
-        pose, twist = message.pose.pose, message.twist.twist
-        values = yaw(pose.orientation), pose.position.x, pose.position.y
-        known = message.twist.covariance[0] != UNKNOWN
-        rates = (twist.angular.z, twist.linear.x, twist.linear.y) if known else 3 * (math.nan,)
+        fields = self._codec.message_fields(message)
+        values = yaw(fields.quaternion_wxyz), *fields.position[:2]
+        rates = fields.angular_velocity[2], *fields.linear_velocity[:2]
         if not all(map(math.isfinite, values)) or any(map(math.isinf, rates)):
             raise ConversionError(
                 Refusal.NOT_FINITE,
                 f"odometry with a value that is not finite: pose {values}, twist {rates}",
             )
-        q[i], q[i + 1], q[i + 2] = unwrap(values[0], q[i]), values[1], values[2]
-        return _write_known(rates, v, j)
+        return self._codec.read(fields, q, v)
 
 
 class SpatialCodec:
@@ -167,75 +151,50 @@ class SpatialCodec:
     of the body, as in nav_msgs/Odometry.
     """
 
-    topic, message_type = "multi_dof_joint_states", MultiDOFJointState
+    topic, message_type = MultiDofCodec.topic, MultiDOFJointState
 
-    def __init__(
-        self,
-        to_bodies: Callable[[Any, np.ndarray, np.ndarray], Sequence[BodyState]],
-        from_bodies: Callable[[Sequence[BodyState]], tuple[np.ndarray, np.ndarray]],
-        dsys: DiscreteSystem,
-        velocities: bool = True,
-        parameters: Any = None,
-        prefix: str = "",
-    ):
-        self._parameters, space = parameters, dsys.system.space
-        self._to_bodies, self._from_bodies = to_bodies, from_bodies
-        self._velocities = velocities
-        self._rest = np.zeros(space.nw)
-        bodies = self._to_bodies(self._parameters, space.origin, self._rest)
-        self.names, self.parent = [body.frame for body in bodies], prefix + bodies[0].parent
+    def __init__(self, codec: MultiDofCodec, velocities: bool = True, prefix: str = ""):
+        self._codec, self._velocities = codec, velocities
+        self.names, self.parent = codec.names, prefix + codec.parent
         self.message = MultiDOFJointState(
             joint_names=self.names,
-            transforms=[Transform() for _ in bodies],
-            twist=[Twist() for _ in bodies if velocities],
+            transforms=[Transform() for _ in self.names],
+            twist=[Twist() for _ in self.names if velocities],
         )
         self.message.header.frame_id = self.parent
-        self.odometry: Sequence[Odometry] = tuple(
-            _odometry(prefix + body.parent, prefix + body.frame, velocities) for body in bodies
-        )
+        self.odometry = _odometry(codec, velocities, prefix)
         self.outgoing: Sequence[tuple[str, Any]] = (
             (self.topic, self.message),
-            *((odometry_of(body.frame), message) for body, message in zip(bodies, self.odometry)),
+            *((odometry_of(name), message) for name, message in zip(self.names, self.odometry)),
         )
 
-    def write(self, q: Sequence[float], v: Sequence[float]) -> None:
+    def write(self, q: Vector, v: Vector) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        for i, body in enumerate(self._to_bodies(self._parameters, np.asarray(q), np.asarray(v))):
-            position, orientation = body.position.tolist(), body.quaternion_wxyz.tolist()
-            transform, pose = self.message.transforms[i], self.odometry[i].pose.pose
-            conversions.set_xyz(transform.translation, position)
-            conversions.set_xyz(pose.position, position)
-            conversions.set_wxyz(transform.rotation, orientation)
-            conversions.set_wxyz(pose.orientation, orientation)
-            if self._velocities:
-                linear = (body.linear_velocity @ quat2mat(orientation)).tolist()
-                angular = body.angular_velocity_body.tolist()
-                for twist in (self.message.twist[i], self.odometry[i].twist.twist):
-                    conversions.set_xyz(twist.linear, linear)
-                    conversions.set_xyz(twist.angular, angular)
+        bodies = self._codec.bodies(q, v)
+        _write_odometry(bodies, self.odometry)
+        for fields, transform in zip(bodies, self.message.transforms):
+            _write_pose(fields, transform.translation, transform.rotation)
+        for fields, twist in zip(bodies, self.message.twist):
+            _write_twist(fields, twist)
 
     def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the first body at configuration q (nq)."""
-        body = self._to_bodies(self._parameters, np.asarray(q), self._rest)[0]
-        conversions.set_xyz(pose.position, body.position.tolist())
-        conversions.set_wxyz(pose.orientation, body.quaternion_wxyz.tolist())
+        _place(self._codec, q, pose)
 
     def read(
         self, message: MultiDOFJointState, q: MutableSequence[float], v: MutableSequence[float]
     ) -> bool:
-        """Read into q (nq) and v (nw), bodies in any order, others ignored; returns whether there
-        are whole twists. Velocities that are not there, or that follow from NaN, are left alone.
+        """Read into q (nq) and v (nw) as its codec does, up to the sign of quaternions.
 
-        The sign of a quaternion is ignored, and it is normalized; bodies are put in the measured
-        directions at the right distances. Raises ConversionError for missing bodies, wrong lengths
-        or frames, other values that are not finite and orientations that are no unit quaternions.
+        Raises ConversionError for missing bodies, wrong lengths or frames, values that are not
+        finite, other than rates NaN, and orientations that are no unit quaternions.
         """
-        transforms, twists = message.transforms, message.twist
-        if len(transforms) != len(message.joint_names) or len(twists) not in (0, len(transforms)):
+        n, n_twists = len(message.transforms), len(message.twist)
+        if n != len(message.joint_names) or n_twists not in (0, n):
             raise ConversionError(
                 Refusal.LENGTH,
-                f"multi-dof joint state with {len(message.joint_names)} names, {len(transforms)} "
-                f"transforms, {len(twists)} twists; "
+                f"multi-dof joint state with {len(message.joint_names)} names, {n} "
+                f"transforms, {n_twists} twists; "
                 "expected as many transforms as names, and as many twists or none",
             )
         if message.header.frame_id != self.parent:
@@ -244,31 +203,19 @@ class SpatialCodec:
                 f"multi-dof joint state in the frame {message.header.frame_id[:60]!r}; expected "
                 f"{self.parent!r}",
             )
-        order = _order(message.joint_names, self.names, "multi-dof joint state")
-        bodies = [
-            self._body(name, transforms[i], twists[i] if twists else Twist())
-            for name, i in zip(self.names, order)
-        ]
+        fields = self._codec.message_fields(message)
+        for name, i in zip(self.names, _order(fields.names, self.names, "multi-dof joint state")):
+            position, _, linear, angular = fields.bodies[i]
+            if not all(map(math.isfinite, position)) or any(map(math.isinf, (*linear, *angular))):
+                raise ConversionError(
+                    Refusal.NOT_FINITE,
+                    f"multi-dof joint state with a value of {name} that is not finite",
+                )
+            conversions.unit_wxyz(message.transforms[i].rotation, name)
         try:
-            configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
+            return self._codec.read(fields, q, v)
         except ValueError as error:
             raise ConversionError(Refusal.MODEL, str(error)) from error
-        q[: len(configuration)] = configuration
-        return bool(twists) and _write_known(velocity, v, 0)
-
-    def _body(self, name: str, transform: Transform, twist: Twist) -> BodyState:
-        position, linear, angular = (
-            conversions.xyz(part) for part in (transform.translation, twist.linear, twist.angular)
-        )
-        if not np.isfinite(position).all() or np.isinf([linear, angular]).any():
-            raise ConversionError(
-                Refusal.NOT_FINITE,
-                f"multi-dof joint state with a value of {name} that is not finite",
-            )
-        orientation = conversions.unit_wxyz(transform.rotation, name)
-        return BodyState(
-            name, self.parent, position, orientation, quat2mat(orientation) @ linear, angular
-        )
 
 
 BodyCodec: TypeAlias = PlanarCodec | SpatialCodec
@@ -302,17 +249,34 @@ def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
     return [names.index(name) for name in wanted]
 
 
-def _write_known(rates: Sequence[float], v: MutableSequence[float], start: int) -> bool:
-    """Write the rates that are not NaN into v from an index on; returns whether these are all."""
-    for i, rate in enumerate(rates, start):
-        if not math.isnan(rate):
-            v[i] = rate
-    return not any(map(math.isnan, rates))
+def _odometry(codec: BodiesCodec, velocities: bool, prefix: str) -> Sequence[Odometry]:
+    """The odometry of a codec's bodies, with the frames' `prefix`."""
+    messages = [Odometry(child_frame_id=prefix + frame) for _, frame in codec.frames]
+    for message, (parent, _) in zip(messages, codec.frames):
+        message.header.frame_id = prefix + parent
+        if not velocities:
+            message.twist.covariance[0] = UNKNOWN
+    return messages
 
 
-def _odometry(parent: str, frame: str, velocities: bool) -> Odometry:
-    message = Odometry(child_frame_id=frame)
-    message.header.frame_id = parent
-    if not velocities:
-        message.twist.covariance[0] = UNKNOWN
-    return message
+def _place(codec: BodiesCodec, q: Vector, pose: Pose) -> None:
+    """Write the pose of the first body at configuration q (nq)."""
+    first, *_ = codec.bodies(q, codec.rest)
+    _write_pose(first, pose.position, pose.orientation)
+
+
+def _write_odometry(bodies: Sequence[BodyFields], messages: Sequence[Odometry]) -> None:
+    for fields, message in zip(bodies, messages):
+        _write_pose(fields, message.pose.pose.position, message.pose.pose.orientation)
+        if message.twist.covariance[0] != UNKNOWN:
+            _write_twist(fields, message.twist.twist)
+
+
+def _write_pose(fields: BodyFields, position: Point | Vector3, orientation: Quaternion) -> None:
+    conversions.set_xyz(position, fields.position)
+    conversions.set_wxyz(orientation, fields.quaternion_wxyz)
+
+
+def _write_twist(fields: BodyFields, twist: Twist) -> None:
+    conversions.set_xyz(twist.linear, fields.linear_velocity)
+    conversions.set_xyz(twist.angular, fields.angular_velocity)
