@@ -105,3 +105,13 @@ def test_headings_of_a_motion_are_unwrapped_from_state_to_state():
     for heading in (10.0, 12.5, 15.0, 12.0):
         q, _ = states.carried(model.measured_state([0, 0, heading, 0, 0], np.zeros(5)))
         assert q[2] == pytest.approx(heading)
+
+
+def test_measured_quaternions_are_normalized_for_the_scenario():
+    attitude = lambda bodies: (bodies[0].quaternion_wxyz, np.zeros(3))  # noqa: E731
+    (codec,) = state_codecs(replace(QUADS, from_bodies=attitude), QUADS.model().system.space)
+    fields = codec.fields(QUADS.model().system.space.origin, codec.rest)
+    payload = fields.bodies[0]._replace(quaternion_wxyz=(0.603, 0.0, 0.804, 0.0))
+    q, v = np.zeros(4), np.zeros(3)
+    assert codec.read(fields._replace(bodies=[payload, *fields.bodies[1:]]), q, v)
+    np.testing.assert_allclose(q, [0.6, 0.0, 0.8, 0.0], atol=1e-15)
