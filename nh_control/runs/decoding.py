@@ -9,7 +9,7 @@ import numpy as np
 
 from nh_control.control.input_history import NANOSECONDS
 from nh_control.geometry.spaces import Space
-from nh_control.runs.wire_format import JointStateCodec, MultiDofCodec, state_codecs
+from nh_control.runs.wire_format import JointStateCodec, state_codecs
 from nh_control.scenarios import Scenario
 
 
@@ -74,6 +74,7 @@ class StateDecoder:
         """
         codec = self._codecs[topic]
         fields = codec.message_fields(message)
-        if isinstance(codec, MultiDofCodec) and (missing := codec.missing(fields)):
-            raise RecordingError(f"a state has the bodies {fields.names}, without {missing}")
+        missing = [name for name in codec.names if name not in fields]
+        if missing and not isinstance(codec, JointStateCodec):
+            raise RecordingError(f"a state has the bodies {list(fields)}, without {missing}")
         return codec.read(fields, q, v)

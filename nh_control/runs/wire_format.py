@@ -7,7 +7,7 @@ same codecs without ROS; messages read from a recording have the attributes of R
 from __future__ import annotations
 
 import math
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -22,36 +22,26 @@ Row: TypeAlias = np.ndarray | MutableSequence[float]
 """Numbers of a configuration or velocity to read into."""
 UNKNOWN = -1.0
 """First entry of the covariance of a quantity that is not known, see sensor_msgs/Imu."""
-ABSENT = (math.nan,) * 3
-"""A linear or angular velocity that a message does not have."""
+UNKNOWN_RATES = (math.nan,) * 3
 
 
 class JointFields(NamedTuple):
-    """Fields of a sensor_msgs/JointState; `velocities` are empty if there are none."""
+    """Fields of a joint in a sensor_msgs/JointState; an unknown velocity is NaN."""
 
-    names: Sequence[str]
-    positions: Sequence[float]
-    velocities: Sequence[float]
+    position: float
+    velocity: float
 
 
 class BodyFields(NamedTuple):
     """Fields of a nav_msgs/Odometry, or of one body in a MultiDOFJointState: position (3) in m and
     quaternion (4) in the parent frame, linear (3, m/s) and angular (3, rad/s) velocity in the axes
-    of the body, ABSENT if they are not known.
+    of the body, UNKNOWN_RATES if they are not known.
     """
 
     position: Sequence[float]
     quaternion_wxyz: Sequence[float]
     linear_velocity: Sequence[float]
     angular_velocity: Sequence[float]
-
-
-class MultiBodyFields(NamedTuple):
-    """Fields of a sensor_msgs/MultiDOFJointState: bodies in a parent frame, by their names."""
-
-    parent: str
-    names: Sequence[str]
-    bodies: Sequence[BodyFields]
 
 
 def unwrap(angle: float, near: float) -> float:
@@ -83,15 +73,15 @@ class StateCodec(Protocol):
     topic: str
     names: list[str]
 
-    def fields(self, q: Vector, v: Vector) -> Any:
-        """The fields of configuration q (nq) and velocity v (nw)."""
+    def fields(self, q: Vector, v: Vector) -> Mapping[str, Any]:
+        """Fields of configuration q (nq) and velocity v (nw), by `names`."""
 
-    def message_fields(self, message: Any) -> Any:
-        """The fields of a message."""
+    def message_fields(self, message: Any) -> Mapping[str, Any]:
+        """Fields of a message, by the names of its joints or frames."""
 
     def read(self, fields: Any, q: Row, v: Row) -> bool:
-        """Read into q (nq) and v (nw); returns whether the message has all velocities. Absent
-        velocities become NaN.
+        """Read into q (nq) and v (nw); returns whether all velocities are known, the others become
+        NaN. Fields of other names are ignored.
         """
 
 
@@ -106,34 +96,26 @@ class JointStateCodec:
         self._places = {joint.name: (*joint.place(space), joint.sign) for joint in joints}
         self.names = list(self._places)
 
-    def fields(self, q: Vector, v: Vector) -> JointFields:
-        """The fields of configuration q (nq) and velocity v (nw)."""
-        places = self._places.values()
-        return JointFields(
-            self.names,
-            [sign * q[coordinate] for coordinate, _, sign in places],
-            [sign * v[rate] for _, rate, sign in places],
-        )
+    def fields(self, q: Vector, v: Vector) -> dict[str, JointFields]:
+        """The fields of all joints."""
+        return {
+            name: JointFields(sign * q[coordinate], sign * v[rate])
+            for name, (coordinate, rate, sign) in self._places.items()
+        }
 
-    def message_fields(self, message: Any) -> JointFields:
-        """The fields of a message."""
-        return JointFields(message.name, message.position, message.velocity)
+    def message_fields(self, message: Any) -> dict[str, JointFields]:
+        """The fields of a message; its velocities are known if there are as many as names."""
+        rates = message.velocity
+        if len(rates) != len(message.name):
+            rates = [math.nan] * len(message.name)
+        return dict(zip(message.name, map(JointFields, message.position, rates)))
 
-    def read(self, fields: JointFields, q: Row, v: Row) -> bool:
-        """Read into q (nq) and v (nw), joints in any order, others ignored; returns whether all
-        have velocities. Absent velocities, and those that are NaN, become NaN.
-        """
-        names, positions, velocities = fields
-        moving = len(velocities) == len(names)
-        rates = velocities if moving else [math.nan] * len(names)
-        shown = [
-            (*self._places[name], position, velocity)
-            for name, position, velocity in zip(names, positions, rates)
-            if name in self._places
-        ]
-        for coordinate, rate, sign, position, _ in shown:
+    def read(self, fields: Mapping[str, JointFields], q: Row, v: Row) -> bool:
+        """Read the joints that are there."""
+        moving, places = True, [(*self._places[n], *fields[n]) for n in self.names if n in fields]
+        for coordinate, rate, sign, position, _ in places:
             q[coordinate], v[rate] = sign * position, math.nan
-        for _, rate, sign, _, velocity in shown:  # joints of one coordinate: one rate is enough
+        for _, rate, sign, _, velocity in places:  # joints of one coordinate: one rate is enough
             if math.isnan(velocity):
                 moving = False
             else:
@@ -147,41 +129,29 @@ class OdometryCodec:
     topic, message_type = "odom", "nav_msgs/msg/Odometry"
 
     def __init__(self, body: Body, space: Space):
-        self.frames = [(body.parent, body.frame)]
-        self.names = [body.frame]
+        self.names, self.parents = [body.frame], [body.parent]
         self._heading, self._rate = body.place(space)
         self._z, self.rest = body.z, np.zeros(space.nw)
 
-    def fields(self, q: Vector, v: Vector) -> BodyFields:
-        """The fields of configuration q (nq) and velocity v (nw)."""
+    def fields(self, q: Vector, v: Vector) -> dict[str, BodyFields]:
+        """The fields of the body."""
         i, j = self._heading, self._rate
-        return BodyFields(
-            (q[i + 1], q[i + 2], self._z),
-            yaw_wxyz(q[i]),
-            (v[j + 1], v[j + 2], 0.0),
-            (0.0, 0.0, v[j]),
-        )
+        position, linear = (q[i + 1], q[i + 2], self._z), (v[j + 1], v[j + 2], 0.0)
+        return {self.names[0]: BodyFields(position, yaw_wxyz(q[i]), linear, (0.0, 0.0, v[j]))}
 
-    def bodies(self, q: Vector, v: Vector) -> list[BodyFields]:
-        """The fields of the odometry of all bodies."""
-        return [self.fields(q, v)]
-
-    def message_fields(self, message: Any) -> BodyFields:
-        """The fields of a message."""
-        known = message.twist.covariance[0] != UNKNOWN
+    def message_fields(self, message: Any) -> dict[str, BodyFields]:
+        """The fields of a message, whatever its frame."""
+        twist = None if message.twist.covariance[0] == UNKNOWN else message.twist.twist
         pose = message.pose.pose
-        return _body(pose.position, pose.orientation, message.twist.twist if known else None)
+        return {self.names[0]: _body(pose.position, pose.orientation, twist)}
 
-    def read(self, fields: BodyFields, q: Row, v: Row) -> bool:
-        """Read into q (nq) and v (nw), the heading unwrapped to be close to that of q; returns
-        whether the twist is known. Absent velocities become NaN.
-        """
-        i, j = self._heading, self._rate
-        rates = fields.angular_velocity[2], fields.linear_velocity[0], fields.linear_velocity[1]
-        q[i], q[i + 1] = unwrap(yaw(fields.quaternion_wxyz), q[i]), fields.position[0]
-        q[i + 2] = fields.position[1]
-        v[j], v[j + 1], v[j + 2] = rates
-        return not any(map(math.isnan, rates))
+    def read(self, fields: Mapping[str, BodyFields], q: Row, v: Row) -> bool:
+        """Read the body, the heading unwrapped to be close to that of q."""
+        i, j, body = self._heading, self._rate, fields[self.names[0]]
+        q[i] = unwrap(yaw(body.quaternion_wxyz), q[i])
+        q[i + 1], q[i + 2] = body.position[:2]
+        v[j], (v[j + 1], v[j + 2]) = body.angular_velocity[2], body.linear_velocity[:2]
+        return not any(map(math.isnan, v[j : j + 3]))
 
 
 class MultiDofCodec:
@@ -195,54 +165,39 @@ class MultiDofCodec:
             raise ValueError(f"scenario {scenario.name}: expected to_bodies and from_bodies")
         self._to_bodies, self._from_bodies = to_bodies, from_bodies
         self._parameters, self.rest = parameters, np.zeros(space.nw)
-        self.frames = [(body.parent, body.frame) for body in scenario.resting_bodies(space)]
-        self.names = [frame for _, frame in self.frames]
-        self.parent = self.frames[0][0]
+        bodies = scenario.resting_bodies(space)
+        self.names, self.parents = [b.frame for b in bodies], [b.parent for b in bodies]
 
-    def fields(self, q: Vector, v: Vector) -> MultiBodyFields:
-        """The fields of configuration q (nq) and velocity v (nw)."""
-        return MultiBodyFields(self.parent, self.names, self.bodies(q, v))
-
-    def bodies(self, q: Vector, v: Vector) -> list[BodyFields]:
-        """The fields of the odometry of all bodies."""
-        return [
-            BodyFields(
+    def fields(self, q: Vector, v: Vector) -> dict[str, BodyFields]:
+        """The fields of all bodies."""
+        return {
+            body.frame: BodyFields(
                 body.position.tolist(),
                 body.quaternion_wxyz.tolist(),
                 (body.linear_velocity @ quat2mat(body.quaternion_wxyz)).tolist(),
                 body.angular_velocity_body.tolist(),
             )
             for body in self._to_bodies(self._parameters, np.asarray(q), np.asarray(v))
-        ]
+        }
 
-    def message_fields(self, message: Any) -> MultiBodyFields:
+    def message_fields(self, message: Any) -> dict[str, BodyFields]:
         """The fields of a message with as many transforms as names, and as many twists or none."""
-        twists = message.twist if len(message.twist) else [None] * len(message.transforms)
-        bodies = [
-            _body(transform.translation, transform.rotation, twist)
-            for transform, twist in zip(message.transforms, twists)
-        ]
-        return MultiBodyFields(message.header.frame_id, list(message.joint_names), bodies)
+        parts = [(transform.translation, transform.rotation) for transform in message.transforms]
+        twists = message.twist if len(message.twist) else [None] * len(parts)
+        bodies = (_body(*pose, twist) for pose, twist in zip(parts, twists))
+        return dict(zip(message.joint_names, bodies))
 
-    def missing(self, fields: MultiBodyFields) -> list[str]:
-        """The bodies that are not in a message."""
-        return [name for name in self.names if name not in fields.names]
-
-    def read(self, fields: MultiBodyFields, q: Row, v: Row) -> bool:
-        """Read into q (nq) and v (nw), bodies in any order, others ignored; returns whether their
-        twists are known. Velocities that follow from absent ones become NaN.
-
-        Quaternions are normalized; bodies are put in the measured directions at the right
-        distances. Raises ValueError for bodies that the scenario refuses; `missing` ones must be
-        refused before.
+    def read(self, fields: Mapping[str, BodyFields], q: Row, v: Row) -> bool:
+        """Read all bodies, none of which may be missing, their quaternions normalized; bodies are
+        put in the measured directions at the right distances. Raises ValueError for bodies that
+        the scenario refuses.
         """
         bodies = []
-        for name in self.names:
-            body = fields.bodies[fields.names.index(name)]
-            position, wxyz, linear, angular = map(np.array, body)
+        for name, parent in zip(self.names, self.parents):
+            position, wxyz, linear, angular = map(np.array, fields[name])
             wxyz = wxyz / math.sqrt(wxyz @ wxyz)
             bodies.append(
-                BodyState(name, fields.parent, position, wxyz, quat2mat(wxyz) @ linear, angular)
+                BodyState(name, parent, position, wxyz, quat2mat(wxyz) @ linear, angular)
             )
         configuration, velocity = (part.tolist() for part in self._from_bodies(bodies))
         q[: len(configuration)], v[: len(velocity)] = configuration, velocity
@@ -250,7 +205,7 @@ class MultiDofCodec:
 
 
 BodiesCodec: TypeAlias = OdometryCodec | MultiDofCodec
-"""Codecs of bodies: `frames` are pairs of the parent's and the body's, `rest` is a velocity."""
+"""Codecs of bodies in their `parents`; `rest` is a velocity (nw)."""
 
 
 def state_codecs(
@@ -306,8 +261,8 @@ def _body(position: Any, orientation: Any, twist: Any) -> BodyFields:
     return BodyFields(
         _xyz(position),
         (orientation.w, orientation.x, orientation.y, orientation.z),
-        ABSENT if twist is None else _xyz(twist.linear),
-        ABSENT if twist is None else _xyz(twist.angular),
+        UNKNOWN_RATES if twist is None else _xyz(twist.linear),
+        UNKNOWN_RATES if twist is None else _xyz(twist.angular),
     )
 
 

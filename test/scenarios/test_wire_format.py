@@ -12,7 +12,8 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
 from nh_control.runs.wire_format import (
-    ABSENT,
+    UNKNOWN_RATES,
+    JointFields,
     MessageStates,
     state_codecs,
     unwrap,
@@ -53,8 +54,7 @@ def test_the_heading_of_what_is_tilted_is_that_of_its_x_axis_whatever_the_norm(h
 
 
 def test_joints_show_their_coordinates_with_their_signs():
-    names, positions, velocities = JOINTS.fields(Q, V)
-    assert dict(zip(names, zip(positions, velocities))) == {
+    assert JOINTS.fields(Q, V) == {
         "rotor_joint": (0.1, 1.0),
         "rear_truck_joint": (-0.2, 2.0),
         "front_truck_joint": (0.2, -2.0),
@@ -63,7 +63,7 @@ def test_joints_show_their_coordinates_with_their_signs():
 
 def test_odometry_has_the_pose_and_the_twist_in_the_axes_of_the_body():
     _, high = state_codecs(replace(BOARD, body=replace(BOARD.body, z=0.5)), SPACE)
-    position, wxyz, linear, angular = high.fields(Q, V)
+    position, wxyz, linear, angular = high.fields(Q, V)["base_link"]
     assert position == (1.0, 2.0, 0.5)
     np.testing.assert_allclose(quat2mat(wxyz)[:, 0], [math.cos(0.3), math.sin(0.3), 0])
     assert (linear, angular) == ((4.0, 5.0, 0.0), (0.0, 0.0, -3.0))
@@ -76,8 +76,8 @@ def test_bodies_in_space_are_read_as_they_are_shown():
     q = space.retract(space.origin, rng.normal(size=space.nv))
     v = model.velocity(model.state(q, rng.normal(size=space.nw)))
     fields, bodies = codec.fields(q, v), QUADS.to_bodies(QUADS.parameters, q, v)
-    assert fields.names == ["payload", "quad1", "quad2"]
-    for shown, body in zip(fields.bodies, bodies):
+    assert list(fields) == ["payload", "quad1", "quad2"]
+    for shown, body in zip(fields.values(), bodies):
         turned = quat2mat(body.quaternion_wxyz) @ shown.linear_velocity
         np.testing.assert_allclose(turned, body.linear_velocity, atol=1e-14)
     q1, v1 = np.zeros(space.nq), np.zeros(space.nw)
@@ -87,13 +87,15 @@ def test_bodies_in_space_are_read_as_they_are_shown():
 
 
 def test_absent_velocities_and_those_that_are_nan_become_nan():
-    joints, body = JOINTS.fields(Q, V), BODY.fields(Q, V)
-    _, v, moving = read(JOINTS, joints._replace(velocities=()))
+    joints, body = JOINTS.fields(Q, V), BODY.fields(Q, V)["base_link"]
+    still = {name: JointFields(joint.position, math.nan) for name, joint in joints.items()}
+    _, v, moving = read(JOINTS, still)
     np.testing.assert_array_equal(v, [math.nan, math.nan, 0, 0, 0])
     assert not moving
-    _, v, moving = read(JOINTS, joints._replace(velocities=[1.0, math.nan, -2.0]))
-    assert v[:2] == [1.0, 2.0] and not moving  # the other truck's joint has the rate
-    _, v, moving = read(BODY, body._replace(linear_velocity=ABSENT))
+    for truck in ("rear_truck_joint", "front_truck_joint"):  # the other one's joint has the rate
+        _, v, moving = read(JOINTS, joints | {truck: still[truck]})
+        assert v[:2] == [1.0, 2.0] and not moving
+    _, v, moving = read(BODY, {"base_link": body._replace(linear_velocity=UNKNOWN_RATES)})
     np.testing.assert_array_equal(v, [0, 0, -3.0, math.nan, math.nan])
     assert not moving
 
@@ -111,7 +113,7 @@ def test_measured_quaternions_are_normalized_for_the_scenario():
     attitude = lambda bodies: (bodies[0].quaternion_wxyz, np.zeros(3))  # noqa: E731
     (codec,) = state_codecs(replace(QUADS, from_bodies=attitude), QUADS.model().system.space)
     fields = codec.fields(QUADS.model().system.space.origin, codec.rest)
-    payload = fields.bodies[0]._replace(quaternion_wxyz=(0.603, 0.0, 0.804, 0.0))
+    payload = fields["payload"]._replace(quaternion_wxyz=(0.603, 0.0, 0.804, 0.0))
     q, v = np.zeros(4), np.zeros(3)
-    assert codec.read(fields._replace(bodies=[payload, *fields.bodies[1:]]), q, v)
+    assert codec.read(fields | {"payload": payload}, q, v)
     np.testing.assert_allclose(q, [0.6, 0.0, 0.8, 0.0], atol=1e-15)

@@ -58,10 +58,15 @@ def set_wxyz(message: Quaternion, values: Sequence[float]) -> None:
 
 
 def unit_wxyz(message: Quaternion, what: str) -> np.ndarray:
-    """Unit quaternion (4), ordered wxyz, of a message whose norm may be off by UNIT; raises
-    ConversionError, naming `what` it orients, otherwise.
+    """The `unit` quaternion (4), ordered wxyz, of a message."""
+    return unit(wxyz(message), what)
+
+
+def unit(wxyz: Vector, what: str) -> np.ndarray:
+    """Unit quaternion (4) of one whose norm may be off by UNIT; raises ConversionError, naming
+    `what` it orients, otherwise.
     """
-    values = wxyz(message)
+    values = np.asarray(wxyz)
     norm = math.sqrt(values @ values)
     if not abs(norm - 1) <= UNIT:
         raise ConversionError(

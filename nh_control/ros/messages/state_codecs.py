@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, TypeAlias
 
 from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Twist, Vector3
@@ -34,6 +34,8 @@ from nh_control.runs.wire_format import (
     yaw,
 )
 from nh_control.scenarios import Scenario
+
+Numbers: TypeAlias = MutableSequence[float]
 
 
 def codecs(
@@ -74,30 +76,41 @@ class JointCodec:
 
     def write(self, q: Vector, v: Vector) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        fields = self._codec.fields(q, v)
-        self.message.position[:] = array("d", fields.positions)
-        if self.message.velocity:
-            self.message.velocity[:] = array("d", fields.velocities)
+        positions, velocities = self.message.position, self.message.velocity
+        for i, joint in enumerate(self._codec.fields(q, v).values()):
+            positions[i] = joint.position
+            if velocities:
+                velocities[i] = joint.velocity
 
-    def read(
-        self, message: JointState, q: MutableSequence[float], v: MutableSequence[float]
-    ) -> bool:
+    def fields(self, message: JointState) -> dict[str, JointFields]:
+        """The fields of a message; raises ConversionError unless every joint has a position, and
+        all or none a velocity.
+        """
+        sizes = names, positions, velocities = [
+            len(part) for part in (message.name, message.position, message.velocity)
+        ]
+        if positions != names or velocities not in (0, names):
+            raise ConversionError(
+                Refusal.LENGTH,
+                "joint state with {} names, {} positions, {} velocities; expected as many "
+                "positions as names, and as many velocities or none".format(*sizes),
+            )
+        return self._codec.message_fields(message)
+
+    def read(self, message: JointState, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as its codec does. A velocity NaN is none, as
         joint_state_broadcaster publishes it for joints without this interface.
 
         Raises ConversionError for missing joints, wrong lengths, and other values of these joints
         that are not finite.
         """
-        require_lengths(message)
-        names, positions, velocities = self._codec.message_fields(message)
-        order = _order(names, self.names, "joint state")
-        fields = JointFields(
-            self.names,
-            [positions[i] for i in order],
-            [velocities[i] for i in order] if velocities else (),
-        )
-        rates = fields.velocities or [math.nan] * len(order)
-        for name, position, velocity in zip(*fields[:2], rates):
+        return self.read_fields(self.fields(message), q, v)
+
+    def read_fields(self, fields: Mapping[str, JointFields], q: Numbers, v: Numbers) -> bool:
+        """Read fields as `read` does."""
+        _require(self.names, fields, "joint state")
+        for name in self.names:
+            position, velocity = fields[name]
             if not math.isfinite(position) or math.isinf(velocity):
                 raise ConversionError(
                     Refusal.NOT_FINITE,
@@ -120,21 +133,20 @@ class PlanarCodec:
 
     def write(self, q: Vector, v: Vector) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        _write_odometry(self._codec.bodies(q, v), self.odometry)
+        _write_odometry(self._codec.fields(q, v), self.odometry)
 
     def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the body at configuration q (nq)."""
         _place(self._codec, q, pose)
 
-    def read(
-        self, message: Odometry, q: MutableSequence[float], v: MutableSequence[float]
-    ) -> bool:
+    def read(self, message: Odometry, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as its codec does; raises ConversionError for values that
         are not finite, other than rates NaN, which are unknown.
         """
         fields = self._codec.message_fields(message)
-        values = yaw(fields.quaternion_wxyz), *fields.position[:2]
-        rates = fields.angular_velocity[2], *fields.linear_velocity[:2]
+        (body,) = fields.values()
+        values = yaw(body.quaternion_wxyz), *body.position[:2]
+        rates = body.angular_velocity[2], *body.linear_velocity[:2]
         if not all(map(math.isfinite, values)) or any(map(math.isinf, rates)):
             raise ConversionError(
                 Refusal.NOT_FINITE,
@@ -145,23 +157,19 @@ class PlanarCodec:
 
 class SpatialCodec:
     """Bodies in space, which together contain the state, as MultiDOFJointState, and each of them
-    as Odometry on `<frame>/odom`.
-
-    Transforms give the bodies' frames in the parent frame; both parts of a twist are in the axes
-    of the body, as in nav_msgs/Odometry.
+    as Odometry on `<frame>/odom`. Transforms give the bodies' frames in the parent frame.
     """
 
     topic, message_type = MultiDofCodec.topic, MultiDOFJointState
 
     def __init__(self, codec: MultiDofCodec, velocities: bool = True, prefix: str = ""):
-        self._codec, self._velocities = codec, velocities
-        self.names, self.parent = codec.names, prefix + codec.parent
+        self._codec, self.names = codec, codec.names
         self.message = MultiDOFJointState(
             joint_names=self.names,
             transforms=[Transform() for _ in self.names],
             twist=[Twist() for _ in self.names if velocities],
         )
-        self.message.header.frame_id = self.parent
+        self.parent = self.message.header.frame_id = prefix + codec.parents[0]
         self.odometry = _odometry(codec, velocities, prefix)
         self.outgoing: Sequence[tuple[str, Any]] = (
             (self.topic, self.message),
@@ -170,20 +178,18 @@ class SpatialCodec:
 
     def write(self, q: Vector, v: Vector) -> None:
         """Write configuration q (nq) and velocity v (nw)."""
-        bodies = self._codec.bodies(q, v)
-        _write_odometry(bodies, self.odometry)
-        for fields, transform in zip(bodies, self.message.transforms):
-            _write_pose(fields, transform.translation, transform.rotation)
-        for fields, twist in zip(bodies, self.message.twist):
-            _write_twist(fields, twist)
+        fields = self._codec.fields(q, v)
+        _write_odometry(fields, self.odometry)
+        for body, transform in zip(fields.values(), self.message.transforms):
+            _write_pose(body, transform.translation, transform.rotation)
+        for body, twist in zip(fields.values(), self.message.twist):
+            _write_twist(body, twist)
 
     def place(self, q: Vector, pose: Pose) -> None:
         """Write the pose of the first body at configuration q (nq)."""
         _place(self._codec, q, pose)
 
-    def read(
-        self, message: MultiDOFJointState, q: MutableSequence[float], v: MutableSequence[float]
-    ) -> bool:
+    def read(self, message: MultiDOFJointState, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as its codec does, up to the sign of quaternions.
 
         Raises ConversionError for missing bodies, wrong lengths or frames, values that are not
@@ -204,14 +210,15 @@ class SpatialCodec:
                 f"{self.parent!r}",
             )
         fields = self._codec.message_fields(message)
-        for name, i in zip(self.names, _order(fields.names, self.names, "multi-dof joint state")):
-            position, _, linear, angular = fields.bodies[i]
+        _require(self.names, fields, "multi-dof joint state")
+        for name in self.names:
+            position, wxyz, linear, angular = fields[name]
             if not all(map(math.isfinite, position)) or any(map(math.isinf, (*linear, *angular))):
                 raise ConversionError(
                     Refusal.NOT_FINITE,
                     f"multi-dof joint state with a value of {name} that is not finite",
                 )
-            conversions.unit_wxyz(message.transforms[i].rotation, name)
+            conversions.unit(wxyz, name)
         try:
             return self._codec.read(fields, q, v)
         except ValueError as error:
@@ -226,33 +233,19 @@ Codec: TypeAlias = JointCodec | BodyCodec
 """
 
 
-def require_lengths(message: JointState) -> None:
-    """Raise ConversionError unless every joint has a position, and all or none a velocity."""
-    names, positions, velocities = map(len, (message.name, message.position, message.velocity))
-    if positions != names or velocities not in (0, names):
-        raise ConversionError(
-            Refusal.LENGTH,
-            f"joint state with {names} names, {positions} positions, {velocities} velocities; "
-            "expected as many positions as names, and as many velocities or none",
-        )
-
-
-def _order(names: Sequence[str], wanted: list[str], what: str) -> Sequence[int]:
-    """Indices of the wanted names in `names`; raises ConversionError with the missing ones."""
-    if names == wanted:
-        return range(len(wanted))
-    missing = [name for name in wanted if name not in names]
+def _require(names: Sequence[str], fields: Mapping[str, object], what: str) -> None:
+    """Raise ConversionError for missing names."""
+    missing = [name for name in names if name not in fields]
     if missing:
         raise ConversionError(
-            Refusal.NAMES, f"{what} without {missing}; it has {shortened(names)}"
+            Refusal.NAMES, f"{what} without {missing}; it has {shortened(list(fields))}"
         )
-    return [names.index(name) for name in wanted]
 
 
 def _odometry(codec: BodiesCodec, velocities: bool, prefix: str) -> Sequence[Odometry]:
     """The odometry of a codec's bodies, with the frames' `prefix`."""
-    messages = [Odometry(child_frame_id=prefix + frame) for _, frame in codec.frames]
-    for message, (parent, _) in zip(messages, codec.frames):
+    messages = [Odometry(child_frame_id=prefix + name) for name in codec.names]
+    for message, parent in zip(messages, codec.parents):
         message.header.frame_id = prefix + parent
         if not velocities:
             message.twist.covariance[0] = UNKNOWN
@@ -261,12 +254,12 @@ def _odometry(codec: BodiesCodec, velocities: bool, prefix: str) -> Sequence[Odo
 
 def _place(codec: BodiesCodec, q: Vector, pose: Pose) -> None:
     """Write the pose of the first body at configuration q (nq)."""
-    first, *_ = codec.bodies(q, codec.rest)
+    first, *_ = codec.fields(q, codec.rest).values()
     _write_pose(first, pose.position, pose.orientation)
 
 
-def _write_odometry(bodies: Sequence[BodyFields], messages: Sequence[Odometry]) -> None:
-    for fields, message in zip(bodies, messages):
+def _write_odometry(bodies: Mapping[str, BodyFields], messages: Sequence[Odometry]) -> None:
+    for fields, message in zip(bodies.values(), messages):
         _write_pose(fields, message.pose.pose.position, message.pose.pose.orientation)
         if message.twist.covariance[0] != UNKNOWN:
             _write_twist(fields, message.twist.twist)

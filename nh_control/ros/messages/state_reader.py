@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, MutableSequence, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template, deserialized, header_stamp
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.ros.messages.state_codecs import Codec, JointCodec, require_lengths
+from nh_control.ros.messages.state_codecs import Codec, JointCodec
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.runs.assembly import Assembly
+from nh_control.runs.wire_format import JointFields
 
 STATES_BEGUN = 100
 """Number of incomplete states that are kept: topics are out of step if a process is behind."""
@@ -135,7 +135,6 @@ class StateReader:
         and v (nw), NaN where there is no velocity; returns whether all are there. Raises
         ConversionError.
         """
-        v[:] = [math.nan] * len(v)
         moving = [
             codec.read(template.decode(part) if isinstance(part, bytes) else part, q, v)
             for codec, template, part in zip(self._codecs, self._templates, self._messages)
@@ -160,7 +159,7 @@ class MeasurementReader:
         self._codecs, self._listener = codecs, listener
         parts = sum(len(c.names) if isinstance(c, JointCodec) else 1 for c in codecs)
         self._assembly = Assembly(parts, spread_s)
-        self._joints: dict[str, tuple[float, float]] = {}
+        self._joints: dict[str, JointFields] = {}
         self._bodies: dict[int, Any] = {}
         for i, codec in enumerate(codecs):
             take = partial(self._on_joints, codec) if isinstance(codec, JointCodec) else None
@@ -173,16 +172,11 @@ class MeasurementReader:
 
     def _on_joints(self, codec: JointCodec, message: JointState) -> None:
         try:
-            require_lengths(message)
+            fields = codec.fields(message)
         except ConversionError as reason:
             self._listener.refused(reason.kind, str(reason))
             return
-        rates = message.velocity or [math.nan] * len(message.name)
-        known = {
-            name: (position, rate)
-            for name, position, rate in zip(message.name, message.position, rates)
-            if name in codec.names
-        }
+        known = {name: joint for name, joint in fields.items() if name in codec.names}
         self._joints |= known
         if known:
             self._offer(known, message)
@@ -200,16 +194,10 @@ class MeasurementReader:
 
     def read(self, q: MutableSequence[float], v: MutableSequence[float]) -> bool:
         """Read the state as `StateReader.read` does."""
-        v[:] = [math.nan] * len(v)
         moving = [
-            codec.read(
-                self._joined(codec) if isinstance(codec, JointCodec) else self._bodies[i], q, v
-            )
+            codec.read_fields(self._joints, q, v)
+            if isinstance(codec, JointCodec)
+            else codec.read(self._bodies[i], q, v)
             for i, codec in enumerate(self._codecs)
         ]
         return all(moving)
-
-    def _joined(self, codec: JointCodec) -> JointState:
-        """One message of all joints."""
-        positions, rates = zip(*(self._joints[name] for name in codec.names))
-        return JointState(name=codec.names, position=positions, velocity=rates)
