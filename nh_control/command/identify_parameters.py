@@ -78,9 +78,9 @@ def _pieces(
         )
     with readable():
         if (run := stored_run(args)) is not None:
-            from nh_control.runs import recording, stored
+            from nh_control.runs import recording, run_folder
 
-            e, folder = run.experiment, stored.recording(Path(args.run))
+            e, folder = run.experiment, run_folder.recording(Path(args.run))
             read = recording.read_measured(folder, e.scenario, e.model)
             return e.model, _of_run(args, e, read, run.faults)
         _, model, states = measured(args)
@@ -91,13 +91,13 @@ def _pieces(
 
 def _simulated(path: Path) -> Result | None:
     """Return the run that `nh_control simulate` has left, None for anything else."""
-    from nh_control.runs import results_file, stored
+    from nh_control.runs import run_folder, saved_results
     from nh_control.runs.output import RESULTS
 
     file = path / RESULTS if path.is_dir() else path
-    if stored.is_run(file.parent) or file.suffix != ".npz" or not file.is_file():
+    if run_folder.is_run(file.parent) or file.suffix != ".npz" or not file.is_file():
         return None
-    return results_file.stored(file).result
+    return saved_results.stored(file).result
 
 
 def _of_run(

@@ -26,7 +26,7 @@ from nh_control.command.values import bounded_number
 
 if TYPE_CHECKING:
     from nh_control.runs.measurements import Measurements
-    from nh_control.runs.stored import Run
+    from nh_control.runs.run_folder import Run
     from nh_control.scenarios import Scenario
 
 RUN = (
@@ -95,24 +95,28 @@ def stored_run(args: Namespace) -> Run | None:
     """Return the run of `nh_control run` in the folder, or None if --scenario names a robot's
     scenario.
     """
-    from nh_control.runs import stored
+    from nh_control.runs import run_folder
 
     if args.scenario:
         return None
-    if not stored.is_run(Path(args.run)):
+    if not run_folder.is_run(Path(args.run)):
         raise UsageError(
             f"{args.run} is no folder of `{PROGRAM} run`; for a recording add --scenario NAME"
         )
-    return stored.load(Path(args.run))
+    return run_folder.load(Path(args.run))
 
 
 def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
     """Return scenario, model and measurements of a robot's recording."""
-    from nh_control.runs import measurements, stored
+    from nh_control.runs import measurements, run_folder
 
     scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
     model = scenario.model(args.integrator, args.step)
-    return scenario, model, measurements.read(stored.recording(Path(args.run)), scenario, model)
+    return (
+        scenario,
+        model,
+        measurements.read(run_folder.recording(Path(args.run)), scenario, model),
+    )
 
 
 def _replay(args: Namespace) -> int:
@@ -132,7 +136,7 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
     """Return the summary of the plant under the recorded commands. A difference stops the summary
     of a run in lock-step, because such a run repeats exactly.
     """
-    from nh_control.runs import recording, stored
+    from nh_control.runs import recording, run_folder
     from nh_control.runs.replay import replay
 
     e = run.experiment
@@ -141,7 +145,7 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
             f"{args.run} had simulated faults ({', '.join(run.faults)}): the recorded states and "
             "commands contain them, so a replay would differ; replay a run without --fault"
         )
-    recorded = recording.read(stored.recording(Path(args.run)), e.scenario, e.model)
+    recorded = recording.read(run_folder.recording(Path(args.run)), e.scenario, e.model)
     outcome, space = replay(e, recorded), e.model.system.space
     stopped = outcome.stopped
     if run.lockstep and outcome.largest > 0:

@@ -155,7 +155,7 @@ def _film(args: Namespace) -> int:
 def _plot(args: Namespace) -> int:
     from nh_control import figures
     from nh_control.numerics.progress import Progress
-    from nh_control.runs.results_file import stored
+    from nh_control.runs.saved_results import stored
 
     formats = args.format.split(",")
     if unknown := [name for name in formats if name not in FORMATS]:

@@ -9,10 +9,10 @@ import yaml
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.runs import launcher, stored
+from nh_control.runs import launcher, run_folder
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.kept_constraints import kept_constraints
-from nh_control.runs.results_file import stored as stored_results
+from nh_control.runs.saved_results import stored as stored_results
 from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import MpcOptions
 
@@ -46,7 +46,7 @@ def test_nodes_get_the_options_and_a_stored_run_has_them(tmp_path):
     given = launcher.parameters(experiment, RunSettings(record=False), tmp_path)
     assert given["controller"] == "mpc" and given["mpc"]["constraints"] == ["track"]
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
-    assert stored.load(tmp_path).experiment.mpc == mpc
+    assert run_folder.load(tmp_path).experiment.mpc == mpc
     plain = launcher.parameters(Experiment.make(scenario), RunSettings(record=False), tmp_path)
     assert plain["controller"] == "lqr"
 

@@ -11,7 +11,7 @@ pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 from recorded_messages import STORE  # noqa: E402
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer  # noqa: E402
 
-from nh_control.runs import recording, stored  # noqa: E402
+from nh_control.runs import recording, run_folder  # noqa: E402
 
 STEPS, MCAP = 50, StoragePlugin.MCAP
 
@@ -56,7 +56,7 @@ def test_a_recording_has_the_forces_of_all_steps_and_is_read_also_with_losses(tm
         assert steps.tolist() == list(range(STEPS))
         np.testing.assert_allclose(recorded, forces, atol=1e-12)
     lose(folder / "recording", tmp_path / "lossy", 0.3)
-    e = stored.load(folder).experiment
+    e = run_folder.load(folder).experiment
     read = recording.read(tmp_path / "lossy", e.scenario, e.model)
     assert read.missing > 10
     table = recording.result(read, e, 1.0).contacts

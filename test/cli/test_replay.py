@@ -14,7 +14,7 @@ from nh_control.cli import main
 from nh_control.command import identify_parameters, replay_run
 from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.runs import launcher, stored
+from nh_control.runs import launcher, run_folder
 from nh_control.runs import replay as replay_module
 from nh_control.runs.decoding import RecordingError, chosen
 from nh_control.runs.experiment import Experiment
@@ -125,7 +125,7 @@ def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
         given.pop(other, None)
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
     monkeypatch.setattr(Experiment, "make", lambda scenario, *rest: scenario)
-    assert stored.load(tmp_path).experiment.origin == robot.origin
+    assert run_folder.load(tmp_path).experiment.origin == robot.origin
 
 
 def test_a_stored_run_is_loaded_from_the_nodes_parameters(run, tmp_path, capsys):
@@ -133,7 +133,7 @@ def test_a_stored_run_is_loaded_from_the_nodes_parameters(run, tmp_path, capsys)
     given = {"/**": {"ros__parameters": launcher.parameters(experiment, RunSettings(), tmp_path)}}
     file = tmp_path / "parameters.yaml"
     file.write_text(yaml.safe_dump(given))
-    again = stored.load(tmp_path)
+    again = run_folder.load(tmp_path)
     assert not again.lockstep and again.faults == ()
     np.testing.assert_array_equal(again.experiment.x0, experiment.x0)
     assert again.experiment.plant_parameters == experiment.plant_parameters
@@ -304,8 +304,8 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkey
         "accept_any_inertia": True,
     }
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
-    assert stored.is_run(tmp_path) and not stored.is_run(tmp_path / "recording")
-    run = stored.load(tmp_path)
+    assert run_folder.is_run(tmp_path) and not run_folder.is_run(tmp_path / "recording")
+    run = run_folder.load(tmp_path)
     assert run.lockstep and run.faults == ("positions:noise=0.1",)
     assert found == [("urdf", "arm.urdf", "floating", True)]
     scenario, reference, integrator, step_s, options, perturbation, integral, *rest = made[0]
@@ -317,6 +317,6 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkey
 
 
 def test_a_recording_is_in_the_folder_of_its_run_or_is_it(tmp_path):
-    assert stored.recording(tmp_path) == tmp_path
+    assert run_folder.recording(tmp_path) == tmp_path
     (tmp_path / "recording").mkdir()
-    assert stored.recording(tmp_path) == tmp_path / "recording"
+    assert run_folder.recording(tmp_path) == tmp_path / "recording"

@@ -14,9 +14,9 @@ from command import nh_control
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.runs import launcher, stored
+from nh_control.runs import launcher, run_folder
 from nh_control.runs.experiment import Experiment
-from nh_control.runs.results_file import stored as stored_results
+from nh_control.runs.saved_results import stored as stored_results
 from nh_control.runs.sensing import Sensors
 from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, UnknownName
@@ -63,7 +63,7 @@ def test_nodes_get_the_estimate_and_a_stored_run_has_it(tmp_path):
     given = launcher.parameters(made, RunSettings(record=False), tmp_path)
     assert given["estimate"] == "sensors"
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
-    assert stored.load(tmp_path).experiment.estimate == "sensors"
+    assert run_folder.load(tmp_path).experiment.estimate == "sensors"
     plain = replace(made, estimate="state")
     given = launcher.parameters(plain, RunSettings(record=False), tmp_path)
     assert given["estimate"] == "state"

@@ -19,7 +19,7 @@ from nh_control.mechanics.parameters import NODES, PROCESS, Declaration
 from nh_control.runs import launcher
 from nh_control.runs.build import build
 from nh_control.runs.output import RESULTS
-from nh_control.runs.results_file import stored
+from nh_control.runs.saved_results import stored
 from nh_control.runs.settings import ORIGIN, SETTINGS, MpcSettings, RunSettings, short_name
 from nh_control.scenarios import disturbance, fault, free_motion
 from nh_control.scenarios.sensor import ESTIMATES

@@ -10,7 +10,7 @@ from PIL import Image
 from nh_control import cli, scenarios
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.output import RESULTS
-from nh_control.runs.results_file import Stored, stored
+from nh_control.runs.saved_results import Stored, stored
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.view.sources import _tracked_only, arrow_lengths, cable_loads, load, of_result
 

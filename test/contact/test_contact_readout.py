@@ -14,7 +14,7 @@ from nh_control import scenarios
 from nh_control.discrete.contact_forces import ContactReadout
 from nh_control.figures import contacts as figure
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.results_file import stored
+from nh_control.runs.saved_results import stored
 from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.disturbance import parse

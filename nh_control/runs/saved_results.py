@@ -12,7 +12,7 @@ import numpy as np
 
 from nh_control import scenarios
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.runs import stored as stored_runs
+from nh_control.runs import run_folder
 from nh_control.runs.build import build
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.option_values import plant_options
@@ -123,12 +123,12 @@ def stored(path: Path, scenario: str = "") -> Stored:
     folder = path if path.is_dir() else path.parent
     if (folder / RESULTS).is_file() and path.suffix != ".mcap":
         return _of_npz(folder / RESULTS, scenario)
-    home = next((f for f in (folder, folder.parent) if stored_runs.is_run(f)), None)
-    recorded = stored_runs.recording(folder)
+    home = next((f for f in (folder, folder.parent) if run_folder.is_run(f)), None)
+    recorded = run_folder.recording(folder)
     if not recorded.is_dir() or not any(recorded.glob("*.mcap")):
         raise ValueError(f"{path} holds no run; {REMEDY}")
     if home is not None:
-        experiment = stored_runs.load(home).experiment
+        experiment = run_folder.load(home).experiment
     elif scenario:
         experiment = Experiment.make(scenarios.get(scenario))
     else:
