@@ -199,7 +199,7 @@ class Tracker:
         )
         body = self._model.scenario.body
         heading = None if body is None else body.place(dsys.system.space)[0]
-        tracker = HardwareTracker(self._sequence, estimate, timing, heading)
+        tracker = HardwareTracker(self._sequence, estimate, timing, heading=heading)
         tracker.warm_up()
         return HardwareInterface(self._node, self._inbox, shown, tracker, safety, self._output)
 
