@@ -25,6 +25,9 @@ H, END = 0.1, 0.8
 ALL = {**SYSTEMS, "rolling_ball": systems.rolling_ball, "suslov": systems.suslov}
 TURNING = ("bent_body", "carriage", "geared_body", "free_body", "suslov")
 """Groups with rotations, on which retractions differ."""
+FEW = ("bent_body", "suslov", "rolling_ball")
+NAMES = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in ALL]
+"""All systems, of which the default tests take a few."""
 
 
 @cache
@@ -66,7 +69,7 @@ def errors(name, counts, **options):
     return np.array(found)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_exponential_gives_the_midpoint_rule(name):
     """The same step and derivatives, by multipliers eliminated at the middle."""
     dsys = made(name)
@@ -121,7 +124,7 @@ def test_velocity_constraints_hold_where_the_step_has_its_velocity(name, retract
 
 
 @pytest.mark.parametrize("options", [*OPTIONS, {"retraction": "exp", "alpha": 0.3}], ids=str)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_linearization_is_the_derivative_of_the_step(name, options):
     dsys, (q, v, u) = made(name, **options), start(name)
     x = dsys.state(q, v)

@@ -44,7 +44,7 @@ def sled():
     return model, np.array([0.0, 0.0, 0.151, 0.3])
 
 
-DEFAULT = 2, 3, 5
+DEFAULT = 2, 3
 CASES = [
     *(
         pytest.param(
