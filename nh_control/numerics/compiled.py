@@ -235,12 +235,24 @@ def _locked(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_UN)  # forked processes have the file open, too
 
 
+@contextmanager
+def _scratch_folder(parent: Path) -> Iterator[Path]:
+    """A folder for the time of a context. At the end of the process it is removed after the
+    compiler was killed; a TemporaryDirectory may be removed while the compiler still writes.
+    """
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
 def _compile(source: str, command: tuple[str, ...], target: Path) -> None:
     with _locked(target.with_suffix(".lock")):
         if _intact(target):
             return
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            c_file, so_file = Path(scratch) / "functions.c", Path(scratch) / "functions.so"
+        with _scratch_folder(target.parent) as scratch:
+            c_file, so_file = scratch / "functions.c", scratch / "functions.so"
             c_file.write_text(source)
             background.run([*command, "-o", str(so_file), str(c_file), "-lm"])
             library = so_file.read_bytes()

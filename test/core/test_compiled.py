@@ -524,10 +524,11 @@ def test_an_end_does_not_wait_for_the_compiler(tmp_path):
         expected, _ = run(STEP, tmp_path / "good")
         for process in (waits, ends):
             got, log = finish(process)
-            assert got == expected and "LOG" not in log
+            assert got == expected and "LOG" not in log and "Traceback" not in log
     finally:
         stays.send_signal(signal.SIGINT)
         stays.communicate()
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
 
 
 ALL = ("cc", "gcc", "clang", "icc")
