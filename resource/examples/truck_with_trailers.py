@@ -210,13 +210,13 @@ def _parked(model: nh.DiscreteSystem, obstacles: list) -> nh.Trajectory:
     way = d.simulate(start, np.column_stack([force, np.zeros(steps)]))
     # in kN, daN m and rad; a cost far from 1 takes many iterations
     effort = Cost(
-        lambda x, u, w: 500 * d.h * ((u[0] / 1e3) ** 2 + (u[1] / 10) ** 2 + 10 * x[3] ** 2)
+        lambda x, u, w: 5000 * d.h * ((u[0] / 1e3) ** 2 + (u[1] / 10) ** 2 + 10 * x[3] ** 2)
     )
     limits = {"drive": (-2e3, 2e3), "steering": (-100.0, 100.0)}
     limits |= {n: (-m, m) for n, m in zip(("steer", "first", "second"), ANGLES)}
     for balls in [[], obstacles] if obstacles else [[]]:
         hard = [clear_of(axles(p), balls, np.inf).make(d)] if balls else []
-        options = {"limits": limits, "constraints": hard, "end": bay, "barrier_start": 100.0}
+        options = {"limits": limits, "constraints": hard, "end": bay, "barrier_start": 10.0}
         found = nh.optimize(d, effort, way, tolerance=1e-4, **options)
         if not found.converged:
             raise ValueError(f"no way into the bay: {found.reason}")

@@ -102,7 +102,7 @@ def test_lqr_beside_the_geometric_controller_from_the_same_start_within_the_same
 @pytest.mark.slow
 @pytest.mark.parametrize("gains", [{"k_y": 0.0}, {"k_R": np.nan}])
 def test_bad_gains_and_limits_are_refused(dsys, gains):
-    with pytest.raises(ValueError, match="must be positive and finite"):
+    with pytest.raises(ValueError, match="must be a finite number > 0"):
         GeometricGains(**gains)
     with pytest.raises(ValueError, match=r"limits must have shape \(8, 2\)"):
         GeometricController(dsys, PATH, limits=np.zeros(8))
