@@ -15,13 +15,29 @@ from nh_control.geometry.spaces import Space
 
 
 class Chart:
-    """Coordinates about `center` (nq), `q(d) = along(center, F d)`, F the frame of the center
-    `near` a configuration, see `Space.frame`.
+    """Coordinates about `center` (nq), `q(d) = along(center, F d)`, with a `frame` F (nw, nv) of
+    the center, by default that `near` a configuration, see `Space.frame`.
     """
 
-    def __init__(self, space: Space, center: ca.SX, near: ca.SX | None = None):
-        self.space, self.center, self._near = space, center, near
-        self.frame = space.frame(center, near)
+    def __init__(
+        self,
+        space: Space,
+        center: ca.SX,
+        near: ca.SX | None = None,
+        frame: ca.SX | None = None,
+    ):
+        self.space, self.center = space, center
+        self.frame = space.frame(center, near) if frame is None else frame
+
+    @classmethod
+    def about_middle(cls, space: Space, q: ca.SX, d: ca.SX) -> Chart:
+        """The chart about `retract(q, d / 2)` with the frame of q (nq), carried there: q has the
+        coordinates -d / 2 (nv).
+        """
+        center = space.retract(q, d / 2)
+        if space.nw == space.nv:
+            return cls(space, center)
+        return cls(space, center, frame=_carried(space, q, center, space.frame(q)))
 
     def position(self, d: ca.SX) -> ca.SX:
         """q(d), (nq)."""
@@ -32,7 +48,7 @@ class Chart:
         if self.space.nw == self.space.nv:
             return ca.solve(self.inverse_tangent(d), ca.SX.eye(self.space.nv))
         if not isinstance(self.space, S2):
-            return ca.diagcat(*(chart.tangent(part) for chart, part in self._factors(d)))
+            return ca.diagcat(*(chart.tangent(d[v]) for chart, v, _ in self._factors()))
         w = ca.SX.sym("w", self.space.nw)
         slope = ca.jacobian(self.space.along(self.center, w), w) @ self.frame
         return ca.substitute(slope, w, ca.densify(self.frame @ d))
@@ -46,13 +62,15 @@ class Chart:
         if not d.nnz():
             return self.frame.T
         if not isinstance(self.space, S2):
-            return ca.diagcat(*(chart.inverse_tangent(part) for chart, part in self._factors(d)))
+            return ca.diagcat(*(chart.inverse_tangent(d[v]) for chart, v, _ in self._factors()))
         tangent = self.tangent(d)
         return ca.solve(tangent.T @ tangent, tangent.T)
 
     def velocity(self, d: ca.SX, rate: ca.SX) -> ca.SX:
-        """Velocity v (nv) of a motion with the rate d' (nv), on a space without spheres."""
-        return ca.solve(self.inverse_tangent(d), rate)
+        """Velocity v (nw) of a motion with the rate d' (nv)."""
+        if self.space.nw == self.space.nv:
+            return ca.solve(self.inverse_tangent(d), rate)
+        return self.tangent(d) @ rate
 
     def covector(self, d: ca.SX, gradient: ca.SX) -> ca.SX:
         """Gradient by d (nv), `T(d)^{-T} gradient`, of a function with the trivialized `gradient`
@@ -61,6 +79,52 @@ class Chart:
         if self.space.nw == self.space.nv:
             return ca.solve(self.inverse_tangent(d).T, gradient)
         return self.tangent(d).T @ gradient
+
+    def end_jacobians(self, d: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Jacobians of the coordinates d of a configuration along variations of the center, in its
+        frame and with the frame carried along (nv, nv), and of the configuration (nv, nw).
+        """
+        if self.space.nw == self.space.nv:
+            return self.space.local_jacobians(self.center, d)
+        if not isinstance(self.space, S2):
+            both = [chart.end_jacobians(d[v]) for chart, v, _ in self._factors()]
+            return ca.diagcat(*(by_c for by_c, _ in both)), ca.diagcat(*(by_q for _, by_q in both))
+        by_q, e = self.inverse_tangent(d), ca.SX.sym("e", self.space.nv)
+        moved = ca.jacobian(self._varied(e).position(d), e)
+        return -by_q @ ca.substitute(moved, e, ca.SX.zeros(self.space.nv)), by_q
+
+    def gradients(
+        self, d: ca.SX, rate: ca.SX, force: ca.SX, p: ca.SX
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Gradients by d, by d' and by variations of the center as in `end_jacobians`, (nv) each,
+        of a function of the configuration q(d) and its velocity v, `rate` = d', with the
+        gradients `force` by q and p by v, (nw) each.
+        """
+        if self.space.nw == self.space.nv:
+            pull, d_ = self.covector(d, force), ca.SX.sym("d", self.space.nv)
+            second_derivative = ca.jtimes(self.velocity(d_, rate), d_, p, True)
+            by_d = pull + ca.substitute(second_derivative, d_, d)
+            return by_d, self.covector(d, p), -self.end_jacobians(d)[0].T @ pull
+        if not isinstance(self.space, S2):
+            parts = [
+                chart.gradients(d[v], rate[v], force[w], p[w]) for chart, v, w in self._factors()
+            ]
+            by_d, by_rate, by_center = (ca.vertcat(*column) for column in zip(*parts))
+            return by_d, by_rate, by_center
+        d_, e = ca.SX.sym("d", self.space.nv), ca.SX.sym("e", self.space.nv)
+        q = self._varied(e).position(d_)
+        # the gradient of `force . q + p . v`
+        both = ca.dot(force, q) + ca.dot(p, ca.jtimes(q, d_, rate))
+        symbols, values = ca.vertcat(d_, e), ca.vertcat(d, ca.SX.zeros(self.space.nv))
+        gradient = ca.substitute(ca.gradient(both, symbols), symbols, values)
+        return gradient[: d.shape[0]], self.tangent(d).T @ p, gradient[d.shape[0] :]
+
+    def _varied(self, e: ca.SX) -> Chart:
+        """The chart about the center moved by e (nv) in its frame, which is carried along."""
+        center = self.position(e)
+        return Chart(
+            self.space, center, frame=_carried(self.space, self.center, center, self.frame)
+        )
 
     def moving_frame(self, q: ca.SX) -> ca.SX:
         """Orthonormal frame E (nw, nv) of the velocities at q: the chart's own, carried from the
@@ -76,13 +140,14 @@ class Chart:
             return d
         return self.frame.T @ _carried(self.space, q, self.center, self.space.frame(q) @ d)
 
-    def _factors(self, d: ca.SX) -> Iterator[tuple[Chart, ca.SX]]:
-        """The charts of the factors of a product, and their parts of d."""
+    def _factors(self) -> Iterator[tuple[Chart, list[int], list[int]]]:
+        """The charts of the factors of a product, and the places of their local coordinates and of
+        their stored velocities.
+        """
         first = 0
-        for factor, place, _ in simple_factors(self.space):
-            near = None if self._near is None else self._near[list(place)]
-            part = d[first : first + factor.nv]
-            yield Chart(factor, self.center[list(place)], near), part
+        for factor, place, stored in simple_factors(self.space):
+            v, w = list(range(first, first + factor.nv)), list(stored)
+            yield Chart(factor, self.center[list(place)], frame=self.frame[w, v]), v, w
             first += factor.nv
 
 

@@ -8,16 +8,11 @@ import casadi as ca
 import numpy as np
 
 from nh_control.discrete.method import Gradients
-from nh_control.geometry.chart import Chart, has_symmetric_retraction
-from nh_control.geometry.homogeneous import simple_factors
-from nh_control.geometry.spaces import SE2, Rn, Space
-from nh_control.integrators.registry import Refusal, first_of, if_combined
-from nh_control.mechanics.checks import scaled_spectrum
+from nh_control.geometry.chart import Chart
+from nh_control.integrators.refusals import factors_of, if_unfit, is_flat, with_masses
+from nh_control.integrators.registry import Refusal
 from nh_control.mechanics.coordinates import coordinate_frame
 from nh_control.mechanics.system import System
-
-SINGULAR = 1e-12
-"""Eigenvalue of the scaled mass matrix below which it counts as singular."""
 
 
 class Coordinates:
@@ -40,6 +35,7 @@ class Coordinates:
             system.n_velocity_constraints,
         )
         self._q, self._w, self._c = (ca.SX.sym(name, self.n) for name in "qwc")
+        self._p = ca.SX.sym("p", system.space.nw)
 
     def about(self, q: ca.SX, displacement: ca.SX) -> tuple[Coordinates, ca.SX]:
         """Coordinates for a step from the configuration q along the displacement (n), and its
@@ -52,12 +48,16 @@ class Coordinates:
         return q
 
     def velocity_matrix(self, q: ca.SX) -> ca.SX:
-        """Velocities as the space stores them of unit rates, (n, n)."""
-        return coordinate_frame(_factors(self.system.space), q).T
+        """Velocities as the space stores them of unit rates, (nw, n)."""
+        return coordinate_frame(factors_of(self.system.space), q).T
 
     def rate_matrix(self, q: ca.SX) -> ca.SX:
-        """Its inverse."""
+        """Rates of velocities as the space stores them, (n, nw), its left inverse."""
         return self.velocity_matrix(q).T
+
+    def frame(self, position: ca.SX) -> ca.SX:
+        """Orthonormal frame E (nw, n) of the velocities at a configuration."""
+        return ca.SX.eye(self.n)
 
     def derivatives(
         self, gradients: Gradients, q: ca.SX, w: ca.SX, u: ca.SX
@@ -69,9 +69,10 @@ class Coordinates:
         force = velocity_matrix.T @ self.system.generalized_force(position, v, u)
         pull = ca.SX.sym("pull", position.shape[0])
         moving = ca.jtimes(self.position(self._q), self._q, pull, True)
-        basis_rate = ca.jtimes(self.velocity_matrix(self._q) @ self._w, self._q, self._c, True)
-        moving = ca.substitute(moving, pull, ca.densify(by_position))
-        (second_derivative,) = self._evaluated(q, w, by_v, moving + basis_rate)
+        basis_rate = ca.jtimes(self.velocity_matrix(self._q) @ self._w, self._q, self._p, True)
+        symbols, values = ca.vertcat(pull, self._p), ca.densify(ca.vertcat(by_position, by_v))
+        both = ca.substitute(moving + basis_rate, symbols, values)
+        (second_derivative,) = self._evaluated(q, w, w, both)
         return velocity_matrix.T @ by_v, force + second_derivative
 
     def constraint(self, q: ca.SX) -> ca.SX:
@@ -80,7 +81,15 @@ class Coordinates:
 
     def basis(self, q: ca.SX) -> ca.SX:
         """X(q), (n, nrho)."""
-        return self.rate_matrix(q) @ self.system.mechanics.admissible_basis(self.position(q))
+        position = self.position(q)
+        basis = self.system.mechanics.admissible_basis(position, self.frame(position))
+        return self.rate_matrix(q) @ basis
+
+    def stored(self, q: ca.SX, p: ca.SX) -> ca.SX:
+        """The momentum as states store it, of the components `X(q)^T p`."""
+        position, components = self.position(q), self.basis(q).T @ p
+        none = ca.SX(0, 1)
+        return self.system.mechanics.store(position, components, none, self.frame(position))
 
     def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
@@ -90,30 +99,34 @@ class Coordinates:
         self, position: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
     ) -> tuple[ca.SX, ca.SX]:
         """Rates that keep the constraints, and the momentum `lift + A^T sigma`, at the
-        configuration `position` with the coordinates q.
+        configuration `position` with the coordinates q, of a stored momentum rho.
         """
         a, b, s = self._reaction(position)
-        p = self._some_momentum(position, rho)
+        p, frame = self._some_momentum(position, rho), self.frame(position)
         v = self._velocity(position, p)
         other = _solve(s, a @ v)
         kept = -other if sigma is None else sigma - other
-        return self.rate_matrix(q) @ (v - b @ other), self.velocity_matrix(q).T @ (p + a.T @ kept)
+        w = self.rate_matrix(q) @ (frame @ (v - b @ other))
+        return w, self.velocity_matrix(q).T @ (frame @ (p + a.T @ kept))
 
     def speed(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """Rates of a momentum, `M^{-1} (p - c)`."""
-        rate_matrix = self.rate_matrix(q)
-        return rate_matrix @ self._velocity(self.position(q), rate_matrix.T @ p)
+        position = self.position(q)
+        rates = self._rates(position, q)
+        return rates @ self._velocity(position, rates.T @ p)
 
     def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(rho, sigma) of a momentum, `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)`."""
+        """(rho, sigma) of a momentum, rho as states store it, `sigma = (A M^{-1} A^T)^{-1} A
+        M^{-1} (p - c)`.
+        """
         _, _, s = self._reaction(self.position(q))
-        return self.basis(q).T @ p, _solve(s, self.slip(q, p))
+        return self.stored(q, p), _solve(s, self.slip(q, p))
 
     def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
         """`A w` (n_velocity_constraints) of a momentum's rates."""
         position = self.position(q)
-        v = self._velocity(position, self.rate_matrix(q).T @ p)
-        return self.system.constraint_matrix(position) @ v
+        v = self._velocity(position, self._rates(position, q).T @ p)
+        return self._reaction(position)[0] @ v
 
     def multipliers(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> ca.SX:
         """lam (n_velocity_constraints) of the continuous motion `p' = dL/dq + f + A^T lam,  A w =
@@ -125,8 +138,8 @@ class Coordinates:
         rate = ca.jtimes(here._momentum, here._q, here._w)
         second_derivative = ca.jtimes(here.constraint(here._q) @ here._w, here._q, here._w)
         rate, second_derivative = here._evaluated(start, w, w, rate, second_derivative)
-        _, b, s = self._reaction(q)
-        return _solve(s, -second_derivative - b.T @ here.rate_matrix(start).T @ (force - rate))
+        _, b, s = here._reaction(q)
+        return _solve(s, -second_derivative - b.T @ here._rates(q, start).T @ (force - rate))
 
     def rates(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX]:
         """(q', rho') of the continuous motion, `rho' = X^T (dL/dq + f) + (dX/dt)^T p`: multipliers
@@ -167,24 +180,30 @@ class Coordinates:
         linear = ca.depends_on(self.momentum_at_rest(self._q), self._q)
         return self.constant_mass and not linear and not ca.depends_on(force, v)
 
+    def _rates(self, position: ca.SX, q: ca.SX) -> ca.SX:
+        """Rates of the frame's unit velocities, (n, n)."""
+        return self.rate_matrix(q) @ self.frame(position)
+
     def _reaction(self, position: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """(A, M^{-1} A^T, A M^{-1} A^T) of velocities as the space stores them."""
-        a = self.system.constraint_matrix(position)
+        """(A, M^{-1} A^T, A M^{-1} A^T) of velocities in the frame."""
+        a = self.system.constraint_matrix(position) @ self.frame(position)
         b = ca.solve(self._inertia(position), a.T) if self.n_velocity_constraints else a.T
         return a, b, a @ b
 
     def _velocity(self, position: ca.SX, p: ca.SX) -> ca.SX:
-        """Velocity, as the space stores it, of a momentum dual to it."""
+        """Velocity in the frame, (n), of a momentum dual to it."""
         return ca.solve(self._inertia(position), p - self._velocity_derivatives(position)[0])
 
     def _inertia(self, position: ca.SX) -> ca.SX:
         return ca.sparsify(self._velocity_derivatives(position)[1])
 
     def _some_momentum(self, position: ca.SX, rho: ca.SX) -> ca.SX:
-        """A momentum p with `X^T p = rho`: in the unit rows of X if there are nrho of them, else
-        `X (X^T X)^{-1} rho`.
+        """A momentum p in the frame with `X^T p` the components of rho: in the unit rows of X if
+        there are nrho of them, else `X (X^T X)^{-1}` times them.
         """
-        x = ca.sparsify(self.system.mechanics.admissible_basis(position))
+        frame, mechanics = self.frame(position), self.system.mechanics
+        rho = mechanics.reduce(position, rho, frame)
+        x = ca.sparsify(frame.T @ mechanics.admissible_basis(position, frame))
         places = _unit_rows(x)
         if places is None:
             return x @ ca.solve(x.T @ x, rho)
@@ -193,11 +212,11 @@ class Coordinates:
         return p
 
     def _velocity_derivatives(self, position: ca.SX) -> list[ca.SX]:
-        """dL/dv at rest and d^2L/dv^2 of velocities as the space stores them."""
-        v = ca.SX.sym("v", self.n)
+        """dL/dv at rest and d^2L/dv^2 of velocities in the frame."""
+        v, frame = ca.SX.sym("v", self.system.space.nw), self.frame(position)
         hessian, gradient = ca.hessian(self.system.lagrangian_at(position, v), v)
-        mass = _with_masses(self.system, hessian)
-        return ca.substitute([gradient, mass], [v], [ca.SX.zeros(self.n)])
+        mass = frame.T @ with_masses(self.system, hessian) @ frame
+        return ca.substitute([frame.T @ gradient, mass], [v], [ca.SX.zeros(v.shape[0])])
 
     @cached_property
     def _momentum(self) -> ca.SX:
@@ -213,7 +232,9 @@ class Coordinates:
 
     def momentum_at_rest(self, q: ca.SX) -> ca.SX:
         """c(q), of a configuration without velocity."""
-        return self.velocity_matrix(q).T @ self._velocity_derivatives(self.position(q))[0]
+        position = self.position(q)
+        at_rest = self.frame(position) @ self._velocity_derivatives(position)[0]
+        return self.velocity_matrix(q).T @ at_rest
 
     def _evaluated(self, q: ca.SX, w: ca.SX, c: ca.SX, *expressions: ca.SX) -> list[ca.SX]:
         """Expressions in the symbols (q, w, c) at values of them."""
@@ -223,44 +244,37 @@ class Coordinates:
 
 class Charts(Coordinates):
     """The coordinates d of a chart about the middle c of every step, `q = retract(c, d)`,
-    `q0 = retract(c, -displacement / 2)`.
+    `q0 = retract(c, -displacement / 2)`; on spheres in the frame of q0, carried to c.
 
-    A method of R^n in these coordinates has its order on any Lie group, and is reversible if it is
-    reversible on R^n, because the tangent maps are exact; it is not symplectic, because the chart
-    moves with the state.
+    A method of R^n in these coordinates has its order on any Lie group and on spheres, and is
+    reversible if it is reversible on R^n, because the tangent maps are exact; it is not
+    symplectic, because the chart moves with the state.
     """
 
-    def __init__(self, system: System, center: ca.SX | None = None):
+    def __init__(self, system: System, chart: Chart | None = None):
         super().__init__(system)
-        self._chart = Chart(system.space, ca.SX(system.space.origin) if center is None else center)
+        self._chart = chart or Chart(system.space, ca.SX(system.space.origin))
 
     def about(self, q: ca.SX, displacement: ca.SX) -> tuple[Coordinates, ca.SX]:
-        return Charts(
-            self.system, self.system.space.retract(q, displacement / 2)
-        ), -displacement / 2
+        chart = Chart.about_middle(self.system.space, q, displacement)
+        return Charts(self.system, chart), -displacement / 2
 
     def position(self, q: ca.SX) -> ca.SX:
         return self._chart.position(q)
 
     def velocity_matrix(self, q: ca.SX) -> ca.SX:
-        return ca.solve(self.rate_matrix(q), ca.SX.eye(self.n))
+        return self._chart.tangent(q)
 
     def rate_matrix(self, q: ca.SX) -> ca.SX:
         return self._chart.inverse_tangent(q)
+
+    def frame(self, position: ca.SX) -> ca.SX:
+        return self._chart.moving_frame(position)
 
     @property
     def constant_mass(self) -> bool:
         """False: the tangent map is part of the mass matrix."""
         return False
-
-
-def _with_masses(system: System, mass: ca.SX) -> ca.SX:
-    """The mass matrix with 1 for the velocities of first-order coordinates, whose momentum is 0:
-    it is regular.
-    """
-    diagonal = ca.SX(system.space.nw, 1)
-    diagonal[system.space.nw - len(system.first_order) :] = 1
-    return mass + ca.diag(diagonal) if system.first_order else mass
 
 
 def _solve(s: ca.SX, b: ca.SX) -> ca.SX:
@@ -275,47 +289,10 @@ def _unit_rows(x: ca.SX) -> list[int] | None:
     return [places[c] for c in range(x.shape[1])] if len(places) == x.shape[1] else None
 
 
-def _factors(space: Space) -> tuple[Space, ...]:
-    return tuple(factor for factor, *_ in simple_factors(space))
-
-
-def _flat(system: System) -> bool:
-    return all(isinstance(factor, Rn | SE2) for factor in _factors(system.space))
-
-
-def _curved(system: System) -> str:
-    return "" if _flat(system) else f"has a {type(system.space).__name__} with rotations in space"
-
-
-def _without_charts(system: System) -> str:
-    """SE(2) needs no charts, for all retractions."""
-    fits = _flat(system) or has_symmetric_retraction(system.space)
-    return "" if fits else "has a retraction with retract(retract(q, d), -d) != q"
-
-
-def _singular(system: System) -> str:
-    q, v = ca.SX.sym("q", system.space.nq), ca.SX.sym("v", system.space.nw)
-    mass = _with_masses(system, ca.hessian(system.lagrangian_at(q, v), v)[0])
-    value = ca.Function("mass", [q, system.parameter_symbols], [mass])
-    position = np.asarray(value(system.space.origin, system.parameter_values))
-    positive = np.isfinite(position).all() and (np.diag(position) > 0).all()
-    regular = positive and scaled_spectrum(position)[0][0] > SINGULAR
-    return "" if regular else "has a mass matrix that is singular off its constraints"
-
-
-if_unfit = first_of(if_combined, _without_charts, _singular)
-"""Refuses systems without coordinates here: holonomic constraints, prescribed coordinates, drift,
-spheres, and mass matrices that are regular only on the constraints.
-"""
-
-if_curved = first_of(if_unfit, _curved)
-"""Refuses also rotations in space, for explicit methods, which do not know a step's middle."""
-
-
 def coordinates(system: System, name: str, refuses: Refusal = if_unfit) -> Coordinates:
     """Coordinates of a system for the integrator `name`: plain ones on R^n and SE(2), charts about
-    a step's middle on other groups; raises ValueError where `refuses` does.
+    a step's middle on other spaces; raises ValueError where `refuses` does.
     """
     if reason := refuses(system):
         raise ValueError(f"{name}: {system.name} {reason}; use nonholonomic_midpoint")
-    return Coordinates(system) if _flat(system) else Charts(system)
+    return Coordinates(system) if is_flat(system) else Charts(system)

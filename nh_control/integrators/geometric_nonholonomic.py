@@ -9,12 +9,8 @@ import casadi as ca
 
 from nh_control.discrete.method import Gradients, Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import (
-    Coordinates,
-    coordinates,
-    if_curved,
-    if_unfit,
-)
+from nh_control.integrators.coordinates import Coordinates, coordinates
+from nh_control.integrators.refusals import if_curved, if_unfit
 from nh_control.integrators.registry import Integrator, Make, Refusal
 from nh_control.mechanics.system import System
 
@@ -101,8 +97,9 @@ def _incoming(space: Coordinates, position: ca.SX, q: ca.SX, rho: ca.SX) -> ca.S
     """Momentum after the reflection at the configuration `position` with coordinates q, of
     (rho, sigma).
     """
-    n = space.system.nrho
-    return space.node(position, q, rho[:n], rho[n:] if space.n_velocity_constraints else None)[1]
+    m = space.n_velocity_constraints
+    momentum, sigma = ca.vertsplit(rho, [0, rho.shape[0] - m, rho.shape[0]])
+    return space.node(position, q, momentum, sigma if m else None)[1]
 
 
 def _reflected(space: Coordinates, q: ca.SX, p: ca.SX) -> ca.SX:

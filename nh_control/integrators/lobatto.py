@@ -8,7 +8,8 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
+from nh_control.integrators.coordinates import Coordinates, coordinates
+from nh_control.integrators.refusals import if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.integrators.stages import Stages, lobatto_tables, parts, stages, weighted
 from nh_control.mechanics.system import System
@@ -61,7 +62,7 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         local, nodes, p1 = step(symbols)
-        return local.position(nodes.q[-1]), local.basis(nodes.q[-1]).T @ p1
+        return local.position(nodes.q[-1]), local.stored(nodes.q[-1], p1)
 
     name = f"spark_{s}" if reactions == "B" else f"spark_{s}({reactions})"
     return DiscreteSystem(system, h, Method(name, nz, residual, readout))
@@ -123,7 +124,7 @@ class _PartitionedStep:
     def readout(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         z, h, b = symbols.z, symbols.h, self._b
         local, nodes = self._stages(symbols)
-        rho1 = local.basis(nodes.q[-1]).T @ nodes.momentum(h, b, b)
+        rho1 = local.stored(nodes.q[-1], nodes.momentum(h, b, b))
         n = len(self.memory)
         lam1 = z[z.shape[0] - n :] / h if n else ca.SX(0, 1)
         return local.position(nodes.q[-1]), ca.vertcat(rho1, lam1)
@@ -134,7 +135,7 @@ class _PartitionedStep:
 
     def _stages(self, symbols: StepSymbols) -> tuple[Coordinates, Stages]:
         q, rho, u, z, h, gradients = symbols
-        n, space = self._system.nrho, self.space
+        space, n = self.space, rho.shape[0] - len(self.memory)
         v = parts(z[: self.n_velocities], self._s)
         local, q0 = space.about(q, h * weighted(self._b, v))
         p0 = local.node(q, q0, rho[:n])[1]

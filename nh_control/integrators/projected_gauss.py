@@ -8,7 +8,8 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
+from nh_control.integrators.coordinates import Coordinates, coordinates
+from nh_control.integrators.refusals import if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.integrators.stages import Stages, gauss_tables, parts, stages, weighted
 from nh_control.mechanics.system import System
@@ -56,7 +57,7 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         local, _, q1, p1 = step(symbols)
-        return local.position(q1), local.basis(q1).T @ p1
+        return local.position(q1), local.stored(q1, p1)
 
     method = Method(f"nonholonomic_gauss_{s}", n_stages + m, residual, readout)
     return DiscreteSystem(system, h, method)

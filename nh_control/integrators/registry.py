@@ -4,7 +4,7 @@ tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from nh_control.discrete.system import DiscreteSystem
@@ -119,13 +119,27 @@ def if_drifting(system: System) -> str:
     return "" if system.velocity_drift is None else "has a velocity drift, which does work"
 
 
-def if_combined(system: System) -> str:
-    """Refuses all systems but those with A(q) v = 0 on spaces without spheres."""
+def if_beyond_rolling(system: System) -> str:
+    """Refuses all systems but those with A(q) v = 0."""
     kinds = {
         "holonomic constraints": system.n_holonomic_constraints > 0,
         "prescribed coordinates": bool(system.prescribed),
         "a velocity drift": system.velocity_drift is not None,
-        "spheres": system.space.nw != system.space.nv,
     }
-    obstacles = [kind for kind, there in kinds.items() if there]
-    return f"has {' and '.join(obstacles)}" if obstacles else ""
+    return _having(kind for kind, there in kinds.items() if there)
+
+
+def if_spherical(system: System) -> str:
+    """Refuses spheres, whose velocities have more stored numbers than local coordinates."""
+    return "has spheres" if system.space.nw != system.space.nv else ""
+
+
+def if_combined(system: System) -> str:
+    """Refuses all systems but those with A(q) v = 0 on spaces without spheres."""
+    reasons = (if_beyond_rolling(system), if_spherical(system))
+    return _having(reason.removeprefix("has ") for reason in reasons if reason)
+
+
+def _having(obstacles: Iterable[str]) -> str:
+    text = " and ".join(obstacles)
+    return f"has {text}" if text else ""

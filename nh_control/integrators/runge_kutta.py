@@ -9,8 +9,9 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import coordinates, if_curved, if_unfit
-from nh_control.integrators.registry import Integrator
+from nh_control.integrators.coordinates import coordinates
+from nh_control.integrators.refusals import if_curved, if_unfit
+from nh_control.integrators.registry import Integrator, first_of, if_spherical
 from nh_control.integrators.stages import weighted
 from nh_control.mechanics.system import System
 
@@ -56,9 +57,10 @@ def implicit_midpoint(system: System, h: float) -> DiscreteSystem:
 
     Without constraints and with a constant mass matrix it is `midpoint`; with constraints it
     keeps no discrete Lagrange-d'Alembert principle. nz is the size of (q, rho).
-    Coordinates as in `coordinates`. Raises ValueError for systems that `if_unfit` refuses.
+    Coordinates as in `coordinates`. Raises ValueError for systems that `if_unfit` refuses, and
+    for spheres, whose frames the equations in (q, rho) do not carry along.
     """
-    space = coordinates(system, "implicit_midpoint")
+    space = coordinates(system, "implicit_midpoint", _if_unfit)
     n = space.n
 
     def residual(symbols: StepSymbols) -> ca.SX:
@@ -90,6 +92,8 @@ def _moved(
     return q + h * weighted(weights, by_q), rho + h * weighted(weights, by_rho)
 
 
+_if_unfit = first_of(if_unfit, if_spherical)
+
 INTEGRATORS = (
     *(
         Integrator(
@@ -112,7 +116,7 @@ INTEGRATORS = (
         symmetric=True,
         explicit=False,
         preserves=("velocity constraints at the nodes",),
-        refuses=if_unfit,
+        refuses=_if_unfit,
         source="implicit midpoint rule, on celledoni2016 (8)",
         first_order=True,
     ),

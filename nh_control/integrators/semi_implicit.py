@@ -6,7 +6,8 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import Coordinates, coordinates, if_unfit
+from nh_control.integrators.coordinates import Coordinates, coordinates
+from nh_control.integrators.refusals import if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.mechanics.system import System
 
@@ -49,7 +50,7 @@ def si_dla(system: System, h: float) -> DiscreteSystem:
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         local, q1, p1, *_ = ends(symbols)
-        return local.position(q1), local.basis(q1).T @ p1
+        return local.position(q1), local.stored(q1, p1)
 
     return DiscreteSystem(system, h, Method("si_dla", n_velocities + m, residual, readout))
 

@@ -12,7 +12,7 @@ from nh_control.discrete.method import Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end, trivialized_jacobian
 from nh_control.integrators.energy_steps import if_asymmetric
-from nh_control.integrators.registry import Integrator, first_of, if_combined, if_constrained
+from nh_control.integrators.registry import Integrator, first_of, if_beyond_rolling, if_constrained
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
@@ -42,7 +42,7 @@ def variational_gauss(system: System, h: float, stages: int = 2) -> DiscreteSyst
     def residual(symbols: StepSymbols) -> ca.SX:
         q, p, u, z, h, gradients = symbols
         start, _, inner = action.end_derivatives(q, u, z, h, gradients)
-        return ca.vertcat(p + start, inner / h)
+        return ca.vertcat(space.frame(q).T @ (p + start), inner / h)
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, _, u, z, h, gradients = symbols
@@ -69,42 +69,40 @@ class _Action:
         how w and c move with both ends; and dLd/da.
         """
         w = h * z[: self._space.nv] / 2
-        ahead, behind = (self._space.local_jacobians(q, d) for d in (w, -w))
-        by_w, by_rotation, by_a = self._derivatives(q, u, z, h, gradients)
-        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_rotation)
+        center, _ = middle_and_end(self._space, q, 2 * w)
+        chart = Chart(self._space, center, q)
+        w = chart.turned(q, w)
+        ahead, behind = (chart.end_jacobians(d) for d in (w, -w))
+        by_w, by_center, by_a = self._derivatives(chart, w, u, z, h, gradients)
+        shared = -ca.solve((ahead[0] + behind[0]).T, ahead[0].T @ by_w + by_center)
         return behind[1].T @ shared, ahead[1].T @ (by_w + shared), by_a
 
     def _derivatives(
-        self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
+        self, chart: Chart, w: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Derivatives by w, by a rotation of c, and by all a."""
+        """Derivatives by w, by variations of c, and by all a."""
         n = self._space.nv
-        w, a = h * z[:n] / 2, ca.reshape(h * z[n:], n, self._bumps)
-        chart = Chart(self._space, middle_and_end(self._space, q, 2 * w)[0])
-        by_w, by_rotation, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, self._bumps)
+        a = ca.reshape(h * z[n:], n, self._bumps)
+        by_w, by_center, by_a = ca.SX(n, 1), ca.SX(n, 1), ca.SX(n, self._bumps)
         for t, weight, bump, bump_rate in self._nodes:
             d, rate = (2 * t - 1) * w + a @ bump, (2 * w + a @ bump_rate) / h
-            by_d, by_rate, rotation = self._node_derivatives(chart, d, rate, u, gradients)
+            by_d, by_rate, moved = self._node_derivatives(chart, d, rate, u, gradients)
             by_w += h * weight * ((2 * t - 1) * by_d + 2 / h * by_rate)
             by_a += h * weight * (by_d @ bump.T + by_rate / h @ bump_rate.T)
-            by_rotation += h * weight * rotation
-        return by_w, by_rotation, ca.vec(by_a)
+            by_center += h * weight * moved
+        return by_w, by_center, ca.vec(by_a)
 
     def _node_derivatives(
         self, chart: Chart, d: ca.SX, rate: ca.SX, u: ca.SX, gradients: Gradients
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Derivatives of L at one point of the curve, by d, d' and a rotation of c."""
+        """Derivatives of L at one point of the curve, by d, d' and variations of c."""
         system, space = self._system, self._space
         q, v = chart.position(d), chart.velocity(d, rate)
         gradient_q, p = gradients(q, v)
         force = trivialized_jacobian(
             space, q, lambda q: q
         ).T @ gradient_q + system.generalized_force(q, v, u)
-        pull, d_ = chart.covector(d, force), ca.SX.sym("d", space.nv)
-        second_derivative = ca.jtimes(chart.velocity(d_, rate), d_, p, True)
-        by_d = pull + ca.substitute(second_derivative, d_, d)
-        before, _ = space.local_jacobians(chart.center, d)
-        return by_d, chart.covector(d, p), -before.T @ pull
+        return chart.gradients(d, rate, force, p)
 
 
 class _Node(NamedTuple):
@@ -129,7 +127,7 @@ def _bump(k: int) -> Polynomial:
     return Polynomial([0, 1, -1]) * Polynomial([-0.5, 1]) ** k
 
 
-_refuses = first_of(if_constrained, if_combined, if_asymmetric)
+_refuses = first_of(if_constrained, if_beyond_rolling, if_asymmetric)
 
 INTEGRATORS = tuple(
     Integrator(

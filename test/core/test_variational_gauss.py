@@ -1,4 +1,4 @@
-"""Variational Gauss integrators on R^n and on rotations: order, symplectic form, momenta."""
+"""Variational Gauss integrators on R^n, rotations and spheres: order, symplectic form, momenta."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ import pytest
 from differences import hessian, jacobian
 from energy_cases import INPUT, VARIATIONAL, H, discrete, slopes, start, system, turning
 from numpy.polynomial.legendre import leggauss
+from test_energy_on_manifolds import directed
 
 from nh_control.geometry import quaternion
 from nh_control.integrators import INTEGRATORS, midpoint
@@ -15,12 +16,17 @@ from nh_control.integrators.variational_gauss import variational_gauss
 from nh_control.numerics.quadrature import gauss, integrals, lagrange
 from nh_control.systems import snakeboard
 from nh_control.systems.rigid_body import rigid_body
-from nh_control.systems.spherical_pendulum import spherical_pendulum
+from nh_control.systems.spherical_pendulum import (
+    SphericalPendulumParameters,
+    spherical_pendulum,
+)
 
 STEPS = {4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
 NAMES = ("double_pendulum", "body")
-QUICK = [("double_pendulum", method) for method in VARIATIONAL] + [("body", VARIATIONAL[0])]
-PAIRS = [*QUICK, pytest.param("body", VARIATIONAL[1], marks=pytest.mark.slow)]
+QUICK = [("double_pendulum", method) for method in VARIATIONAL]
+QUICK += [("body", VARIATIONAL[0]), ("swinging", VARIATIONAL[0])]
+LONG = [(name, VARIATIONAL[1]) for name in ("body", "swinging")]
+PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in LONG)]
 
 
 def test_quadrature_is_that_of_gauss():
@@ -42,10 +48,10 @@ def test_order(name, method):
     assert np.abs(found - order).max() <= 0.06 * order, found
 
 
-def form(name, momentum) -> np.ndarray:
-    """The canonical form in (dq, dp), with dq in the body frame of rotations:
-    `dq . dp' - dp . dq' - p . [dq, dq']`."""
-    n = len(momentum)
+def form(name, n, momentum) -> np.ndarray:
+    """The canonical form in (dq, dp), (n) each, with dq in the body frame of rotations:
+    `dq . dp' - dp . dq' - p . [dq, dq']`; on spheres the bracket of both frame vectors is 0.
+    """
     x, y, z = momentum if name == "body" else (0, 0, 0)
     hat = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
     corner = hat if name == "body" else np.zeros((n, n))
@@ -60,14 +66,15 @@ def test_the_symplectic_form_is_kept_exactly(name, method):
     dsys = discrete(name, method, 0.3, forced=False)
     x = dsys.state(*start(name))
     lin = dsys.linearize(x, np.zeros(dsys.nu))
-    n = dsys.system.space.nv
-    defect = lin.A.T @ form(name, lin.x1[-n:]) @ lin.A - form(name, x[-n:])
-    assert np.abs(defect).max() <= 1e-13
+    n = dsys.system.space.nw
+    ends = [form(name, dsys.system.space.nv, at[-n:]) for at in (x, lin.x1)]
+    assert np.abs(lin.A.T @ ends[1] @ lin.A - ends[0]).max() <= 1e-13
 
 
 @pytest.mark.parametrize("name, method", PAIRS)
 def test_steps_are_reversible(name, method):
-    dsys = discrete(name, method)
+    """Without the term linear in the velocities of `swinging`."""
+    dsys = discrete(name, method).with_parameters(field=0.0)
     flip = np.where(np.arange(dsys.nx) < dsys.system.space.nq, 1, -1)
     x = dsys.state(*start(name))
     assert np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max() <= 1e-14
@@ -77,7 +84,7 @@ def test_steps_are_reversible(name, method):
     "name, method",
     # of rotations A is asked by the symplectic form, too
     [
-        *QUICK[:-1],
+        *(pair for pair in QUICK if pair[0] != "body"),
         *(pytest.param("body", method, marks=pytest.mark.slow) for method in VARIATIONAL),
     ],
 )
@@ -106,6 +113,21 @@ def test_a_free_body_keeps_its_angular_momentum_in_space(method):
     assert np.abs(momenta - momenta[0]).max() <= 1e-13
 
 
+def test_a_chain_of_unit_vectors_keeps_its_angular_momentum_about_the_vertical():
+    """The links turn over the pole and the equator; the energy swings and does not drift."""
+    system = spherical_pendulum(SphericalPendulumParameters((1.0, 0.5), (1.0, 0.7)))
+    dsys = INTEGRATORS["variational_gauss_4"].make(system, 0.02)
+    x = dsys.state(*directed(system, 1.5, 1))
+    states = dsys.simulate(x, [], steps=500).states
+    turning = [np.cross(states[:, k : k + 3], states[:, k + 6 : k + 9])[:, 2] for k in (0, 3)]
+    assert np.ptp(sum(turning)) <= 1e-13
+    assert states[:, 2].min() < -0.9 and states[:, 2].max() > 0.7
+    lengths = [np.linalg.norm(states[:, k : k + 3], axis=1) for k in (0, 3)]
+    assert np.abs(np.array(lengths) - 1).max() <= 4e-16
+    energies = dsys.energies(states)
+    assert np.ptp(energies) <= 5e-4 * np.abs(energies).max()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_one_stage_is_the_midpoint_method(name):
     """Without forces, on R^n and with the exponential of rotations, whose half steps add up.
@@ -129,7 +151,11 @@ def test_both_retractions_of_rotations_converge_to_one_motion():
 
 
 def test_systems_that_do_not_fit_are_refused_by_name():
-    for bad, reason in ((snakeboard(), "velocity constraints"), (spherical_pendulum(), "spheres")):
+    on_surface = replace(system("tied"), velocity_constraint=None)
+    for bad, reason in (
+        (snakeboard(), "velocity constraints"),
+        (on_surface, "holonomic constraints"),
+    ):
         for method in VARIATIONAL:
             assert reason in INTEGRATORS[method].refuses(bad)
         with pytest.raises(ValueError, match=reason):
