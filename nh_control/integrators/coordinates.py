@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from nh_control.discrete.method import Gradients
-from nh_control.geometry.chart import Chart
+from nh_control.geometry.chart import Chart, trivialized_jacobian
 from nh_control.integrators.refusals import factors_of, if_unfit, is_flat, with_masses
 from nh_control.integrators.registry import Refusal
 from nh_control.mechanics.coordinates import coordinate_frame
@@ -20,7 +20,8 @@ class Coordinates:
     `v = velocity_matrix(q) w`; on R^n these are its own, SE(2) is (theta, x, y).
 
     `L(q, w) = w^T M(q) w / 2 + c(q)^T w - V(q)`, momenta `p = M w + c`, constraints `A(q) w = 0`,
-    basis X(q) with A X = 0; `rho = X^T p` is the same number in all coordinates. Any momentum is
+    among them Dh(q) w = 0 of holonomic ones, basis X(q) of the velocity constraints; `rho = X^T p`
+    is the same number in all coordinates. Any momentum is
     `p = lift(q, rho) + A^T sigma` with a velocity of `lift` that keeps the constraints; X^T is the
     projection P^T of [kobilarov2010 (12)] and sigma its other part. Motions of the plane change
     (theta, x, y) by an affine map, which commutes with sums of positions and rates, so that
@@ -34,6 +35,8 @@ class Coordinates:
             system.space.nv,
             system.n_velocity_constraints,
         )
+        self.n_holonomic = system.n_holonomic_constraints
+        self.n_constraints = self.n_velocity_constraints + self.n_holonomic
         self._q, self._w, self._c = (ca.SX.sym(name, self.n) for name in "qwc")
         self._p = ca.SX.sym("p", system.space.nw)
 
@@ -76,8 +79,8 @@ class Coordinates:
         return velocity_matrix.T @ by_v, force + second_derivative
 
     def constraint(self, q: ca.SX) -> ca.SX:
-        """A(q), (n_velocity_constraints, n)."""
-        return self.system.constraint_matrix(self.position(q)) @ self.velocity_matrix(q)
+        """A(q), (n_constraints, n), with the rows Dh of holonomic constraints at the end."""
+        return self._rows(self.position(q)) @ self.velocity_matrix(q)
 
     def basis(self, q: ca.SX) -> ca.SX:
         """X(q), (n, nrho)."""
@@ -93,7 +96,19 @@ class Coordinates:
 
     def reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
         """`A(q)^T sigma`."""
-        return self.constraint(q).T @ sigma if self.n_velocity_constraints else ca.SX(self.n, 1)
+        return self.constraint(q).T @ sigma if self.n_constraints else ca.SX(self.n, 1)
+
+    def normal_reaction(self, q: ca.SX, sigma: ca.SX) -> ca.SX:
+        """`Dh(q)^T sigma` of holonomic constraints."""
+        rows = self.constraint(q)[self.n_velocity_constraints :, :]
+        return rows.T @ sigma if self.n_holonomic else ca.SX(self.n, 1)
+
+    def normal_rates(self, q: ca.SX, nu: ca.SX) -> ca.SX:
+        """`M^{-1} Dh^T nu`, rates that lead back to h(q) = 0."""
+        if not self.n_holonomic:
+            return ca.SX(self.n, 1)
+        position, m = self.position(q), self.n_velocity_constraints
+        return self._rates(position, q) @ (self._reaction(position)[1][:, m:] @ nu)
 
     def node(
         self, position: ca.SX, q: ca.SX, rho: ca.SX, sigma: ca.SX | None = None
@@ -116,20 +131,26 @@ class Coordinates:
         return rates @ self._velocity(position, rates.T @ p)
 
     def split(self, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """(rho, sigma) of a momentum, rho as states store it, `sigma = (A M^{-1} A^T)^{-1} A
-        M^{-1} (p - c)`.
+        """(rho, sigma) of a momentum, rho as states store it and without its part along `Dh^T`,
+        `sigma = (A M^{-1} A^T)^{-1} A M^{-1} (p - c)` (n_velocity_constraints) with Dh among A.
         """
         _, _, s = self._reaction(self.position(q))
-        return self.stored(q, p), _solve(s, self.slip(q, p))
+        sigma, normal = self.parts(_solve(s, self.slip(q, p)))
+        return self.stored(q, p - self.normal_reaction(q, normal)), sigma
+
+    def parts(self, sigma: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Those of the velocity constraints, and of the holonomic ones."""
+        rolling, normal = ca.vertsplit(sigma, [0, self.n_velocity_constraints, self.n_constraints])
+        return rolling, normal
 
     def slip(self, q: ca.SX, p: ca.SX) -> ca.SX:
-        """`A w` (n_velocity_constraints) of a momentum's rates."""
+        """`A w` (n_constraints) of a momentum's rates."""
         position = self.position(q)
         v = self._velocity(position, self._rates(position, q).T @ p)
         return self._reaction(position)[0] @ v
 
     def multipliers(self, gradients: Gradients, q: ca.SX, rho: ca.SX, u: ca.SX) -> ca.SX:
-        """lam (n_velocity_constraints) of the continuous motion `p' = dL/dq + f + A^T lam,  A w =
+        """lam (n_constraints) of the continuous motion `p' = dL/dq + f + A^T lam,  A w =
         0` from the configuration q.
         """
         here, start = self.about(q, ca.SX.zeros(self.n))
@@ -184,10 +205,18 @@ class Coordinates:
         """Rates of the frame's unit velocities, (n, n)."""
         return self.rate_matrix(q) @ self.frame(position)
 
+    def _rows(self, position: ca.SX) -> ca.SX:
+        """A and Dh of velocities as the space stores them, (n_constraints, nw)."""
+        a = self.system.constraint_matrix(position)
+        if not self.n_holonomic:
+            return a
+        slope = trivialized_jacobian(self.system.space, position, self.system.holonomic)
+        return ca.vertcat(a, slope)
+
     def _reaction(self, position: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """(A, M^{-1} A^T, A M^{-1} A^T) of velocities in the frame."""
-        a = self.system.constraint_matrix(position) @ self.frame(position)
-        b = ca.solve(self._inertia(position), a.T) if self.n_velocity_constraints else a.T
+        a = self._rows(position) @ self.frame(position)
+        b = ca.solve(self._inertia(position), a.T) if self.n_constraints else a.T
         return a, b, a @ b
 
     def _velocity(self, position: ca.SX, p: ca.SX) -> ca.SX:

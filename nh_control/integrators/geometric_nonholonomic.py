@@ -10,7 +10,7 @@ import casadi as ca
 from nh_control.discrete.method import Gradients, Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, coordinates
-from nh_control.integrators.refusals import if_curved, if_unfit
+from nh_control.integrators.refusals import if_curved, if_irregular
 from nh_control.integrators.registry import Integrator, Make, Refusal
 from nh_control.mechanics.system import System
 
@@ -43,7 +43,11 @@ def gni(
     With the trapezoid, a constant mass matrix and forces of (q, u) alone a step is explicit,
     (14), and nz = 0; otherwise the unknown is w. `explicit` asks for one of the two. The mass
     matrix is derived from the Lagrangian, and explicit steps take their forces from it, too.
-    Plain coordinates, see `Coordinates`.
+    Coordinates as in `coordinates`.
+
+    Holonomic constraints have impulses `Dh(q0)^T K`, with h(q1) = 0, and rho1 is that of p1 less
+    its part along `Dh^T`: as in RATTLE they are projected, not reflected, and no part of theirs is
+    remembered. Such a step is implicit.
 
     `start` is sigma of a state made from (q, v): "zero" (lambda_0 = 0 of (10)), "paper"
     (p_{1/2} = p_0 + h/2 P^T f of (16), which is not the same motion, corrected), "consistent"
@@ -55,11 +59,11 @@ def gni(
     first order. In a linearization it adds m eigenvalues near -1, of the method and not of the
     system: design an LQR on another method.
     Raises ValueError for unknown options, an explicit step that is impossible, and systems that
-    `if_unfit` refuses.
+    `if_irregular` refuses.
     """
     if start not in STARTS:
         raise ValueError(f"gni: unknown start {start!r}, choose one of {STARTS}")
-    space = coordinates(system, "gni")
+    space = coordinates(system, "gni", if_irregular)
     possible = not _not_explicit(system) and quadrature == TRAPEZOID
     if explicit and not possible:
         reason = _not_explicit(system) or f"has a quadrature {quadrature}, not the trapezoid's"
@@ -99,6 +103,7 @@ def _incoming(space: Coordinates, position: ca.SX, q: ca.SX, rho: ca.SX) -> ca.S
     """
     m = space.n_velocity_constraints
     momentum, sigma = ca.vertsplit(rho, [0, rho.shape[0] - m, rho.shape[0]])
+    sigma = ca.vertcat(sigma, ca.SX(space.n_holonomic, 1))
     return space.node(position, q, momentum, sigma if m else None)[1]
 
 
@@ -121,18 +126,21 @@ def _implicit(space: Coordinates, quadrature: Quadrature) -> _Equations:
             after += b * (p + a * h * force)
         return local, q0, before, after
 
+    n = space.n
+
     def residual(symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, gradients = symbols
-        local, q0, before, _ = ends(q, u, z, h, gradients)
-        return before - _incoming(local, q, q0, rho)
+        local, q0, before, _ = ends(q, u, z[:n], h, gradients)
+        balance = before - _incoming(local, q, q0, rho) - local.normal_reaction(q0, z[n:])
+        return ca.vertcat(balance, space.system.holonomic(local.position(q0 + h * z[:n])))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, _, u, z, h, gradients = symbols
-        local, q0, _, after = ends(q, u, z, h, gradients)
-        q1 = q0 + h * z
+        local, q0, _, after = ends(q, u, z[:n], h, gradients)
+        q1 = q0 + h * z[:n]
         return local.position(q1), _reflected(local, q1, after)
 
-    return space.n, residual, readout
+    return n + space.n_holonomic, residual, readout
 
 
 def _explicit(space: Coordinates, _: Quadrature) -> _Equations:
@@ -156,7 +164,7 @@ def _starts(space: Coordinates) -> dict[str, _Start]:
     gradients = space.system.mechanics.gradients
 
     def consistent(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
-        return h / 2 * space.multipliers(gradients, q, rho, u)
+        return h / 2 * space.parts(space.multipliers(gradients, q, rho, u))[0]
 
     def zero(q: ca.SX, rho: ca.SX, u: ca.SX, h: ca.SX) -> ca.SX:
         return ca.SX(space.n_velocity_constraints, 1)
@@ -178,29 +186,41 @@ def _not_explicit(system: System) -> str:
     return "" if space.separable else "has forces that depend on the velocities"
 
 
-def _entry(name: str, make: Make, explicit: bool, refuses: Refusal, source: str) -> Integrator:
+def _entry(
+    name: str,
+    make: Make,
+    explicit: bool,
+    refuses: Refusal,
+    source: str,
+    more: tuple[str, ...] = (),
+) -> Integrator:
     return Integrator(
         name=name,
         make=make,
         order=2,
         symmetric=True,
         explicit=explicit,
-        preserves=("velocity constraints at the nodes", "nonholonomic momentum"),
+        preserves=("velocity constraints at the nodes", "nonholonomic momentum", *more),
         refuses=refuses,
         source=f"kobilarov2010 {source}",
     )
 
+
+_ON_SURFACES = ("holonomic constraints",)
 
 INTEGRATORS = (
     _entry("gni", gni, True, _not_explicit, "(13)-(16)"),
     _entry("rattle", rattle, True, _not_explicit, "(10)"),
     _entry("shake", shake, True, _not_explicit, "(9)"),
     _entry(
-        "gni_implicit",
-        partial(gni, explicit=False),
-        False,
-        if_unfit,
-        "(5), (6)",
+        "gni_implicit", partial(gni, explicit=False), False, if_irregular, "(5), (6)", _ON_SURFACES
     ),
-    _entry("gni_midpoint", partial(gni, quadrature=MIDPOINT), False, if_unfit, "(5), (6)"),
+    _entry(
+        "gni_midpoint",
+        partial(gni, quadrature=MIDPOINT),
+        False,
+        if_irregular,
+        "(5), (6)",
+        _ON_SURFACES,
+    ),
 )

@@ -9,7 +9,7 @@ import casadi as ca
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, coordinates
-from nh_control.integrators.refusals import if_unfit
+from nh_control.integrators.refusals import if_irregular, if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.integrators.stages import Stages, lobatto_tables, parts, stages, weighted
 from nh_control.mechanics.system import System
@@ -34,15 +34,19 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
     measured orders 2, 4, 6). "B" and "D" are reversible, "C" and "C*" are not; with IIIA for T the
     equations are singular. s = 2 with "B" and a constant mass matrix is Lagrange-d'Alembert with
     the trapezoidal Lagrangian and the mean of the constraints. Inputs may jump from step to step.
-    The mass matrix is derived from the Lagrangian. Coordinates as in `coordinates`. Raises
-    ValueError for other s or reactions, and systems that `if_unfit` refuses.
+    The mass matrix is derived from the Lagrangian. Coordinates as in `coordinates`.
+
+    Holonomic constraints have the impulses `Dh(Q_j)^T K_j` by IIIB for all `reactions`, with
+    h(Q_i) = 0 for i = 2 ... s and Dh v = 0 at the end, as index 3 needs them [Jay 1996]; s = 2
+    without velocity constraints is RATTLE. Raises ValueError for other s or reactions, and systems
+    that `if_irregular` refuses.
     """
     _check("spark", s)
     if reactions not in REACTIONS:
         raise ValueError(f"spark: unknown reactions {reactions!r}, choose one of {REACTIONS}")
-    space, table = coordinates(system, "spark"), lobatto_tables(s)
+    space, table = coordinates(system, "spark", if_irregular), lobatto_tables(s)
     a, b, forces, split = table["A"], table["b"], table["B"], table[reactions]
-    n_velocities, nz = s * space.n, s * (space.n + space.n_velocity_constraints)
+    n_velocities, nz = s * space.n, s * (space.n + space.n_constraints)
 
     def step(symbols: StepSymbols) -> tuple[Coordinates, Stages, ca.SX]:
         q, rho, u, z, h, gradients = symbols
@@ -56,9 +60,10 @@ def spark(system: System, h: float, s: int = 2, reactions: str = "B") -> Discret
         h = symbols.h
         local, nodes, p1 = step(symbols)
         balance = [nodes.momentum(h, forces[i], split[i]) - nodes.p[i] for i in range(s)]
-        slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(nodes.q, nodes.v)]
+        slips = [local.parts(local.constraint(q_i) @ v_i)[0] for q_i, v_i in zip(nodes.q, nodes.v)]
         means = [weighted(row, slips) for row in a[1:]]
-        return ca.vertcat(*balance, *means, local.slip(nodes.q[-1], p1))
+        surfaces = [system.holonomic(local.position(q_i)) for q_i in nodes.q[1:]]
+        return ca.vertcat(*balance, *means, *surfaces, local.slip(nodes.q[-1], p1))
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         local, nodes, p1 = step(symbols)
@@ -164,8 +169,8 @@ def _entries(s: int) -> tuple[Integrator, ...]:
             order=order,
             symmetric=True,
             explicit=False,
-            preserves=kept,
-            refuses=if_unfit,
+            preserves=(*kept, "holonomic constraints"),
+            refuses=if_irregular,
             source=jay,
         ),
         Integrator(
@@ -174,8 +179,8 @@ def _entries(s: int) -> tuple[Integrator, ...]:
             order=order,
             symmetric=True,
             explicit=False,
-            preserves=kept,
-            refuses=if_unfit,
+            preserves=(*kept, "holonomic constraints"),
+            refuses=if_irregular,
             source=jay.replace("IIIA-B", "IIIA-B-D"),
         ),
         Integrator(

@@ -9,7 +9,7 @@ import casadi as ca
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators.coordinates import Coordinates, coordinates
-from nh_control.integrators.refusals import if_unfit
+from nh_control.integrators.refusals import if_irregular
 from nh_control.integrators.registry import Integrator
 from nh_control.integrators.stages import Stages, gauss_tables, parts, stages, weighted
 from nh_control.mechanics.system import System
@@ -25,27 +25,30 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
     `p + h sum_j a_ij (dL/dq + f)_j + sum_j a_ij A(Q_j)^T K_j = dL/dv(Q_i, V_i),  A(Q_i) V_i = 0`,
     `p1 = p + h sum_j b_j (dL/dq + f)_j + sum_j b_j A(Q_j)^T K_j + (-1)^s A(q1)^T mu`,
     `A M^{-1} p1 = 0` at q1, `rho1 = X(q1)^T p1`. Unknowns V_i (n), impulses K_i (m) and mu (m),
-    nz = s (n + m) + m. The sign (-1)^s is that of the method's stability function at infinity:
-    with another one the equations are singular for odd s. Without constraints it is, on
-    R^n, the variational Gauss method. Projections of this kind: [Hairer,
+    nz = s (n + m) + m. Holonomic constraints are among these, with Dh for A, so that h(q) = 0
+    would drift; therefore q moves by `V_i + M^{-1} Dh^T nu` at Q_i, with one nu (k) of order
+    h^(2s) for all points that makes h(q1) = 0. The sign (-1)^s is that of the method's
+    stability function at infinity: with another one the equations are singular for odd s. Without
+    constraints it is, on R^n, the variational Gauss method. Projections of this kind: [Hairer,
     Lubich and Wanner, Geometric Numerical Integration, V.4.1]; orders measured. The mass matrix
     is derived from the Lagrangian. Coordinates as in `coordinates`. Raises ValueError for
-    other s and systems that `if_unfit` refuses.
+    other s and systems that `if_irregular` refuses.
     """
     if s not in STAGES:
         raise ValueError(f"nonholonomic_gauss: s must be one of {STAGES} stages, got {s}")
-    space, (b, a) = coordinates(system, "nonholonomic_gauss"), gauss_tables(s)
-    n_velocities, m = s * space.n, space.n_velocity_constraints
+    space, (b, a) = coordinates(system, "nonholonomic_gauss", if_irregular), gauss_tables(s)
+    n_velocities, m, k = s * space.n, space.n_constraints, space.n_holonomic
     n_stages = n_velocities + s * m
 
     def step(symbols: StepSymbols) -> tuple[Coordinates, Stages, ca.SX, ca.SX]:
         q, rho, u, z, h, gradients = symbols
-        v = parts(z[:n_velocities], s)
+        v, mu = parts(z[:n_velocities], s), z[n_stages : n_stages + m]
+        nu = z[n_stages + m :] if k else None
         displacement = h * weighted(b, v)
         local, q0 = space.about(q, displacement)
-        p0 = local.node(q, q0, rho, z[n_stages:] if m else None)[1]
-        nodes = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:n_stages], h)
-        p1 = nodes.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, z[n_stages:])
+        p0 = local.node(q, q0, rho, mu if m else None)[1]
+        nodes = stages(local, a, gradients, q0, p0, u, v, z[n_velocities:n_stages], h, nu)
+        p1 = nodes.momentum(h, b, b) + (-1) ** s * local.reaction(q0 + displacement, mu)
         return local, nodes, q0 + displacement, p1
 
     def residual(symbols: StepSymbols) -> ca.SX:
@@ -53,13 +56,14 @@ def nonholonomic_gauss(system: System, h: float, s: int = 2) -> DiscreteSystem:
         local, nodes, q1, p1 = step(symbols)
         balance = [nodes.momentum(h, row, row) - p for row, p in zip(a, nodes.p)]
         slips = [local.constraint(q_i) @ v_i for q_i, v_i in zip(nodes.q, nodes.v)]
-        return ca.vertcat(*balance, *slips, local.slip(q1, p1))
+        surface = system.holonomic(local.position(q1))
+        return ca.vertcat(*balance, *slips, local.slip(q1, p1), surface)
 
     def readout(symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         local, _, q1, p1 = step(symbols)
         return local.position(q1), local.stored(q1, p1)
 
-    method = Method(f"nonholonomic_gauss_{s}", n_stages + m, residual, readout)
+    method = Method(f"nonholonomic_gauss_{s}", n_stages + m + k, residual, readout)
     return DiscreteSystem(system, h, method)
 
 
@@ -70,8 +74,12 @@ INTEGRATORS = tuple(
         order=2 * s,
         symmetric=True,
         explicit=False,
-        preserves=("velocity constraints at the nodes", "velocity constraints at the points"),
-        refuses=if_unfit,
+        preserves=(
+            "velocity constraints at the nodes",
+            "velocity constraints at the points",
+            "holonomic constraints",
+        ),
+        refuses=if_irregular,
         source=f"Gauss with {s} points, Hairer, Lubich and Wanner V.4.1",
     )
     for s in STAGES

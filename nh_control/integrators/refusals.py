@@ -8,7 +8,7 @@ import numpy as np
 from nh_control.geometry.chart import has_symmetric_retraction
 from nh_control.geometry.homogeneous import simple_factors
 from nh_control.geometry.spaces import SE2, Rn, Space
-from nh_control.integrators.registry import first_of, if_beyond_rolling
+from nh_control.integrators.registry import first_of, if_beyond_rolling, if_driven
 from nh_control.mechanics.checks import scaled_spectrum
 from nh_control.mechanics.system import System
 
@@ -61,6 +61,9 @@ if_unfit = first_of(if_beyond_rolling, _without_charts, _singular)
 """Refuses systems without coordinates here: holonomic constraints, prescribed coordinates, drift,
 and mass matrices that are regular only on the constraints.
 """
+
+if_irregular = first_of(if_driven, _without_charts, _singular)
+"""Takes holonomic constraints as well."""
 
 if_curved = first_of(if_unfit, _curved)
 """Refuses also rotations in space and unit vectors, for explicit methods, which do not know a

@@ -119,14 +119,20 @@ def if_drifting(system: System) -> str:
     return "" if system.velocity_drift is None else "has a velocity drift, which does work"
 
 
-def if_beyond_rolling(system: System) -> str:
-    """Refuses all systems but those with A(q) v = 0."""
+def if_driven(system: System) -> str:
+    """Refuses prescribed coordinates and ground that moves."""
     kinds = {
-        "holonomic constraints": system.n_holonomic_constraints > 0,
         "prescribed coordinates": bool(system.prescribed),
         "a velocity drift": system.velocity_drift is not None,
     }
     return _having(kind for kind, there in kinds.items() if there)
+
+
+def if_beyond_rolling(system: System) -> str:
+    """Refuses all systems but those with A(q) v = 0."""
+    held = "has holonomic constraints" if system.n_holonomic_constraints else ""
+    reasons = (held, if_driven(system))
+    return _having(reason.removeprefix("has ") for reason in reasons if reason)
 
 
 def if_spherical(system: System) -> str:

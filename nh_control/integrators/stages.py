@@ -53,8 +53,9 @@ def weighted(weights: Iterable[float], vectors: Sequence[Graph]) -> Graph:
 
 @dataclass(frozen=True)
 class Stages:
-    """Stages `Q_i = q0 + h sum_j a_ij V_j` with their momenta P_i, forces W_i and impulses
-    `R_i = A(Q_i)^T K_i` of the constraints, (n) each, and the momentum p0 of the node.
+    """Stages `Q_i = q0 + h sum_j a_ij V_j` with their momenta P_i, forces W_i, impulses
+    `R_i = A(Q_i)^T K_i` of the velocity constraints and `N_i = Dh(Q_i)^T K_i` of the holonomic
+    ones, (n) each, and the momentum p0 of the node.
     """
 
     q: list[ca.SX]
@@ -62,11 +63,14 @@ class Stages:
     p: list[ca.SX]
     force: list[ca.SX]
     impulse: list[ca.SX]
+    normal: list[ca.SX]
     p0: ca.SX
 
     def momentum(self, h: ca.SX, forces: Iterable[float], impulses: Iterable[float]) -> ca.SX:
-        """`p0 + h sum_j forces_j W_j + sum_j impulses_j R_j`."""
-        return self.p0 + h * weighted(forces, self.force) + weighted(impulses, self.impulse)
+        """`p0 + sum_j forces_j (h W_j + N_j) + sum_j impulses_j R_j`."""
+        forces = list(forces)
+        p = self.p0 + h * weighted(forces, self.force) + weighted(impulses, self.impulse)
+        return p + weighted(forces, self.normal)
 
 
 def stages(
@@ -79,17 +83,24 @@ def stages(
     velocities: Sequence[ca.SX],
     impulses: ca.SX,
     h: ca.SX,
+    nu: ca.SX | None = None,
 ) -> Stages:
-    """Stages from the coordinates q (n) of the velocities V_i (n) and of the constraints' impulses
-    K_i, (s m) one below the other.
+    """Stages from the coordinates q (n) of the rates V_i (n) and of the constraints' impulses K_i,
+    (s n_constraints) one below the other. With nu the velocities are `V_i - M^{-1} Dh^T nu`.
     """
-    s, m, v = len(a), space.n_velocity_constraints, list(velocities)
+    s, v = len(a), list(velocities)
     nodes = [q + h * weighted(row, v) for row in a]
+    if nu is not None:
+        v = [v_i - space.normal_rates(q_i, nu) for q_i, v_i in zip(nodes, v)]
     derivatives = [space.derivatives(gradients, q_i, v_i, u) for q_i, v_i in zip(nodes, v)]
-    reactions = [space.reaction(nodes[i], impulses[m * i : m * (i + 1)]) for i in range(s)]
-    return Stages(
-        nodes, v, [p for p, _ in derivatives], [f for _, f in derivatives], reactions, p0
-    )
+    reactions, normals = [], []
+    each = parts(impulses, s) if space.n_constraints else [ca.SX(0, 1)] * s
+    for q_i, k in zip(nodes, each):
+        rolling, normal = space.parts(k)
+        reactions.append(space.reaction(q_i, ca.vertcat(rolling, ca.SX(space.n_holonomic, 1))))
+        normals.append(space.normal_reaction(q_i, normal))
+    momenta, forces = [p for p, _ in derivatives], [f for _, f in derivatives]
+    return Stages(nodes, v, momenta, forces, reactions, normals, p0)
 
 
 def parts(stacked: ca.SX, s: int) -> list[ca.SX]:

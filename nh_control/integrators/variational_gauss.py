@@ -12,7 +12,7 @@ from nh_control.discrete.method import Gradients, Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry.chart import Chart, middle_and_end, trivialized_jacobian
 from nh_control.integrators.energy_steps import if_asymmetric
-from nh_control.integrators.registry import Integrator, first_of, if_beyond_rolling, if_constrained
+from nh_control.integrators.registry import Integrator, first_of, if_constrained, if_driven
 from nh_control.mechanics.system import System
 from nh_control.numerics.quadrature import gauss
 
@@ -127,7 +127,16 @@ def _bump(k: int) -> Polynomial:
     return Polynomial([0, 1, -1]) * Polynomial([-0.5, 1]) ** k
 
 
-_refuses = first_of(if_constrained, if_beyond_rolling, if_asymmetric)
+def _if_held(system: System) -> str:
+    """Refuses holonomic constraints: imposed at the ends alone they leave the order 2 of
+    `midpoint`, and multipliers at the Gauss points, which are no ends, give no symplectic method.
+    """
+    if not system.n_holonomic_constraints:
+        return ""
+    return "has holonomic constraints, which the curve of a step leaves between its ends"
+
+
+_refuses = first_of(if_constrained, _if_held, if_driven, if_asymmetric)
 
 INTEGRATORS = tuple(
     Integrator(

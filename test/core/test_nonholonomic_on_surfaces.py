@@ -1,0 +1,137 @@
+"""Gauss, Lobatto and geometric nonholonomic methods with holonomic constraints, beside velocity
+constraints and unit vectors: order, exact derivatives, reversibility, constraints.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+from differences import jacobian
+from energy_cases import (
+    INPUT,
+    constraint,
+    discrete,
+    embedding,
+    held_rows,
+    hung,
+    slopes,
+    start,
+    system,
+)
+from scipy.integrate import solve_ivp
+
+from nh_control.integrators import INTEGRATORS
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.mechanics.system import System
+
+STEPS = {2: (16, 24, 36, 54), 4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
+QUICK = ("nonholonomic_gauss_1", "nonholonomic_gauss_2", "spark_2", "spark_3_d", "gni_implicit")
+LONG = ("nonholonomic_gauss_3", "spark_2_d", "spark_3", "spark_4", "gni_midpoint")
+METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_order_on_a_surface_with_a_velocity_constraint(method):
+    """Under damping and constant inputs, over four step sizes, in configuration and velocity."""
+    order = INTEGRATORS[method].order
+    found = slopes("tied", method, STEPS[order], 0.1)
+    assert np.abs(found - order).max() <= 0.06 * order, found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_linearization_is_the_derivative_of_the_step(method):
+    dsys = discrete("tied", method)
+    x, n = dsys.state(*start("tied"), INPUT), dsys.ndx
+    lin = dsys.linearize(x, INPUT)
+    moved = lambda w: dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), INPUT + w[n:]))
+    expected = jacobian(moved, n + dsys.nu, 0.005)
+    assert np.abs(np.hstack([lin.A, lin.B]) - expected).max() <= 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_are_reversible(method):
+    """Without the term linear in the velocities; sigma of `gni` stays when the momenta turn."""
+    dsys = discrete("tied", method).with_parameters(field=0.0)
+    x, memory = dsys.state(*start("tied"), INPUT), len(dsys.method.memory)
+    flip = np.where(np.arange(dsys.nx) < 4, 1, -1)
+    flip[dsys.nx - memory :] = 1
+    assert np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max() <= 1e-14
+
+
+@pytest.mark.parametrize("method", QUICK)
+def test_all_constraints_hold_over_many_steps(method):
+    dsys, tied = discrete("tied", method, 0.05, forced=False), system("tied")
+    states = dsys.simulate(dsys.state(*start("tied")), [0.0, 0.0], steps=300).states
+    q = ca.SX.sym("q", 4)
+    surface = ca.Function("h", [q, tied.parameter_symbols], [tied.holonomic(q)])
+    heights = np.asarray(surface(states[:, :4].T, tied.parameter_values))
+    slips = [
+        np.vstack([constraint("tied", x[:4]), held_rows("tied", x[:4])]) @ dsys.velocity(x)
+        for x in states
+    ]
+    assert np.abs(heights).max() <= 1e-14 and np.abs(slips).max() <= 1e-14
+    assert np.ptp(states[:, :4], axis=0).min() > 0.5
+
+
+def height(q):
+    """A condition on a cart and a direction."""
+    return q[0] + 0.5 * q[2] * q[3] + 0.3 * q[4] ** 2 - q[1] ** 2 / 2
+
+
+def bound() -> System:
+    """The cart and the direction with both kinds of constraints."""
+    free = hung(0.1)
+    q = np.array([0.0, -0.4, 0.6, 0.64, 0.48])
+    q[0] = -float(height(q))
+    return replace(free, name="bound", holonomic_constraint=lambda q, p: height(q), nominal=q)
+
+
+@cache
+def motion() -> tuple[System, np.ndarray, np.ndarray, np.ndarray]:
+    """The system, a start with an admissible velocity, and where DOP853 arrives after 1 s."""
+    one, at = bound(), ca.SX.sym("q", 5)
+    rows = ca.vertcat(
+        one.constraint_matrix(at),
+        ca.jacobian(height(at), at),
+        ca.horzcat(0, 0, at[2:].T),
+    )
+    q, v = np.array(one.nominal), np.array([0.3, -0.4, 0.3, 0.4, 0.5])
+    a = np.asarray(ca.Function("rows", [at], [ca.densify(rows)])(q))
+    v -= np.linalg.pinv(a) @ a @ v
+    continuous, rates = ContinuousSystem(one), embedding(one.space)
+
+    def derivative(_, y):
+        moved = np.asarray(rates(y[:5])) @ y[5:]
+        return np.concatenate([moved, continuous.acceleration(y[:5], y[5:], INPUT)])
+
+    run = solve_ivp(derivative, (0, 1), np.append(q, v), "DOP853", rtol=1e-13, atol=1e-13)
+    return one, q, v, run.y[:, -1]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "spark_2",
+        "nonholonomic_gauss_2",
+        "gni_implicit",
+        pytest.param("spark_3", marks=pytest.mark.slow),
+    ],
+)
+def test_order_with_unit_vectors_and_both_kinds_of_constraints(method):
+    (one, q, v, end), order, errors = motion(), INTEGRATORS[method].order, []
+    built = INTEGRATORS[method].make(one, 0.1)
+    for n in STEPS[order]:
+        dsys = built.with_step(1 / n)
+        x = dsys.simulate(dsys.state(q, v, INPUT), np.tile(INPUT, (n, 1))).states[-1]
+        off = np.append(dsys.configuration(x), dsys.velocity(x)) - end
+        errors.append([np.abs(off[:5]).max(), np.abs(off[5:]).max()])
+        assert abs(height(x[:5])) <= 1e-14
+    found = -np.polyfit(np.log(STEPS[order]), np.log(errors), 1)[0]
+    assert np.abs(found - order).max() <= 0.06 * order, (found, errors)
+
+
+@pytest.mark.parametrize("method", ["nprk_2", "si_dla", "implicit_midpoint", "gni"])
+def test_methods_that_take_no_holonomic_constraints_say_so(method):
+    assert "holonomic constraints" in INTEGRATORS[method].refuses(system("tied"))
