@@ -135,3 +135,32 @@ def test_order_with_unit_vectors_and_both_kinds_of_constraints(method):
 @pytest.mark.parametrize("method", ["nprk_2", "si_dla", "implicit_midpoint", "gni"])
 def test_methods_that_take_no_holonomic_constraints_say_so(method):
     assert "holonomic constraints" in INTEGRATORS[method].refuses(system("tied"))
+
+
+@pytest.mark.parametrize("method", ["spark_2", pytest.param("spark_3", marks=pytest.mark.slow)])
+def test_without_velocity_constraints_spark_is_symplectic_on_the_surface(method):
+    """It is the pair IIIA-B of Jay (1996), RATTLE for two points, also for a mass matrix that
+    depends on q: `T^T (A^T J A - J) T = 0` for the tangents T of `h(q) = 0, Dh v = 0`.
+    """
+    tied = system("tied", forced=False)
+    free = replace(tied, name="surface", velocity_constraint=None)
+    dsys = INTEGRATORS[method].make(free, 0.2)
+    q, v = (np.array(each) for each in start("tied"))
+    x = dsys.state(q, v)
+    slope = held_rows("tied", q)
+    rows = np.vstack([np.hstack([slope, np.zeros((1, 4))]), unprojected(free, x)])
+    tangents = np.linalg.svd(rows)[2][2:].T
+    form = np.block([[np.zeros((4, 4)), np.eye(4)], [-np.eye(4), np.zeros((4, 4))]])
+    A = dsys.linearize(x, []).A
+    assert np.abs(tangents.T @ (A.T @ form @ A - form) @ tangents).max() <= 1e-12
+
+
+def unprojected(one: System, x: np.ndarray) -> np.ndarray:
+    """The derivative of `Dh M^{-1} (p - c)`, (1, 8)."""
+    state, v = ca.SX.sym("x", 8), ca.SX.sym("v", 4)
+    at, p = state[:4], state[4:]
+    mass, momentum = ca.hessian(one.lagrangian_at(at, v), v)
+    mass, rest = ca.substitute([mass, momentum], [v], [ca.SX.zeros(4)])
+    slip = ca.jacobian(one.holonomic(at), at) @ ca.solve(mass, p - rest)
+    slope = ca.Function("slope", [state, one.parameter_symbols], [ca.jacobian(slip, state)])
+    return np.asarray(slope(x, one.parameter_values))
