@@ -185,8 +185,7 @@ def _of_robot(args: Namespace) -> dict[str, Any]:
     )
     timing = Timing(compensate=not args.no_compensation)
     sequence = ReferenceSequence(scenario.tracker(model, reference))
-    heading = None if scenario.body is None else scenario.body.place(model.system.space)[0]
-    outcome = replay(HardwareTracker(sequence, estimate, timing, heading=heading), states)
+    outcome = replay(HardwareTracker(sequence, estimate, timing, body=scenario.body), states)
     if not outcome.answers:
         reason = outcome.stopped or outcome.refused[-1]
         raise UsageError(

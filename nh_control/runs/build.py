@@ -27,15 +27,15 @@ def build(settings: RunSettings, scenario: Scenario | None = None) -> Experiment
     scenario = design.of(scenario)
     experiment = Experiment.make(
         scenario,
-        settings.reference,
-        settings.integrator,
-        settings.step_s,
-        plant_options(settings),
-        perturbation(settings, scenario, scenario.make_system(scenario.parameters)),
-        settings.integral,
-        settings.duration_s,
-        mpc_options(settings),
-        settings.estimate,
+        reference=settings.reference,
+        integrator=settings.integrator,
+        step_s=settings.step_s,
+        options=plant_options(settings),
+        perturbation=perturbation(settings, scenario, scenario.make_system(scenario.parameters)),
+        integral=settings.integral,
+        duration_s=settings.duration_s,
+        mpc=mpc_options(settings),
+        estimate=settings.estimate,
     )
     return replace(experiment, design=design) if design != Design() else experiment
 

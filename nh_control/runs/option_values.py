@@ -12,11 +12,11 @@ from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, fault
 def plant_options(settings: RunSettings) -> PlantOptions:
     """The differences between plant and model; raises UnknownName, ValueError."""
     return PlantOptions(
-        settings.plant.integrator,
-        settings.plant.substeps,
-        settings.plant.parameters,
-        tuple(map(disturbance.parse, settings.disturb)),
-        tuple(map(fault.parse, settings.fault)),
+        integrator=settings.plant.integrator,
+        substeps=settings.plant.substeps,
+        parameters=settings.plant.parameters,
+        disturbances=tuple(map(disturbance.parse, settings.disturb)),
+        faults=tuple(map(fault.parse, settings.fault)),
     )
 
 

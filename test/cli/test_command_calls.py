@@ -38,8 +38,8 @@ class Made(Exception):
 def asked(monkeypatch):
     """Return f(*options) -> the arguments of `Experiment.make`."""
 
-    def make(scenario, *others):
-        raise Made(scenario.name, *others)
+    def make(scenario, **others):
+        raise Made(scenario.name, *others.values())
 
     monkeypatch.setattr(Experiment, "make", make)
     progress = SimpleNamespace(phase=lambda text: None)
@@ -299,7 +299,7 @@ def test_an_open_loop_is_its_own_comparison(simulate):
 
 @pytest.mark.parametrize("error", [ValueError("bad"), OSError("bad"), FAILED_STEP])
 def test_invalid_input_is_an_error_of_usage(error, monkeypatch, capsys):
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     monkeypatch.setattr(Experiment, "make", fail)

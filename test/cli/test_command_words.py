@@ -149,7 +149,7 @@ def test_what_a_robot_s_replay_says(monkeypatch):
     monkeypatch.setattr(
         hardware_tracker,
         "HardwareTracker",
-        lambda sequence, estimate, timing, heading: asked.append(timing),
+        lambda sequence, estimate, timing, body: asked.append(timing),
     )
     monkeypatch.setattr(
         "nh_control.control.reference_sequence.ReferenceSequence", lambda tracker: None

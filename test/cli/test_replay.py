@@ -124,7 +124,7 @@ def test_a_floating_robot_is_found_again_as_one(run, tmp_path, monkeypatch):
     for other in ("disturb", "perturb"):
         given.pop(other, None)
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
-    monkeypatch.setattr(Experiment, "make", lambda scenario, *rest: scenario)
+    monkeypatch.setattr(Experiment, "make", lambda scenario, **rest: scenario)
     assert run_folder.load(tmp_path).experiment.origin == robot.origin
 
 
@@ -295,7 +295,9 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkey
         return whole.scenario
 
     monkeypatch.setattr(scenarios, "get", get)
-    monkeypatch.setattr(Experiment, "make", lambda *given: made.append(given))
+    monkeypatch.setattr(
+        Experiment, "make", lambda scenario, **given: made.append((scenario, *given.values()))
+    )
     given = launcher.parameters(whole, RunSettings(speed_factor=2, lockstep=True), tmp_path)
     given |= {
         "scenario": "urdf",

@@ -460,7 +460,7 @@ def test_a_robot_that_has_turned_all_around_can_start_again(kind):
     sequence = ReferenceSequence(scenario.tracker(dsys, reference))
     estimate = FilteredState(dsys, 1e-3, 100.0) if kind == "filter" else MeasuredState(dsys)
     heading = scenario.body.place(dsys.system.space)[0]
-    hardware = HardwareTracker(sequence, estimate, Timing(), heading)
+    hardware = HardwareTracker(sequence, estimate, Timing(), scenario.body)
     q = dsys.configuration(reference.states[0])
     wheels = dsys.system.parameters.b / dsys.system.parameters.r * np.array([-1.0, 1.0])
 

@@ -328,7 +328,7 @@ def wired(trackers, monkeypatch):
 
     monkeypatch.setattr(tracker, "HardwareInterface", interface)
     monkeypatch.setattr(tracker, "FilteredState", lambda *given: given)
-    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given, heading: WarmedUp(given))
+    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given, body: WarmedUp(given))
 
     def make(**parameters):
         trackers(source="hardware", **parameters)

@@ -18,6 +18,7 @@ from nh_control.ros.loop.clocks import NANOSECONDS
 from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.ros.loop.reports import Refusal, Unusable
 from nh_control.runs.wire_format import unwrap
+from nh_control.scenarios import Body
 
 LONGEST_S = 10.0
 """Longest time over which states are predicted by the model."""
@@ -74,9 +75,9 @@ class HardwareTracker:
     differ, and the age of a state is the duration of its answer. Before the start, the target is
     the reference's first state.
 
-    Number `heading` of a configuration, if there is one, is an angle that is measured up to whole
-    turns. Before the start it is the one closest to the reference's, so that a robot that has
-    driven in circles can start again; then it follows the estimate.
+    The heading of the scenario's planar `body`, if there is one, is measured up to whole turns.
+    Before the start it is the one closest to the reference's, so that a robot that has driven in
+    circles can start again; then it follows the estimate.
     """
 
     def __init__(
@@ -84,10 +85,11 @@ class HardwareTracker:
         sequence: ReferenceSequence,
         estimate: Estimate,
         timing: Timing,
-        heading: int | None = None,
+        body: Body | None = None,
     ):
-        self.sequence, self.timing, self._heading = sequence, timing, heading
+        self.sequence, self.timing = sequence, timing
         self._estimate, self._dsys = estimate, sequence.dsys
+        self._heading = None if body is None else body.place(self._dsys.system.space)[0]
         self._idle = self._dsys.idle(sequence.target(0))
         self._inputs = InputHistory(self._idle)
         self.start_ns: int | None = None
@@ -188,8 +190,10 @@ class HardwareTracker:
         near = float(expected[i])
         if (known := estimate.configuration) is not None:
             heading = float(known[i])
-            near = heading if self.start_ns is not None else unwrap(heading, near)
-            estimate.shift(i, near - heading)
+            if self.start_ns is None:
+                estimate.shift(i, unwrap(heading, near) - heading)
+                heading = unwrap(heading, near)
+            near = heading
         numbers = list(q)
         numbers[i] = unwrap(numbers[i], near)
         return numbers

@@ -198,8 +198,7 @@ class Tracker:
             p["hardware.start"] == "service",
         )
         body = self._model.scenario.body
-        heading = None if body is None else body.place(dsys.system.space)[0]
-        tracker = HardwareTracker(self._sequence, estimate, timing, heading=heading)
+        tracker = HardwareTracker(self._sequence, estimate, timing, body=body)
         tracker.warm_up()
         return HardwareInterface(self._node, self._inbox, shown, tracker, safety, self._output)
 
