@@ -1,5 +1,5 @@
-"""Gauss, Lobatto and geometric nonholonomic methods on systems with unit vectors: order, exact
-derivatives, reversibility, constraints.
+"""Gauss, Lobatto and geometric nonholonomic methods on systems with unit vectors: constraints, and
+order on pendulums and payloads.
 """
 
 from functools import cache
@@ -7,10 +7,10 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-from differences import jacobian
-from energy_cases import INPUT, constraint, discrete, embedding, slopes, start
+from energy_cases import constraint, discrete, embedding, start
 from scipy.integrate import solve_ivp
 from test_energy_on_manifolds import directed
+from test_nonholonomic_on_manifolds import SPHERES, STEPS
 
 from nh_control.integrators import INTEGRATORS, explicit_runge_kutta, implicit_midpoint
 from nh_control.mechanics.continuous import ContinuousSystem
@@ -21,41 +21,8 @@ from nh_control.systems.spherical_pendulum import (
     spherical_pendulum,
 )
 
-STEPS = {2: (16, 24, 36, 54), 4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
-QUICK = ("nonholonomic_gauss_2", "spark_2", "nprk_2", "gni_implicit", "gni_midpoint", "si_dla")
-LONG = ("nonholonomic_gauss_1", "nonholonomic_gauss_3", "spark_3", "spark_3_d", "spark_4")
-METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in (*LONG, "nprk_3"))]
 
-
-@pytest.mark.parametrize("method", METHODS)
-def test_order_with_a_velocity_constraint(method):
-    """Under damping and constant inputs, over four step sizes, in configuration and velocity."""
-    order = INTEGRATORS[method].order
-    found = slopes("hung", method, STEPS[order], 0.1)
-    assert np.abs(found - order).max() <= 0.06 * order, found
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_linearization_is_the_derivative_of_the_step(method):
-    dsys = discrete("hung", method)
-    x, n = dsys.state(*start("hung"), INPUT), dsys.ndx
-    lin = dsys.linearize(x, INPUT)
-    moved = lambda w: dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), INPUT + w[n:]))
-    expected = jacobian(moved, n + dsys.nu, 0.02)
-    assert np.abs(np.hstack([lin.A, lin.B]) - expected).max() <= 1e-10
-
-
-@pytest.mark.parametrize("method", [name for name in QUICK if INTEGRATORS[name].symmetric])
-def test_steps_are_reversible(method):
-    """Without the term linear in the velocities; sigma of `gni` stays when the momenta turn."""
-    dsys = discrete("hung", method).with_parameters(field=0.0)
-    x, memory = dsys.state(*start("hung"), INPUT), len(dsys.method.memory)
-    flip = np.where(np.arange(dsys.nx) < 5, 1, -1)
-    flip[dsys.nx - memory :] = 1
-    assert np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max() <= 1e-14
-
-
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("method", SPHERES)
 def test_constraints_hold_while_the_direction_passes_equator_and_pole(method):
     dsys = discrete("hung", method, 0.05, forced=False)
     states = dsys.simulate(dsys.state(*start("hung")), [0.0, 0.0], steps=300).states

@@ -1,5 +1,5 @@
 """Gauss, Lobatto and geometric nonholonomic methods with holonomic constraints, beside velocity
-constraints and unit vectors: order, exact derivatives, reversibility, constraints.
+constraints and unit vectors: constraints, symplectic form, order with all of them.
 """
 
 from dataclasses import replace
@@ -8,7 +8,6 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-from differences import jacobian
 from energy_cases import (
     INPUT,
     constraint,
@@ -16,51 +15,18 @@ from energy_cases import (
     embedding,
     held_rows,
     hung,
-    slopes,
     start,
     system,
 )
 from scipy.integrate import solve_ivp
+from test_nonholonomic_on_manifolds import STEPS, SURFACES
 
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.system import System
 
-STEPS = {2: (16, 24, 36, 54), 4: (8, 12, 18, 26), 6: (5, 7, 10, 14)}
-QUICK = ("nonholonomic_gauss_1", "nonholonomic_gauss_2", "spark_2", "spark_3_d", "gni_implicit")
-LONG = ("nonholonomic_gauss_3", "spark_2_d", "spark_3", "spark_4", "gni_midpoint")
-METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
 
-
-@pytest.mark.parametrize("method", METHODS)
-def test_order_on_a_surface_with_a_velocity_constraint(method):
-    """Under damping and constant inputs, over four step sizes, in configuration and velocity."""
-    order = INTEGRATORS[method].order
-    found = slopes("tied", method, STEPS[order], 0.1)
-    assert np.abs(found - order).max() <= 0.06 * order, found
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_linearization_is_the_derivative_of_the_step(method):
-    dsys = discrete("tied", method)
-    x, n = dsys.state(*start("tied"), INPUT), dsys.ndx
-    lin = dsys.linearize(x, INPUT)
-    moved = lambda w: dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), INPUT + w[n:]))
-    expected = jacobian(moved, n + dsys.nu, 0.005)
-    assert np.abs(np.hstack([lin.A, lin.B]) - expected).max() <= 1e-9
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_steps_are_reversible(method):
-    """Without the term linear in the velocities; sigma of `gni` stays when the momenta turn."""
-    dsys = discrete("tied", method).with_parameters(field=0.0)
-    x, memory = dsys.state(*start("tied"), INPUT), len(dsys.method.memory)
-    flip = np.where(np.arange(dsys.nx) < 4, 1, -1)
-    flip[dsys.nx - memory :] = 1
-    assert np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max() <= 1e-14
-
-
-@pytest.mark.parametrize("method", QUICK)
+@pytest.mark.parametrize("method", SURFACES)
 def test_all_constraints_hold_over_many_steps(method):
     dsys, tied = discrete("tied", method, 0.05, forced=False), system("tied")
     states = dsys.simulate(dsys.state(*start("tied")), [0.0, 0.0], steps=300).states
