@@ -19,6 +19,7 @@ ROOMS = (
     "studies",
     "runs",
     "gym",
+    "loop",
     "scenarios",
     "interop",
     "control",
@@ -39,7 +40,6 @@ ROS_ROOMS = (
     "nodes",
     "messages",
     "runtime",
-    "loop",
 )
 """The same inside ros/."""
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -18,8 +18,8 @@ from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.mechanics.system import System
 from nh_control.runs import topics
-from nh_control.runs.error_metrics import input_units
 from nh_control.scenarios import Scenario, disturbance, fault
+from nh_control.scenarios.error_metrics import input_units
 from nh_control.scenarios.free_motion import SYNTAX
 from nh_control.scenarios.perturbation import default_perturbation
 

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nh_control.figures import style
-from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
 from nh_control.runs.intervals import intervals
 from nh_control.scenarios import MonitoredOutput
+from nh_control.scenarios.error_metrics import error_unit, input_units
 
 ROUND_OFF = 1e-18
 NEAR = 1.0

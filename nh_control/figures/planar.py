@@ -14,8 +14,8 @@ from scipy.spatial import ConvexHull
 from nh_control.figures import style
 from nh_control.figures.common import show_intervals
 from nh_control.figures.scene import Scene, Solid, distinct_scenes, scene
-from nh_control.runs.error_metrics import coordinate_units, state_label
 from nh_control.runs.experiment import Result
+from nh_control.scenarios.error_metrics import coordinate_units, state_label
 
 FILL = 0.2
 """Opacity of solids."""

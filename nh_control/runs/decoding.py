@@ -9,7 +9,7 @@ import numpy as np
 
 from nh_control.control.input_history import NANOSECONDS
 from nh_control.geometry.spaces import Space
-from nh_control.runs.wire_format import JointStateCodec, state_codecs
+from nh_control.loop.wire_format import JointStateCodec, state_codecs
 from nh_control.scenarios import Scenario
 
 

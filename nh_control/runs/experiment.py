@@ -18,9 +18,12 @@ from nh_control.control.trackers import Tracker
 from nh_control.discrete.contact_forces import ContactTable
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.fault_effects import FaultEffect, effects
+from nh_control.loop.faults import FaultLines, FaultyTracker
+from nh_control.loop.sensing import SensedTracker
+from nh_control.loop.wire_format import MessageStates
 from nh_control.mechanics.parameters import declarations
 from nh_control.numerics.files import write_npz
-from nh_control.runs import error_metrics
 from nh_control.runs.contacts import contacts_of
 from nh_control.runs.design import Design
 from nh_control.runs.experiment_checks import (
@@ -29,16 +32,12 @@ from nh_control.runs.experiment_checks import (
     require_sizes,
     require_step,
 )
-from nh_control.runs.fault_effects import FaultEffect, effects
-from nh_control.runs.faults import FaultLines, FaultyTracker
 from nh_control.runs.option_values import values_of
 from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
-from nh_control.runs.sensing import SensedTracker
 from nh_control.runs.settings import RunSettings
 from nh_control.runs.simulation import ClosedLoop, closed_loop
-from nh_control.runs.wire_format import MessageStates
-from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, mpc_tracker
+from nh_control.scenarios import MpcOptions, PlantOptions, Scenario, error_metrics, mpc_tracker
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.free_motion import lasting
 from nh_control.scenarios.joint_motion import reference_label

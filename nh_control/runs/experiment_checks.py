@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nh_control.loop.faults import FaultLines
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
-from nh_control.runs.faults import FaultLines
 from nh_control.scenarios import Scenario, UnknownName
 from nh_control.scenarios.perturbation import default_perturbation
 from nh_control.scenarios.sensor import ESTIMATES, SENSORS

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nh_control.loop.faults import line_outputs
 from nh_control.runs.experiment import Result
-from nh_control.runs.faults import line_outputs
 
 
 @dataclass(frozen=True)

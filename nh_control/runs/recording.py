@@ -18,14 +18,14 @@ from nh_control.discrete.plant import advance
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.faults import through_actuators
+from nh_control.loop.wire_format import unwrap
 from nh_control.runs import topics
 from nh_control.runs.decoding import RecordingError as RecordingError
 from nh_control.runs.decoding import StateDecoder, chosen, command
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.faults import through_actuators
 from nh_control.runs.measured_run import MeasuredRun
 from nh_control.runs.simulation import ClosedLoop
-from nh_control.runs.wire_format import unwrap
 from nh_control.scenarios import Scenario
 
 COUNTS = (

@@ -10,9 +10,9 @@ import numpy as np
 
 from nh_control.discrete.plant import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
+from nh_control.loop.wire_format import MessageStates
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.recording import Recording
-from nh_control.runs.wire_format import MessageStates
 
 
 @dataclass(frozen=True)

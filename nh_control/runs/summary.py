@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nh_control.loop.fault_effects import FaultEffect
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.states import has_rotations, rotation_problem
 from nh_control.runs.contacts import contact_numbers, contact_text
-from nh_control.runs.error_metrics import error_unit, input_units
 from nh_control.runs.experiment import Result
-from nh_control.runs.fault_effects import FaultEffect
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.runs.simulation import ClosedLoop
+from nh_control.scenarios.error_metrics import error_unit, input_units
 from nh_control.scenarios.sensor import SENSORS
 
 if TYPE_CHECKING:

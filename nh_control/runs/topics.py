@@ -4,11 +4,11 @@ files and documentation.
 
 from __future__ import annotations
 
+from nh_control.loop.wire_format import JointStateCodec, MultiDofCodec, OdometryCodec
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.external_forces import FORCE, in_space
 from nh_control.mechanics.system import System
 from nh_control.numerics.identifiers import identifier
-from nh_control.runs.wire_format import JointStateCodec, MultiDofCodec, OdometryCodec
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.joint_motion import follows_joints

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.faults import FaultLines
 from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.runs.design import weighted_coordinates, weighted_inputs
-from nh_control.runs.faults import FaultLines
 from nh_control.runs.settings import OPTIONS, RunSettings
 from nh_control.scenarios import Scenario, UnknownName
 from nh_control.scenarios.disturbance import Disturbance

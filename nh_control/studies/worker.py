@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.faults import FaultLines
 from nh_control.mechanics.parameters import Declaration
 from nh_control.runs.build import build, perturbation
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.experiment_checks import require_estimate
-from nh_control.runs.faults import FaultLines
 from nh_control.runs.option_values import plant_options
 from nh_control.runs.settings import OPTIONS, SETTINGS, short_name
 from nh_control.scenarios import PlantOptions

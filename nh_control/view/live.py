@@ -11,8 +11,7 @@ import numpy as np
 from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.runs import error_metrics
-from nh_control.scenarios import Scenario
+from nh_control.scenarios import Scenario, error_metrics
 from nh_control.view.animation import Animation, Curves, Poses, by_unit, chosen_rows
 from nh_control.view.contacts import ContactArrows, arrow_frames, arrow_scale
 from nh_control.view.sources import arrow_lengths, cable_loads, coordinate_curves, error_curves

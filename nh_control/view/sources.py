@@ -10,11 +10,10 @@ import numpy as np
 
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
-from nh_control.runs import error_metrics
 from nh_control.runs.experiment import Result
 from nh_control.runs.intervals import intervals
 from nh_control.runs.saved_results import Stored, stored
-from nh_control.scenarios import Scenario
+from nh_control.scenarios import Scenario, error_metrics
 from nh_control.scenarios.default_visual import system_visual
 from nh_control.scenarios.joint_motion import reference_label
 from nh_control.scenarios.visual_model import VisualModel

@@ -25,8 +25,8 @@ from test_nodes_hardware import initial, place  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402
-from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState  # noqa: E402
-from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
+from nh_control.loop.hardware_estimate import FilteredState, MeasuredState  # noqa: E402
+from nh_control.loop.hardware_tracker import (  # noqa: E402
     HardwareTracker,
     StateRefused,
     Timing,

@@ -19,8 +19,8 @@ import numpy as np
 from hardware_in_the_loop import CASES, RUNS, emulator, flight
 
 from nh_control import scenarios
-from nh_control.ros.loop.hardware_estimate import FilteredState
-from nh_control.ros.loop.shadow import Shadow
+from nh_control.loop.hardware_estimate import FilteredState
+from nh_control.loop.shadow import Shadow
 from nh_control.scenarios import PlantOptions
 
 PARTS = {

@@ -9,8 +9,7 @@ from transforms3d.quaternions import axangle2quat
 from nh_control import scenarios
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
-from nh_control.runs import error_metrics
-from nh_control.scenarios import Joint, get
+from nh_control.scenarios import Joint, error_metrics, get
 
 JOINTS = get("pendulum_swing_up")
 """A scenario of joints alone, of which others are made here."""

@@ -12,10 +12,10 @@ import pytest
 from nh_control import Trajectory, scenarios
 from nh_control.discrete.plant import advance
 from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.loop.fault_effects import FaultEffect
 from nh_control.runs import simulation
 from nh_control.runs import summary as summary_module
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.fault_effects import FaultEffect
 from nh_control.runs.simulation import closed_loop
 from nh_control.runs.summary import STOPPED, TURNED, _factor, summarize, table
 from nh_control.scenarios import PlantOptions, UnknownName, disturbance, fault

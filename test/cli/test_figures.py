@@ -16,11 +16,10 @@ from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene, distinct_scenes, scene, visual_scene
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
-from nh_control.runs import error_metrics
-from nh_control.runs.error_metrics import error_unit
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, PlantOptions, Scenario, disturbance
+from nh_control.scenarios import Joint, PlantOptions, Scenario, disturbance, error_metrics
+from nh_control.scenarios.error_metrics import error_unit
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel

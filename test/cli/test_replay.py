@@ -14,6 +14,7 @@ from nh_control.cli import main
 from nh_control.command import identify_parameters, replay_run
 from nh_control.discrete.plant import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.loop.wire_format import MessageStates, unwrap
 from nh_control.runs import launcher, run_folder
 from nh_control.runs import replay as replay_module
 from nh_control.runs.decoding import RecordingError, chosen
@@ -22,7 +23,6 @@ from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
 from nh_control.runs.settings import MpcSettings, RunSettings
-from nh_control.runs.wire_format import MessageStates, unwrap
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60

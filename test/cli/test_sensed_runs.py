@@ -14,10 +14,10 @@ from command import nh_control
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.loop.sensing import Sensors
 from nh_control.runs import launcher, run_folder
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.saved_results import stored as stored_results
-from nh_control.runs.sensing import Sensors
 from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, UnknownName
 from nh_control.scenarios.fault import parse

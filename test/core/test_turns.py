@@ -13,10 +13,10 @@ from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import INTEGRATORS, midpoint
+from nh_control.loop.plant_report import RotationMonitor
 from nh_control.mechanics.states import rotation_angle
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.ros.loop.plant_report import RotationMonitor
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
 

@@ -15,7 +15,7 @@ from rclpy.node import Node  # noqa: E402
 from rclpy.waitable import NumberOfEntities, Waitable  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
-from nh_control.ros.loop.reports import Report  # noqa: E402
+from nh_control.loop.reports import Report  # noqa: E402
 from nh_control.ros.runtime.callback_errors import (  # noqa: E402  # noqa: E402
     LONGEST,
     QUIET_S,

@@ -6,9 +6,9 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.geometry.spaces import Rn
+from nh_control.loop.command_validator import CommandNames
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.mechanics.system import System
-from nh_control.ros.loop.command_validator import CommandNames
 from nh_control.scenarios import Joint
 from nh_control.scenarios.driven_joints import DrivenJoint, driven_joints
 

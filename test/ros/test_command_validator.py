@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from nh_control.ros.loop.clocks import StepClock
-from nh_control.ros.loop.command_validator import (
+from nh_control.loop.clocks import StepClock
+from nh_control.loop.command_validator import (
     CommandNames,
     CommandValidator,
     Fallback,

@@ -12,8 +12,8 @@ from visualization_msgs.msg import Marker  # noqa: E402
 import nh_control as nh  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.contact_forces import ContactPlaces, ContactReadout  # noqa: E402
-from nh_control.ros.loop.plant_report import ContactMonitor  # noqa: E402
-from nh_control.ros.loop.simulated_plant import SimulatedPlant  # noqa: E402
+from nh_control.loop.plant_report import ContactMonitor  # noqa: E402
+from nh_control.loop.simulated_plant import SimulatedPlant  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.markers import ContactArrows  # noqa: E402
 from nh_control.runs import topics  # noqa: E402

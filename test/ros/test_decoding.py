@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros'")
 
 from nh_control import scenarios
+from nh_control.loop.wire_format import MessageStates
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.runs.decoding import StateDecoder
-from nh_control.runs.wire_format import MessageStates
 
 
 @pytest.mark.parametrize("name", scenarios.names())

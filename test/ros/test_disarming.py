@@ -12,7 +12,7 @@ from hardware_emulator import TOPICS, CartPole  # noqa: E402
 from scipy.integrate import solve_ivp  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.loop.arming import SafeRange, error_limit  # noqa: E402
+from nh_control.loop.arming import SafeRange, error_limit  # noqa: E402
 from nh_control.ros.nodes import tracker  # noqa: E402
 from nh_control.runs.experiment import Experiment  # noqa: E402
 from nh_control.scenarios import SafetyLimits  # noqa: E402

@@ -11,7 +11,7 @@ from builtin_interfaces.msg import Time  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
-from nh_control.ros.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
 from nh_control.ros.messages.goal_actions import (  # noqa: E402
     ActionRequest,

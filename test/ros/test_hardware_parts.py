@@ -13,8 +13,8 @@ from nh_control.control import Command
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.geometry.spaces import Rn
-from nh_control.ros.loop import hardware_tracker
-from nh_control.ros.loop.arming import (
+from nh_control.loop import hardware_tracker
+from nh_control.loop.arming import (
     Arming,
     DisarmCommand,
     DisarmedInputs,
@@ -22,13 +22,13 @@ from nh_control.ros.loop.arming import (
     SafeRange,
     quantities,
 )
-from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
-from nh_control.ros.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
-from nh_control.ros.loop.reports import Refusal
-from nh_control.ros.loop.shadow import Shadow
-from nh_control.ros.loop.state_estimate import JoinCheck, StateEstimate, obstacle
-from nh_control.ros.loop.tracker_replay import replay
+from nh_control.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
+from nh_control.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
+from nh_control.loop.reports import Refusal
+from nh_control.loop.shadow import Shadow
+from nh_control.loop.state_estimate import JoinCheck, StateEstimate, obstacle
 from nh_control.runs.measurements import Measurements
+from nh_control.runs.tracker_replay import replay
 
 S = 10**9
 FAILED = StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
@@ -701,7 +701,7 @@ def test_a_shadow_whose_model_fails_says_so_and_goes_on(cart, monkeypatch):
     shadow = Shadow(dsys, MeasuredState(dsys))
     shadow.measured(0, *REST)
     shadow.measured(S // 100, *REST)
-    monkeypatch.setattr("nh_control.ros.loop.shadow.predict", _fail)
+    monkeypatch.setattr("nh_control.loop.shadow.predict", _fail)
     assert shadow.settle() == []
     monkeypatch.undo()
     made = shadow.report()

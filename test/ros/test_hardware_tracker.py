@@ -6,16 +6,16 @@ import pytest
 from nh_control import scenarios
 from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
-from nh_control.numerics import compiled
-from nh_control.ros.loop.arming import Arming, ArmingRefused, Limits
-from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.ros.loop.hardware_tracker import (
+from nh_control.loop.arming import Arming, ArmingRefused, Limits
+from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
+from nh_control.loop.hardware_tracker import (
     Diverged,
     HardwareTracker,
     StateRefused,
     Timing,
 )
-from nh_control.ros.loop.reports import Refusal
+from nh_control.loop.reports import Refusal
+from nh_control.numerics import compiled
 
 WALL = 1_790_000_000_000_000_000
 

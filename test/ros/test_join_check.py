@@ -7,8 +7,8 @@ import pytest
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.control.reference_sequence import ReferenceSequence
-from nh_control.ros.loop import state_estimate
-from nh_control.ros.loop.state_estimate import JoinCheck
+from nh_control.loop import state_estimate
+from nh_control.loop.state_estimate import JoinCheck
 
 
 @cache

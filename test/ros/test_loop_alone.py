@@ -10,11 +10,11 @@ from loop_outputs import loop_output
 from test_simulation_loop import CLOCK, START, Breakable, H
 
 from nh_control.integrators import midpoint
-from nh_control.ros.loop import simulation_loop
-from nh_control.ros.loop.clocks import Pacer
-from nh_control.ros.loop.command_validator import CommandNames, CommandValidator
-from nh_control.ros.loop.simulated_plant import PlantFaults, SimulatedPlant
-from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
+from nh_control.loop import simulation_loop
+from nh_control.loop.clocks import Pacer
+from nh_control.loop.command_validator import CommandNames, CommandValidator
+from nh_control.loop.simulated_plant import PlantFaults, SimulatedPlant
+from nh_control.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
 from nh_control.scenarios.fault import parse
 from nh_control.systems import pendulum
 

@@ -11,7 +11,7 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.state_reader import MeasurementReader, StateListener  # noqa: E402
 

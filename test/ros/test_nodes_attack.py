@@ -104,7 +104,7 @@ def test_a_hundred_thousand_wrong_messages_end_no_node(nodes, probe):
     from probe import Probe
     from visualization_msgs.msg import MarkerArray
 
-    from nh_control.ros.loop.command_validator import Rejection
+    from nh_control.loop.command_validator import Rejection
 
     started = [nodes.start(name) for name in ("tracker", "display")]
     started.append(nodes.start("plant", {**REAL_TIME, "fallback": "damp"}))

@@ -116,7 +116,7 @@ PLANT = {"wait_for_tracker": False, "on_finish": "continue", "speed_factor": 20.
 
 @pytest.mark.parametrize("rounds", [1500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_command_harms_a_plant(fuzzed, rounds):
-    from nh_control.ros.loop.command_validator import Rejection
+    from nh_control.loop.command_validator import Rejection
 
     node, right = fuzzed("plant", scenario="snakeboard", **PLANT), Right("snakeboard")
     sent = attack_plant(node, right, rounds)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nh_control.ros.loop.clocks import Pacer, StepClock
+from nh_control.loop.clocks import Pacer, StepClock
 
 
 class FakeClock:

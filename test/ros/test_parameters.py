@@ -12,8 +12,8 @@ from rclpy.parameter import Parameter  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.results import Conditioning, StepFailed  # noqa: E402
+from nh_control.loop.reports import Report  # noqa: E402
 from nh_control.mechanics.parameters import Declaration  # noqa: E402
-from nh_control.ros.loop.reports import Report  # noqa: E402
 from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
 from nh_control.ros.messages.state_publisher import second_clock  # noqa: E402
 from nh_control.ros.runtime.declared import (  # noqa: E402  # noqa: E402

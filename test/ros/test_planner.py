@@ -11,7 +11,7 @@ import pytest
 import nh_control as nh
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.trackers import linear
-from nh_control.ros.loop.planner import Planner, _newer, _Work
+from nh_control.loop.planner import Planner, _newer, _Work
 from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
 
 SCENARIO = get("cart_pole")

@@ -14,10 +14,10 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.geometry.rotations import SO3
 from nh_control.integrators import midpoint
+from nh_control.loop.faults import FaultLines
+from nh_control.loop.simulated_plant import PlantFaults, SimulatedPlant
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.ros.loop.simulated_plant import PlantFaults, SimulatedPlant
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.faults import FaultLines
 from nh_control.scenarios import PlantOptions, disturbance
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.fault import parse

@@ -15,8 +15,8 @@ from geometry_msgs.msg import Pose, Twist  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from nh_control.ros.loop import plant_report, simulation_loop  # noqa: E402
-from nh_control.ros.loop.simulation_loop import Mode  # noqa: E402
+from nh_control.loop import plant_report, simulation_loop  # noqa: E402
+from nh_control.loop.simulation_loop import Mode  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.plant_control import Steps  # noqa: E402
 from nh_control.ros.nodes import plant  # noqa: E402

@@ -9,10 +9,10 @@ import pytest
 
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Rn
-from nh_control.ros.loop.clocks import PacingStatistics
-from nh_control.ros.loop.command_validator import Fallback, Rejection
-from nh_control.ros.loop.plant_report import PlantReport, RotationMonitor
-from nh_control.ros.loop.simulation_loop import Mode
+from nh_control.loop.clocks import PacingStatistics
+from nh_control.loop.command_validator import Fallback, Rejection
+from nh_control.loop.plant_report import PlantReport, RotationMonitor
+from nh_control.loop.simulation_loop import Mode
 
 STATISTICS = PacingStatistics(100, 49.0, 3, 1e-6, 2e-6, 3e-6, 4e-6, 5e-6)
 

@@ -12,7 +12,7 @@ from bob import BOB, hanging  # noqa: E402
 from rclpy.clock_type import ClockType  # noqa: E402
 from rclpy.qos import DurabilityPolicy  # noqa: E402
 
-from nh_control.ros.loop.reports import Report  # noqa: E402
+from nh_control.loop.reports import Report  # noqa: E402
 from nh_control.ros.messages import conversions, tracker_output  # noqa: E402
 from nh_control.ros.messages.codec_publisher import CodecPublisher  # noqa: E402
 from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402

@@ -8,7 +8,7 @@ from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.ros.loop.arming import DisarmCommand, DisarmedInputs, SafeRange, quantities
+from nh_control.loop.arming import DisarmCommand, DisarmedInputs, SafeRange, quantities
 
 
 @cache

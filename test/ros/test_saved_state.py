@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.ros.loop.saved_state import SavedState
+from nh_control.loop.saved_state import SavedState
 
 
 @pytest.fixture(scope="module")

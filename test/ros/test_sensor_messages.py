@@ -11,7 +11,7 @@ from geometry_msgs.msg import PoseWithCovarianceStamped  # noqa: E402
 from sensing_arm import SENSING_ARM  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 
-from nh_control.ros.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.sensor_messages import sensor_codec  # noqa: E402
 from nh_control.ros.messages.sensor_reader import SensorReader  # noqa: E402

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.ros.loop.shadow import Shadow, Statistics
+from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
+from nh_control.loop.shadow import Shadow, Statistics
 
 
 @pytest.fixture(scope="module")

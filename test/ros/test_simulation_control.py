@@ -5,7 +5,7 @@ import pytest
 from test_simulation_loop import START, Loop
 
 from nh_control.integrators import midpoint
-from nh_control.ros.loop.simulation_loop import Mode, Options, Refused
+from nh_control.loop.simulation_loop import Mode, Options, Refused
 from nh_control.systems import pendulum
 
 

@@ -10,12 +10,12 @@ from loop_outputs import loop_output
 
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.integrators import midpoint
+from nh_control.loop.clocks import Pacer, StepClock
+from nh_control.loop.command_validator import CommandNames, CommandValidator
+from nh_control.loop.plant_report import OutputMonitor, PlantReport
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.ros.loop.clocks import Pacer, StepClock
-from nh_control.ros.loop.command_validator import CommandNames, CommandValidator
-from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
-from nh_control.ros.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
 from nh_control.scenarios import Disturbance, Gust, MonitoredOutput
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.systems import pendulum

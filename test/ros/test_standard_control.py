@@ -13,10 +13,10 @@ from loop_outputs import loop_output
 from test_simulation_loop import QueueInbox
 
 from nh_control import scenarios
-from nh_control.ros.loop.clocks import Pacer, StepClock
-from nh_control.ros.loop.command_validator import CommandNames, CommandValidator
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
-from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
+from nh_control.loop.clocks import Pacer, StepClock
+from nh_control.loop.command_validator import CommandNames, CommandValidator
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.loop.simulation_loop import Mode, Options, SimulationLoop
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 

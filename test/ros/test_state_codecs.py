@@ -25,15 +25,15 @@ from transforms3d.quaternions import quat2mat  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
 from nh_control.integrators import midpoint  # noqa: E402
+from nh_control.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.wire_format import JointStateCodec  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
-from nh_control.ros.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
 from nh_control.ros.messages.state_publisher import transform_broadcaster  # noqa: E402
 from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
-from nh_control.runs.wire_format import JointStateCodec  # noqa: E402
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
 numbers = st.floats(-1e3, 1e3)

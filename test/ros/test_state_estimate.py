@@ -5,8 +5,8 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.integrators import midpoint
-from nh_control.ros.loop.hardware_estimate import MeasuredState
-from nh_control.ros.loop.state_estimate import StateEstimate
+from nh_control.loop.hardware_estimate import MeasuredState
+from nh_control.loop.state_estimate import StateEstimate
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 SHORT = {"snakeboard": "parking", "quadrotor_payload": "parabola"}

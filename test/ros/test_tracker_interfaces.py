@@ -17,8 +17,8 @@ from rclpy.serialization import serialize_message  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
-from nh_control.ros.loop import state_estimate  # noqa: E402
-from nh_control.ros.loop.arming import (  # noqa: E402
+from nh_control.loop import state_estimate  # noqa: E402
+from nh_control.loop.arming import (  # noqa: E402
     Arming,
     DisarmCommand,
     DisarmedInputs,
@@ -26,14 +26,14 @@ from nh_control.ros.loop.arming import (  # noqa: E402
     SafeRange,  # noqa: E402
     Safety,
 )
-from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
-from nh_control.ros.loop.hardware_tracker import (  # noqa: E402
+from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
+from nh_control.loop.hardware_tracker import (  # noqa: E402
     HardwareTracker,
     StateRefused,
     Timing,
 )
-from nh_control.ros.loop.reports import Refusal  # noqa: E402
-from nh_control.ros.loop.tracker_report import TrackerReport  # noqa: E402
+from nh_control.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import (  # noqa: E402
     conversions,
     hardware_interface,

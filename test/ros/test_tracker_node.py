@@ -21,8 +21,8 @@ from trajectory_msgs.msg import (  # noqa: E402
 )
 
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
-from nh_control.ros.loop.arming import DisarmCommand  # noqa: E402
-from nh_control.ros.loop.hardware_estimate import MeasuredState  # noqa: E402
+from nh_control.loop.arming import DisarmCommand  # noqa: E402
+from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.tracker_output import JointEfforts  # noqa: E402

@@ -9,8 +9,8 @@ import pytest
 from nh_control import scenarios
 from nh_control.control import Command
 from nh_control.control.reference_sequence import ReferenceLeg
-from nh_control.ros.loop.reports import Refusal
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.reports import Refusal
+from nh_control.loop.tracker_report import TrackerReport
 
 SCENARIO = scenarios.get("snakeboard")
 MODEL = SCENARIO.model()

@@ -14,12 +14,12 @@ from geometry_msgs.msg import PoseStamped, Twist, TwistStamped  # noqa: E402
 from goal_observer import Observer  # noqa: E402
 
 from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
-from nh_control.ros.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.wire_format import yaw_wxyz  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.goals import Body, planar_goal, velocity_command  # noqa: E402
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals  # noqa: E402
-from nh_control.runs.wire_format import yaw_wxyz  # noqa: E402
 from nh_control.scenarios import get  # noqa: E402
 
 BODY, NOW, TIMEOUT_S = Body("base_link", "odom"), 10 * 10**9, 0.5

@@ -9,9 +9,9 @@ from bench import Desk, Ended, benches  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.ros.loop import wrenches  # noqa: E402
-from nh_control.ros.loop.reports import Refusal, Unusable  # noqa: E402
-from nh_control.ros.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet  # noqa: E402
+from nh_control.loop import wrenches  # noqa: E402
+from nh_control.loop.reports import Refusal, Unusable  # noqa: E402
+from nh_control.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.nodes import plant  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402

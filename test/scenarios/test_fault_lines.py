@@ -11,8 +11,8 @@ from test_faults import MODEL, RAMP, commanded, measured, straight
 from nh_control.control import Command, DisturbanceEstimate
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
-from nh_control.runs.fault_effects import FaultEffect, Tally, effects
-from nh_control.runs.faults import (
+from nh_control.loop.fault_effects import FaultEffect, Tally, effects
+from nh_control.loop.faults import (
     FaultLines,
     FaultOutput,
     FaultyTracker,

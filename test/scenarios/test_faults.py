@@ -16,10 +16,8 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
-from nh_control.mechanics.parameters import declarations
-from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.fault_effects import FaultEffect, Tally, effects
-from nh_control.runs.faults import (
+from nh_control.loop.fault_effects import FaultEffect, Tally, effects
+from nh_control.loop.faults import (
     CommandSignal,
     FaultLines,
     FaultyTracker,
@@ -27,6 +25,8 @@ from nh_control.runs.faults import (
     MeasurementSignal,
     line_outputs,
 )
+from nh_control.mechanics.parameters import declarations
+from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions, UnknownName, fault
 from nh_control.scenarios.fault import KINDS, parse

@@ -13,9 +13,9 @@ from nh_control import scenarios
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
+from nh_control.loop.sensing import SensedTracker, SensorFilter, Sensors, first_belief
 from nh_control.mechanics.imu import Imu
 from nh_control.mechanics.output import Output
-from nh_control.runs.sensing import SensedTracker, SensorFilter, Sensors, first_belief
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import SensingOptions, Sensor
 from nh_control.systems import pendulum

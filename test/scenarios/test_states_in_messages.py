@@ -11,7 +11,7 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.command import new_scenario
-from nh_control.runs.wire_format import MessageStates
+from nh_control.loop.wire_format import MessageStates
 from nh_control.scenarios import Body, BodyState, Joint, Scenario, UnknownName
 
 

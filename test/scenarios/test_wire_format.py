@@ -11,7 +11,7 @@ from transforms3d.euler import euler2quat
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
-from nh_control.runs.wire_format import (
+from nh_control.loop.wire_format import (
     UNKNOWN_RATES,
     JointFields,
     MessageStates,

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.serialization import deserialize_message, serialize_message
 
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.reports import Refusal
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.reports import Refusal
 from nh_control.ros.messages.conversions import ConversionError
 
 HEADER = 4

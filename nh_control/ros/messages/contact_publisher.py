@@ -9,8 +9,8 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
-from nh_control.ros.loop.plant_report import ContactMonitor
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.loop.plant_report import ContactMonitor
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.messages import conversions
 from nh_control.runs import topics
 from nh_control.scenarios import Scenario

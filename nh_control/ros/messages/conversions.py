@@ -15,9 +15,9 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Quaternion, Vector3
 from sensor_msgs.msg import JointState
 
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.reports import Refusal, Unusable
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.reports import Refusal, Unusable
 
 UNIT = 1e-2
 """Largest deviation from 1 of the norm of a quaternion that is accepted and normalized."""

@@ -9,7 +9,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from nh_control.ros.loop.reports import Report
+from nh_control.loop.reports import Report
 from nh_control.ros.runtime.inbox import Inbox
 
 _LEVELS = {

@@ -11,7 +11,7 @@ from nav_msgs.msg import Odometry
 from transforms3d.quaternions import quat2mat
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.reports import Refusal
+from nh_control.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import BodyCodec, PlanarCodec, codecs

@@ -14,8 +14,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectoryPoint, MultiDOFJointTrajectoryPoint
 
 from nh_control.control.reference_sequence import ReferenceLeg
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.reports import Refusal
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.goal_interface import GoalInterface
 from nh_control.ros.messages.joint_goals import JointGoals

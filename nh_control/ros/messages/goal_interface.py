@@ -16,7 +16,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from nh_control.control.guidance import Guidance
 from nh_control.control.reference_sequence import LEAD_S, ReferenceLeg, ReferenceSequence
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
 from nh_control.ros.messages.state_codecs import BodyCodec

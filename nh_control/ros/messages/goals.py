@@ -14,11 +14,11 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from nh_control.control.guidance import LONGEST_S, Guidance
 from nh_control.control.joint_trajectory import JointTrajectory
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
-from nh_control.ros.loop.reports import Refusal, shortened
+from nh_control.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
+from nh_control.loop.reports import Refusal, shortened
+from nh_control.loop.wire_format import yaw
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.runs.wire_format import yaw
 
 GOAL_AGE_S = 1.0
 """Largest difference of a goal's stamp from the present time of the states."""

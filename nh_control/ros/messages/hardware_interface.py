@@ -11,10 +11,10 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.arming import ArmingRefused, Safety
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
-from nh_control.ros.loop.reports import Refusal
+from nh_control.loop.arming import ArmingRefused, Safety
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.hardware_tracker import Answer, Diverged, HardwareTracker, StateRefused
+from nh_control.loop.reports import Refusal
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.reference_start import ReferenceStartPublisher
 from nh_control.ros.messages.state_codecs import Codec

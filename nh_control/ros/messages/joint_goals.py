@@ -14,8 +14,8 @@ from trajectory_msgs.msg import JointTrajectory as Message
 from nh_control.control.joint_reference import InfeasibleTrajectory, continued
 from nh_control.control.joint_trajectory import JointTrajectory
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
 from nh_control.ros.runtime.inbox import Inbox

@@ -13,8 +13,8 @@ from nh_control.control.reference_sequence import (
     ReferenceSequence,
     Replanner,
 )
-from nh_control.ros.loop.reports import Refusal
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.reports import Refusal
+from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.inbox import Inbox
 

@@ -12,7 +12,7 @@ from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from nh_control.control.optimal.plan import Plan
-from nh_control.ros.loop.planner import Planner
+from nh_control.loop.planner import Planner
 from nh_control.ros.messages import conversions
 from nh_control.ros.runtime.model import Model
 

@@ -11,10 +11,10 @@ from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
-from nh_control.ros.loop.reports import Unusable
-from nh_control.ros.loop.saved_state import SavedState
-from nh_control.ros.loop.simulation_loop import Refused, SimulationLoop
-from nh_control.ros.loop.wrenches import Wrenches
+from nh_control.loop.reports import Unusable
+from nh_control.loop.saved_state import SavedState
+from nh_control.loop.simulation_loop import Refused, SimulationLoop
+from nh_control.loop.wrenches import Wrenches
 from nh_control.ros.messages import conversions
 from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.inbox import Inbox, Response, answer

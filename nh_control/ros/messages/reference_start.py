@@ -12,7 +12,7 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from nh_control.ros.loop.clocks import NANOSECONDS
+from nh_control.loop.clocks import NANOSECONDS
 from nh_control.ros.runtime.inbox import Inbox
 
 TOPIC = "reference_start"

@@ -19,13 +19,13 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn, Space
+from nh_control.loop.reports import Refusal
+from nh_control.loop.wire_format import UNKNOWN
 from nh_control.mechanics.imu import Imu
 from nh_control.mechanics.output import Output
 from nh_control.mechanics.system import System
-from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.runs.wire_format import UNKNOWN
 from nh_control.scenarios import Sensor
 
 PREFIX = "sensors/"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.loop.sensing import Measurement, Sensors
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.sensor_messages import sensor_codec
 from nh_control.ros.messages.state_publisher import UNSENT
 from nh_control.ros.runtime.subscribers import LateSubscribers
-from nh_control.runs.sensing import Measurement, Sensors
 from nh_control.scenarios import Scenario
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from nh_control.loop.clocks import StepClock
+from nh_control.loop.reports import Refusal
+from nh_control.loop.sensing import Measurement
 from nh_control.mechanics.system import System
-from nh_control.ros.loop.clocks import StepClock
-from nh_control.ros.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.sensor_messages import SensorCodec, sensor_codec
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.runs.sensing import Measurement
 from nh_control.scenarios import Sensor
 
 QUEUE = 100

@@ -13,10 +13,10 @@ from rclpy.node import Node
 
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.clocks import StepClock
-from nh_control.ros.loop.reports import Refusal
-from nh_control.ros.loop.sensed_state import SensedState
-from nh_control.ros.loop.state_estimate import JoinCheck, StateEstimate
+from nh_control.loop.clocks import StepClock
+from nh_control.loop.reports import Refusal
+from nh_control.loop.sensed_state import SensedState
+from nh_control.loop.state_estimate import JoinCheck, StateEstimate
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.reference_start import has_start_publisher, subscribe_start
 from nh_control.ros.messages.sensor_reader import SensorReader

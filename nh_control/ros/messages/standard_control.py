@@ -34,7 +34,7 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
-from nh_control.ros.loop.simulation_loop import STOPPED, Mode, Refused, SimulationLoop
+from nh_control.loop.simulation_loop import STOPPED, Mode, Refused, SimulationLoop
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.entities import Entities
 from nh_control.ros.messages.plant_control import Steps

@@ -17,12 +17,8 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.reports import Refusal, shortened
-from nh_control.ros.messages import conversions
-from nh_control.ros.messages.conversions import ConversionError
-from nh_control.runs.topics import odometry_of
-from nh_control.runs.wire_format import (
+from nh_control.loop.reports import Refusal, shortened
+from nh_control.loop.wire_format import (
     UNKNOWN,
     BodiesCodec,
     BodyFields,
@@ -33,6 +29,10 @@ from nh_control.runs.wire_format import (
     state_codecs,
     yaw,
 )
+from nh_control.numerics.expressions import Vector
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.runs.topics import odometry_of
 from nh_control.scenarios import Scenario
 
 Numbers: TypeAlias = MutableSequence[float]

@@ -14,7 +14,7 @@ from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64
 
-from nh_control.ros.loop.command_validator import CommandValidator
+from nh_control.loop.command_validator import CommandValidator
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.state_codecs import Codec

@@ -11,14 +11,14 @@ from typing import Any
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from nh_control.ros.loop.reports import Refusal
+from nh_control.loop.reports import Refusal
+from nh_control.loop.wire_format import JointFields
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template, deserialized, header_stamp
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import Codec, JointCodec
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.runs.assembly import Assembly
-from nh_control.runs.wire_format import JointFields
 
 STATES_BEGUN = 100
 """Number of incomplete states that are kept: topics are out of step if a process is behind."""

@@ -15,7 +15,7 @@ from nh_control.control import Command
 from nh_control.control.optimal.plan import Plan
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.control.trackers import linear
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.codec_publisher import CodecPublisher

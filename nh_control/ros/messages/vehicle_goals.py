@@ -12,7 +12,7 @@ from rclpy.node import Node
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.vehicle_guidance import VehicleGuidance
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import goals
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.goal_interface import BodyGoals, PathPublisher

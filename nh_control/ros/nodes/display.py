@@ -17,8 +17,8 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from nh_control.discrete.contact_forces import ContactPlaces
-from nh_control.ros.loop.reports import Refusal, Report
-from nh_control.ros.loop.state_estimate import is_whole
+from nh_control.loop.reports import Refusal, Report
+from nh_control.loop.state_estimate import is_whole
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.markers import Arrows, ContactArrows, Drawing, Lines, PlanLine, Trail

@@ -19,19 +19,19 @@ from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.mechanics.external_forces import ForceTarget, in_space
-from nh_control.mechanics.parameters import declarations
-from nh_control.ros.loop.clocks import Pacer
-from nh_control.ros.loop.command_validator import (
+from nh_control.loop.clocks import Pacer
+from nh_control.loop.command_validator import (
     CommandNames,
     CommandValidator,
     Fallback,
     Rejection,
 )
-from nh_control.ros.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
-from nh_control.ros.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
-from nh_control.ros.loop.simulation_loop import Mode, Options, SimulationLoop
-from nh_control.ros.loop.wrenches import Wrenches, bounds, none_yet
+from nh_control.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
+from nh_control.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
+from nh_control.loop.simulation_loop import Mode, Options, SimulationLoop
+from nh_control.loop.wrenches import Wrenches, bounds, none_yet
+from nh_control.mechanics.external_forces import ForceTarget, in_space
+from nh_control.mechanics.parameters import declarations
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template
 from nh_control.ros.messages.codec_publisher import CodecPublisher

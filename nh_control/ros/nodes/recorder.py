@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy
 from rosbags.rosbag2 import WriterError
 
-from nh_control.ros.loop.reports import Report
+from nh_control.loop.reports import Report
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_reader import quality
 from nh_control.ros.runtime import process

@@ -14,10 +14,10 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.command_validator import CommandNames
-from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.ros.loop.reports import Report
-from nh_control.ros.loop.shadow import Residual, Shadow
+from nh_control.loop.command_validator import CommandNames
+from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
+from nh_control.loop.reports import Report
+from nh_control.loop.shadow import Residual, Shadow
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs

@@ -15,8 +15,7 @@ from nh_control.control import trackers
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.vehicle_guidance import VehicleGuidance
-from nh_control.numerics.compiled import wait_for_compiler
-from nh_control.ros.loop.arming import (
+from nh_control.loop.arming import (
     Arming,
     DisarmCommand,
     DisarmedInputs,
@@ -25,12 +24,13 @@ from nh_control.ros.loop.arming import (
     Safety,
     error_limit,
 )
-from nh_control.ros.loop.hardware_estimate import FilteredState, MeasuredState
-from nh_control.ros.loop.hardware_tracker import HardwareTracker, Timing
-from nh_control.ros.loop.planner import Planner
-from nh_control.ros.loop.reports import Report
-from nh_control.ros.loop.sensed_state import SensedState
-from nh_control.ros.loop.tracker_report import TrackerReport
+from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
+from nh_control.loop.hardware_tracker import HardwareTracker, Timing
+from nh_control.loop.planner import Planner
+from nh_control.loop.reports import Report
+from nh_control.loop.sensed_state import SensedState
+from nh_control.loop.tracker_report import TrackerReport
+from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.goal_actions import (
     BODY_ACTIONS,

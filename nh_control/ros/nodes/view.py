@@ -17,7 +17,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from nh_control import scenarios
-from nh_control.ros.loop.reports import Refusal, Report
+from nh_control.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs

@@ -14,7 +14,7 @@ from dataclasses import replace
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
-from nh_control.ros.loop.reports import Report
+from nh_control.loop.reports import Report
 
 MIDDLEWARE = (rclpy_implementation.RCLError, rclpy_implementation.RMWError)
 """Errors of the middleware, such as a publication whose lock is taken for 100 ms: they come from a

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nh_control.control.joint_servo import POSITION, VELOCITY
+from nh_control.loop.command_validator import Fallback
 from nh_control.mechanics.parameters import Declaration
-from nh_control.ros.loop.command_validator import Fallback
 from nh_control.ros.runtime.declared_tracker import AUTO as AUTO
 from nh_control.ros.runtime.declared_tracker import DEADLINE, VELOCITY_COMMANDS
 from nh_control.ros.runtime.declared_tracker import HARDWARE as HARDWARE

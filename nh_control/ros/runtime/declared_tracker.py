@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nh_control.loop.arming import DisarmCommand
 from nh_control.mechanics.parameters import Declaration
-from nh_control.ros.loop.arming import DisarmCommand
 
 OF_SCENARIO, AUTO = -1.0, "auto"
 """Values that stand for the scenario's declaration."""

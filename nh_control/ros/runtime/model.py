@@ -10,7 +10,7 @@ from nh_control import scenarios
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.clocks import StepClock
+from nh_control.loop.clocks import StepClock
 from nh_control.ros.runtime.declared import MODEL_PARAMETERS, SCENARIO, WEIGHT_FACTORS
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.process import UsageError

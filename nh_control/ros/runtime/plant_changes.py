@@ -9,13 +9,13 @@ from typing import Any
 
 from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.ros.loop.command_validator import Fallback
-from nh_control.ros.loop.simulated_plant import BackupTracker
-from nh_control.ros.loop.simulation_loop import SimulationLoop
+from nh_control.loop.command_validator import Fallback
+from nh_control.loop.faults import FaultLines
+from nh_control.loop.simulated_plant import BackupTracker
+from nh_control.loop.simulation_loop import SimulationLoop
 from nh_control.ros.runtime.declared import PERTURBATION
 from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
-from nh_control.runs.faults import FaultLines
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 Prepared = Callable[[], None]

@@ -16,7 +16,7 @@ from nh_control.control.trackers import Tracker
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
-from nh_control.runs.sensing import SensedTracker
+from nh_control.loop.sensing import SensedTracker
 from nh_control.scenarios.fault import (
     COMMANDS,
     MEASUREMENTS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.hardware_tracker import Answer, HardwareTracker, StateRefused
+from nh_control.loop.hardware_tracker import Answer, HardwareTracker, StateRefused
 from nh_control.runs.measurements import Measurements
 
 

@@ -11,9 +11,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from nh_control.discrete.results import StepFailed
-from nh_control.ros.loop.clocks import Pacer
-from nh_control.ros.loop.command_validator import CommandValidator
-from nh_control.ros.loop.simulated_plant import SimulatedPlant
+from nh_control.loop.clocks import Pacer
+from nh_control.loop.command_validator import CommandValidator
+from nh_control.loop.simulated_plant import SimulatedPlant
 
 REPUBLISH_S = 0.1
 MOST_SERVED = 20

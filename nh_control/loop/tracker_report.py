@@ -11,9 +11,9 @@ import numpy as np
 from nh_control.control import Command
 from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.reports import Refusal, Report
-from nh_control.runs.error_metrics import error_parts
+from nh_control.loop.reports import Refusal, Report
 from nh_control.scenarios import Scenario
+from nh_control.scenarios.error_metrics import error_parts
 
 
 class TrackerReport:

@@ -13,11 +13,11 @@ from nh_control.control import Command
 from nh_control.control.input_history import InputHistory, predict
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
+from nh_control.loop.reports import Refusal, Unusable
+from nh_control.loop.wire_format import unwrap
 from nh_control.numerics.compiled import wait_for_compiler
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
-from nh_control.ros.loop.reports import Refusal, Unusable
-from nh_control.runs.wire_format import unwrap
 from nh_control.scenarios import Body
 
 LONGEST_S = 10.0

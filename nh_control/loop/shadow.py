@@ -14,10 +14,10 @@ import numpy as np
 from nh_control.control.input_history import InputHistory, Inputs, predict
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.hardware_tracker import LONGEST_S, Estimate
-from nh_control.ros.loop.reports import Refusal, Report
-from nh_control.ros.loop.state_estimate import is_whole
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.hardware_tracker import LONGEST_S, Estimate
+from nh_control.loop.reports import Refusal, Report
+from nh_control.loop.state_estimate import is_whole
 
 NEVER_NS = 2**63
 """A stamp after all others."""

@@ -11,9 +11,9 @@ import numpy as np
 from nh_control.control.estimation import Belief, KalmanFilter
 from nh_control.control.input_history import Inputs, split_into_steps
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.clocks import NANOSECONDS
-from nh_control.ros.loop.reports import Refusal, Unusable
-from nh_control.ros.loop.state_estimate import completed
+from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.reports import Refusal, Unusable
+from nh_control.loop.state_estimate import completed
 
 
 class Implausible(Unusable):

@@ -9,7 +9,7 @@ import numpy as np
 
 from nh_control.control.estimation import Belief
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.runs.sensing import Measurement, SensorFilter, first_belief
+from nh_control.loop.sensing import Measurement, SensorFilter, first_belief
 from nh_control.scenarios import Scenario
 
 

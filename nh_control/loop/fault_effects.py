@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.runs.faults import FaultLines, FaultOutput, Line, line_outputs
+from nh_control.loop.faults import FaultLines, FaultOutput, Line, line_outputs
 
 
 @dataclass(frozen=True)

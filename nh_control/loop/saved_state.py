@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.ros.loop.simulation_loop import SimulationLoop
+from nh_control.loop.simulation_loop import SimulationLoop
 
 
 @dataclass(frozen=True)

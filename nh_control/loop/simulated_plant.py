@@ -16,11 +16,11 @@ from nh_control.discrete.plant import convert, last_step, with_external, without
 from nh_control.discrete.results import SolvedStep, StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.fault_effects import Tally
+from nh_control.loop.faults import FaultLines, FaultOutput
+from nh_control.loop.wrenches import Wrenches
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.expressions import Vector, all_finite
-from nh_control.ros.loop.wrenches import Wrenches
-from nh_control.runs.fault_effects import Tally
-from nh_control.runs.faults import FaultLines, FaultOutput
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.fault import Fault

@@ -12,9 +12,9 @@ import numpy as np
 
 from nh_control.discrete.contact_forces import ContactForce
 from nh_control.geometry.spaces import Space
+from nh_control.loop.reports import Report
+from nh_control.loop.simulation_loop import Mode, SimulationLoop
 from nh_control.mechanics import states
-from nh_control.ros.loop.reports import Report
-from nh_control.ros.loop.simulation_loop import Mode, SimulationLoop
 from nh_control.scenarios import MonitoredOutput
 
 AWAIT_WARNING_S = 1.0

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.reports import Refusal, Unusable
 from nh_control.mechanics.external_forces import FORCE, TORQUE, ForceTarget
-from nh_control.ros.loop.reports import Refusal, Unusable
 from nh_control.scenarios import Constant, Disturbance
 
 COMPONENTS = (*FORCE, *TORQUE)

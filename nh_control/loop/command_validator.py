@@ -9,9 +9,9 @@ from enum import Enum
 
 import numpy as np
 
+from nh_control.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS, StepClock
+from nh_control.loop.reports import shortened
 from nh_control.numerics.expressions import Vector
-from nh_control.ros.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS, StepClock
-from nh_control.ros.loop.reports import shortened
 from nh_control.scenarios.driven_joints import DrivenJoint
 
 

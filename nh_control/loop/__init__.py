@@ -1,0 +1,3 @@
+"""The closed loop of a plant and a tracker: time, order and validity of steps and commands,
+faults, sensors, estimates and reports. A run in one process and the nodes are its transports.
+"""

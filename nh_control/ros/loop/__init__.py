@@ -1,3 +1,0 @@
-"""The logic of the nodes in plain Python, free of ROS: run loop, clock, pacing, checks of
-commands, reports.
-"""
