@@ -65,8 +65,7 @@ class ClosedLoopRunner:
     """The closed loop of a plant, from its state x0, and a controller. `substeps` steps of the
     plant make one step of the controller's model; `external` are external forces (N, plant.nu -
     model.nu). Without `feedback` the inputs are the reference's; a loop that is not to be `native`
-    runs from Python, and so does one where a function `measure` makes the model's states of the
-    plant's, instead of `convert`. `k` is the number of steps taken.
+    runs from Python. `k` is the number of steps taken.
 
     Not thread-safe.
     """
@@ -81,16 +80,15 @@ class ClosedLoopRunner:
         substeps: int = 1,
         feedback: bool = True,
         native: bool = True,
-        measure: Callable[[np.ndarray], np.ndarray] | None = None,
     ):
-        self.k, self._measure = 0, measure
+        self.k = 0
         self._plant, self._controller, self._model = plant, controller, controller.dsys
         self._x, self._record = np.array(x0, dtype=float), record
         self._external, self._substeps = np.ascontiguousarray(external, dtype=float), substeps
         self._feedback = feedback
         self._memory: Any = None
         record.plant_states[:1] = self._x
-        self._native = self._natively() if native and measure is None else None
+        self._native = self._natively() if native else None
 
     def run(self, watch: Callable[[int], bool] = lambda k: False) -> None:
         """Run all N steps, or until `watch(k)` is true; it is called before step k, in native
@@ -112,8 +110,6 @@ class ClosedLoopRunner:
 
     def _state(self) -> np.ndarray:
         """The model's state."""
-        if self._measure is not None:
-            return self._measure(self._x)
         return convert(self._x, self._plant, self._model)
 
     def _command(self, state: np.ndarray) -> Command:

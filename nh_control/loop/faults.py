@@ -1,22 +1,15 @@
-"""Faults in a closed loop: the lines of measurements and of commands, and a tracker
-behind them.
-"""
+"""Faults in a closed loop: the lines of measurements and of commands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from nh_control.control import Command
-from nh_control.control.trackers import Tracker
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Space
-from nh_control.loop.sensing import SensedTracker
 from nh_control.scenarios.fault import (
     COMMANDS,
     MEASUREMENTS,
@@ -206,72 +199,6 @@ def _check(fault: Fault, seen: dict[str, np.ndarray], moved: dict[str, np.ndarra
     valid = groups or [*([] if effect.of_inputs_only else seen), *moved]
     if fault.target not in valid:
         raise UnknownName(f"target of the fault {str(fault)!r},", fault.target, valid)
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """Memory of a tracker behind faults: of both lines, of the tracker itself, and its command
-    `u` (nu) before any fault.
-    """
-
-    sensed: LineMemory
-    acted: LineMemory
-    inner: Any
-    u: np.ndarray
-
-
-class FaultyTracker:
-    """A controller of the true state: a tracker whose measured state and whose commands pass
-    through lines of faults. Its errors belong to the true state. Without `feedback` the
-    commands are the reference's inputs. While measurements are lost it repeats its last command.
-    A `SensedTracker` is told what its plant was given, because sensors show that.
-    """
-
-    def __init__(self, tracker: Tracker | SensedTracker, lines: FaultLines, feedback: bool = True):
-        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
-        self._tracker, self._lines, self._feedback = tracker, lines, feedback
-
-    def command(self, k: int, x: ArrayLike, memory: _Memory | None = None) -> Command:
-        """Output of the actuators at step k for the true state x (nx)."""
-        x, dsys, lines = np.asarray(x, dtype=float), self.dsys, self._lines
-        seen = np.concatenate([dsys.configuration(x), dsys.velocity(x)])
-        if memory is None:
-            idle = dsys.idle(x)
-            start = lines.measurements.start(seen), lines.commands.start(idle)
-            memory = _Memory(*start, None, idle)
-        sensed = lines.measurements.through(k, seen, memory.sensed)
-        command = self._answer(k, x, sensed.value, memory)
-        acted = lines.commands.through(k, command.u, memory.acted)
-        memory = _Memory(sensed.memory, acted.memory, command.memory, command.u)
-        u = command.u if acted.value is None else acted.value
-        if isinstance(self._tracker, SensedTracker):
-            self._tracker.give(k, u)
-        return Command(u, command.saturated, self._tracker.error(k, x), memory)
-
-    def _answer(self, k: int, x: np.ndarray, seen: np.ndarray | None, memory: _Memory) -> Command:
-        """The command at the true state x (nx) for the measurement `seen` (nq + nw), None if it
-        is lost.
-        """
-        dsys, reference, free = self.dsys, self.reference, np.zeros(self.dsys.nu, dtype=bool)
-        if not self._feedback:
-            u = reference.inputs[k] if k < len(reference) else dsys.idle(x)
-            return Command(u, free, np.zeros(dsys.ndx))
-        if seen is None:
-            return Command(memory.u, free, np.zeros(dsys.ndx), _without_prediction(memory.inner))
-        q, v = np.split(seen, [dsys.system.space.nq])
-        return self._tracker.command(k, dsys.measured_state(q, v), memory.inner)
-
-    def commands(self, run: Trajectory) -> np.ndarray:
-        """The commands (N, nu) before any fault, in a run of this controller."""
-        memory, out = None, np.empty_like(run.inputs)
-        for k in range(len(out)):
-            memory = self.command(k, run.states[k], memory).memory
-            out[k] = memory.u
-        return out
-
-
-def _without_prediction(memory: Any) -> Any:
-    return None if memory is None else replace(memory, predicted=None)
 
 
 def through_actuators(lines: FaultLines, before: np.ndarray, commands: np.ndarray) -> np.ndarray:

@@ -10,17 +10,17 @@ import numpy as np
 from nh_control.control.estimation import Belief
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.sensing import Measurement, SensorFilter, first_belief
-from nh_control.scenarios import Scenario
+from nh_control.scenarios.sensor import SensingOptions, Sensor
 
 
 class SensedState:
-    """States of the model `dsys` from the filter of a scenario's sensors, instead of a
-    `StateEstimate`. It starts from the expected state, and uses no measured state.
+    """States of the model `dsys` from a filter of `sensors`, instead of a `StateEstimate`. It
+    starts from the expected state, and uses no measured state. Raises ValueError without sensors.
     """
 
-    def __init__(self, scenario: Scenario, dsys: DiscreteSystem):
-        self._options, self._dsys, self.approximated = scenario.sensing, dsys, 0
-        self.sensors = scenario.sensors
+    def __init__(self, sensors: Sequence[Sensor], options: SensingOptions, dsys: DiscreteSystem):
+        self._options, self._dsys, self.approximated = options, dsys, 0
+        self.sensors = tuple(sensors)
         self._came: list[Measurement] = []
         self._filter = self._made(dsys.state(dsys.system.nominal_configuration, _rest(dsys)))
         self.reset()

@@ -6,17 +6,12 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from nh_control.control.estimation import Belief, Innovation, KalmanFilter
-from nh_control.control.trackers import Tracker
-from nh_control.control.tracking import Command
-from nh_control.discrete.plant import convert, with_external
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.scenarios.sensor import SensingOptions, Sensor
+from nh_control.scenarios.sensor import Sensor
 
 LEAST = 1e-9
 """Smallest standard deviation that a filter assumes for a sensor."""
@@ -40,8 +35,12 @@ class Sensors:
         for sensor in sensors:
             sensor.require_steps(h)
         self.sensors, self._h, self._seed = tuple(sensors), h, seed
-        self._outputs = {sensor.name: plant.outputs(sensor.output) for sensor in sensors}
         self._late: list[tuple[int, Measurement]] = []
+        self.change_plant(plant)
+
+    def change_plant(self, plant: DiscreteSystem) -> None:
+        """Measure another system with the same outputs from now on."""
+        self._outputs = {sensor.name: plant.outputs(sensor.output) for sensor in self.sensors}
 
     def reset(self) -> None:
         """Forget the measurements that have not arrived yet."""
@@ -225,53 +224,3 @@ def first_belief(
     P = unit @ unit.T
     P[:n, :n] += configuration**2 * np.eye(n)
     return Belief(x, P)
-
-
-class SensedTracker:
-    """A controller of the true state in a run in one process: a filter estimates the state from
-    the plant's sensors, and a tracker uses it, as in the tracker node. Its errors are those of the
-    true state. `external` are the external forces (N, k) of the plant. For one run at a time.
-    """
-
-    def __init__(
-        self,
-        tracker: Tracker,
-        plant: DiscreteSystem,
-        sensors: Sequence[Sensor],
-        options: SensingOptions,
-        external: np.ndarray,
-    ):
-        self.dsys, self.reference, self.target = tracker.dsys, tracker.reference, tracker.target
-        self._tracker, self._plant, self._external = tracker, plant, external
-        self._sensors = Sensors(sensors, plant, tracker.dsys.h)
-        start = first_belief(tracker.dsys, tracker.target(0), *(options.start_error,) * 2)
-        self.filter = SensorFilter(
-            tracker.dsys, sensors, start, options.acceleration, options.outlier
-        )
-        self._start, self._held = start, tracker.dsys.idle(start.x)
-        self._u = self._held
-
-    def command(self, k: int, x: ArrayLike, memory: Any = None) -> Command:
-        """Command for step k at the true state x (nx); raises StepFailed."""
-        x, d = np.asarray(x, dtype=float), self.dsys
-        if k == 0:
-            self._sensors.reset()
-            self.filter.reset(0, self._start)
-            self._u = self._plant.idle(convert(x, d, self._plant))
-        elif k > self.filter.step:
-            self.filter.predict(self._held)
-        measured = self._sensors.measure(k, d.configuration(x), d.velocity(x), self._u)
-        belief = self.filter.update(measured)
-        command = self._tracker.command(k, belief.x, memory)
-        self._held = command.u
-        self.give(k, command.u)
-        return Command(command.u, command.saturated, self.error(k, x), command.memory)
-
-    def give(self, k: int, u: np.ndarray) -> None:
-        """The plant is given the inputs u (nu) in step k, whatever the command was."""
-        if k < len(self._external):
-            self._u = with_external(self._plant, u, self._external[k])
-
-    def error(self, k: int, x: ArrayLike) -> np.ndarray:
-        """Tracking error (ndx) of the true state x (nx) at step k."""
-        return self._tracker.error(k, x)

@@ -1,29 +1,25 @@
 """The simulated plant: a discrete system that is advanced by some substeps and always has a finite
-state; the faults of its sensors and actuators; and its own copy of the tracker.
+state, with its sensors and actuators.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from nh_control.control.damping import damping_or_idle
 from nh_control.control.joint_servo import JointServo
-from nh_control.control.tracking import LqrTracker
 from nh_control.discrete.contact_forces import ContactForce, ContactReadout
 from nh_control.discrete.plant import convert, last_step, with_external, without_external
 from nh_control.discrete.results import SolvedStep, StepFailed
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.discrete.trajectory import Trajectory
-from nh_control.loop.fault_effects import Tally
-from nh_control.loop.faults import FaultLines, FaultOutput
+from nh_control.loop.faults import FaultLines
+from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.sensing import Measurement, Sensors
 from nh_control.loop.wrenches import Wrenches
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.expressions import Vector, all_finite
-from nh_control.scenarios import Scenario
+from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.disturbance import DisturbanceForces
-from nh_control.scenarios.fault import Fault
 
 
 class SimulatedPlant:
@@ -31,7 +27,8 @@ class SimulatedPlant:
     over the period.
 
     With a `servo`, commands are positions or velocities of joints; its inner loop computes the
-    inputs in every substep. Commands and measurements pass through `faults`. External forces come
+    inputs in every substep. Commands and measurements of the state pass through `faults`; the
+    `sensors` make the `measurements` that arrive at the present step. External forces come
     from the `wrenches` and from the `disturbance`, which has all their targets. `advance` either
     succeeds or leaves the state unchanged. `configuration` (nq) and `velocity` (nw), trivialized,
     belong to the present `state` (nx). Raises ValueError for an initial state that is not finite.
@@ -46,12 +43,13 @@ class SimulatedPlant:
         faults: PlantFaults | None = None,
         wrenches: Wrenches | None = None,
         servo: JointServo | None = None,
+        sensors: Sensors | None = None,
     ):
         if not np.isfinite(initial).all():
             raise ValueError(f"initial state must be finite, got {np.asarray(initial).tolist()}")
         self.dsys, self.substeps = dsys, substeps
         self._disturbance, self.faults = disturbance, faults or PlantFaults(dsys)
-        self.wrenches, self.servo = wrenches, servo
+        self.wrenches, self.servo, self._sensors = wrenches, servo, sensors
         self._readouts: dict[DiscreteSystem, ContactReadout] = {}
         self.initial = np.array(initial, dtype=float)
         self.reset()
@@ -88,6 +86,16 @@ class SimulatedPlant:
         self._target: np.ndarray | None = None
         self.external: dict[str, np.ndarray] = {}
         self.faults.start(step, self.configuration, self.velocity, self.inputs)
+        if self._sensors is not None:
+            self._sensors.reset()
+        self._sense()
+
+    def _sense(self) -> None:
+        """Take the measurements that arrive at the present step."""
+        self.measurements: list[Measurement] = []
+        if self._sensors is not None:
+            seen = self.configuration, self.velocity
+            self.measurements = self._sensors.measure(self.step, *seen, self._applied)
 
     def _set(
         self,
@@ -134,6 +142,14 @@ class SimulatedPlant:
             self.faults.advanced(self.step, output)
         self.step += 1
         self.faults.measure(self.step, self.configuration, self.velocity)
+        self._sense()
+
+    @property
+    def before(self) -> np.ndarray:
+        """The state (nx) before the last substep, the present one if there was none since
+        `place`.
+        """
+        return self.state if self._before is None else self._before
 
     @property
     def applied(self) -> np.ndarray:
@@ -180,6 +196,8 @@ class SimulatedPlant:
             self._applied = with_external(dsys, self.inputs, np.zeros(self._external))
             self.initial = convert(self.initial, before, dsys)
             self._readouts.pop(before, None)
+            if self._sensors is not None:
+                self._sensors.change_plant(dsys)
 
     def change_faults(self, lines: FaultLines) -> None:
         """Set other faults from now on."""
@@ -253,91 +271,26 @@ class SimulatedPlant:
         )
 
 
-class BackupTracker:
-    """Commands of the scenario's LqrTracker along a reference of the model, for the plant's
-    measurements; it does not follow goals. `prepare`, or the first command, computes the gains.
+def make_plant(
+    scenario: Scenario,
+    model: DiscreteSystem,
+    dsys: DiscreteSystem,
+    start: np.ndarray,
+    options: PlantOptions,
+    wrenches: Wrenches | None = None,
+    servo: JointServo | None = None,
+) -> SimulatedPlant:
+    """The plant of a scenario's run: `dsys`, which is `scenario.plant(model, options)`, from a
+    state `start` (nx) of the model, with the disturbances and faults of the options and the
+    scenario's sensors. Raises UnknownName and ValueError for options that do not fit.
     """
-
-    def __init__(self, scenario: Scenario, model: DiscreteSystem, reference: Trajectory):
-        self._scenario, self._model = scenario, model
-        self._reference = self._next = reference
-        self._tracker: LqrTracker | None = None
-
-    def prepare(self) -> LqrTracker:
-        """Compute the gains; raises ValueError for a system that cannot be stabilized."""
-        if self._tracker is None:
-            self._tracker = self._scenario.tracker(self._model, self._reference)
-            wait_for_compiler()
-        return self._tracker
-
-    def plan(self, reference: Trajectory) -> None:
-        """Set the reference for the next start."""
-        self._next = reference
-
-    def start(self) -> None:
-        """Start the reference."""
-        if self._next is not self._reference:
-            self._reference, self._tracker = self._next, None
-
-    def command(self, plant: SimulatedPlant, start_step: int) -> np.ndarray:
-        """Input (nu) of the model for the plant's last measurement, where the reference started at
-        step `start_step`.
-        """
-        x = self._model.measured_state(*plant.measured)
-        return self.prepare().command(plant.measured_step - start_step, x).u
-
-
-class PlantFaults:
-    """Faults of the sensors and actuators of a `model`'s plant, the same as in a run in one
-    process. A change between two steps starts them again.
-
-    `measured` is the last measurement (configuration, velocity) that was not lost, at step
-    `measured_step`.
-    """
-
-    def __init__(self, model: DiscreteSystem, faults: Sequence[Fault] = ()):
-        self.lines = FaultLines.of(faults, model)
-        self.measured_step = 0
-
-    def start(self, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
-        """Start or continue a run at step k with configuration q (nq) and velocity v (nw), as if
-        it had been there for a long time under the inputs u (nu). This state is never lost.
-        """
-        self.change(self.lines, k, q, v, u)
-        self.measure(k, q, v)
-
-    def change(
-        self, lines: FaultLines, k: int, q: np.ndarray, v: np.ndarray, u: np.ndarray
-    ) -> None:
-        """Set other faults from step k on, as if its state had been there before."""
-        self.lines, self.measured_step, self.measured = lines, k, (q, v)
-        self._sensed = lines.measurements.start(np.concatenate([q, v]))
-        self._acted = lines.commands.start(u)
-        self._tallies = Tally(lines.measurements), Tally(lines.commands)
-
-    def inputs(self, k: int, u: np.ndarray) -> FaultOutput | None:
-        """Output of the actuators for the commands u (nu) at step k, None without faults."""
-        if not self.lines.commands.faults:
-            return None
-        return self.lines.commands.through(k, u, self._acted)
-
-    def advanced(self, k: int, output: FaultOutput) -> None:
-        """Note that the plant has made step k with this output of the actuators."""
-        self._acted = output.memory
-        self._tallies[1].add(k, output)
-
-    def measure(self, k: int, q: np.ndarray, v: np.ndarray) -> None:
-        """Measure the configuration q (nq) and velocity v (nw) of step k."""
-        if not self.lines.measurements.faults:
-            self.measured_step, self.measured = k, (q, v)
-            return
-        output = self.lines.measurements.through(k, np.concatenate([q, v]), self._sensed)
-        self._sensed = output.memory
-        self._tallies[0].add(k, output)
-        if output.value is not None:
-            self.measured_step, self.measured = k, (output.value[: len(q)], output.value[len(q) :])
-
-    def report(self) -> dict[str, str]:
-        """The effect of every fault, by name."""
-        effects = [effect for tally in self._tallies for effect in tally.effects()]
-        return {f"fault {effect.fault}": str(effect) for effect in effects}
+    return SimulatedPlant(
+        dsys,
+        convert(start, model, dsys),
+        options.substeps,
+        scenario.disturbance(model, options) if options.disturbances else None,
+        PlantFaults(model, options.faults),
+        wrenches,
+        servo,
+        Sensors(scenario.sensors, dsys, model.h) if scenario.sensors else None,
+    )

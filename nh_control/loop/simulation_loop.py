@@ -12,7 +12,7 @@ import numpy as np
 
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.clocks import Pacer
-from nh_control.loop.command_validator import CommandValidator
+from nh_control.loop.command_validator import CommandValidator, Rejection
 from nh_control.loop.simulated_plant import SimulatedPlant
 
 REPUBLISH_S = 0.1
@@ -111,6 +111,8 @@ class SimulationLoop:
         self._next, self.mode, self.reason = options, Mode.RUNNING, ""
         self.start_step = 0
         """Step at which the reference starts."""
+        self.failure: StepFailed | ArithmeticError | None = None
+        """Error of the last step that failed."""
         self._steps: _Steps | None = None
         self._inbox, self._output, self._missing = inbox, output, ""
         self._needs_answer, self._absent = options.wait_for_tracker, True
@@ -119,9 +121,11 @@ class SimulationLoop:
 
     # Requests, in the loop's thread --------------------------------------------------------------
 
-    def command(self, names: Sequence[str], values: Sequence[float], stamp: int) -> None:
-        """Offer a command to the validator."""
-        self.validator.offer(names, values, stamp, self.plant.step)
+    def command(
+        self, names: Sequence[str], values: Sequence[float], stamp: int
+    ) -> Rejection | None:
+        """Offer a command to the validator; returns why it was rejected, if it was."""
+        return self.validator.offer(names, values, stamp, self.plant.step)
 
     def pause(self) -> None:
         """Pause a run; raises Refused if there is none."""
@@ -294,6 +298,7 @@ class SimulationLoop:
         try:
             self.plant.advance(u)
         except (StepFailed, ArithmeticError) as failure:
+            self.failure = failure
             text = f"step {self.plant.step} failed, the plant stays at the last good state"
             self._set(Mode.FAILED, f"{text}: {failure}")
             return

@@ -245,11 +245,16 @@ class MessageStates:
 
     def carried(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Configuration (nq) and velocity (nw) read from the messages of the plant's state x."""
-        q, v = self._plant.configuration(x), self._plant.velocity(x)
         self._q, velocity = self._q.copy(), np.zeros(self._model.system.space.nw)
-        for codec in self._codecs:
-            codec.read(codec.fields(q, v), self._q, velocity)
+        self.read(self._plant.configuration(x), self._plant.velocity(x), self._q, velocity)
         return self._q, velocity
+
+    def read(self, sent_q: np.ndarray, sent_v: np.ndarray, q: Row, v: Row) -> None:
+        """Read the messages of a configuration and velocity into q (nq), which on entry is close
+        to it, and v (nw).
+        """
+        for codec in self._codecs:
+            codec.read(codec.fields(sent_q, sent_v), q, v)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The model's state (nx) of the plant's state x (plant.nx)."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.control import Controller
 from nh_control.control.trackers import Tracker
 from nh_control.discrete.contact_forces import ContactTable
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.fault_effects import FaultEffect, effects
-from nh_control.loop.faults import FaultLines, FaultyTracker
-from nh_control.loop.sensing import SensedTracker
+from nh_control.loop.faults import FaultLines
+from nh_control.loop.sensed_state import SensedState
+from nh_control.loop.simulated_plant import make_plant
 from nh_control.loop.wire_format import MessageStates
 from nh_control.mechanics.parameters import declarations
 from nh_control.numerics.files import write_npz
@@ -32,6 +32,7 @@ from nh_control.runs.experiment_checks import (
     require_sizes,
     require_step,
 )
+from nh_control.runs.local_run import LocalRun
 from nh_control.runs.option_values import values_of
 from nh_control.runs.outputs import OutputValues, outputs_of
 from nh_control.runs.room import LINEARIZED, SIMULATED, require_room
@@ -79,7 +80,7 @@ class Experiment:
         """Build the run of these names and numbers, with a predictive tracker for options `mpc`,
         else with LQR. "", 0 and None stand for the scenario's defaults, 0 s for the reference's
         length. The tracker gets the state, or, with the `estimate` "sensors", a filter's estimate
-        from the scenario's sensors, see `SensedTracker`.
+        from the scenario's sensors, see `SensedState`.
 
         Raises UnknownName with the valid names, ValueError, and StepFailed if the reference cannot
         be simulated.
@@ -163,9 +164,10 @@ class Experiment:
         by_messages: bool = False,
     ) -> ClosedLoop:
         """Simulate in this process. Before step k (in native loops every some hundred steps) it
-        calls `progress(k)` and `stop()`; if `stop` returns True the run ends early. With
-        `by_messages` the tracker gets the plant's states as messages carry them, with their
-        round-off: commands have the bits of a run in lock-step.
+        calls `progress(k)` and `stop()`; if `stop` returns True the run ends early. Runs with
+        faults, from sensors, and `by_messages` are made by the loop of the nodes, and have the
+        bits of a run in lock-step; in others the tracker gets the plant's states without the
+        round-off of messages, in native code.
         """
 
         def watch(k: int) -> bool:
@@ -173,21 +175,37 @@ class Experiment:
                 progress(k)
             return stop()
 
-        s, plant, start = self.scenario, self.plant, self.tracker.target(0)
-        tracker: Tracker | SensedTracker = self.tracker
-        if self.estimate == SENSORS and feedback:
-            tracker = SensedTracker(self.tracker, plant, s.sensors, s.sensing, self.disturbance)
         if by_messages:
-            s.require_messages(self.model.system)
-        seen = MessageStates(s, self.model, plant, self.plant_parameters, start)
-        faulty = FaultyTracker(tracker, self.faults, feedback) if self.options.faults else None
-        controller: Controller = faulty or tracker
-        loop = closed_loop(
-            *(plant, controller, convert(self.x0, self.model, plant), self.steps),
-            *(self.options.substeps, feedback or faulty is not None, self.disturbance, watch),
-            seen if by_messages else None,
+            self.scenario.require_messages(self.model.system)
+        plant, x0 = self.plant, convert(self.x0, self.model, self.plant)
+        if self.options.faults or by_messages or (feedback and self.estimate == SENSORS):
+            return self._local_run(feedback, watch)
+        return closed_loop(
+            plant,
+            self.tracker,
+            x0,
+            self.steps,
+            substeps=self.options.substeps,
+            feedback=feedback,
+            disturbance=self.disturbance,
+            watch=watch,
         )
-        return loop if faulty is None else replace(loop, commands=faulty.commands(loop.trajectory))
+
+    def _local_run(self, feedback: bool, watch: Callable[[int], bool]) -> ClosedLoop:
+        """Run by the loop of the nodes."""
+        s, model, target = self.scenario, self.model, self.tracker.target(0)
+        plant = make_plant(s, model, self.plant, self.x0, self.options)
+        messages = MessageStates(s, model, self.plant, self.plant_parameters, target)
+        is_sensed = feedback and self.estimate == SENSORS
+        return LocalRun(
+            plant,
+            self.tracker,
+            self.steps,
+            messages=messages if s.has_messages else None,
+            sensed=SensedState(s.sensors, s.sensing, model) if is_sensed else None,
+            feedback=feedback,
+            watch=watch,
+        ).run()
 
     def without_faults(self) -> Experiment:
         """The same experiment without faults of sensors and actuators."""

@@ -43,7 +43,6 @@ def closed_loop(
     feedback: bool = True,
     disturbance: np.ndarray | None = None,
     watch: Callable[[int], bool] = lambda k: False,
-    measure: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> ClosedLoop:
     """Run the plant from its state x0 under the tracker (or under the reference's inputs alone)
     for `steps` steps of the tracker's model; under an `LqrTracker` or `MpcTracker` as a native
@@ -52,17 +51,14 @@ def closed_loop(
     A plant with more inputs than the model gets them from `disturbance` (steps, plant.nu -
     model.nu), by default zero. The run ends early, with the steps so far, if a step fails or
     `watch(k)` returns True. `watch` is called before step k, in native loops at least every tenth
-    of a second. With a function `measure` that makes the model's states of the plant's, the loop
-    runs in Python.
+    of a second.
     """
     model, reference, n = tracker.dsys, tracker.reference, plant.nu - tracker.dsys.nu
     external = np.zeros((steps, n)) if disturbance is None else np.asarray(disturbance, float)
     if external.shape != (steps, n):
         raise ValueError(f"disturbance must have shape {(steps, n)}, got {external.shape}")
     record, failure = LoopRecord.empty(plant, model, steps), None
-    loop = ClosedLoopRunner(
-        plant, tracker, x0, record, external, substeps, feedback, measure=measure
-    )
+    loop = ClosedLoopRunner(plant, tracker, x0, record, external, substeps, feedback)
     try:
         loop.run(watch)
     except StepFailed as stopped:

@@ -315,6 +315,11 @@ class Scenario:
         units = {joint.coordinate: joint.unit for joint in self.joints}
         return system_visual(system, units)
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether messages carry its states, so that it runs as nodes."""
+        return bool(self.joints or self.body or self.from_bodies)
+
     def require_messages(self, system: System) -> None:
         """Raise ValueError, with the names, unless messages carry the system's whole state."""
         rest, invert = self.resting_bodies(system.space), self.from_bodies
@@ -324,7 +329,7 @@ class Scenario:
     def _check(self, system: System) -> None:
         """Raise ValueError for declarations that do not fit the system."""
         check_sensors(f"scenario {self.name}", self.sensors, system)
-        if self.joints or self.body or self.from_bodies:
+        if self.has_messages:
             self.require_messages(system)
 
     def _discrete(self, system: System, integrator: str, h: float) -> DiscreteSystem:

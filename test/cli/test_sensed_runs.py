@@ -71,17 +71,18 @@ def test_nodes_get_the_estimate_and_a_stored_run_has_it(tmp_path):
 
 def test_sensors_show_the_inputs_that_actuators_give(monkeypatch):
     """Which faults of commands make of the commands."""
-    shown, measure = [], Sensors.measure
+    shown, measure = {}, Sensors.measure
 
     def watched(sensors, k, q, v, u):
-        shown.append(u)
+        shown[k] = u
         return measure(sensors, k, q, v, u)
 
     monkeypatch.setattr(Sensors, "measure", watched)
     made = experiment(options=PlantOptions(faults=(parse("commands:bias=2"),)))
     run = made.run()
     np.testing.assert_allclose(run.trajectory.inputs, run.commands + 2.0)
-    np.testing.assert_array_equal(shown[1 : made.steps + 1], run.trajectory.inputs)
+    acted = [shown[k] for k in range(1, made.steps + 1)]
+    np.testing.assert_array_equal(acted, run.trajectory.inputs)
 
 
 @pytest.mark.parametrize(

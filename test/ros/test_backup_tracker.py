@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
+from nh_control.loop.backup_tracker import BackupTracker
+from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.scenarios import PlantOptions, fault
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 

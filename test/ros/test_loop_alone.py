@@ -13,7 +13,8 @@ from nh_control.integrators import midpoint
 from nh_control.loop import simulation_loop
 from nh_control.loop.clocks import Pacer
 from nh_control.loop.command_validator import CommandNames, CommandValidator
-from nh_control.loop.simulated_plant import PlantFaults, SimulatedPlant
+from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.loop.simulation_loop import Mode, Options, Refused, SimulationLoop
 from nh_control.scenarios.fault import parse
 from nh_control.systems import pendulum

@@ -15,7 +15,8 @@ from nh_control import scenarios
 from nh_control.geometry.rotations import SO3
 from nh_control.integrators import midpoint
 from nh_control.loop.faults import FaultLines
-from nh_control.loop.simulated_plant import PlantFaults, SimulatedPlant
+from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import PlantOptions, disturbance

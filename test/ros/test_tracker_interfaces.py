@@ -338,11 +338,15 @@ def test_a_first_heading_is_read_next_to_the_reference_s():
     at, rest = model.system.space.names.index(heading), np.zeros(model.system.space.nw)
     q[at] = 7.0
     target = model.state(q, rest)
-    sequence = types.SimpleNamespace(dsys=model, target=lambda k: target, step=0)
     node, shown, read = Node(), codecs(board, model), []
+
+    def command(k, x, memory):
+        read.append(model.configuration(x)[at])
+        raise ValueError("enough")
+
+    sequence = types.SimpleNamespace(dsys=model, target=lambda k: target, step=0, command=command)
     output = tracker_output(TrackerReport(board, model))
-    made = SimulationInterface(node, node, shown, sequence, output)
-    made._respond = lambda k: read.append(made._q[at])
+    SimulationInterface(node, node, shown, sequence, output)
     node.starts_told = 0
     for codec in shown:
         codec.write(q.tolist(), rest.tolist())
@@ -530,14 +534,14 @@ def test_no_velocity_is_made_of_positions_of_two_runs():
     assert plant.sent[-1][1] == 3 and plant.rate == 0.0
 
 
-def test_nothing_is_known_of_earlier_steps_after_one_that_could_not_be_followed():
+def test_nothing_is_known_of_earlier_steps_after_one_that_could_not_be_followed(monkeypatch):
     plant, joined = Encoders(), [True, False, True]
 
-    def require(k, x):
+    def require(check, k, x):
         if not joined.pop(0):
             raise ValueError("no")
 
-    plant.made._join_check.require = require
+    monkeypatch.setattr(state_estimate.JoinCheck, "require", require)
     plant.start(0)
     for k in range(3):
         plant.state(k, 0.1 * k)

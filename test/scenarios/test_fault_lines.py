@@ -15,10 +15,12 @@ from nh_control.loop.fault_effects import FaultEffect, Tally, effects
 from nh_control.loop.faults import (
     FaultLines,
     FaultOutput,
-    FaultyTracker,
     line_outputs,
     through_actuators,
 )
+from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.runs.local_run import LocalRun
 from nh_control.scenarios.fault import parse
 
 
@@ -117,14 +119,14 @@ def test_what_faults_of_actuators_did_is_counted_along_the_run():
 
 
 class Spy:
-    """A tracker that gives the step as its command, and keeps what it was `given`."""
+    """A tracker that gives the step as its command, and keeps the states that it sees."""
 
     dsys = MODEL
     _x = MODEL.state(MODEL.system.space.origin, np.zeros(5))
     reference = Trajectory(MODEL.h, np.tile(_x, (4, 1)), np.full((3, 2), 7.0))
 
     def __init__(self):
-        self.given = []
+        self.seen = []
 
     def target(self, k):
         """At rest."""
@@ -136,43 +138,43 @@ class Spy:
 
     def command(self, k, x, memory=None):
         """(k + 1, -1)."""
-        self.given.append((k, x, memory))
+        self.seen.append((k, x, memory))
         estimate = DisturbanceEstimate(np.full(3, float(k)), x)
         u = np.array([k + 1.0, -1.0])
         return Command(u, np.array([False, True]), self.error(k, x), estimate)
 
 
-def followed(tracker, steps, x):
-    """The commands for a state that stays."""
-    memory, out = None, []
-    for k in range(steps):
-        out.append(tracker.command(k, x, memory))
-        memory = out[-1].memory
-    return out
+def run(tracker, steps, *faults, feedback=True):
+    """The loop from near the origin."""
+    x0 = MODEL.state([0.1, 0.2, 0.3, 0.4, 0.5], np.zeros(5))
+    plant = SimulatedPlant(MODEL, x0, faults=PlantFaults(MODEL, list(map(parse, faults))))
+    return LocalRun(plant, tracker, steps, feedback=feedback).run()
 
 
-def test_a_tracker_sees_what_is_measured_and_its_errors_are_true():
-    spy, x = Spy(), MODEL.state([0.1, 0.2, 0.3, 0.4, 0.5], np.zeros(5))
-    (command,) = followed(FaultyTracker(spy, lines("psi:bias=0.25")), 1, x)
-    ((_, seen, _),) = spy.given
-    np.testing.assert_allclose(seen - x, np.eye(len(x))[0] * 0.25, atol=1e-15)
-    np.testing.assert_allclose(command.error, MODEL.local(spy._x, x), atol=1e-15)
-    assert command.saturated.tolist() == [False, True]
+def test_a_tracker_sees_measurements_with_faults_and_errors_are_those_of_the_true_state():
+    spy = Spy()
+    loop = run(spy, 3, "psi:bias=0.25")
+    true = loop.trajectory.states
+    for k, x, _ in spy.seen:
+        np.testing.assert_allclose(x - true[k], np.eye(len(x))[0] * 0.25, atol=1e-14)
+    np.testing.assert_allclose(loop.errors, [MODEL.local(spy._x, x) for x in true], atol=1e-15)
+    assert loop.saturated.tolist() == 3 * [[False, True]]
 
 
 def test_without_measurements_the_command_holds_and_nothing_is_predicted():
-    spy, x = Spy(), MODEL.state([0.1, 0.2, 0.3, 0.4, 0.5], np.zeros(5))
-    faults = lines("dropout=1,start=0.02,duration=0.02", "commands:bias=0.5")
-    commands = followed(FaultyTracker(spy, faults), 5, x)
-    assert [command.u[0] for command in commands] == [1.5, 2.5, 2.5, 2.5, 5.5]
-    first, second, third = (memory for _, _, memory in spy.given)
-    assert [k for k, *_ in spy.given] == [0, 1, 4] and first is None
-    assert second.disturbance[0] == 0.0 and np.array_equal(second.predicted, x)
+    spy = Spy()
+    loop = run(spy, 5, "dropout=1,start=0.02,duration=0.02", "commands:bias=0.5")
+    assert loop.trajectory.inputs[:, 0].tolist() == [1.5, 2.5, 2.5, 2.5, 5.5]
+    assert loop.commands[:, 0].tolist() == [1.0, 2.0, 2.0, 2.0, 5.0]
+    assert loop.saturated[:, 1].tolist() == [True, True, False, False, True]
+    first, second, third = (memory for _, _, memory in spy.seen)
+    assert [k for k, *_ in spy.seen] == [0, 1, 4] and first is None
+    assert second.disturbance[0] == 0.0 and np.array_equal(second.predicted, spy.seen[0][1])
     assert third.disturbance[0] == 1.0 and third.predicted is None
 
 
 def test_without_feedback_the_reference_is_applied_and_nothing_after_it():
-    tracker = FaultyTracker(Spy(), lines("commands:bias=0.5"), feedback=False)
-    commands = followed(tracker, 5, Spy._x)
-    assert [command.u.tolist() for command in commands] == 3 * [[7.5, 7.5]] + 2 * [[0.5, 0.5]]
-    assert not any(command.saturated.any() for command in commands)
+    """Lost measurements change nothing."""
+    loop = run(Spy(), 5, "commands:bias=0.5", "dropout=1,start=0.01", feedback=False)
+    assert loop.trajectory.inputs.tolist() == 3 * [[7.5, 7.5]] + 2 * [[0.5, 0.5]]
+    assert not loop.saturated.any()

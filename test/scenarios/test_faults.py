@@ -2,7 +2,7 @@
 scenario.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -11,8 +11,6 @@ import pytest
 from lifted import LIFTED
 
 from nh_control import scenarios
-from nh_control.control import Command
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
@@ -20,7 +18,6 @@ from nh_control.loop.fault_effects import FaultEffect, Tally, effects
 from nh_control.loop.faults import (
     CommandSignal,
     FaultLines,
-    FaultyTracker,
     Line,
     MeasurementSignal,
     line_outputs,
@@ -483,51 +480,3 @@ def test_a_change_of_either_sign_is_counted_and_what_was_lost_before_is_not():
     assert (second.steps, second.active, second.changed, second.lost) == (4, 2, 2, 0)
     assert (second.largest, second.delay_s) == (3.0, 0.25)
     assert second.rms == pytest.approx(np.sqrt((9 + 1) / 2))
-
-
-@dataclass(frozen=True)
-class Inner:
-    """What a tracker remembers."""
-
-    predicted: float | None
-
-
-def test_a_tracker_behind_faults_keeps_its_last_command_without_innovation():
-    """Errors are true ones, limits those of what it wanted, memory its own."""
-    asked = []
-
-    def command(k, x, memory):
-        asked.append((k, x.tolist(), memory))
-        return Command(np.array([5.0 + k]), np.array([True]), np.array([-1.0]), Inner(float(k)))
-
-    tracker = SimpleNamespace(
-        dsys=SimpleNamespace(
-            nu=1, ndx=1, system=SimpleNamespace(space=SimpleNamespace(nq=1)),
-            configuration=lambda x: x[:1], velocity=lambda x: x[1:],
-            idle=lambda x: np.array([-7.0]), measured_state=lambda q, v: np.r_[q, 2 * v],
-        ),
-        reference=Trajectory(H, np.zeros((3, 2)), np.array([[21.0], [22.0]])), target=None,
-        error=lambda k, x: 100 * x, command=command,
-    )  # fmt: skip
-    one = np.ones(1, dtype=bool)
-    sensed = Line(
-        [spoiled("q", lambda m: None, steps=(1,))],
-        [np.ones(2, dtype=bool)],
-        MeasurementSignal(Rn("q")),
-        H,
-        False,
-    )
-    acted = Line([spoiled("u", lambda m: m.value / 2)], [one], CommandSignal(1, 1), H, True)
-    lines, x, memory, found = FaultLines(sensed, acted), np.array([1.0, 2.0]), None, []
-    faulty = FaultyTracker(tracker, lines)
-    for k in range(3):
-        found.append(faulty.command(k, (k + 1) * x, memory))
-        memory = found[-1].memory
-    assert [one.u[0] for one in found] == [2.5, 2.5, 3.5]
-    assert [one.error.tolist() for one in found] == [[100, 200], [200, 400], [300, 600]]
-    assert [one.saturated[0] for one in found] == [True, False, True]
-    assert asked == [(0, [1.0, 4.0], None), (2, [3.0, 12.0], Inner(None))]
-    opened = FaultyTracker(tracker, lines, feedback=False)
-    assert [opened.command(k, x).u[0] for k in range(3)] == [10.5, 11.0, -3.5]
-    run = Trajectory(H, np.array([x, 2 * x, 3 * x, x]), np.zeros((3, 1)))
-    assert faulty.commands(run).ravel().tolist() == [5.0, 5.0, 7.0]

@@ -13,10 +13,12 @@ from nh_control import scenarios
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
-from nh_control.loop.sensing import SensedTracker, SensorFilter, Sensors, first_belief
+from nh_control.loop.sensed_state import SensedState
+from nh_control.loop.sensing import SensorFilter, Sensors, first_belief
+from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.imu import Imu
 from nh_control.mechanics.output import Output
-from nh_control.runs.simulation import closed_loop
+from nh_control.runs.local_run import LocalRun
 from nh_control.scenarios import SensingOptions, Sensor
 from nh_control.systems import pendulum
 from nh_control.systems.quadrotor_payload import split_configuration
@@ -223,18 +225,19 @@ def sensed_run():
     rest = model.state([np.pi], [0.0])
     still = nh.Trajectory(model.h, np.tile(rest, (2, 1)), np.zeros((1, 1)))
     tracker = nh.LqrTracker(model, still, np.diag([10.0, 1.0]), np.eye(1), hold=True)
-    external = np.zeros((300, 0))
     options = SensingOptions(acceleration=0.5, start_error=0.2)
-    sensed = SensedTracker(tracker, model, sensors, options, external)
-    run = closed_loop(model, sensed, model.state([np.pi - 0.1], [0.0]), 300)
-    return run.trajectory.states[:, 0] - np.pi, sensed.filter
+    sensed = SensedState(sensors, options, model)
+    x0, measuring = model.state([np.pi - 0.1], [0.0]), Sensors(sensors, model, model.h)
+    plant = SimulatedPlant(model, x0, sensors=measuring)
+    run = LocalRun(plant, tracker, 300, sensed=sensed).run()
+    return run.trajectory.states[:, 0] - np.pi, sensed
 
 
 def test_a_tracker_balances_a_pendulum_by_a_late_encoder_alone():
-    error, found = sensed_run()
+    error, sensed = sensed_run()
     assert abs(error[0]) == pytest.approx(0.1) and np.abs(error[150:]).max() < 0.02
-    watch = found.watches["encoder"]
-    assert watch.taken == 149 and found.warning == ""
+    values = sensed.values()
+    assert values["sensor encoder: measurements"] == 149 and sensed.warning == ""
 
 
 def test_a_run_by_sensors_is_repeated_to_the_bit():

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Any
 
-import numpy as np
 from rclpy.node import Node
 
 from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.clocks import StepClock
 from nh_control.loop.reports import Refusal
+from nh_control.loop.responder import Responder, Response
 from nh_control.loop.sensed_state import SensedState
-from nh_control.loop.state_estimate import JoinCheck, StateEstimate
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.reference_start import has_start_publisher, subscribe_start
 from nh_control.ros.messages.sensor_reader import SensorReader
@@ -59,14 +55,8 @@ class SimulationInterface:
         self._sequence, self._dsys, self._report = sequence, sequence.dsys, output.report
         self._output = output
         self._clock = StepClock(self._dsys.h)
-        self._estimate: StateEstimate | SensedState = sensed or StateEstimate(self._dsys)
+        self._responder = Responder(sequence, sensed, self._note)
         self._sensed, self._waiting = sensed, -1
-        self._join_check = JoinCheck(sequence)
-        space = self._dsys.system.space
-        self._q, self._v = [0.0] * space.nq, [0.0] * space.nw
-        self._answered: tuple[int, bytes] | None = None
-        self._memory: Any = None
-        self._u = np.zeros(self._dsys.nu)
         self._start_step, self._start_known, self._latest = 0, False, -1
         # before the states: it counts for those that follow
         subscribe_start(inbox, self._on_start)
@@ -110,25 +100,29 @@ class SimulationInterface:
         if self._waiting >= 0:
             return
         self._latest, k = step, step - self._start_step
-        if self._last in (-1, k):
+        if self._responder.last in (-1, k):
             self._await_subscribers()  # a first or repeated state: the run has not begun, or waits
         arrived = time.perf_counter()
+        if self._sensed is not None:
+            self._sensed.add(self._sensors.take(step), self._start_step)
         try:
-            measurement = self._measure(k)
+            measurement = self._responder.measure(k, self._states.read)
+            response = self._responder.respond(k, measurement)
         except ConversionError as error:
             self._report.refuse_state(error.kind, str(error))
             return
-        u = None
-        if (k, measurement) != self._answered:
-            try:
-                u = self._respond(k)
-            except (ValueError, StepFailed) as error:
-                self._report.refuse_state(Refusal.MODEL, str(error))
-                self._forget()
-                return
-            self._answered = k, measurement
-        self._output.send(u, k, stamp)
+        except (ValueError, StepFailed) as error:
+            self._report.refuse_state(Refusal.MODEL, str(error))
+            return
+        self._output.send(None if response is None else response.command.u, k, stamp)
         self._report.add_response_time(time.perf_counter() - arrived)
+
+    def _note(self, k: int, response: Response) -> None:
+        """Report a response."""
+        x, target, approximated = response.state, response.target, self._responder.approximated
+        self._report.add_command(k, x, target, response.command, approximated)
+        if self._sensed is not None:
+            self._report.set_status(self._sensed.values(), self._sensed.warning)
 
     def _on_sensor(self) -> None:
         """Answer the state that waits for measurements if the last one has arrived."""
@@ -147,7 +141,7 @@ class SimulationInterface:
         if moved:
             self._start_anew()
         else:
-            self._forget()
+            self._responder.forget()
 
     def _await_subscribers(self) -> None:
         """Wait until all known and expected subscribers receive the commands. A subscriber that
@@ -169,47 +163,8 @@ class SimulationInterface:
         absent = self._expected - heard_by
         return f"{', '.join(sorted(absent))} does not hear {topic} ('heard_by')" if absent else ""
 
-    @property
-    def _last(self) -> int:
-        return -1 if self._answered is None else self._answered[0]
-
-    def _measure(self, k: int) -> bytes:
-        """Read the present messages into configuration and velocity; returns their numbers as
-        bytes: NaN, where there is no velocity, differs from itself.
-        """
-        if self._answered is None:
-            self._q[:] = self._dsys.configuration(self._sequence.target(k)).tolist()
-        self._states.read(self._q, self._v)
-        return array("d", self._q + self._v).tobytes()
-
-    def _respond(self, k: int) -> np.ndarray:
-        """Input (nu) for the measured state at step k."""
-        if k == self._last:
-            self._forget()
-        elif k > self._last + 1 and self._memory is not None:
-            self._memory = replace(self._memory, predicted=None)
-        target = self._sequence.target(k)
-        if self._sensed is not None:
-            came = self._sensors.take(self._start_step + k)
-            self._sensed.add(came, self._start_step)
-        x = self._estimate.state(k, self._q, self._v, self._u, target)
-        command = self._sequence.command(k, x, self._memory)
-        self._report.add_command(k, x, target, command, self._estimate.approximated)
-        if self._sensed is not None:
-            self._report.set_status(self._sensed.values(), self._sensed.warning)
-        self._join_check.require(k, x)
-        self._memory, self._u = command.memory, command.u
-        return command.u
-
-    def _forget(self) -> None:
-        """Forget all earlier steps."""
-        self._answered, self._memory, self._u = None, None, np.zeros(self._dsys.nu)
-        self._estimate.reset()
-
     def _start_anew(self) -> None:
         """Start the sequence again with the run."""
-        self._forget()
         self._latest = -1
-        self._join_check.reset()
-        self._sequence.reset()
+        self._responder.restart()
         self._output.restarted()

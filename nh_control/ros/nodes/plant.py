@@ -19,6 +19,7 @@ from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.backup_tracker import BackupTracker
 from nh_control.loop.clocks import Pacer
 from nh_control.loop.command_validator import (
     CommandNames,
@@ -27,7 +28,7 @@ from nh_control.loop.command_validator import (
     Rejection,
 )
 from nh_control.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
-from nh_control.loop.simulated_plant import BackupTracker, PlantFaults, SimulatedPlant
+from nh_control.loop.simulated_plant import SimulatedPlant, make_plant
 from nh_control.loop.simulation_loop import Mode, Options, SimulationLoop
 from nh_control.loop.wrenches import Wrenches, bounds, none_yet
 from nh_control.mechanics.external_forces import ForceTarget, in_space
@@ -89,7 +90,7 @@ class Plant:
         self._states = StatePublisher(node, shown, clock)
         self._truth = CodecPublisher(node, true, TRUTH, UNSENT)
         scenario, stamp = model.scenario, self._clock.stamp
-        self._sensors = SensorPublisher(node, scenario, plant, model.dsys.h, stamp, prefix)
+        self._sensors = SensorPublisher(node, scenario, plant, stamp, prefix)
         self._monitor = OutputMonitor(scenario.monitor, self._plant_parameters)
         self._contacts = ContactPublisher(node, scenario, plant, stamp, prefix)
         self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
@@ -213,15 +214,13 @@ class Plant:
         dsys = scenario.plant(model.dsys, options)
         self._plant_parameters = scenario.plant_parameters(options)
         start = scenario.perturb(model.dsys, model.reference.states[0], perturbation)
-        forces = scenario.disturbance(model.dsys, options) if options.disturbances else None
-        faults = PlantFaults(model.dsys, options.faults)
         x0 = convert(start, model.dsys, dsys)
         wrenches = None
         if targets:
             largest = bounds(dsys, x0, targets, model.dsys.system.nu, p["wrench.acceleration"])
             wrenches = Wrenches(targets, largest, model.dsys.h)
         servo = self._make_servo(dsys)
-        return SimulatedPlant(dsys, x0, options.substeps, forces, faults, wrenches, servo)
+        return make_plant(scenario, model.dsys, dsys, start, options, wrenches, servo)
 
     def _make_servo(self, plant: DiscreteSystem) -> JointServo | None:
         """The inner loop of the joints, if commands are positions or velocities."""

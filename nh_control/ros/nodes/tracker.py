@@ -159,8 +159,9 @@ class Tracker:
         """The states from sensors, if the parameters ask for them."""
         if parameters["estimate"] != SENSORS:
             return None
+        scenario = self._model.scenario
         try:
-            return SensedState(self._model.scenario, self._model.dsys)
+            return SensedState(scenario.sensors, scenario.sensing, self._model.dsys)
         except ValueError as reason:
             raise process.UsageError(f"parameter 'estimate': {reason}") from reason
 

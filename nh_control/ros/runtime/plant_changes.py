@@ -9,9 +9,9 @@ from typing import Any
 
 from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.backup_tracker import BackupTracker
 from nh_control.loop.command_validator import Fallback
 from nh_control.loop.faults import FaultLines
-from nh_control.loop.simulated_plant import BackupTracker
 from nh_control.loop.simulation_loop import SimulationLoop
 from nh_control.ros.runtime.declared import PERTURBATION
 from nh_control.ros.runtime.dynamic_parameters import Change

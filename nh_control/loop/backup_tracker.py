@@ -1,0 +1,46 @@
+"""The plant's own copy of the tracker."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nh_control.control.tracking import LqrTracker
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.numerics.compiled import wait_for_compiler
+from nh_control.scenarios import Scenario
+
+
+class BackupTracker:
+    """Commands of the scenario's LqrTracker along a reference of the model, for the plant's
+    measurements; it does not follow goals. `prepare`, or the first command, computes the gains.
+    """
+
+    def __init__(self, scenario: Scenario, model: DiscreteSystem, reference: Trajectory):
+        self._scenario, self._model = scenario, model
+        self._reference = self._next = reference
+        self._tracker: LqrTracker | None = None
+
+    def prepare(self) -> LqrTracker:
+        """Compute the gains; raises ValueError for a system that cannot be stabilized."""
+        if self._tracker is None:
+            self._tracker = self._scenario.tracker(self._model, self._reference)
+            wait_for_compiler()
+        return self._tracker
+
+    def plan(self, reference: Trajectory) -> None:
+        """Set the reference for the next start."""
+        self._next = reference
+
+    def start(self) -> None:
+        """Start the reference."""
+        if self._next is not self._reference:
+            self._reference, self._tracker = self._next, None
+
+    def command(self, plant: SimulatedPlant, start_step: int) -> np.ndarray:
+        """Input (nu) of the model for the plant's last measurement, where the reference started at
+        step `start_step`.
+        """
+        x = self._model.measured_state(*plant.measured)
+        return self.prepare().command(plant.measured_step - start_step, x).u
