@@ -21,6 +21,7 @@ class BackupTracker:
         self._scenario, self._model = scenario, model
         self._reference = self._next = reference
         self._tracker: LqrTracker | None = None
+        self._start_step = 0
 
     def prepare(self) -> LqrTracker:
         """Compute the gains; raises ValueError for a system that cannot be stabilized."""
@@ -33,14 +34,16 @@ class BackupTracker:
         """Set the reference for the next start."""
         self._next = reference
 
-    def start(self) -> None:
-        """Start the reference."""
-        if self._next is not self._reference:
+    def place(self, step: int, start_step: int) -> None:
+        """Note that the plant was placed at a step, and that the reference starts at `start_step`;
+        there the planned reference begins.
+        """
+        self._start_step = start_step
+        if step == start_step and self._next is not self._reference:
             self._reference, self._tracker = self._next, None
 
-    def command(self, plant: SimulatedPlant, start_step: int) -> np.ndarray:
-        """Input (nu) of the model for the plant's last measurement, where the reference started at
-        step `start_step`.
-        """
-        x = self._model.measured_state(*plant.measured)
-        return self.prepare().command(plant.measured_step - start_step, x).u
+    def command(self, plant: SimulatedPlant) -> np.ndarray:
+        """Input (nu) of the model for the plant's last measurement."""
+        q, v = plant.measured
+        x = self._model.measured_state(q, v)
+        return self.prepare().command(plant.measured_step - self._start_step, x).u

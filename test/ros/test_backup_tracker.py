@@ -33,7 +33,7 @@ def flown(model, fallback, faults=()):
         if k < LOST:
             u = tracker.command(k, plant.state).u
         elif fallback == "tracker":
-            u = backup.command(plant, 0)
+            u = backup.command(plant)
         plant.advance(u)
         if k > LOST:
             target = model.configuration(tracker.target(k + 1))[:3]
@@ -59,8 +59,10 @@ def test_it_follows_another_reference_from_the_next_start_on(model):
     assert first is backup.prepare() and first.reference is hover
     backup.plan(line)
     assert backup.prepare() is first
-    backup.start()
+    backup.place(19, 20)
+    assert backup.prepare() is first
+    backup.place(20, 20)
     assert backup.prepare().reference is line
     plant = SimulatedPlant(model, line.states[30])
     plant.place(line.states[30], 50)
-    np.testing.assert_allclose(backup.command(plant, 20), line.inputs[30], atol=1e-6)
+    np.testing.assert_allclose(backup.command(plant), line.inputs[30], atol=1e-6)

@@ -116,7 +116,7 @@ def test_the_display_s_arrows_go_where_time_goes_back(make, model):
 def test_a_plant_that_is_recorded_waits_until_the_forces_of_its_contacts_are_heard(
     make, monkeypatch
 ):
-    monkeypatch.setattr(plant.Plant, "_begin_standard_control", lambda self: lambda: None)
+    monkeypatch.setattr(plant.Plant, "_begin_standard_control", lambda *_: lambda: None)
     node = make("plant", wait_for=["recorder"])
     made = plant.Plant(node, Desk(), Ended())
     hears = SimpleNamespace(
@@ -125,9 +125,9 @@ def test_a_plant_that_is_recorded_waits_until_the_forces_of_its_contacts_are_hea
     topics = "/joint_states", "/odom", *(f"/{topic}" for topic in CONTACTS)
     node.seen_subscriptions = dict.fromkeys(topics, [hears])
     node.made[CONTACTS[1]].subscribers = 0
-    assert made.missing().startswith(f"a subscription of /{CONTACTS[1]} to be matched")
+    assert made.output.missing().startswith(f"a subscription of /{CONTACTS[1]} to be matched")
     node.made[CONTACTS[1]].subscribers = 1
-    assert made.missing() == "new subscriptions to settle"
+    assert made.output.missing() == "new subscriptions to settle"
 
 
 def test_forces_of_hardware_may_come_best_effort_to_the_recorder(make, tmp_path):

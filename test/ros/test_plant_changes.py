@@ -18,6 +18,12 @@ from nh_control.scenarios import PlantOptions  # noqa: E402
 SCENARIO = scenarios.get("snakeboard")
 
 
+def setup(backup):
+    """Of a plant without options."""
+    options = PlantOptions()
+    return types.SimpleNamespace(options=options, always=(), last_step=len, backup=backup)
+
+
 def test_another_reference_gives_the_next_run_its_start_and_its_length():
     dsys, planned = SCENARIO.model(), []
     model = Model(SCENARIO, dsys, SCENARIO.reference(dsys))
@@ -25,7 +31,7 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
         plant=types.SimpleNamespace(dsys=dsys), plan=lambda *run: planned.append(run)
     )
     backup = BackupTracker(SCENARIO, dsys, model.reference)
-    changes = PlantChanges(model, loop, PlantOptions(), ["perturb.position"], len, backup).changes
+    changes = PlantChanges(model, loop, setup(backup), ["perturb.position"]).changes
     (start,) = [change for change in changes if "reference" in change.names]
     assert set(start.names) == {"reference", "perturb.position"}
     do = start.prepare({"reference": "forward", "perturb.position": 0.3})
@@ -34,7 +40,7 @@ def test_another_reference_gives_the_next_run_its_start_and_its_length():
     ((initial, last_step),) = planned
     other = SCENARIO.reference(dsys, "forward")
     assert last_step == len(other) != len(model.reference)
-    backup.start()
+    backup.place(0, 0)
     assert backup.prepare().reference.name == "forward"
     odd = dsys.local(other.states[0], initial)
     assert np.abs(odd).max() == pytest.approx(0.3)
@@ -48,7 +54,7 @@ def test_a_plant_that_cannot_step_with_a_new_disturbance_is_refused(monkeypatch)
     model = Model(SCENARIO, dsys, SCENARIO.reference(dsys))
     plant = SimulatedPlant(dsys, model.reference.states[0])
     loop, backup = types.SimpleNamespace(plant=plant), BackupTracker(SCENARIO, dsys, None)
-    changes = PlantChanges(model, loop, PlantOptions(), [], len, backup).changes
+    changes = PlantChanges(model, loop, setup(backup), []).changes
     (disturb,) = [change for change in changes if "disturb" in change.names]
     push = {"disturb": ["base_link:constant:1,0,0"]}
     assert disturb.prepare(push).func == plant.change_disturbance

@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from nh_control.loop import plant_report, simulation_loop  # noqa: E402
 from nh_control.loop.simulation_loop import Mode  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages import conversions, plant_output  # noqa: E402
 from nh_control.ros.messages.plant_control import Steps  # noqa: E402
 from nh_control.ros.nodes import plant  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
@@ -47,7 +47,7 @@ class Running:
         given = {"scenario": "bob", "speed_factor": 0.0, "lockstep": True} | parameters
         self.node, self.desk, self.ended = make("plant", namespace, **given), Desk(), Ended()
         self.made = plant.Plant(self.node, self.desk, self.ended)
-        self.loop, self._answered = self.made._loop, -1
+        self.loop, self._answered = self.made.loop, -1
 
     def run(self, answer=lambda k: TORQUE, turns=1000):
         """Work until the run is over, or for some turns; answers of None are not given."""
@@ -235,7 +235,7 @@ def test_time_goes_on_while_measurements_are_lost(plants):
     again = plants(fault=["dropout=1,start=0.05"]).run()
     assert again.loop.plant.step == STEPS and again.loop.plant.measured_step < STEPS
     before = len(again.stamps())
-    again.made.publish()  # for who asks again: the last one that was measured
+    again.made.output.publish()  # for who asks again: the last one that was measured
     assert len(again.stamps()) == before + 1
     assert again.stamps()[-1] == again.loop.plant.measured_step
     assert again.stamps(TRUTH)[-1] == STEPS
@@ -289,8 +289,9 @@ def test_commands_without_a_stamp_are_taken_unless_answers_are_waited_for(plants
 
 def test_the_time_of_commands_measurements_and_turns_is_the_model_s(plants, monkeypatch):
     """However many steps the plant makes in it."""
-    watched, monitor = [], plant.RotationMonitor
-    monkeypatch.setattr(plant, "RotationMonitor", lambda *a: watched.append(a) or monitor(*a))
+    watched, monitor = [], plant_output.RotationMonitor
+    watch = lambda *a: watched.append(a) or monitor(*a)  # noqa: E731
+    monkeypatch.setattr(plant_output, "RotationMonitor", watch)
     late = ["positions:delay=0.02", "commands:delay=0.01"]
     run = plants(**{"plant.substeps": 2}, fault=late, disturb=["theta:constant:0.5"]).run()
     assert run.loop.plant.dsys.h == 0.005 and run.loop.pacer.period_s == 0.01
@@ -326,10 +327,12 @@ def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_
     )
     topics = ["/joint_states", "/multi_dof_joint_states"]
     run.node.seen_subscriptions = dict.fromkeys(topics, [hears])
-    assert run.made.missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
+    assert (
+        run.made.output.missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
+    )
     run = plants(wait_for=["recorder"])
     run.node.seen_subscriptions = {topics[0]: [hears]}
-    assert run.made.missing() == (
+    assert run.made.output.missing() == (
         "recorder to subscribe to /multi_dof_joint_states (parameter 'wait_for')"
     )
     run.node.seen_subscriptions = dict.fromkeys([*topics, "/diagnostics"], [hears])
@@ -337,12 +340,12 @@ def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_
         run.node.made[topic].subscribers = 0
         run.node.seen_subscriptions[run.node.made[topic].topic_name] = [hears]
         name = run.node.made[topic].topic_name
-        assert run.made.missing().startswith(f"a subscription of {name} to be matched")
+        assert run.made.output.missing().startswith(f"a subscription of {name} to be matched")
         run.node.made[topic].subscribers = 1
-    assert run.made.missing() == "new subscriptions to settle"
-    run.made._states._complete_at -= 0.11
-    assert run.made.missing() == ""
-    assert plants().made.missing() == ""
+    assert run.made.output.missing() == "new subscriptions to settle"
+    run.made.output._states._complete_at -= 0.11
+    assert run.made.output.missing() == ""
+    assert plants().made.output.missing() == ""
 
 
 def test_services_control_time_and_say_where_it_is(plants):
@@ -567,7 +570,7 @@ def test_positions_and_velocities_of_joints_are_followed_by_an_inner_loop(
     else:
         assert v == pytest.approx(target * (1 - decay), abs=1e-6)
     run.desk.give("joint_commands", JointState(name=["pivot"], effort=[1.0]), 0)
-    assert run.made._loop.validator.examples.popitem()[1].startswith(f"got {interface} []")
+    assert run.made.loop.validator.examples.popitem()[1].startswith(f"got {interface} []")
 
 
 def test_without_a_command_an_inner_loop_keeps_the_joints_where_they_are(plants):
@@ -592,7 +595,7 @@ def test_it_takes_what_the_hardware_interface_of_ros2_control_sends(plants):
     message.position = [0.1]
     run.desk.give("joint_commands", message, 1_700_000_000 * 10**9)
     run.run(answer=lambda k: None, turns=30)
-    validator = run.made._loop.validator
+    validator = run.made.loop.validator
     assert validator.accepted == 1 and sum(validator.rejected.values()) == 1
     assert run.node.sent(JOINT)[-1].position[0] > 1e-3
 
@@ -605,7 +608,7 @@ def test_the_latency_of_the_first_answer_to_every_state_is_told(plants):
     run.node.made["command_latency"].subscribers = 0
     run.run()
     assert run.node.sent("command_latency") == []
-    latency = run.made._latency
+    latency = run.made.output.latency
     for step in range(30, 60):
         latency.published(step)
         latency.accepted(SimpleNamespace(answers=lambda k, step=step: k == step))

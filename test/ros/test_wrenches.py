@@ -94,7 +94,7 @@ class Running:
         given = {"scenario": "cart_pole", "speed_factor": 0.0, "wait_for_tracker": False}
         self.node, self.desk = make("plant", **(given | parameters)), Desk()
         self.made = plant.Plant(self.node, self.desk, Ended())
-        self.loop = self.made._loop
+        self.loop = self.made.loop
 
     def pull(self, *force, target="pole_end"):
         """A wrench arrives."""

@@ -1,4 +1,6 @@
-"""Control of a plant by other nodes: services for its time and state, and the topic `wrench`."""
+"""Control of a plant by other nodes: commands and wrenches on topics, and services for its time
+and state.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,50 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
+from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
+from nh_control.loop.command_validator import Rejection
 from nh_control.loop.reports import Unusable
 from nh_control.loop.saved_state import SavedState
 from nh_control.loop.simulation_loop import Refused, SimulationLoop
 from nh_control.loop.wrenches import Wrenches
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.cdr import Template
+from nh_control.ros.messages.state_publisher import CommandLatency
 from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.inbox import Inbox, Response, answer
 from nh_control.ros.runtime.parameters import Parameters
 
-WRENCH_QUEUE = 10
+COMMAND_QUEUE = WRENCH_QUEUE = 10
+
+
+class CommandReader:
+    """Takes commands on `joint_commands` for the loop, whose `interface` is the field of the
+    messages that counts: effort, position or velocity.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        inbox: Inbox,
+        loop: SimulationLoop,
+        latency: CommandLatency,
+        interface: str,
+    ):
+        self._loop, self._latency, self._interface = loop, latency, interface
+        self._template = Template(conversions.command_message(loop.validator.names.inputs))
+        inbox.subscribe(JointState, "joint_commands", self._on_command, COMMAND_QUEUE, raw=True)
+
+    def _on_command(self, data: bytes) -> None:
+        try:
+            message = self._template.decode(data)
+        except conversions.ConversionError as reason:
+            self._loop.validator.refuse(Rejection.UNREADABLE, str(reason))
+        else:
+            names, values, stamp = conversions.read_command(message, self._interface)
+            self._loop.command(names, values, stamp)
+            self._latency.accepted(self._loop.validator)
 
 
 class PlantControl:

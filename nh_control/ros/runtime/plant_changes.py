@@ -8,38 +8,31 @@ from functools import partial
 from typing import Any
 
 from nh_control.discrete.plant import convert
-from nh_control.discrete.trajectory import Trajectory
-from nh_control.loop.backup_tracker import BackupTracker
 from nh_control.loop.command_validator import Fallback
 from nh_control.loop.faults import FaultLines
 from nh_control.loop.simulation_loop import SimulationLoop
 from nh_control.ros.runtime.declared import PERTURBATION
 from nh_control.ros.runtime.dynamic_parameters import Change
 from nh_control.ros.runtime.model import Model
-from nh_control.scenarios import PlantOptions, disturbance, fault
+from nh_control.ros.runtime.plant_setup import PlantSetup
+from nh_control.scenarios import disturbance, fault
 
 Prepared = Callable[[], None]
 
 
 class PlantChanges:
-    """Changes of the plant of a `model` that was made with `options`: of speed, fallback, faults
-    and disturbances at the next step; of the initial error and of the reference at the next reset.
-    The plant starts at the start of the reference, and its run has `last_step(reference)` steps.
-    The disturbances `always` stay.
+    """Changes of a plant's `setup`: of speed, fallback, faults and disturbances at the next step;
+    of the initial `errors` and of the reference at the next reset.
     """
 
     def __init__(
         self,
         model: Model,
         loop: SimulationLoop,
-        options: PlantOptions,
+        setup: PlantSetup,
         errors: Sequence[str],
-        last_step: Callable[[Trajectory], int],
-        backup: BackupTracker,
-        always: tuple[disturbance.Disturbance, ...] = (),
     ):
-        self._model, self._loop, self._options = model, loop, options
-        self._last_step, self._backup, self._always = last_step, backup, always
+        self._model, self._loop, self._setup = model, loop, setup
         self.changes = (
             Change(("speed_factor",), self._speed),
             Change(("fallback",), self._fallback),
@@ -54,7 +47,7 @@ class PlantChanges:
     def _fallback(self, values: Mapping[str, Any]) -> Prepared:
         fallback = Fallback(values["fallback"])
         if fallback is Fallback.TRACKER:
-            self._backup.prepare()
+            self._setup.backup.prepare()
 
         def change() -> None:
             self._loop.validator.fallback = fallback
@@ -70,8 +63,8 @@ class PlantChanges:
         here.
         """
         scenario, model = self._model.scenario, self._model.dsys
-        given = (*self._always, *map(disturbance.parse, values["disturb"]))
-        options = replace(self._options, disturbances=given)
+        given = (*self._setup.always, *map(disturbance.parse, values["disturb"]))
+        options = replace(self._setup.options, disturbances=given)
         forces = scenario.disturbance(model, options) if given else None
         plant = self._loop.plant
         if plant.targets == (() if forces is None else forces.names):
@@ -90,10 +83,10 @@ class PlantChanges:
         perturbation = type(scenario.perturbation)(**errors)
         reference = scenario.reference(model, values["reference"])
         x0 = scenario.perturb(model, reference.states[0], perturbation)
-        last_step = self._last_step(reference)
+        last_step = self._setup.last_step(reference)
 
         def change() -> None:
             self._loop.plan(convert(x0, model, self._loop.plant.dsys), last_step)
-            self._backup.plan(reference)
+            self._setup.backup.plan(reference)
 
         return change
