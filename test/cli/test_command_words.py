@@ -124,7 +124,8 @@ def test_first_and_largest_differences_are_of_configurations_and_velocities():
 
 def test_what_a_robot_s_replay_says(monkeypatch):
     """Of three states, one of which was refused; one answer has no recorded command beside it."""
-    from nh_control.loop import hardware_estimate, hardware_tracker, tracker_replay
+    from nh_control.loop import hardware_estimate, hardware_tracker
+    from nh_control.runs import tracker_replay
 
     space = SimpleNamespace(nv=1)
     model = SimpleNamespace(
