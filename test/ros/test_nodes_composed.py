@@ -13,7 +13,8 @@ def test_a_composed_run_is_bit_equal_and_heard_by_others(nodes, probe):
     from probe import by_step
 
     h = scenarios.get("snakeboard").step_s
-    run = {"lockstep": True, "speed_factor": 0.0, "duration_s": STEPS * h, "wait_for": "[probe]"}
+    run = {"lockstep": True, "speed_factor": 0.0, "duration_s": STEPS * h}
+    run |= {"wait_for": "[probe]", "heard_by": "[probe]"}  # states and commands
     found = []
     for names in (("composed",), ("tracker", "plant")):
         probe.clear()

@@ -9,6 +9,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 
+from nh_control.ros.runtime.local_topics import LocalTopics  # noqa: E402
 from nh_control.ros.runtime.subscribers import (  # noqa: E402
     LateSubscribers,
     incompatible_publishers,
@@ -18,9 +19,9 @@ from nh_control.ros.runtime.subscribers import (  # noqa: E402
 )
 
 
-def heard_by(matched, volatile=(), latched=()):
+def heard_by(matched, volatile=(), latched=(), local=()):
     """Listeners of a publisher that is matched with so many subscriptions, of those that are
-    known.
+    known, and hands messages over to `local` nodes.
     """
     kinds = [(name, DurabilityPolicy.VOLATILE) for name in volatile] + [
         (name, DurabilityPolicy.TRANSIENT_LOCAL) for name in latched
@@ -30,9 +31,13 @@ def heard_by(matched, volatile=(), latched=()):
         for name, kind in kinds
     ]
     node = SimpleNamespace(get_subscriptions_info_by_topic={"/odom": known}.get)
-    return matched_subscribers(
-        node, SimpleNamespace(topic_name="/odom", get_subscription_count=lambda: matched)
+    publisher = SimpleNamespace(
+        topic_name="/odom", msg_type=None, get_subscription_count=lambda: matched
     )
+    topics = LocalTopics(["/odom"])
+    for name in local:
+        topics.subscribe(name, "/odom", False, print)
+    return matched_subscribers(node, topics.publisher(publisher) if local else publisher)
 
 
 def test_all_known_nodes_hear_a_publisher_that_is_matched_with_them():
@@ -46,6 +51,11 @@ def test_nobody_is_said_to_hear_while_one_is_not_matched():
 
 def test_who_wants_latched_messages_is_not_waited_for():
     assert heard_by(1, volatile=("recorder",), latched=("viewer",)) == {"recorder"}
+
+
+def test_a_subscriber_in_the_process_does_not_count_as_the_match_of_another_one():
+    assert heard_by(0, volatile=("recorder",), local=("tracker",)) is None
+    assert heard_by(1, volatile=("recorder",), local=("tracker",)) == {"recorder", "tracker"}
 
 
 def test_publishers_whose_subscriber_is_gone_are_waited_for_together():

@@ -36,9 +36,9 @@ class LocalTopics:
         """A publisher that also reaches the subscribers in this process."""
         return LocalPublisher(publisher, self)
 
-    def count(self, topic: str) -> int:
-        """Number of subscribed nodes in this process."""
-        return len(self._takers[topic])
+    def subscribers(self, topic: str) -> frozenset[str]:
+        """Names of the subscribed nodes in this process."""
+        return frozenset(self._takers[topic])
 
     def hand_over(self, topic: str, message: Any, kind: type) -> None:
         """Give a message, or its bytes, to all subscribers."""
@@ -67,7 +67,12 @@ class LocalPublisher:
 
     def get_subscription_count(self) -> int:
         """Number of all subscribers."""
-        return self._publisher.get_subscription_count() + self._topics.count(self._topic)
+        return self._publisher.get_subscription_count() + len(self.local_subscribers)
+
+    @property
+    def local_subscribers(self) -> frozenset[str]:
+        """Names of the subscribed nodes in this process, which the graph of nodes lacks."""
+        return self._topics.subscribers(self._topic)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._publisher, name)

@@ -14,24 +14,27 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 
+from nh_control.ros.runtime.local_topics import LocalPublisher
+
 DELIVERY_S = 3.5
 """Time for which a node that ends waits until all subscribers have its last messages. It is longer
 than the 3 s after which the middleware sends lost messages again.
 """
 
 
-def matched_subscribers(node: Node, publisher: Publisher) -> set[str] | None:
+def matched_subscribers(node: Node, publisher: Publisher | LocalPublisher) -> set[str] | None:
     """Names of all nodes that are known to receive volatile messages of the publisher, or None
     while it is not matched with all of them.
     """
+    local = publisher.local_subscribers if isinstance(publisher, LocalPublisher) else frozenset()
     # before the graph is asked: who comes in between is known, and not counted
-    matched = publisher.get_subscription_count()
+    matched = publisher.get_subscription_count() - len(local)
     known = [
         s
         for s in node.get_subscriptions_info_by_topic(publisher.topic_name)
         if s.qos_profile.durability is DurabilityPolicy.VOLATILE
     ]
-    return {s.node_name for s in known} if matched >= len(known) else None
+    return {s.node_name for s in known} | local if matched >= len(known) else None
 
 
 def incompatible_publishers(node: Node, topic: str, quality: QoSProfile) -> list[str]:
