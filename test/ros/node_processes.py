@@ -32,7 +32,7 @@ class NodeProcess:
         """What the node has printed."""
         return self._log.read_text()
 
-    def end(self, number: int = signal.SIGINT, timeout_s: float = 60.0) -> int:
+    def end(self, number: int = signal.SIGINT, timeout_s: float = 120.0) -> int:
         """Send a signal and wait; returns the exit code."""
         self.process.send_signal(number)
         return self.wait(timeout_s)
@@ -63,7 +63,7 @@ class NodeProcess:
             for file in (lock, lock.with_name(name), lock.with_name(f"sem.{name}_mutex"))
         ]
 
-    def wait(self, timeout_s: float = 60.0) -> int:
+    def wait(self, timeout_s: float = 120.0) -> int:
         """Wait for the end; returns the exit code."""
         return self.process.wait(timeout_s)
 

@@ -93,12 +93,19 @@ class Probe:
         return value
 
     def wait_publishers(self, *topics: str) -> None:
-        """Spin until other nodes publish the topics, so that nothing of a short run is missed."""
-        own = {"joint_commands": 1}
-        self.wait(
-            lambda: all(self.node.count_publishers(topic) > own.get(topic, 0) for topic in topics),
-            f"publishers of {topics}",
-        )
+        """Wait until other nodes publish the topics and have found all subscriptions that were
+        made here, so that nothing of a short run is missed.
+        """
+        for topic in topics:
+            publishers = self.wait(lambda topic=topic: self._publishers(topic), f"{topic}")
+            for node in publishers:
+                self.meet(node)
+
+    def _publishers(self, topic: str) -> set[str]:
+        """Full names of the other nodes that publish a topic; none while a name is not known."""
+        infos = self.node.get_publishers_info_by_topic(self.node.resolve_topic_name(topic))
+        names = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos}
+        return set() if any("UNKNOWN" in name for name in names) else names - {"/probe"}
 
     def spin(self, seconds: float) -> None:
         """Spin for some time."""

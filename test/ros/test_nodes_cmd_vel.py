@@ -43,7 +43,9 @@ def test_a_teleoperator_drives_a_square(nodes, probe):
     _, targets = started(nodes, probe, "differential_drive")
     driver = nodes.start("square_driver", {"side": SIDE}, script=DRIVER)
     probe.wait(lambda: "the square is done" in driver.log, "end of the square")
-    probe.spin(1.0)
+    speeds = lambda twist: np.abs([twist.linear.x, twist.angular.z])  # noqa: E731
+    at_rest = lambda: speeds(probe.odometry[-1].twist.twist).max() < 1e-6  # noqa: E731
+    probe.wait(at_rest, "rest")
     driven, wanted = poses(probe.odometry, h), poses(targets, h)
     # targets are published for people to look at: a plant that catches up has fewer of them
     common = sorted(driven.keys() & wanted.keys())

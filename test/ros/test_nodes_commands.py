@@ -60,6 +60,7 @@ def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
             "wait_for_tracker": False,
             "fallback": "zero",
             "command_timeout_steps": 2,
+            "on_finish": "continue",
             "wait_for": "[probe]",
         },
     )
@@ -74,7 +75,8 @@ def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
 @pytest.mark.usefixtures("udp")
 def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
     tracker = nodes.start("tracker")
-    nodes.start("plant", {"fallback": "stop", "command_timeout_steps": 50})
+    # a tracker on a busy machine may be late by less than this
+    nodes.start("plant", {"fallback": "stop", "command_timeout_steps": 500})
     probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
     tracker.kill()
     probe.wait_mode("paused")
@@ -87,8 +89,10 @@ def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
 
 @pytest.mark.slow
 def test_pause_step_resume_reset(nodes, probe):
+    from probe import time_ns
+
     nodes.start("tracker")
-    nodes.start("plant")
+    nodes.start("plant", {"on_finish": "continue", "fallback": "damp"})
     probe.wait(lambda: len(probe.clock) > 20, "start")
     refused = probe.call("step")
     assert not refused.success and "pause it first" in refused.message
@@ -96,9 +100,8 @@ def test_pause_step_resume_reset(nodes, probe):
     probe.wait_mode("paused")
     step = int(probe.values()["step"])
     probe.wait_clock(step, H)
-    paused = len(probe.clock)
     probe.spin(0.3)
-    assert len(probe.clock) == paused
+    assert time_ns(probe.clock[-1]) == round(step * H * NS)
     assert probe.call("step").success
     probe.wait_clock(step + 1, H)
     assert probe.call("reset").success
@@ -173,7 +176,7 @@ def test_failed_step_pauses_with_an_error_and_reset_recovers(nodes, probe):
     probe.wait(
         lambda: by_step(probe.joint_states[-1:], 0.25).keys() == {1}, "step after the reset"
     )
-    assert probe.values()["mode"] == "running"
+    probe.wait_mode("running")
 
 
 @pytest.mark.slow

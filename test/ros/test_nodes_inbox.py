@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 @pytest.fixture

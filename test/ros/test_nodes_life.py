@@ -117,7 +117,7 @@ def test_all_nodes_accept_a_parameter_file_for_all_of_them(nodes, probe, tmp_pat
         for name in ("recorder", "tracker", "display", "plant")
     ]
     probe.wait_mode("finished")
-    assert [node.end(timeout_s=60) for node in started] == [0, 0, 0, 0]
+    assert [node.end() for node in started] == [0, 0, 0, 0]
 
 
 @pytest.mark.slow
@@ -126,19 +126,22 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(
     nodes, probe, tmp_path, number
 ):
     from rosbags.highlevel import AnyReader
-    from visualization_msgs.msg import MarkerArray
 
     bag = tmp_path / "bag"
     started = [
         nodes.start("recorder", {"output": str(bag), "use_sim_time": True}),
-        nodes.start("tracker"),
+        nodes.start("tracker", {"heard_by": "[recorder]"}),
         nodes.start("display"),
         nodes.start("plant", {**LOCKSTEP, "speed_factor": 5.0, "wait_for": "[recorder, display]"}),
     ]
-    markers = probe.listen(MarkerArray, "markers")
-    probe.wait(
-        lambda: int(probe.values().get("step", 0)) > 200 and len(markers) > 5, "steps and markers"
-    )
+    least = {"/joint_states": 101, "/odom": 101, "/joint_commands": 101}
+    least |= {"/reference": 1, "/markers": 2, "/diagnostics": 1}
+
+    def recorded():
+        counts = probe.values("recorder")
+        return all(int(counts.get(topic, 0)) >= count for topic, count in least.items())
+
+    probe.wait(recorded, "messages in the recording")
     for _ in range(2):
         for node in started:
             node.process.send_signal(number)
@@ -147,10 +150,8 @@ def test_two_signals_end_all_nodes_well_and_the_recording_is_readable(
     with AnyReader([bag]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
         stamps = [time_ns for _, time_ns, _ in reader.messages()]
-    assert (
-        counts["/joint_states"] > 100 and counts["/odom"] > 100 and counts["/joint_commands"] > 100
-    )
-    assert counts["/reference"] == 1 and counts["/markers"] > 1 and counts["/diagnostics"] >= 1
+    assert all(counts[topic] >= count for topic, count in least.items())
+    assert counts["/reference"] == 1
     assert max(stamps) < 20 * 10**9  # simulation time
     again = nodes.start("recorder", {"output": str(bag)})
     assert again.wait() == 2 and "exists already" in again.log and "'output'" in again.log
@@ -167,7 +168,7 @@ def test_a_signal_during_the_construction_of_a_node_ends_it():
     ) as slow:
         assert slow.stdout.readline() == "making\n"
         slow.send_signal(signal.SIGINT)
-        assert slow.wait(10) == 0
+        assert slow.wait(60) == 0
         assert "Traceback" not in slow.stderr.read()
 
 
@@ -269,7 +270,7 @@ def test_a_tracker_that_dies_in_lockstep_is_awaited_and_its_successor_goes_on(no
         "plant",
         {
             **LOCKSTEP,
-            "speed_factor": 2.0,
+            "speed_factor": 0.5,  # it is far from its end when the tracker is killed
             "duration_s": 3.0,
             "perturb.position": 0.1,
             "wait_for": "[probe]",
@@ -324,7 +325,8 @@ def test_a_publisher_that_cannot_be_heard_is_named(nodes, probe):
         lambda: "/joint_states of probe (" in probe.message("tracker"), "warning in diagnostics"
     )
     assert "quality of service is incompatible" in probe.message("tracker")
-    assert probe.diagnostics["tracker"].level == b"\1" and "is not heard" in tracker.log
+    assert probe.diagnostics["tracker"].level == b"\1"
+    probe.wait(lambda: "is not heard" in tracker.log, "warning in the log")
 
 
 @pytest.mark.slow

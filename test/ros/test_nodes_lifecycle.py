@@ -3,7 +3,7 @@
 import pytest
 
 MANAGED = {"autostart": False}
-STEPS = {"wait_for_tracker": False, "on_finish": "continue"}
+STEPS = {"wait_for_tracker": False, "on_finish": "continue", "wait_for": "[probe]"}
 
 
 class Manager:

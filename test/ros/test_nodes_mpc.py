@@ -61,19 +61,19 @@ def test_the_plan_is_published_and_drawn(nodes, probe):
     plans, markers = probe.listen(Path, "plan"), probe.listen(MarkerArray, "markers")
     numbers = probe.listen(Float64MultiArray, "controller_state/plan")
     nodes.start("display", {"scenario": "cart_pole"})
-    nodes.start("tracker", {"scenario": "cart_pole", "controller": "mpc", "mpc.horizon_s": 0.5})
+    nodes.start("tracker", {**GIVEN, "controller": "mpc", "mpc.horizon_s": 0.5})
     probe.wait_publishers("plan", "markers", "controller_state/plan", "joint_commands")
-    paced = {"scenario": "cart_pole", "wait_for": "[probe, display]", "duration_s": 2.0}
-    nodes.start("plant", paced)
+    nodes.start("plant", {**GIVEN, "wait_for": "[probe, display]", "duration_s": 2.0})
     probe.wait_mode("finished")
-    assert plans and numbers and plans[0].header.frame_id == "odom"
+    probe.wait(lambda: plans and numbers, "plans")
+    assert plans[0].header.frame_id == "odom"
     last = plans[-1]
     first, end = (time_ns(last.poses[i]) for i in (0, -1))
     assert first == time_ns(last) and 0.2e9 <= end - first <= 0.5e9
     assert numbers[-1].layout.dim[0].label == "solve_s,margin,plan_age_steps"
     assert numbers[-1].data[0] > 0 and 0 < numbers[-1].data[1] < 1
-    drawn = [m for array in markers for m in array.markers if m.ns == "plan"]
-    assert drawn and len(drawn[-1].points) == 20
+    drawn = lambda: [m for array in markers for m in array.markers if m.ns == "plan"]  # noqa: E731
+    assert len(probe.wait(drawn, "drawn plan")[-1].points) == 20
 
 
 @pytest.mark.slow

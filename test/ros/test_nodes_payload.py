@@ -249,7 +249,7 @@ def test_a_plant_with_its_own_copy_of_a_tracker_that_is_killed_keeps_the_payload
     probe.wait_bodies(100, H)
     tracker.kill()
     probe.wait_mode("finished")
-    end = probe.bodies[-1].transforms[0].translation
+    end = probe.wait_bodies(int(probe.values()["step"]), H).transforms[0].translation
     model = SCENARIO.model()
     wanted = model.configuration(SCENARIO.reference(model, "line").states[-1])[:3]
     assert np.linalg.norm(np.array([end.x, end.y, end.z]) - wanted) < 0.05

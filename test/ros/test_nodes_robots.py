@@ -41,7 +41,8 @@ class Robot:
         from visualization_msgs.msg import MarkerArray
 
         self.name, self.topics = name, {}
-        kinds = {"odom": Odometry, "joint_states": JointState, "clock": Clock}
+        # a plant waits for the states' subscriber: the clock's first
+        kinds = {"clock": Clock, "odom": Odometry, "joint_states": JointState}
         for topic, kind in {**kinds, "markers": MarkerArray}.items():
             self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
 
@@ -98,7 +99,7 @@ def test_frames_of_display_and_goals_have_the_prefix_too(nodes, probe):
     robot = Robot(probe, "robot1")
     tracker = nodes.start("tracker", given, *place)
     nodes.start("display", given, *place)
-    nodes.start("plant", {**given, "on_finish": "continue", "fallback": "hold"}, *place)
+    nodes.start("plant", {**given, "on_finish": "continue", "lockstep": True}, *place)
     (marker, *_) = probe.wait(lambda: robot.topics["markers"], "markers")[0].markers
     assert marker.header.frame_id == "robot1/odom"
     publisher = probe.node.create_publisher(PoseStamped, "/robot1/goal", 10)

@@ -126,7 +126,8 @@ def test_topics_are_complete_and_valid(nodes, probe):
         lambda: markers and {m.ns for m in markers[-1].markers} == {"plant", "reference", "trail"},
         "all markers",
     )
-    probe.wait(lambda: "tracker" in probe.diagnostics, "tracker's diagnostics")
+    told = {"error_norm", "error: psi", "steps_saturated"}
+    probe.wait(lambda: told <= probe.values("tracker").keys(), "tracker's diagnostics")
 
     stamps = sorted({time_ns(m) for m in probe.joint_states})
     assert stamps == [10_000_000 * k for k in range(201)]
@@ -166,13 +167,14 @@ def test_topics_are_complete_and_valid(nodes, probe):
         and values["commands_rejected"] == "0"
         and float(values["constraint_residual"]) < 1e-12
     )
-    assert {"error_norm", "error: psi", "steps_saturated"} <= probe.values("tracker").keys()
 
 
 @pytest.mark.slow  # on its own: the default run keeps all processors busy
 def test_real_time_keeps_its_rate(nodes, probe):
     nodes.start("tracker")
-    nodes.start("plant", {"wait_for": "[probe]", "on_finish": "continue", **PERTURBED})
+    # where the tracker is late the board does not run into its singularity
+    given = {"wait_for": "[probe]", "on_finish": "continue", "fallback": "damp"}
+    nodes.start("plant", {**given, **PERTURBED})
     probe.wait_rate(100, relative=0.03, seconds=3.0)
 
 

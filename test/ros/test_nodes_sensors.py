@@ -85,7 +85,7 @@ def test_a_tracker_that_gets_sensors_alone_runs_as_in_one_process(nodes, probe):
     assert found == pytest.approx(run.trajectory.states[:, 0], abs=1e-9)
     assert np.abs(found - plain.trajectory.states[:, 0]).max() > 1e-4
     assert abs(found[-1] - 0.5) < 0.02
-    probe.wait(lambda: "sensor imu: measurements" in probe.values("tracker"), "report", 20.0)
+    probe.wait(lambda: "sensor imu: measurements" in probe.values("tracker"), "report")
 
 
 @pytest.mark.slow

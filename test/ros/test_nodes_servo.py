@@ -18,6 +18,7 @@ def test_another_process_moves_the_joints_by_positions(nodes, probe):
     bandwidth = 10.0
     plant = {"scenario": "urdf", "urdf": str(DEFAULT), "command_interface": "position"}
     more = {"servo.bandwidth": bandwidth, "on_finish": "continue", "wait_for": "[probe]"}
+    more["fallback"] = "hold"  # where the sender is late
     nodes.start("plant", {**plant, **more})
     sender = nodes.start("position_sender", script=SENDER)
     probe.wait(lambda: "done" in sender.log, "end of the steps")

@@ -27,12 +27,12 @@ def test_a_model_expects_a_plant_like_it_and_notices_another(nodes, probe):
     other = ("-r", "__node:=heavy", "-r", "shadow/residual:=heavy/residual")
     heavy = nodes.start("shadow", {"plant.parameters.m": 1.1}, *other)
     probe.wait(lambda: "model:" in shadow.log and "model:" in heavy.log, "shadow")
-    nodes.start("tracker")
+    probe.wait_publishers("shadow/residual")
+    nodes.start("tracker", {"heard_by": "[shadow, heavy]"})
     nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, shadow, heavy, tracker]"})
     probe.wait(lambda: heard and time_ns(heard[-1]) == 3 * 10**9, "last residual")
     names = scenarios.get("snakeboard").model().state_space.tangent_names
-    # on a busy machine the first commands may come before all connections have settled
-    assert len(heard) > 100
+    print("first residual", time_ns(heard[0]))
     assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(301 - len(heard), 301)]
     assert tuple(heard[0].name) == names and np.abs(residuals(heard)).max() < 1e-12
     probe.wait(lambda: int(probe.values("shadow").get("residuals", 0)) > 100, "statistics")
@@ -57,18 +57,18 @@ def test_a_robot_is_compared_and_its_recording_replayed_and_identified(
     probe.wait(lambda: "recording" in recorder.log and "model:" in shadow.log, "recorder, shadow")
     probe.wait(lambda: probe.message("recorder") == "waiting for messages", "recorder's report")
     fly(nodes, probe, tmp_path, "cart_pole", "swing_up", 3.0)
-    probe.wait(lambda: probe.message("shadow"), "report")
+    probe.wait(lambda: int(probe.values("shadow").get("residuals", 0)) > 250, "report")
     values = probe.values("shadow")
     print("shadow", {key: values[key] for key in values if key[:4] in ("mean", "std:", "max:")})
-    assert int(values["residuals"]) > 250 and len(heard) > 250
+    probe.wait(lambda: len(heard) > 250, "residuals")
     # noise of 1 mm and 1 mrad, twice, and what 0.5 ms of the slow clock leave unknown; a few
     # commands come later to the shadow than to the robot, so mean and deviation promise nothing
     found = residuals(heard)
     print("medians", np.median(found, axis=0), np.median(np.abs(found), axis=0))
     assert np.median(np.abs(found), axis=0).max() < 0.005
     assert np.abs(np.median(found, axis=0)).max() < 0.002
+    probe.wait(lambda: int(probe.values("recorder")["/joint_states"]) > 500, "recording")
     assert probe.message("recorder") == "recording"
-    assert int(probe.values("recorder")["/joint_states"]) > 500
     assert recorder.end() == 0
 
     common = [str(bag), "--scenario", "cart_pole", "--json"]

@@ -102,5 +102,5 @@ def test_files_that_are_no_robots_end_the_node(nodes, tmp_path):
     ]
     started = [nodes.start("plant", given) for given, _ in refused]
     for node, (_, words) in zip(started, refused):
-        assert node.wait(40.0) == 2
+        assert node.wait() == 2
         assert words in node.log
