@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from builtin_interfaces.msg import Time
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from nh_control.loop.clocks import NANOSECONDS
 from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.subscribers import wait_delivered
 
 TOPIC = "reference_start"
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-DELIVERY_S = 0.2
-"""Longest time for which the next state waits until all subscribers have the start time."""
 
 
 class ReferenceStartPublisher:
@@ -33,9 +31,11 @@ class ReferenceStartPublisher:
         self._publisher.publish(Time(sec=seconds, nanosec=nanoseconds))
 
     def deliver(self, stamp: int) -> None:
-        """Publish the start; returns when all subscribers have it."""
+        """Publish the start; returns when all subscribers have it, which also a tracker on a busy
+        machine needs before the next state.
+        """
         self.publish(stamp)
-        self._publisher.wait_for_all_acked(Duration(seconds=DELIVERY_S))
+        wait_delivered([self._publisher])
 
 
 def has_start_publisher(node: Node) -> bool:

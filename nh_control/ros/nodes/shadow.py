@@ -33,7 +33,7 @@ from nh_control.scenarios.user_code import located
 
 QUEUE = 1000
 HARDWARE_QUEUE = 10
-PATIENCE = 5
+PATIENCE = 50
 """Number of later states of a simulation after which the answer to a state is not awaited any
 more.
 """
