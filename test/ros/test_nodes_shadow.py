@@ -32,8 +32,7 @@ def test_a_model_expects_a_plant_like_it_and_notices_another(nodes, probe):
     nodes.start("plant", {**LOCKSTEP, "wait_for": "[probe, shadow, heavy, tracker]"})
     probe.wait(lambda: heard and time_ns(heard[-1]) == 3 * 10**9, "last residual")
     names = scenarios.get("snakeboard").model().state_space.tangent_names
-    print("first residual", time_ns(heard[0]))
-    assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(301 - len(heard), 301)]
+    assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(1, 301)]
     assert tuple(heard[0].name) == names and np.abs(residuals(heard)).max() < 1e-12
     probe.wait(lambda: int(probe.values("shadow").get("residuals", 0)) > 100, "statistics")
     values = probe.values("shadow")
