@@ -9,8 +9,14 @@ import sys
 from pathlib import Path
 
 import nh_control
+from nh_control.runs.node_process import PARENT
 
 ROOT = Path(nh_control.__file__).parents[1]
+ENTRY = (
+    "import sys; from nh_control.ros.nodes import start; "
+    "sys.exit(getattr(start, sys.argv.pop(1))())"
+)
+"""A node's executable, which ends with its parent: no later test in its domain hears it."""
 
 
 def end_on_signals() -> None:
@@ -82,6 +88,7 @@ class Nodes:
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             "ROS_LOG_DIR": str(folder / "ros_log"),
             "NO_COLOR": "1",
+            PARENT: str(os.getpid()),
         }
 
     def start(
@@ -98,7 +105,7 @@ class Nodes:
             for text in ("-p", f"{key}:={_yaml(value)}")
         ]
         log = self._folder / f"{name}_{len(self._started)}.log"
-        program = ["-m", f"nh_control.ros.nodes.{name}"] if script is None else [str(script), name]
+        program = ["-c", ENTRY, name] if script is None else [str(script), name]
         command = [sys.executable, *program, "--ros-args", *given, *arguments]
         with open(log, "wb") as file:
             process = subprocess.Popen(

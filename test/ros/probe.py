@@ -37,6 +37,7 @@ class Probe:
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
         self.diagnostics: dict[str, DiagnosticStatus] = {}
+        self._reported: dict[str, float] = {}
         self.node.create_subscription(
             DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING
         )
@@ -80,7 +81,8 @@ class Probe:
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
-            self.diagnostics[status.name.split(":")[0]] = status
+            name = status.name.split(":")[0]
+            self.diagnostics[name], self._reported[name] = status, time_ns(message) * 1e-9
 
     def wait(self, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S):
         """Spin until the condition holds; returns its value. Fails the test after the timeout."""
@@ -152,12 +154,12 @@ class Probe:
             f"bodies {step}",
         )
 
-    def wait_rate(self, steps_per_second: float, relative: float, seconds: float) -> None:
-        """Spin until a running plant makes, or misses, so many steps per second of wall time
-        during so many seconds: on a busy machine reports come late, and windows with them.
+    def require_rate(self, steps_per_second: float, relative: float, seconds: float) -> None:
+        """Spin until a running plant has made, or missed, this many steps per second of its wall
+        time for this long (s). A late step may lose less than a period more than it misses.
         """
 
-        def report() -> tuple[float, int]:
+        def report() -> tuple[float, int, int]:
             known = self.diagnostics.get("plant")
             self.wait(
                 lambda: (
@@ -166,15 +168,16 @@ class Probe:
                 "report of a running plant",
             )
             values = self.values()
-            return time.monotonic(), int(values["step"]) + int(values["missed_steps"])
+            return self._reported["plant"], int(values["step"]), int(values["missed_steps"])
 
-        deadline, (begin, first), rates = time.monotonic() + TIMEOUT_S, report(), []
-        while not rates or abs(rates[-1] / steps_per_second - 1) > relative:
-            assert time.monotonic() < deadline, f"rates: {rates}, not {steps_per_second}"
-            end, last = report()
-            if end > begin + seconds:
-                rates.append((last - first) / (end - begin))
-                begin, first = end, last
+        begin, first, before = report()
+        end = begin
+        while end < begin + seconds:
+            end, last, missed = report()
+        steps, missed = last - first, missed - before
+        due = steps_per_second * (end - begin)
+        assert steps + missed <= due * (1 + relative), (steps, missed, due)
+        assert steps + missed + min(steps, missed) >= due * (1 - relative), (steps, missed, due)
 
     def wait_command(self, step: int, h: float) -> JointState:
         """Wait for the command that answers the state of this step."""

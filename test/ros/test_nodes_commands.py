@@ -75,8 +75,9 @@ def test_late_commands_are_rejected_and_the_fallback_applies(nodes, probe):
 @pytest.mark.usefixtures("udp")
 def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
     tracker = nodes.start("tracker")
-    # a tracker on a busy machine may be late by less than this
-    nodes.start("plant", {"fallback": "stop", "command_timeout_steps": 500})
+    # 5 s, by which a tracker on a busy machine is not late
+    stop = {"fallback": "stop", "command_timeout_steps": 50, "speed_factor": 0.1}
+    nodes.start("plant", stop)
     probe.wait(lambda: int(probe.values().get("step", 0)) > 20, "steps")
     tracker.kill()
     probe.wait_mode("paused")
@@ -91,19 +92,20 @@ def test_fallback_stop_pauses_and_a_new_answer_goes_on(nodes, probe):
 def test_pause_step_resume_reset(nodes, probe):
     from probe import time_ns
 
-    nodes.start("tracker")
-    nodes.start("plant", {"on_finish": "continue", "fallback": "damp"})
+    h, cart = scenarios.get("cart_pole").step_s, {"scenario": "cart_pole"}
+    nodes.start("tracker", cart)
+    nodes.start("plant", {**cart, "on_finish": "continue"})
     probe.wait(lambda: len(probe.clock) > 20, "start")
     refused = probe.call("step")
     assert not refused.success and "pause it first" in refused.message
     assert probe.call("pause", True).success
     probe.wait_mode("paused")
     step = int(probe.values()["step"])
-    probe.wait_clock(step, H)
+    probe.wait_clock(step, h)
     probe.spin(0.3)
-    assert time_ns(probe.clock[-1]) == round(step * H * NS)
+    assert time_ns(probe.clock[-1]) == round(step * h * NS)
     assert probe.call("step").success
-    probe.wait_clock(step + 1, H)
+    probe.wait_clock(step + 1, h)
     assert probe.call("reset").success
     probe.wait_value("step", "0")
     assert probe.values()["mode"] == "paused"
@@ -184,10 +186,9 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
     from rcl_interfaces.srv import SetParameters
     from rclpy.parameter import Parameter
 
-    nodes.start("tracker")
-    # on a machine too busy to answer in time the board would run into its singularity
+    # without a tracker, whose late answers might steer the board into its singularity
     given = {"wait_for": "[probe]", "on_finish": "continue", "fallback": "damp"}
-    nodes.start("plant", given)
+    nodes.start("plant", {**given, "wait_for_tracker": False})
     client = probe.node.create_client(SetParameters, "/plant/set_parameters")
 
     def change(name, value):
@@ -196,7 +197,7 @@ def test_speed_changes_at_run_time_and_nothing_else_does(nodes, probe):
 
     assert change("speed_factor", 4.0).successful
     probe.wait_value("speed_factor", "4")
-    probe.wait_rate(400, relative=0.1, seconds=2.0)
+    probe.require_rate(400, relative=0.03, seconds=2.0)
     assert change("speed_factor", 2).successful  # an integer, as `ros2 param set` makes of 2
     probe.wait_value("speed_factor", "2")
     assert not change("speed_factor", -1.0).successful
