@@ -21,6 +21,10 @@ from std_srvs.srv import SetBool, Trigger
 
 TIMEOUT_S = 120.0
 ASK_AGAIN_S = 1.0
+POLL_S = 0.02
+"""The only timeout of the executor: with another one it forgets what else was ready, and topics
+with many messages keep it from those that were subscribed to later.
+"""
 EVERYTHING = QoSProfile(depth=5000)
 
 
@@ -91,7 +95,7 @@ class Probe:
             assert time.monotonic() < deadline, (
                 f"no {what} within {timeout_s} s; diagnostics: {self.diagnostics}"
             )
-            self._executor.spin_once(timeout_sec=0.05)
+            self._executor.spin_once(timeout_sec=POLL_S)
         return value
 
     def wait_publishers(self, *topics: str) -> None:
@@ -112,8 +116,8 @@ class Probe:
     def spin(self, seconds: float) -> None:
         """Spin for some time."""
         deadline = time.monotonic() + seconds
-        while (remaining := deadline - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=remaining)
+        while time.monotonic() < deadline:
+            self._executor.spin_once(timeout_sec=POLL_S)
 
     def values(self, node: str = "plant") -> dict[str, str]:
         """Values of the last diagnostics of a node."""
