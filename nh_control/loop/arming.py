@@ -160,6 +160,8 @@ class DisarmedInputs:
         return self._dsys.idle(self._state)
 
 
+AUTO = "auto"
+"""Stands for the ranges of the scenario."""
 SYNTAX = "NAME:LOW:HIGH"
 """The syntax of a range, in m and rad."""
 FARTHER, LEAST_ERROR = 10.0, 0.5
@@ -260,7 +262,8 @@ class SafeRange:
     """Ranges of quantities of a scenario's configurations; raises UnknownName, ValueError."""
 
     def __init__(self, scenario: Scenario, space: Space, texts: Sequence[str] = ()):
-        self._ranges = [parse(text) for text in texts if text.strip()]
+        self.texts = [text for text in texts if text.strip()]
+        self._ranges = list(map(parse, self.texts))
         known = quantities(scenario, space) if self._ranges else {}
         for one in self._ranges:
             if one.name not in known:
@@ -288,3 +291,10 @@ class Safety:
     ranges: SafeRange
     tracked: np.ndarray
     starts_by_service: bool
+
+    @property
+    def limits(self) -> str:
+        """The limits and ranges in words."""
+        error, saturation_s = self.arming.limits.error, self.arming.limits.saturation_s
+        limits = f"an error of {error:.3g}, {saturation_s:.3g} s of saturation (0: never)"
+        return ", ".join((limits, *self.ranges.texts))

@@ -21,6 +21,8 @@ from nh_control.discrete.results import StepFailed
 
 log = logging.getLogger(__name__)
 
+HALF_A_STEP = -1.0
+"""Deadline of plans that means half a step."""
 PLANNED, FOLLOWED, LINEAR = "commands_by_plan", "commands_by_earlier_plan", "commands_by_lqr"
 """The source of a command."""
 

@@ -20,6 +20,7 @@ from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.goals import joint_trajectory  # noqa: E402
 from nh_control.ros.messages.joint_goals import JointGoals  # noqa: E402
+from nh_control.ros.messages.motion_requests import RequestContext  # noqa: E402
 from nh_control.scenarios import get  # noqa: E402
 
 JOINTS = "shoulder", "elbow"
@@ -84,14 +85,9 @@ class Arm:
         inbox = SimpleNamespace(
             post=self.posted.append, subscribe=lambda _, topic, *__: self.topics.append(topic)
         )
-        self.goals = JointGoals(
-            SimpleNamespace(get_logger=lambda: log),
-            inbox,
-            self.sequence,
-            self.report,
-            scenario,
-            lambda: NOW,
-        )
+        node = SimpleNamespace(get_logger=lambda: log)
+        context = RequestContext(node, inbox, self.sequence, self.report, lambda: NOW)
+        self.goals = JointGoals(context, scenario.joints)
 
     def settle(self):
         self.goals._replanner._executor.submit(lambda: None).result(60)

@@ -21,6 +21,7 @@ from trajectory_msgs.msg import (  # noqa: E402
 )
 
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
+from nh_control.loop import tracker_parts  # noqa: E402
 from nh_control.loop.arming import DisarmCommand  # noqa: E402
 from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
@@ -177,7 +178,7 @@ def test_an_integral_learns_a_disturbance(trackers):
         assert any("disturbance estimate" in text for _, text in robot.node.logged) is integral
         for k in range(3):
             robot.state(k, 0.3 + 0.01 * k)
-        memory = robot.made._report.last[1].memory
+        memory = robot.made._output.report.last[1].memory
         assert (memory is not None and memory.disturbance.any()) == integral
 
 
@@ -198,7 +199,7 @@ def test_the_path_is_that_of_the_first_body_and_is_told_to_late_comers(trackers)
 
 def test_a_run_that_starts_anew_shows_its_path_again_and_forgets_goals(trackers):
     robot, forgotten = trackers(), []
-    robot.made._goals = SimpleNamespace(forget=forgotten.append)
+    robot.made._goals.requests = SimpleNamespace(forget=forgotten.append)
     robot.state(4)
     robot.state(0)
     assert len(robot.node.sent("reference")) == 2
@@ -327,8 +328,8 @@ def wired(trackers, monkeypatch):
         return stand_in
 
     monkeypatch.setattr(tracker, "HardwareInterface", interface)
-    monkeypatch.setattr(tracker, "FilteredState", lambda *given: given)
-    monkeypatch.setattr(tracker, "HardwareTracker", lambda *given, body: WarmedUp(given))
+    monkeypatch.setattr(tracker_parts, "FilteredState", lambda *given: given)
+    monkeypatch.setattr(tracker_parts, "HardwareTracker", lambda *given, body: WarmedUp(given))
 
     def make(**parameters):
         trackers(source="hardware", **parameters)
@@ -446,16 +447,16 @@ def ask(robot, x, observer=None, stamp_ns=0):
     message.header.frame_id = "odom"
     message.pose.position.x = x
     conversions.set_time(message.header.stamp, stamp_ns)
-    robot.made._goals.goal(message, observer)
+    robot.made._goals.requests.goal(message, observer)
     settle(robot)
 
 
 def settle(robot):
     """Wait until nothing is planned."""
-    planned = robot.made._goals._replanner._planned
+    planned = robot.made._goals.requests._replanner._planned
     if planned is not None and not planned.cancelled():
         planned.exception(timeout=30)
-    robot.made._goals._replanner._executor.submit(lambda: None).result(30)
+    robot.made._goals.requests._replanner._executor.submit(lambda: None).result(30)
 
 
 def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
@@ -500,7 +501,7 @@ def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(gui
         point.time_from_start.sec = time_s
         message.points.append(point)
     pursuer = Pursuer()
-    robot.made._goals.trajectory(message, pursuer)
+    robot.made._goals.requests.trajectory(message, pursuer)
     settle(robot)
     ((k, due),) = planner.asked
     assert pursuer.heard == [106] and k == 100  # of the leg that began at step 6
@@ -510,14 +511,14 @@ def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(gui
         text.startswith("trajectory of 2 points accepted: from t = 1.060 s") for text in texts
     )
     message.joint_names = ["camera"]
-    robot.made._goals.trajectory(message, pursuer)
+    robot.made._goals.requests.trajectory(message, pursuer)
     assert pursuer.heard[1][0] == "NAMES"
 
 
 def test_a_goal_that_is_replaced_or_forgotten_while_it_is_planned_is_told(guided):
     robot, _ = guided
     robot.state(2)
-    goals, first, second = robot.made._goals, Pursuer(), Pursuer()
+    goals, first, second = robot.made._goals.requests, Pursuer(), Pursuer()
     goals._replanner.request = lambda what, leg: None  # takes for ever
     message = PoseStamped()
     message.header.frame_id = "odom"
@@ -549,7 +550,7 @@ def test_at_the_end_nothing_is_planned_or_changed_any_more(guided):
     robot, planner = guided
     robot.state(2)
     before, closed = robot.gains, []
-    robot.made._actions.close = lambda: closed.append(True)
+    robot.made._goals.actions.close = lambda: closed.append(True)
     robot.made.close()
     assert 0.0 < robot.node.made["joint_commands"].waits[-1] <= DELIVERY_S
     with pytest.raises(RuntimeError, match="shutdown"):
@@ -562,7 +563,7 @@ def test_at_the_end_nothing_is_planned_or_changed_any_more(guided):
 
 def test_progress_is_where_the_body_is_and_should_be(guided):
     robot, planner = guided
-    goals = robot.made._goals
+    goals = robot.made._goals.requests
     progress = goals.progress()
     assert (progress.step, progress.time_ns, progress.body, progress.frame) == (
         0, 0, "bob", "odom",
@@ -585,7 +586,7 @@ def test_progress_is_where_the_body_is_and_should_be(guided):
 
 def test_a_path_has_its_last_pose_and_as_many_as_it_may(guided):
     robot, _ = guided
-    paths = robot.made._paths
+    paths = robot.made._goals.paths
     long = pushed(MODEL)
     whole = paths.message(long, 5)
     few = paths.message(long, 5, 4)

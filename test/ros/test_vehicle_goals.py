@@ -19,6 +19,7 @@ from nh_control.loop.wire_format import yaw_wxyz  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.goals import Body, planar_goal, velocity_command  # noqa: E402
+from nh_control.ros.messages.motion_requests import RequestContext  # noqa: E402
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals  # noqa: E402
 from nh_control.scenarios import get  # noqa: E402
 
@@ -89,12 +90,11 @@ class Vehicle:
         paths = SimpleNamespace(
             body=BODY, message=lambda *_: "path", publish=self.paths.append, pose=lambda x: x
         )
-        self.goals = VehicleGoals(
-            SimpleNamespace(get_logger=lambda: log),
-            SimpleNamespace(post=self.posted.append, subscribe=subscribe),
-            *(self.sequence, self.report, paths, lambda: NOW, guidance),
-            CommandOptions(stamped, timeout_s, (0.0, 0.0)),
-        )
+        node = SimpleNamespace(get_logger=lambda: log)
+        inbox = SimpleNamespace(post=self.posted.append, subscribe=subscribe)
+        context = RequestContext(node, inbox, self.sequence, self.report, lambda: NOW)
+        options = CommandOptions(stamped, timeout_s, (0.0, 0.0))
+        self.goals = VehicleGoals(context, paths, guidance, options)
 
     def settle(self):
         """Carry out what is planned, and what follows from it."""

@@ -14,13 +14,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.guidance import Guidance
-from nh_control.control.reference_sequence import LEAD_S, ReferenceLeg, ReferenceSequence
+from nh_control.control.reference_sequence import LEAD_S, ReferenceLeg
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
-from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
+from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests, RequestContext
 from nh_control.ros.messages.state_codecs import BodyCodec
-from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model
 
 QUEUE = 10
@@ -44,21 +42,12 @@ class Progress:
 
 class BodyGoals(MotionRequests):
     """Requests of motions of the body of `paths`; the path of an accepted one is published.
-    `now()` is the present time of the states in ns, `lead_s` is as in `MotionRequests`.
+    `lead_s` is as in `MotionRequests`.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        inbox: Inbox,
-        sequence: ReferenceSequence,
-        report: TrackerReport,
-        paths: PathPublisher,
-        now: Callable[[], int],
-        lead_s: float = LEAD_S,
-    ):
-        super().__init__(node, inbox, sequence, report, lead_s)
-        self._paths, self._now, self._body = paths, now, paths.body
+    def __init__(self, context: RequestContext, paths: PathPublisher, lead_s: float = LEAD_S):
+        super().__init__(context, lead_s)
+        self._paths, self._body = paths, paths.body
         self._path: Path | None = None
 
     def progress(self) -> Progress:
@@ -89,18 +78,10 @@ class GoalInterface(BodyGoals):
     a guidance.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        inbox: Inbox,
-        sequence: ReferenceSequence,
-        report: TrackerReport,
-        paths: PathPublisher,
-        now: Callable[[], int],
-    ):
-        super().__init__(node, inbox, sequence, report, paths, now)
-        inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
-        inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
+    def __init__(self, context: RequestContext, paths: PathPublisher):
+        super().__init__(context, paths)
+        context.inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
+        context.inbox.subscribe(MultiDOFJointTrajectory, "trajectory", self.trajectory, QUEUE)
 
     def stop(self) -> None:
         """Plan to rest at the present position of the reference."""

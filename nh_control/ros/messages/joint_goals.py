@@ -4,22 +4,19 @@ actuators.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory as Message
 
 from nh_control.control.joint_reference import InfeasibleTrajectory, continued
 from nh_control.control.joint_trajectory import JointTrajectory
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.loop.clocks import NANOSECONDS
-from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, goals
-from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests
-from nh_control.ros.runtime.inbox import Inbox
-from nh_control.scenarios import Scenario
+from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests, RequestContext
+from nh_control.scenarios import Joint
 from nh_control.scenarios.joint_motion import on_coordinates, shown_positions
 
 QUEUE = 10
@@ -41,22 +38,14 @@ class JointProgress:
 
 
 class JointGoals(MotionRequests):
-    """Plans motions along joint trajectories, each from the present reference without a jump;
-    `now()` is the present time of the states in ns.
+    """Plans motions along trajectories of the `joints`, each from the present reference without a
+    jump.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        inbox: Inbox,
-        sequence: ReferenceSequence,
-        report: TrackerReport,
-        scenario: Scenario,
-        now: Callable[[], int],
-    ):
-        super().__init__(node, inbox, sequence, report)
-        self._joints, self._now, self._model = scenario.joints, now, sequence.dsys
-        inbox.subscribe(Message, "joint_trajectory", self.trajectory, QUEUE)
+    def __init__(self, context: RequestContext, joints: Sequence[Joint]):
+        super().__init__(context)
+        self._joints, self._model = joints, context.sequence.dsys
+        context.inbox.subscribe(Message, "joint_trajectory", self.trajectory, QUEUE)
 
     def trajectory(self, message: Message, observer: GoalObserver | None = None) -> None:
         """Plan a motion along the trajectory of the message."""

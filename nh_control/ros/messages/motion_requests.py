@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from rclpy.node import Node
@@ -29,24 +30,36 @@ class GoalObserver(Protocol):
         """The tracker does not follow the goal, or has stopped following it."""
 
 
+@dataclass(frozen=True)
+class RequestContext:
+    """What requests of motions use: the node and its inbox, the tracker's sequence and report, and
+    `now()`, the present time of the states in ns.
+    """
+
+    node: Node
+    inbox: Inbox
+    sequence: ReferenceSequence
+    report: TrackerReport
+    now: Callable[[], int]
+
+
 class MotionRequests:
     """Plans legs of a sequence for requests. A new request, or a new start of the run, replaces a
     request; its observer is called. The first plan begins `lead_s` ahead, later ones as far ahead
     as the last one took.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        inbox: Inbox,
-        sequence: ReferenceSequence,
-        report: TrackerReport,
-        lead_s: float = LEAD_S,
-    ):
-        self.sequence, self.report = sequence, report
-        self._log = node.get_logger()
+    def __init__(self, context: RequestContext, lead_s: float = LEAD_S):
+        self.sequence, self.report, self._now = context.sequence, context.report, context.now
+        self._log = context.node.get_logger()
         self._warn = ThrottledLog(lambda text: self._log.warning(text))
-        self._replanner = Replanner(sequence, inbox.post, self._accepted, self.on_refused, lead_s)
+        self._replanner = Replanner(
+            sequence=context.sequence,
+            post=context.inbox.post,
+            accepted=self._accepted,
+            refused=self.on_refused,
+            lead_s=lead_s,
+        )
         self._planned: GoalObserver | None = None
         self._followed: GoalObserver | None = None
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
-from rclpy.node import Node
 
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.control.vehicle_guidance import VehicleGuidance
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import goals
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.goal_interface import BodyGoals, PathPublisher
-from nh_control.ros.messages.motion_requests import GoalObserver
-from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.messages.motion_requests import GoalObserver, RequestContext
+from nh_control.ros.runtime.parameters import Parameters
 
 QUEUE = 10
 LEAD_S = 0.1
@@ -39,6 +37,18 @@ class CommandOptions:
     timeout_s: float
     accelerations: tuple[float, float]
 
+    @staticmethod
+    def of(parameters: Parameters) -> CommandOptions:
+        """The options that the parameters `cmd_vel` select."""
+        return CommandOptions(
+            stamped=parameters["cmd_vel.stamped"],
+            timeout_s=parameters["cmd_vel.timeout_s"],
+            accelerations=(
+                parameters["cmd_vel.acceleration"],
+                parameters["cmd_vel.turn_acceleration"],
+            ),
+        )
+
 
 class VehicleGoals(BodyGoals):
     """Plans motions of the body of `paths`, each of which ends at rest: along velocity commands,
@@ -47,23 +57,19 @@ class VehicleGoals(BodyGoals):
 
     def __init__(
         self,
-        node: Node,
-        inbox: Inbox,
-        sequence: ReferenceSequence,
-        report: TrackerReport,
+        context: RequestContext,
         paths: PathPublisher,
-        now: Callable[[], int],
         guidance: VehicleGuidance,
         options: CommandOptions,
     ):
-        super().__init__(node, inbox, sequence, report, paths, now, LEAD_S)
+        super().__init__(context, paths, LEAD_S)
         self._guidance = guidance.limited(options.accelerations)
         self._timeout_s = options.timeout_s
         self._planning, self._newest = "", (0.0, 0.0)
         self._planned_command = self._newest
         kind = TwistStamped if options.stamped else Twist
-        inbox.subscribe(kind, "cmd_vel", self._on_command, 1)
-        inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
+        context.inbox.subscribe(kind, "cmd_vel", self._on_command, 1)
+        context.inbox.subscribe(PoseStamped, "goal", self.goal, QUEUE)
 
     def goal(self, message: PoseStamped, observer: GoalObserver | None = None) -> None:
         """Plan a motion to the pose of the message."""

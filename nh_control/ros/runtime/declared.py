@@ -9,7 +9,6 @@ from dataclasses import replace
 from nh_control.control.joint_servo import POSITION, VELOCITY
 from nh_control.loop.command_validator import Fallback
 from nh_control.mechanics.parameters import Declaration
-from nh_control.ros.runtime.declared_tracker import AUTO as AUTO
 from nh_control.ros.runtime.declared_tracker import DEADLINE, VELOCITY_COMMANDS
 from nh_control.ros.runtime.declared_tracker import HARDWARE as HARDWARE
 from nh_control.runs.node_process import STEP_FAILED

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from nh_control.loop.arming import DisarmCommand
+from nh_control.loop.arming import AUTO, DisarmCommand
+from nh_control.loop.planner import HALF_A_STEP
 from nh_control.mechanics.parameters import Declaration
 
-OF_SCENARIO, AUTO = -1.0, "auto"
-"""Values that stand for the scenario's declaration."""
-
-HALF_A_STEP = -1.0
-"""Value of the deadline of plans that means half a step."""
+OF_SCENARIO = -1.0
+"""Value that stands for the scenario's declaration."""
 
 DEADLINE = Declaration(
     "mpc.deadline_s",

@@ -1,0 +1,94 @@
+"""Goals, trajectories and velocity commands of a tracker, with their actions and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nh_control.control.reference_sequence import ReferenceLeg
+from nh_control.control.vehicle_guidance import VehicleGuidance
+from nh_control.ros.messages.goal_actions import (
+    BODY_ACTIONS,
+    JOINT_ACTIONS,
+    VEHICLE_ACTIONS,
+    ActionType,
+    GoalActions,
+    MotionGoals,
+)
+from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
+from nh_control.ros.messages.joint_goals import JointGoals
+from nh_control.ros.messages.motion_requests import RequestContext
+from nh_control.ros.messages.state_codecs import BodyCodec, Codec
+from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
+from nh_control.ros.runtime.model import Model
+from nh_control.scenarios.joint_motion import follows_joints
+
+
+class TrackerGoals:
+    """The `requests` of motions that a tracker follows, if there are any, on topics and by
+    `actions`; and the `paths` of its references, if the scenario has bodies.
+
+    A vehicle follows velocity commands and goals, other scenarios with bodies and a guidance
+    follow goals and trajectories, and scenarios whose joints all have actuators follow
+    trajectories of joints.
+    """
+
+    def __init__(
+        self,
+        context: RequestContext,
+        *,
+        model: Model,
+        codecs: Sequence[Codec],
+        options: CommandOptions,
+    ):
+        node, self._sequence = context.node, context.sequence
+        self._log = node.get_logger()
+        bodies = [codec for codec in codecs if isinstance(codec, BodyCodec)]
+        self.paths = paths = PathPublisher(node, model, bodies[0]) if bodies else None
+        guidance, joints = self._sequence.leg(0).guidance, model.scenario.joints
+        self.requests: MotionGoals | None = None
+        kinds: tuple[ActionType, ...] = ()
+        if paths is not None and isinstance(guidance, VehicleGuidance):
+            self.requests = VehicleGoals(context, paths, guidance, options)
+            kinds = VEHICLE_ACTIONS
+        elif paths is not None and guidance is not None:
+            self.requests, kinds = GoalInterface(context, paths), BODY_ACTIONS
+        elif follows_joints(joints, model.dsys.system):
+            self.requests, kinds = JointGoals(context, joints), JOINT_ACTIONS
+        self.actions: GoalActions | None = None
+        if self.requests is not None:
+            self.actions = GoalActions(
+                node, context.inbox, self.requests, step_s=model.dsys.h, kinds=kinds
+            )
+        self._show(self._sequence.leg(0))
+
+    def renew(self) -> None:
+        """Plan a request again whose plan ends before it does; called after every answer."""
+        if self.requests is not None:
+            self.requests.renew()
+
+    def restart(self) -> None:
+        """Forget all requests, because the run started again."""
+        self._begin(self._sequence.leg(0), "the run started anew")
+
+    def follow(self, leg: ReferenceLeg) -> None:
+        """Forget all requests, because another reference begins."""
+        name, t = leg.tracker.reference.name, leg.start * self._sequence.dsys.h
+        self._begin(leg, f"reference {name!r} was set")
+        self._log.info(f"reference {name!r} from t = {t:.3f} s")
+
+    def close(self) -> None:
+        """End planning, and destroy the actions."""
+        if self.actions is not None:
+            self.actions.close()
+        if self.requests is not None:
+            self.requests.close()
+
+    def _begin(self, leg: ReferenceLeg, why: str) -> None:
+        if self.requests is not None:
+            self.requests.forget(why)
+        self._show(leg)
+
+    def _show(self, leg: ReferenceLeg) -> None:
+        """Publish the path of the leg."""
+        if self.paths is not None:
+            self.paths.publish(self.paths.message(leg.tracker.reference, leg.start))
