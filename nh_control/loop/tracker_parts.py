@@ -40,7 +40,12 @@ class TrackerParts:
     ):
         self._scenario, self._dsys, self._reference = scenario, dsys, reference
         self._settings, self.is_predictive = settings, settings["controller"] == "mpc"
-        tracker, self.planner = self._predictive() if self.is_predictive else self._linear()
+        tracker: Tracker
+        if self.is_predictive:
+            tracker, self.planner = self._predictive()
+        else:
+            tracker = scenario.tracker(dsys, reference, settings["integral"])
+            self.planner = Planner(None)
         guidance = scenario.make_guidance(dsys, reference)
         self.sequence = ReferenceSequence(tracker, guidance, self.planner.answer)
         self.report = TrackerReport(scenario, dsys)
@@ -70,10 +75,6 @@ class TrackerParts:
         if self.is_predictive:
             self.report.set_planning(self.planner.values(), self.planner.trouble())
         return self.report.make()
-
-    def _linear(self) -> tuple[Tracker, Planner]:
-        integral = self._settings["integral"]
-        return self._scenario.tracker(self._dsys, self._reference, integral), Planner(None)
 
     def _predictive(self) -> tuple[Tracker, Planner]:
         s, scenario, dsys, reference = self._settings, self._scenario, self._dsys, self._reference

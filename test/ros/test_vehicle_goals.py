@@ -93,7 +93,7 @@ class Vehicle:
         node = SimpleNamespace(get_logger=lambda: log)
         inbox = SimpleNamespace(post=self.posted.append, subscribe=subscribe)
         context = RequestContext(node, inbox, self.sequence, self.report, lambda: NOW)
-        options = CommandOptions(stamped, timeout_s, (0.0, 0.0))
+        options = CommandOptions(stamped, timeout_s)
         self.goals = VehicleGoals(context, paths, guidance, options)
 
     def settle(self):

@@ -53,13 +53,8 @@ class MotionRequests:
         self.sequence, self.report, self._now = context.sequence, context.report, context.now
         self._log = context.node.get_logger()
         self._warn = ThrottledLog(lambda text: self._log.warning(text))
-        self._replanner = Replanner(
-            sequence=context.sequence,
-            post=context.inbox.post,
-            accepted=self._accepted,
-            refused=self.on_refused,
-            lead_s=lead_s,
-        )
+        post, accepted, refused = context.inbox.post, self._accepted, self.on_refused
+        self._replanner = Replanner(context.sequence, post, accepted, refused, lead_s)
         self._planned: GoalObserver | None = None
         self._followed: GoalObserver | None = None
 

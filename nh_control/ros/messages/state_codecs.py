@@ -120,24 +120,42 @@ class JointCodec:
         return self._codec.read(fields, q, v)
 
 
-class PlanarCodec:
-    """A planar body's pose and body velocity as Odometry."""
+class BodyCodec:
+    """Bodies as Odometry each, whose poses and body velocities are in the parent frames."""
+
+    def __init__(self, codec: BodiesCodec, velocities: bool = True, prefix: str = ""):
+        self._codec, self.names = codec, codec.names
+        self.odometry = [Odometry(child_frame_id=prefix + name) for name in codec.names]
+        for message, parent in zip(self.odometry, codec.parents):
+            message.header.frame_id = prefix + parent
+            if not velocities:
+                message.twist.covariance[0] = UNKNOWN
+
+    def write(self, q: Vector, v: Vector) -> None:
+        """Write configuration q (nq) and velocity v (nw)."""
+        self._write(self._codec.fields(q, v))
+
+    def place(self, q: Vector, pose: Pose) -> None:
+        """Write the pose of the first body at configuration q (nq)."""
+        first, *_ = self._codec.fields(q, self._codec.rest).values()
+        _write_pose(first, pose.position, pose.orientation)
+
+    def _write(self, bodies: Mapping[str, BodyFields]) -> None:
+        for fields, message in zip(bodies.values(), self.odometry):
+            _write_pose(fields, message.pose.pose.position, message.pose.pose.orientation)
+            if message.twist.covariance[0] != UNKNOWN:
+                _write_twist(fields, message.twist.twist)
+
+
+class PlanarCodec(BodyCodec):
+    """A planar body."""
 
     topic, message_type = OdometryCodec.topic, Odometry
 
     def __init__(self, codec: OdometryCodec, velocities: bool = True, prefix: str = ""):
-        self._codec = codec
-        self.odometry = _odometry(codec, velocities, prefix)
+        super().__init__(codec, velocities, prefix)
         (self.message,) = self.odometry
         self.outgoing: Sequence[tuple[str, Any]] = ((self.topic, self.message),)
-
-    def write(self, q: Vector, v: Vector) -> None:
-        """Write configuration q (nq) and velocity v (nw)."""
-        _write_odometry(self._codec.fields(q, v), self.odometry)
-
-    def place(self, q: Vector, pose: Pose) -> None:
-        """Write the pose of the body at configuration q (nq)."""
-        _place(self._codec, q, pose)
 
     def read(self, message: Odometry, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as its codec does; raises ConversionError for values that
@@ -155,7 +173,7 @@ class PlanarCodec:
         return self._codec.read(fields, q, v)
 
 
-class SpatialCodec:
+class SpatialCodec(BodyCodec):
     """Bodies in space, which together contain the state, as MultiDOFJointState, and each of them
     as Odometry on `<frame>/odom`. Transforms give the bodies' frames in the parent frame.
     """
@@ -163,31 +181,24 @@ class SpatialCodec:
     topic, message_type = MultiDofCodec.topic, MultiDOFJointState
 
     def __init__(self, codec: MultiDofCodec, velocities: bool = True, prefix: str = ""):
-        self._codec, self.names = codec, codec.names
+        super().__init__(codec, velocities, prefix)
         self.message = MultiDOFJointState(
             joint_names=self.names,
             transforms=[Transform() for _ in self.names],
             twist=[Twist() for _ in self.names if velocities],
         )
         self.parent = self.message.header.frame_id = prefix + codec.parents[0]
-        self.odometry = _odometry(codec, velocities, prefix)
         self.outgoing: Sequence[tuple[str, Any]] = (
             (self.topic, self.message),
             *((odometry_of(name), message) for name, message in zip(self.names, self.odometry)),
         )
 
-    def write(self, q: Vector, v: Vector) -> None:
-        """Write configuration q (nq) and velocity v (nw)."""
-        fields = self._codec.fields(q, v)
-        _write_odometry(fields, self.odometry)
-        for body, transform in zip(fields.values(), self.message.transforms):
+    def _write(self, bodies: Mapping[str, BodyFields]) -> None:
+        super()._write(bodies)
+        for body, transform in zip(bodies.values(), self.message.transforms):
             _write_pose(body, transform.translation, transform.rotation)
-        for body, twist in zip(fields.values(), self.message.twist):
+        for body, twist in zip(bodies.values(), self.message.twist):
             _write_twist(body, twist)
-
-    def place(self, q: Vector, pose: Pose) -> None:
-        """Write the pose of the first body at configuration q (nq)."""
-        _place(self._codec, q, pose)
 
     def read(self, message: MultiDOFJointState, q: Numbers, v: Numbers) -> bool:
         """Read into q (nq) and v (nw) as its codec does, up to the sign of quaternions.
@@ -225,9 +236,7 @@ class SpatialCodec:
             raise ConversionError(Refusal.MODEL, str(error)) from error
 
 
-BodyCodec: TypeAlias = PlanarCodec | SpatialCodec
-"""Codecs of bodies; `place` writes the pose of the first one."""
-Codec: TypeAlias = JointCodec | BodyCodec
+Codec: TypeAlias = JointCodec | PlanarCodec | SpatialCodec
 """A part of the state, in messages of `message_type` on `topic`; `write` fills `message`.
 `outgoing` are pairs of all topics and messages that `write` fills; `odometry` are those of poses.
 """
@@ -240,29 +249,6 @@ def _require(names: Sequence[str], fields: Mapping[str, object], what: str) -> N
         raise ConversionError(
             Refusal.NAMES, f"{what} without {missing}; it has {shortened(list(fields))}"
         )
-
-
-def _odometry(codec: BodiesCodec, velocities: bool, prefix: str) -> Sequence[Odometry]:
-    """The odometry of a codec's bodies, with the frames' `prefix`."""
-    messages = [Odometry(child_frame_id=prefix + name) for name in codec.names]
-    for message, parent in zip(messages, codec.parents):
-        message.header.frame_id = prefix + parent
-        if not velocities:
-            message.twist.covariance[0] = UNKNOWN
-    return messages
-
-
-def _place(codec: BodiesCodec, q: Vector, pose: Pose) -> None:
-    """Write the pose of the first body at configuration q (nq)."""
-    first, *_ = codec.fields(q, codec.rest).values()
-    _write_pose(first, pose.position, pose.orientation)
-
-
-def _write_odometry(bodies: Mapping[str, BodyFields], messages: Sequence[Odometry]) -> None:
-    for fields, message in zip(bodies.values(), messages):
-        _write_pose(fields, message.pose.pose.position, message.pose.pose.orientation)
-        if message.twist.covariance[0] != UNKNOWN:
-            _write_twist(fields, message.twist.twist)
 
 
 def _write_pose(fields: BodyFields, position: Point | Vector3, orientation: Quaternion) -> None:

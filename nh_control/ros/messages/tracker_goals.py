@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.control.vehicle_guidance import VehicleGuidance
-from nh_control.ros.messages.goal_actions import (
-    BODY_ACTIONS,
-    JOINT_ACTIONS,
-    VEHICLE_ACTIONS,
-    ActionType,
-    GoalActions,
-    MotionGoals,
-)
+from nh_control.ros.messages import goal_actions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.joint_goals import JointGoals
 from nh_control.ros.messages.motion_requests import RequestContext
@@ -35,7 +28,6 @@ class TrackerGoals:
     def __init__(
         self,
         context: RequestContext,
-        *,
         model: Model,
         codecs: Sequence[Codec],
         options: CommandOptions,
@@ -45,18 +37,18 @@ class TrackerGoals:
         bodies = [codec for codec in codecs if isinstance(codec, BodyCodec)]
         self.paths = paths = PathPublisher(node, model, bodies[0]) if bodies else None
         guidance, joints = self._sequence.leg(0).guidance, model.scenario.joints
-        self.requests: MotionGoals | None = None
-        kinds: tuple[ActionType, ...] = ()
+        self.requests: goal_actions.MotionGoals | None = None
+        kinds: tuple[goal_actions.ActionType, ...] = ()
         if paths is not None and isinstance(guidance, VehicleGuidance):
             self.requests = VehicleGoals(context, paths, guidance, options)
-            kinds = VEHICLE_ACTIONS
+            kinds = goal_actions.VEHICLE_ACTIONS
         elif paths is not None and guidance is not None:
-            self.requests, kinds = GoalInterface(context, paths), BODY_ACTIONS
+            self.requests, kinds = GoalInterface(context, paths), goal_actions.BODY_ACTIONS
         elif follows_joints(joints, model.dsys.system):
-            self.requests, kinds = JointGoals(context, joints), JOINT_ACTIONS
-        self.actions: GoalActions | None = None
+            self.requests, kinds = JointGoals(context, joints), goal_actions.JOINT_ACTIONS
+        self.actions: goal_actions.GoalActions | None = None
         if self.requests is not None:
-            self.actions = GoalActions(
+            self.actions = goal_actions.GoalActions(
                 node, context.inbox, self.requests, step_s=model.dsys.h, kinds=kinds
             )
         self._show(self._sequence.leg(0))

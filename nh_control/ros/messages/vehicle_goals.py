@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
@@ -35,18 +35,14 @@ class CommandOptions:
 
     stamped: bool
     timeout_s: float
-    accelerations: tuple[float, float]
+    acceleration: float = 0.0
+    turn_acceleration: float = 0.0
 
     @staticmethod
     def of(parameters: Parameters) -> CommandOptions:
-        """The options that the parameters `cmd_vel` select."""
+        """The options of these names after `cmd_vel`."""
         return CommandOptions(
-            stamped=parameters["cmd_vel.stamped"],
-            timeout_s=parameters["cmd_vel.timeout_s"],
-            accelerations=(
-                parameters["cmd_vel.acceleration"],
-                parameters["cmd_vel.turn_acceleration"],
-            ),
+            **{f.name: parameters["cmd_vel." + f.name] for f in fields(CommandOptions)}
         )
 
 
@@ -63,7 +59,8 @@ class VehicleGoals(BodyGoals):
         options: CommandOptions,
     ):
         super().__init__(context, paths, LEAD_S)
-        self._guidance = guidance.limited(options.accelerations)
+        accelerations = options.acceleration, options.turn_acceleration
+        self._guidance = guidance.limited(accelerations)
         self._timeout_s = options.timeout_s
         self._planning, self._newest = "", (0.0, 0.0)
         self._planned_command = self._newest
