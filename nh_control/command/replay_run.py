@@ -173,9 +173,9 @@ def _of_run(args: Namespace, run: Run) -> dict[str, Any]:
 
 def _of_robot(args: Namespace) -> dict[str, Any]:
     """Return the summary of the tracker's commands beside the recorded commands."""
-    from nh_control.control.reference_sequence import ReferenceSequence
     from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
     from nh_control.loop.hardware_tracker import HardwareTracker, Timing
+    from nh_control.loop.reference_sequence import ReferenceSequence
     from nh_control.runs.tracker_replay import replay
 
     scenario, model, states = measured(args)

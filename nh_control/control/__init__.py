@@ -6,8 +6,7 @@
   interior point, MPC), `projected_descent`, `collocation` (DMOC), `projection`
 - estimation: `estimation` (Kalman filter), `identification` (of parameters), `input_history`
 - runs: `closed_loop`, `rollout`, `run_data`
-- references: `joint_trajectory` (files, splines), `joint_reference` (inverse dynamics), `paths`,
-  `payload_flatness`, `guidance`, `reference_sequence`; `geometric` control
+- references: `joint_trajectory` (files, splines), `joint_reference` (inverse dynamics), `paths`
 """
 
 from nh_control.control import lqr

@@ -11,10 +11,10 @@ import numpy as np
 
 from nh_control.control import Command
 from nh_control.control.input_history import InputHistory, predict
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.clocks import NANOSECONDS
 from nh_control.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Refusal, Unusable
 from nh_control.loop.wire_format import unwrap
 from nh_control.numerics.compiled import wait_for_compiler

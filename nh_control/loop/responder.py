@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.control.tracking import Command
 from nh_control.discrete.results import StepFailed
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.sensed_state import SensedState
 from nh_control.loop.state_estimate import JoinCheck, StateEstimate
 

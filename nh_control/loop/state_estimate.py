@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.control.trackers import linear
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.reference_sequence import ReferenceSequence
 
 
 def is_whole(v: Sequence[float]) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from nh_control.control.constraint_margins import ConstraintMargins
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.control.trackers import Tracker
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -15,6 +14,7 @@ from nh_control.loop import arming
 from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.loop.hardware_tracker import HardwareTracker, Timing
 from nh_control.loop.planner import HALF_A_STEP, Planner
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Report
 from nh_control.loop.sensed_state import SensedState
 from nh_control.loop.tracker_report import TrackerReport

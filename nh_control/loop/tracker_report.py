@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from nh_control.control import Command
-from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.loop.reports import Refusal, Report
 from nh_control.scenarios import Scenario
 from nh_control.scenarios.error_metrics import error_parts

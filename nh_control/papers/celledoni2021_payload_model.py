@@ -8,12 +8,16 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from nh_control.control.geometric import GeometricGains, desired_thrusts, quadrotor_inputs
 from nh_control.control.paths import ORDER
 from nh_control.geometry.homogeneous import ProductAction, TangentSphereAction, TranslationAction
 from nh_control.mechanics import parametric
 from nh_control.numerics.compiled import Functions
 from nh_control.papers.celledoni2021_flow import METHODS, Problem, Steps, Untouched
+from nh_control.papers.celledoni2021_payload_control import (
+    GeometricGains,
+    desired_thrusts,
+    quadrotor_inputs,
+)
 from nh_control.systems import quadrotor_payload_continuous as continuous
 from nh_control.systems.quadrotor_payload import Formation, QuadrotorPayloadParameters
 from nh_control.systems.quadrotor_payload_field import (

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.control.trackers import Tracker
 from nh_control.discrete.plant import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.loop.clocks import Pacer, StepClock
 from nh_control.loop.command_validator import CommandNames, CommandValidator
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.responder import Responder
 from nh_control.loop.sensed_state import SensedState
 from nh_control.loop.simulated_plant import SimulatedPlant

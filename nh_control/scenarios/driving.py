@@ -12,12 +12,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from nh_control.control.vehicle_guidance import step_to_velocity
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.integrators.registry import Make
 from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.vehicle_guidance import step_to_velocity
 
 INTEGRATORS: dict[str, Make] = {
     "midpoint": nonholonomic_midpoint,

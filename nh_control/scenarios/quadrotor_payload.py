@@ -13,9 +13,7 @@ import numpy as np
 
 from nh_control.control import paths
 from nh_control.control.constraints import Constraint
-from nh_control.control.guidance import Guidance
 from nh_control.control.path_constraints import tension_limit
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry import quaternion
@@ -28,6 +26,8 @@ from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.obstacles import clear_of, through_windows
+from nh_control.scenarios.payload_flatness import flat_reference
+from nh_control.scenarios.payload_guidance import Guidance
 from nh_control.scenarios.perturbation import (
     SeededPerturbation,
     error_seed,

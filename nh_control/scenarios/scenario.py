@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from nh_control.control import LqrTracker
-from nh_control.control.guidance import Guidance
-from nh_control.control.vehicle_guidance import Drive, VehicleGuidance
 from nh_control.control.weights import StateWeight, weighted_coordinates, with_memory
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -42,12 +40,14 @@ from nh_control.scenarios.free_motion import FREE, SYNTAX, free_motion, is_free
 from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
+from nh_control.scenarios.payload_guidance import Guidance
 from nh_control.scenarios.perturbation import Displacement, displaced
 from nh_control.scenarios.sensor import SensingOptions, Sensor, check_sensors
 from nh_control.scenarios.shown import Body as Body
 from nh_control.scenarios.shown import BodyState as BodyState
 from nh_control.scenarios.shown import Joint as Joint
 from nh_control.scenarios.shown import MonitoredOutput as MonitoredOutput
+from nh_control.scenarios.vehicle_guidance import Drive, VehicleGuidance
 from nh_control.scenarios.visual_model import VisualModel
 
 

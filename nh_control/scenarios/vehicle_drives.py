@@ -11,7 +11,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from nh_control.control.joint_reference import InfeasibleTrajectory
-from nh_control.control.vehicle_guidance import Drive, Maneuver, rest_to_rest
+from nh_control.scenarios.vehicle_guidance import Drive, Maneuver, rest_to_rest
 
 NEAR = 1e-4
 """Distance (m) and angle (rad) below which a goal counts as reached."""

@@ -14,10 +14,10 @@ import numpy as np
 from sizes import sized
 
 from nh_control.control import Controller, LqrTracker, paths
-from nh_control.control.geometric import GeometricController, GeometricGains
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.system import DiscreteSystem
+from nh_control.papers.celledoni2021_payload_control import GeometricController, GeometricGains
 from nh_control.runs.simulation import ClosedLoop, closed_loop
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD
 from nh_control.systems import Formation, link_tensions
 

@@ -16,11 +16,11 @@ import numpy as np
 from sizes import sized
 
 from nh_control.control import Command, DisturbanceEstimate, LqrTracker
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Constant, Disturbance, PlantOptions
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS, QUADROTOR_PAYLOAD
 from nh_control.systems import Formation
 

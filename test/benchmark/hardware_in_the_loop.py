@@ -23,7 +23,6 @@ from sizes import sized  # noqa: E402
 from test_nodes_hardware import initial, place  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
-from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402
 from nh_control.loop.hardware_estimate import FilteredState, MeasuredState  # noqa: E402
 from nh_control.loop.hardware_tracker import (  # noqa: E402
@@ -31,6 +30,7 @@ from nh_control.loop.hardware_tracker import (  # noqa: E402
     StateRefused,
     Timing,
 )
+from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
 
 RUNS = sized(3, 1)

@@ -28,10 +28,10 @@ from sizes import sized
 import nh_control as nh
 from nh_control.control import Command, Controller
 from nh_control.control.closed_loop import ClosedLoopRunner, LoopRecord
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.scenarios import get
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
 from nh_control.systems import Formation, cart_pole, link_tensions, quadrotor_payload
 

@@ -153,7 +153,7 @@ def test_what_a_robot_s_replay_says(monkeypatch):
         lambda sequence, estimate, timing, body: asked.append(timing),
     )
     monkeypatch.setattr(
-        "nh_control.control.reference_sequence.ReferenceSequence", lambda tracker: None
+        "nh_control.loop.reference_sequence.ReferenceSequence", lambda tracker: None
     )
     monkeypatch.setattr(
         hardware_estimate, "FilteredState", lambda model, *numbers: asked.append(numbers)

@@ -30,7 +30,7 @@ HEAVY = (
 """What every test imports: loaded once, before a process is forked for each mutant."""
 ROOMS = (
     "numerics", "geometry", "mechanics", "discrete", "multibody", "integrators", "systems",
-    "control", "scenarios", "runs", "figures", "ros", "command",
+    "control", "scenarios", "loop", "runs", "figures", "ros", "command",
 )  # fmt: skip
 """From below: a room imports from those before it only, so these are loaded once, too."""
 

@@ -9,8 +9,8 @@ import pytest
 import nh_control as nh
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.optimal.mpc import MpcTracker
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.trackers import LateMpc, is_late, linear
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.scenarios import (
     MpcOptions,
     UnknownName,

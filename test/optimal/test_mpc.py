@@ -14,10 +14,10 @@ from optimal_cases import springs_system
 import nh_control as nh
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.mpc import MpcTracker
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import get
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
 from nh_control.systems import Formation, cart_pole, pendulum, quadrotor_payload
 from nh_control.systems.quadrotor_payload_continuous import link_tensions

@@ -13,11 +13,11 @@ import nh_control as nh
 from nh_control.control.costs import Cost
 from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.transcription import SMALL, Problem, Transcription
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.integrators import INTEGRATORS
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.library import library
 from nh_control.scenarios import get
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, cart_pole, pendulum
 from nh_control.systems.cart_pole import CartPoleParameters

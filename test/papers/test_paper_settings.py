@@ -5,7 +5,6 @@ or those that are told as chosen; and which registered method a paper's name sta
 import numpy as np
 import pytest
 
-from nh_control.control.geometric import GeometricGains
 from nh_control.papers import (
     PAPERS,
     celledoni2021_flow,
@@ -28,6 +27,7 @@ from nh_control.papers import celledoni2016_disk as disk
 from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import celledoni2016_sleigh as sleigh
 from nh_control.papers import celledoni2021_chains as chains
+from nh_control.papers.celledoni2021_payload_control import GeometricGains
 from nh_control.systems import (
     ChaplyginSleighParameters,
     Formation,

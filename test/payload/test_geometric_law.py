@@ -11,7 +11,7 @@ import pytest
 from payload_cases import parameters
 from transforms3d.quaternions import mat2quat, quat2mat
 
-from nh_control.control.geometric import (
+from nh_control.papers.celledoni2021_payload_control import (
     GeometricController,
     GeometricGains,
     _control_law,

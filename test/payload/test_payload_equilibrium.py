@@ -6,11 +6,11 @@ from payload_cases import lqr_weights, model, parameters
 
 from nh_control.control import NoEquilibrium, equilibrium, lqr, project_trajectory
 from nh_control.control.paths import point
-from nh_control.control.payload_flatness import flat_motion
 from nh_control.control.projection import follow_with_gains
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
+from nh_control.scenarios.payload_flatness import flat_motion
 from nh_control.systems import Formation, QuadrotorPayloadParameters, pendulum
 
 pytestmark = pytest.mark.slow

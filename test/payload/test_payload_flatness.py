@@ -5,7 +5,7 @@ import pytest
 from payload_cases import model, parameters, weak_model
 
 from nh_control.control import paths
-from nh_control.control.payload_flatness import InfeasiblePath, flat_motion, flat_reference
+from nh_control.scenarios.payload_flatness import InfeasiblePath, flat_motion, flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, link_tensions
 from nh_control.systems import quadrotor_payload_continuous as continuous

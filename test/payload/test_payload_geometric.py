@@ -6,10 +6,14 @@ import pytest
 from payload_cases import lqr_weights, model
 
 from nh_control.control import LqrTracker, paths
-from nh_control.control.geometric import GeometricController, GeometricGains, _link_force
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.integrators import midpoint
+from nh_control.papers.celledoni2021_payload_control import (
+    GeometricController,
+    GeometricGains,
+    _link_force,
+)
 from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, QuadrotorPayloadParameters, quadrotor_payload
 

@@ -8,12 +8,12 @@ import pytest
 from payload_cases import lqr_weights, model, weak_model
 
 from nh_control.control import LqrTracker, paths
-from nh_control.control.guidance import Guidance
-from nh_control.control.payload_flatness import InfeasiblePath, flat_reference
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.scenarios import UnknownName
+from nh_control.scenarios.payload_flatness import InfeasiblePath, flat_reference
+from nh_control.scenarios.payload_guidance import Guidance
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
 from nh_control.systems.quadrotor_payload import Formation
@@ -222,7 +222,7 @@ def planned(monkeypatch):
         states = np.array([start] * (round(path.duration / dsys.h) + 1))
         return Trajectory(dsys.h, states, np.zeros((len(states) - 1, dsys.nu)), name=name)
 
-    monkeypatch.setattr("nh_control.control.guidance.flat_reference", flat)
+    monkeypatch.setattr("nh_control.scenarios.payload_guidance.flat_reference", flat)
     return asked
 
 
@@ -297,7 +297,7 @@ def test_a_path_on_which_no_step_can_be_taken_is_too_swift(monkeypatch):
     def fails(*_, **__):
         raise StepFailed("model", 0.01, "no solution", 1.0, 1.0, 3, Conditioning(1.0, 1.0, 1.0))
 
-    monkeypatch.setattr("nh_control.control.guidance.flat_reference", fails)
+    monkeypatch.setattr("nh_control.scenarios.payload_guidance.flat_reference", fails)
     with pytest.raises(InfeasiblePath, match="too swift for steps of 0.01 s: .*no solution"):
         pilot.through_points(0, [2.0], [[1.0, 0.0, 1.0]])
     assert pilot.reference is before

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from nh_control.control import LqrTracker
-from nh_control.control.payload_flatness import flat_reference
 from nh_control.discrete.plant import convert
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions
+from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, weights
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
 from nh_control.systems import (

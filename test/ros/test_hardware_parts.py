@@ -10,7 +10,6 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import Command
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.loop import hardware_tracker
@@ -24,6 +23,7 @@ from nh_control.loop.arming import (
 )
 from nh_control.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Refusal
 from nh_control.loop.shadow import Shadow
 from nh_control.loop.state_estimate import JoinCheck, StateEstimate, obstacle

@@ -5,7 +5,6 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control.input_history import InputHistory, predict
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.loop.arming import Arming, ArmingRefused, Limits
 from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.loop.hardware_tracker import (
@@ -14,6 +13,7 @@ from nh_control.loop.hardware_tracker import (
     StateRefused,
     Timing,
 )
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Refusal
 from nh_control.numerics import compiled
 

@@ -6,8 +6,8 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.loop import state_estimate
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.state_estimate import JoinCheck
 
 

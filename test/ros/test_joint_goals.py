@@ -14,7 +14,7 @@ from goal_observer import Observer  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
 from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402

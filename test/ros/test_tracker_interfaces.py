@@ -16,7 +16,6 @@ from rclpy.clock import ROSClock  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 
 from nh_control import Trajectory  # noqa: E402
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
 from nh_control.loop import state_estimate  # noqa: E402
 from nh_control.loop.arming import (  # noqa: E402
     Arming,
@@ -32,6 +31,7 @@ from nh_control.loop.hardware_tracker import (  # noqa: E402
     StateRefused,
     Timing,
 )
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
 from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import (  # noqa: E402

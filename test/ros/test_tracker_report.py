@@ -8,7 +8,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import Command
-from nh_control.control.reference_sequence import ReferenceLeg
+from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.loop.reports import Refusal
 from nh_control.loop.tracker_report import TrackerReport
 

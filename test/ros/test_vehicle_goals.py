@@ -13,7 +13,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped  # noqa: E402
 from goal_observer import Observer  # noqa: E402
 
-from nh_control.control.reference_sequence import ReferenceSequence  # noqa: E402
+from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
 from nh_control.loop.wire_format import yaw_wxyz  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402

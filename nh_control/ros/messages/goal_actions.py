@@ -13,8 +13,8 @@ from rclpy.action.server import ActionServer, CancelResponse, GoalResponse, Serv
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectoryPoint, MultiDOFJointTrajectoryPoint
 
-from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.loop.reports import Refusal
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.goal_interface import GoalInterface

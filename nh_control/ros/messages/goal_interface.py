@@ -13,13 +13,14 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from nh_control.control.guidance import Guidance
-from nh_control.control.reference_sequence import LEAD_S, ReferenceLeg
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.reference_sequence import ReferenceLeg
+from nh_control.loop.replanner import LEAD_S
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests, RequestContext
 from nh_control.ros.messages.state_codecs import BodyCodec
 from nh_control.ros.runtime.model import Model
+from nh_control.scenarios.payload_guidance import Guidance
 
 QUEUE = 10
 PATH_POSES = 500

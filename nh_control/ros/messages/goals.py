@@ -11,7 +11,6 @@ from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from nh_control.control.guidance import LONGEST_S, Guidance
 from nh_control.control.joint_trajectory import JointTrajectory
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
@@ -19,6 +18,7 @@ from nh_control.loop.reports import Refusal, shortened
 from nh_control.loop.wire_format import yaw
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
+from nh_control.scenarios.payload_guidance import LONGEST_S, Guidance
 
 GOAL_AGE_S = 1.0
 """Largest difference of a goal's stamp from the present time of the states."""

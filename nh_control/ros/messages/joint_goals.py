@@ -12,8 +12,8 @@ from trajectory_msgs.msg import JointTrajectory as Message
 
 from nh_control.control.joint_reference import InfeasibleTrajectory, continued
 from nh_control.control.joint_trajectory import JointTrajectory
-from nh_control.control.reference_sequence import ReferenceLeg
 from nh_control.loop.clocks import NANOSECONDS
+from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests, RequestContext
 from nh_control.scenarios import Joint

@@ -8,12 +8,8 @@ from typing import Protocol
 
 from rclpy.node import Node
 
-from nh_control.control.reference_sequence import (
-    LEAD_S,
-    ReferenceLeg,
-    ReferenceSequence,
-    Replanner,
-)
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.loop.replanner import LEAD_S, Replanner
 from nh_control.loop.reports import Refusal
 from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.runtime.callback_errors import ThrottledLog

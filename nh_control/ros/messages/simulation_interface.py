@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 
 from rclpy.node import Node
 
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.clocks import StepClock
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Refusal
 from nh_control.loop.responder import Responder, Response
 from nh_control.loop.sensed_state import SensedState

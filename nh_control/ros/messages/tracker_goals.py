@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nh_control.control.reference_sequence import ReferenceLeg
-from nh_control.control.vehicle_guidance import VehicleGuidance
+from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.ros.messages import goal_actions
 from nh_control.ros.messages.goal_interface import GoalInterface, PathPublisher
 from nh_control.ros.messages.joint_goals import JointGoals
@@ -14,6 +13,7 @@ from nh_control.ros.messages.state_codecs import BodyCodec, Codec
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
 from nh_control.ros.runtime.model import Model
 from nh_control.scenarios.joint_motion import follows_joints
+from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 
 class TrackerGoals:

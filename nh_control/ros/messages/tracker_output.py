@@ -13,8 +13,8 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from nh_control.control import Command
 from nh_control.control.optimal.plan import Plan
-from nh_control.control.reference_sequence import ReferenceSequence
 from nh_control.control.trackers import linear
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.cdr import Template

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 
-from nh_control.control.reference_sequence import ReferenceLeg
-from nh_control.control.vehicle_guidance import VehicleGuidance
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.ros.messages import goals
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.goal_interface import BodyGoals, PathPublisher
 from nh_control.ros.messages.motion_requests import GoalObserver, RequestContext
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 QUEUE = 10
 LEAD_S = 0.1

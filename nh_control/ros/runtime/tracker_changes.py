@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.control.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.control.trackers import Tracker, linear
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.mechanics.parameters import Declaration
 from nh_control.ros.runtime.declared import WEIGHTS
 from nh_control.ros.runtime.dynamic_parameters import Change

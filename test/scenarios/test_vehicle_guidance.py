@@ -5,7 +5,7 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control.joint_reference import InfeasibleTrajectory
-from nh_control.control.vehicle_guidance import VehicleGuidance
+from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 VEHICLES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 GOALS = {name: (0.9, 3.0, 2.0) for name in VEHICLES} | {"car": (0.5, 9.0, 2.5)}

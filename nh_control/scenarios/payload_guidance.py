@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from nh_control.control import paths
 from nh_control.control.paths import Path
-from nh_control.control.payload_flatness import (
+from nh_control.discrete.results import StepFailed
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.scenarios.payload_flatness import (
     InfeasiblePath,
     flat_motion,
     flat_reference,
     payload_parameters,
 )
-from nh_control.discrete.results import StepFailed
-from nh_control.discrete.system import DiscreteSystem
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.systems.quadrotor_payload import Formation
 
 SHORTEST_S, LONGEST_S, GROWTH = 1.0, 300.0, 1.1

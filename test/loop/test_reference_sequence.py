@@ -11,15 +11,10 @@ import numpy as np
 import pytest
 
 from nh_control.control import Command
-from nh_control.control.reference_sequence import (
-    ATTEMPTS,
-    LEAD_S,
-    ReferenceLeg,
-    ReferenceSequence,
-    Replanner,
-)
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.loop.replanner import ATTEMPTS, LEAD_S, Replanner
 
 H = 0.1
 

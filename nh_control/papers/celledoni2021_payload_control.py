@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.control.paths import ORDER, Path
-from nh_control.control.payload_flatness import (
-    flat_reference,
-    payload_parameters,
-    shortest_rotation,
-)
 from nh_control.control.tracking import Command, input_limits
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import normalize
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.numerics.compiled import Functions
+from nh_control.scenarios.payload_flatness import (
+    flat_reference,
+    payload_parameters,
+    shortest_rotation,
+)
 from nh_control.systems.quadrotor_payload import (
     Formation,
     QuadrotorPayloadParameters,
