@@ -134,7 +134,7 @@ class OutputMonitor:
         self._step = step
         values = self._values = self._monitor.values(self._parameters, q, v, u, external)
         self._lowest = values if self._lowest is None else np.minimum(self._lowest, values)
-        self._low_steps += bool((values <= self._monitor.minimum).any())
+        self._low_steps += bool(self._monitor.low(values))
 
     def report(self) -> tuple[dict[str, float], str]:
         """Present and lowest values since the last report, by name, and a warning about values
@@ -150,8 +150,8 @@ class OutputMonitor:
             for name, value in zip(monitor.names, row)
         }
         if self._low_steps:
-            low = [name for name, value in zip(monitor.names, lowest) if value <= monitor.minimum]
-            warning = f"{self._low_steps} steps with {monitor.warning} ({', '.join(low)})"
+            low = ", ".join(monitor.low(lowest))
+            warning = f"{self._low_steps} steps with {monitor.warning} ({low})"
         self._clear()
         return values, warning
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,20 @@ class MonitoredOutput:
     ]
     minimum: float
     warning: str
+
+    def known_values(
+        self, parameters: Any, q: np.ndarray, v: np.ndarray | None, u: Sequence[float | None]
+    ) -> np.ndarray:
+        """Values without external forces, which only the plant knows; NaN unless the velocity v
+        (nw) and all inputs u (nu) are known.
+        """
+        if v is None or None in u:
+            return np.full(len(self.names), np.nan)
+        return np.asarray(self.values(parameters, q, v, np.array(u), {}))
+
+    def low(self, values: np.ndarray) -> list[str]:
+        """Names of the values that are too low."""
+        return [name for name, value in zip(self.names, values) if value <= self.minimum]
 
 
 def factors(space: Space, i: int = 0, j: int = 0) -> Iterator[tuple[Space, int, int]]:

@@ -60,13 +60,6 @@ class LiveMotion:
             self._arrow_lengths(dict(zip(dsys.inputs, inputs.T)), contacts),
         )
 
-    def expected(self, time_s: float) -> np.ndarray:
-        """Configuration (nq) of the reference at a time; the first or last one outside
-        its time.
-        """
-        step = min(max(0, round(time_s / self._dsys.h)), len(self._reference))
-        return self._reference.states[step][: self._dsys.system.space.nq]
-
     def frame(
         self,
         time_s: float,
@@ -148,14 +141,10 @@ class LiveMotion:
         self, q: np.ndarray, v: np.ndarray | None, inputs: Mapping[str, float]
     ) -> np.ndarray:
         """Values of the monitor, NaN without the velocity or an input."""
-        monitor, names = self._scenario.monitor, self._dsys.inputs
-        if monitor is None:
+        if self._scenario.monitor is None:
             return np.zeros(0)
-        if v is None or not all(name in inputs for name in names):
-            return np.full(len(monitor.names), np.nan)
-        u = np.array([inputs[name] for name in names])
-        # external forces are the plant's to know
-        return np.asarray(monitor.values(self._scenario.parameters, q, v, u, {}))
+        u = [inputs.get(name) for name in self._dsys.inputs]
+        return self._scenario.monitor.known_values(self._scenario.parameters, q, v, u)
 
 
 def _plain(values: np.ndarray) -> list[float | None]:

@@ -13,6 +13,8 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from shown_payload import H_NS, MODEL, QUADS, SPACE, STEPS, at, put_up  # noqa: E402
 
 from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.markers import GHOST, THIN  # noqa: E402
+from nh_control.ros.messages.motion_listener import HARDWARE_QUEUE  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.nodes import display  # noqa: E402
 
@@ -93,7 +95,7 @@ def test_plant_and_reference_are_drawn_at_the_state_s_time(shown, monkeypatch):
         assert marker.header.frame_id == "odom"
     assert seen.place("plant") - seen.place("reference") == pytest.approx([0.2 - 0.7, 0.0, 0.5])
     plant, ghost = (seen.drawn()[kind, 0].color.a for kind in ("plant", "reference"))
-    assert ghost == pytest.approx(display.GHOST * plant) and display.GHOST < 0.5
+    assert ghost == pytest.approx(GHOST * plant) and GHOST < 0.5
     seen.hear(3 * STEPS, at(0.2))
     seen.draw()  # the reference stays at its end
     assert seen.place("plant")[0] - seen.place("reference")[0] == pytest.approx(0.2 - 2.0)
@@ -190,13 +192,14 @@ def test_a_cable_is_slack_from_its_least_tension_on(shown):
     seen = shown()
     seen.hear(0, at(0.0))
     seen.command(**dict.fromkeys(MODEL.inputs, 0.0))
-    names = [cable.monitored for cable in seen.made._visual.cables]
-    scenario = seen.made._model.scenario
-    for above, slack in ((-1e-6, names), (0.0, names), (1e-6, [])):
-        tension = np.full(len(names), scenario.monitor.minimum + above)
-        monitor = replace(scenario.monitor, values=lambda *_, tension=tension: tension)
-        seen.made._model = replace(seen.made._model, scenario=replace(scenario, monitor=monitor))
-        assert seen.made._slack() == slack
+    diameters = np.array([cable.diameter for cable in QUADS.visual_model().cables])
+    for above, width in ((-1e-6, THIN), (0.0, THIN), (1e-6, 1.0)):
+        tension = np.full(len(diameters), QUADS.monitor.minimum + above)
+        monitor = replace(QUADS.monitor, values=lambda *_, tension=tension: tension)
+        seen.made._picture._monitor = monitor
+        seen.draw()
+        drawn = [seen.drawn()["cables", i].scale.x for i in range(len(diameters))]
+        assert drawn == pytest.approx(width * diameters)
 
 
 def test_frames_are_those_of_the_robot(shown):
@@ -240,7 +243,7 @@ def test_its_report_says_what_it_draws_and_what_it_refuses(shown):
 def test_of_hardware_the_newest_of_all_states_that_came_is_drawn(shown, monkeypatch):
     seen = shown(source="hardware")
     heard = seen.desk.subscribed["multi_dof_joint_states"].qos
-    assert heard.reliability.name == "BEST_EFFORT" and heard.depth == display.HARDWARE_QUEUE
+    assert heard.reliability.name == "BEST_EFFORT" and heard.depth == HARDWARE_QUEUE
     came = [lambda k=k: seen.hear(k, at(0.1 * k)) for k in range(1, 5)]
     left = [*came]
 

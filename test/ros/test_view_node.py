@@ -77,7 +77,7 @@ class Seen:
 
     def curves(self, label):
         """Values of the curves of a label by their names."""
-        animation = self.made._motion.animation
+        animation = self.made._live.animation
         (i,) = [i for i, one in enumerate(animation.curves) if one.label == label]
         return dict(zip(animation.curves[i].names, self.frame["curves"][i]))
 
@@ -288,7 +288,7 @@ def test_its_report_says_what_it_shows_and_what_it_refuses(shown):
 def test_a_state_beyond_the_model_is_refused_and_the_next_one_is_shown(shown):
     seen = shown()
     seen.hear(1, at(0.0))
-    seen.made._v[:] = [1.7e308] * SPACE.nw  # its momentum is no number
+    seen.made._motion.v = np.full(SPACE.nw, 1.7e308)  # its momentum is no number
     seen.send()
     assert "frame" not in seen.sent[-1] and seen.node.report()[2]["refused"] == "1"
     assert "a state cannot be shown" in seen.node.logged[-1][1]

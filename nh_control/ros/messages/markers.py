@@ -1,8 +1,9 @@
-"""Markers of the visual model of a scenario."""
+"""Markers of the visual model of a scenario, of its reference, contacts, trail and plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from geometry_msgs.msg import Point, WrenchStamped
@@ -13,8 +14,13 @@ from visualization_msgs.msg import Marker
 
 from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.ros.messages import conversions
+from nh_control.ros.messages.motion_listener import MotionListener
+from nh_control.ros.runtime.model import Model
 from nh_control.scenarios.visual_model import Pose, VisualModel
+from nh_control.view.contacts import arrow_scale
 
+GHOST = 0.25
+"""Opacity of the reference's shapes."""
 TRAIL_SPACING_M = 0.02
 TRAIL_POINTS = 2000
 PLAN, CONTACT = (0.95, 0.5, 0.1), (0.7, 0.15, 0.6)
@@ -200,6 +206,56 @@ class PlanLine:
     def place(self, path: Path) -> None:
         """Draw the places of a path."""
         self._marker.points = [pose.pose.position for pose in path.poses]
+
+
+class Picture:
+    """All markers of a plant and its reference, in frames that begin with `prefix`."""
+
+    def __init__(self, model: Model, prefix: str):
+        scenario, reference = model.scenario, model.reference
+        visual = scenario.visual_model(reference=reference.name)
+        self._visual = visual = replace(visual, parent=prefix + visual.parent)
+        self._parameters, self._monitor = scenario.parameters, scenario.monitor
+        self._input_names = model.dsys.inputs
+        self._plant = Drawing("plant", visual, 1.0)
+        self._ghost = Drawing("reference", visual, GHOST)
+        self._lines, self._arrows, self._trail = Lines(visual), Arrows(visual), Trail(visual)
+        self.plan = PlanLine(visual)
+        scale = arrow_scale(visual, scenario.parameters, model.dsys, reference)
+        self.contacts = ContactArrows(visual.parent, ContactPlaces(model.dsys.system), scale)
+
+    def poses(self, q: np.ndarray) -> Mapping[str, Pose]:
+        """Poses of the frames at a configuration q (nq)."""
+        return self._visual.poses(self._parameters, q)
+
+    def restart(self) -> None:
+        """Remove the trail and the forces of contacts: in a new run no step has had forces yet."""
+        self._trail.clear()
+        self.contacts.clear()
+
+    def draw(self, motion: MotionListener, poses: Mapping[str, Pose]) -> list[Marker]:
+        """The markers of a motion and of the target beside it; `poses` are those of its
+        configuration.
+        """
+        self._plant.place(poses)
+        self._ghost.place(self.poses(motion.expected()))
+        self._lines.place(poses, self._low_values(motion))
+        self._arrows.place(poses, motion.inputs)
+        self.contacts.place(motion.q)
+        self._trail.place(poses)
+        moving = self._plant, self._ghost, self._lines, self._arrows
+        parts = *moving, self._trail, self.plan, self.contacts
+        markers = [marker for part in parts for marker in part.markers]
+        for marker in markers:
+            conversions.set_time(marker.header.stamp, motion.time_ns)
+        return markers
+
+    def _low_values(self, motion: MotionListener) -> list[str]:
+        monitor = self._monitor
+        if monitor is None:
+            return []
+        u = [motion.inputs.get(name) for name in self._input_names]
+        return monitor.low(monitor.known_values(self._parameters, motion.q, motion.v, u))
 
 
 def _points(positions: Iterable[np.ndarray]) -> list[Point]:

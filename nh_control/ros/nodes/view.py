@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 
 from nh_control import scenarios
 from nh_control.loop.reports import Refusal, Report
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.motion_listener import MotionListener
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.state_reader import StateListener, StateReader, quality, reader
-from nh_control.ros.messages.tracker_output import PREFIX
+from nh_control.ros.messages.state_reader import quality
 from nh_control.ros.messages.view_requests import ViewRequests
 from nh_control.ros.runtime import process
-from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.declared import VIEW
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.model import Model, frame_prefix
@@ -35,8 +33,6 @@ from nh_control.view.live import LiveMotion
 from nh_control.view.live_page import Offers, live_page
 from nh_control.view.live_server import LiveServer, ViewMissing
 
-HARDWARE_QUEUE = 10
-"""Queue of a subscription to hardware, whose states come in several messages on one topic."""
 STALE_S = 1.0
 """Time without states after which the plant is reported as standing still."""
 STATUS_S = 0.5
@@ -71,35 +67,27 @@ class View:
         self._period_s = 1 / parameters["view.rate_hz"]
         scenario, dsys = model.scenario, model.dsys
         shown = codecs(scenario, dsys, prefix=frame_prefix(node, parameters))
-        self._motion = LiveMotion(scenario, dsys, model.reference)
-        self._q, self._v = [0.0] * dsys.system.space.nq, [0.0] * dsys.system.space.nw
-        self._target: list[float] | None = None
-        self._target_ns = -1
-        self._time_ns, self._first_ns, self._fresh, self._moving = -1, 0, False, True
-        self._inputs: dict[str, float] = {}
+        self._live = LiveMotion(scenario, dsys, model.reference)
         self._forces: dict[str, np.ndarray] = {}
-        self._pace = Pace()
-        log = node.get_logger()
-        self._warn = ThrottledLog(lambda text: log.warning(text))
-        self._simulated = parameters["source"] == "simulation"
-        self._queue = 1 if self._simulated else HARDWARE_QUEUE
-        states = StateListener(self._on_state, self._refuse, lambda _: self._begin_anew())
-        source = parameters["source"]
-        self._states = reader(source, inbox, shown, states, self._queue, dsys.h, best_effort=True)
-        targets = StateListener(self._on_target, self._refuse)
-        self._targets = StateReader(inbox, shown, targets, 1, PREFIX, best_effort=True)
-        inbox.subscribe(JointState, "joint_commands", self._on_command, quality("hardware", 1))
+        self._pace, source = Pace(), parameters["source"]
+        self._simulated = source == "simulation"
+        self._motion = MotionListener(
+            *(node, inbox, model, shown, source),
+            restarted=self._forces.clear,
+            received=lambda time_ns: self._pace.add(time.monotonic(), time_ns * 1e-9),
+            best_effort=True,
+        )
         for name, topic in topics.contacts(dsys.system).items():
             take = partial(self._on_contact, name)
             inbox.subscribe(WrenchStamped, topic, take, quality("hardware", 1))
         asked = ViewRequests(node, inbox, scenario, dsys.system, shown, source)
         self._asked, self._told_s, self._name = asked, 0.0, scenario.name
-        self._sent, self._refused, self._trouble = 0, 0, ""
+        self._sent = 0
         self._diagnostics = Diagnostics(node, inbox, "showing", scenario.name, self._make_report)
         try:
             self._server = LiveServer(
                 live_page(
-                    self._motion.animation,
+                    self._live.animation,
                     Offers(asked.offered, asked.changes, asked.targets, asked.goals),
                 ),
                 asked.answer,
@@ -116,19 +104,20 @@ class View:
     def work(self) -> None:
         """Send a state, and sleep until the next frame."""
         due = sent_s = time.monotonic()
+        motion = self._motion
         while not self._inbox.closed:
             self._inbox.serve(STATUS_S)
-            for _ in range(self._queue - 1):  # what came during the last frame
+            for _ in range(motion.queue - 1):  # what came during the last frame
                 if not self._inbox.serve(0.0):
                     break
-            if self._fresh and not self._of_one_time:
+            if motion.fresh and not motion.is_of_one_time:
                 self._inbox.serve(TARGET_S)
             now = time.monotonic()
-            if self._fresh or now - sent_s >= STATUS_S:
+            if motion.fresh or now - sent_s >= STATUS_S:
                 self._send()
                 sent_s = now
-            if self._fresh:
-                self._fresh = False
+            if motion.fresh:
+                motion.fresh = False
                 due = max(due + self._period_s, now - LATE_S)
                 time.sleep(max(0.0, due - now))
 
@@ -137,63 +126,12 @@ class View:
         self._server.close()
 
     def _make_report(self) -> Report:
-        level, text = ("ok", "showing") if self._sent else ("warn", "waiting for states")
-        if self._trouble:
-            level, text, self._trouble = "warn", self._trouble, ""
-        values = {
-            "frames": self._sent,
-            "browsers": self._server.browsers,
-            "time_s": self._time_ns * 1e-9,
-            "refused": self._refused,
-        }
-        return Report(level, text, values)
-
-    def _refuse(self, _: Refusal, reason: str) -> None:
-        self._refused, self._trouble = self._refused + 1, reason
-        self._warn(reason)
-
-    def _on_state(self, time_ns: int) -> None:
-        try:
-            self._moving = self._states.read(self._q, self._v)
-        except conversions.ConversionError as error:
-            self._refuse(error.kind, str(error))
-            return
-        if self._time_ns < 0 and not self._simulated:
-            self._first_ns = time_ns
-        if time_ns < self._time_ns:  # after a reset no step has had forces yet
-            self._forces.clear()
-        self._time_ns, self._fresh = time_ns, True
-        self._pace.add(time.monotonic(), time_ns * 1e-9)
-
-    def _begin_anew(self) -> None:
-        """The clock of the states has jumped."""
-        self._time_ns = -1
-
-    @property
-    def _of_one_time(self) -> bool:
-        """Whether the target, if there is one, belongs to the state."""
-        return self._target is None or self._target_ns == self._time_ns
-
-    def _on_target(self, time_ns: int) -> None:
-        target = list(self._target or self._q)
-        try:
-            self._targets.read(target, self._v[:])
-        except conversions.ConversionError as error:
-            self._refuse(error.kind, str(error))
-            return
-        self._target_ns = time_ns
-        if target != self._target:  # it may come after the last state
-            self._target, self._fresh = target, self._time_ns >= 0
-
-    def _on_command(self, message: JointState) -> None:
-        names, values, _ = conversions.read_command(message)
-        if len(names) == len(values) and np.isfinite(values).all():
-            self._inputs = dict(zip(names, values))
+        return self._motion.report("showing", self._sent, browsers=self._server.browsers)
 
     def _on_contact(self, name: str, message: WrenchStamped) -> None:
         force = conversions.xyz(message.wrench.force)
         if np.isfinite(force).all():  # it comes after the state
-            self._forces[name], self._fresh = force, self._time_ns >= 0
+            self._forces[name], self._motion.fresh = force, self._motion.time_ns >= 0
 
     def _send(self) -> None:
         now = time.monotonic()
@@ -208,12 +146,12 @@ class View:
             status |= {"nodes": nodes, "missed": missed, "bounds": self._asked.bounds}
             status["scenario"] = self._name
         message: dict[str, Any] = {"status": status}
-        if self._fresh:
+        if self._motion.fresh:
             try:
                 message["frame"] = self._frame()
                 self._sent += 1
             except ValueError as error:  # numbers that the model cannot take
-                self._refuse(Refusal.MODEL, f"a state cannot be shown: {error}")
+                self._motion.refuse(Refusal.MODEL, f"a state cannot be shown: {error}")
         self._server.send(json.dumps(message, separators=(",", ":"), allow_nan=False))
 
     def _follow(self, name: str) -> str:
@@ -228,16 +166,11 @@ class View:
 
     def _frame(self) -> dict[str, Any]:
         """Numbers of the present state."""
-        time_s = (self._time_ns - self._first_ns) * 1e-9
-        expected_s = time_s if self._simulated else 0.0  # hardware has a clock of its own
-        target = self._target
-        return self._motion.frame(
-            time_s,
-            np.array(self._q),
-            np.array(self._v) if self._moving else None,
-            self._motion.expected(expected_s) if target is None else np.array(target),
-            self._inputs,
-            self._of_one_time,
+        motion = self._motion
+        return self._live.frame(
+            (motion.time_ns - motion.first_ns) * 1e-9,
+            *(motion.q, motion.v, motion.expected(), motion.inputs),
+            motion.is_of_one_time,
             self._forces,
         )
 
