@@ -72,7 +72,11 @@ class View:
         self._pace, source = Pace(), parameters["source"]
         self._simulated = source == "simulation"
         self._motion = MotionListener(
-            *(node, inbox, model, shown, source),
+            node,
+            inbox,
+            model,
+            shown,
+            source,
             restarted=self._forces.clear,
             received=lambda time_ns: self._pace.add(time.monotonic(), time_ns * 1e-9),
             best_effort=True,
@@ -169,7 +173,10 @@ class View:
         motion = self._motion
         return self._live.frame(
             (motion.time_ns - motion.first_ns) * 1e-9,
-            *(motion.q, motion.v, motion.expected(), motion.inputs),
+            motion.q,
+            motion.v,
+            motion.expected(),
+            motion.inputs,
             motion.is_of_one_time,
             self._forces,
         )
