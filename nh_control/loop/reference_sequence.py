@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +11,8 @@ from numpy.typing import ArrayLike
 
 from nh_control.control.trackers import Tracker, moved
 from nh_control.control.tracking import Command
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.expressions import all_finite
-from nh_control.scenarios.payload_guidance import Guidance
-from nh_control.scenarios.vehicle_guidance import VehicleGuidance
+from nh_control.scenarios.guidance import Guidance
 
 
 @dataclass(frozen=True)
@@ -26,23 +23,21 @@ class ReferenceLeg:
 
     start: int
     tracker: Tracker
-    guidance: Guidance | VehicleGuidance | None = None
+    guidance: Guidance | None = None
 
     @property
     def end(self) -> int:
         """Step of the sequence at which the reference ends."""
         return self.start + len(self.tracker.reference)
 
-    def next(self, start: int, goal: Callable[[Any, int], Trajectory]) -> ReferenceLeg:
-        """The leg from step `start` of the sequence on, with the same tracker: a copy of this
-        leg's guidance plans it for `goal(guidance, step of this leg)`. Raises their errors.
+    def next(self, start: int, plan: Callable[[Guidance, int], Guidance]) -> ReferenceLeg:
+        """The leg from step `start` of the sequence on, with the same tracker, along
+        `plan(guidance, step of this leg)`. Raises their errors.
         """
         if self.guidance is None:
             raise ValueError("this leg has no guidance, which would plan the next one")
-        guidance = copy(self.guidance)
-        return ReferenceLeg(
-            start, self.tracker.with_reference(goal(guidance, start - self.start)), guidance
-        )
+        guidance = plan(self.guidance, start - self.start)
+        return ReferenceLeg(start, self.tracker.with_reference(guidance.reference), guidance)
 
 
 def _answer(tracker: Tracker, k: int, x: ArrayLike, memory: Any) -> Command:
@@ -60,7 +55,7 @@ class ReferenceSequence:
     def __init__(
         self,
         tracker: Tracker,
-        guidance: Guidance | VehicleGuidance | None = None,
+        guidance: Guidance | None = None,
         answer: Callable[[Tracker, int, ArrayLike, Any], Command] = _answer,
     ):
         self.dsys, self._first = tracker.dsys, ReferenceLeg(0, tracker, guidance)
@@ -123,9 +118,7 @@ class ReferenceSequence:
             )
         return replace(command, memory=moved(command.memory, leg.start))
 
-    def begin(
-        self, tracker: Tracker, guidance: Guidance | VehicleGuidance | None = None
-    ) -> ReferenceLeg:
+    def begin(self, tracker: Tracker, guidance: Guidance | None = None) -> ReferenceLeg:
         """Follow another reference from its start, at the next step (at step 0 if that is the
         present step), instead of all others, also after a reset; returns the leg.
         """

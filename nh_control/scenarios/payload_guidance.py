@@ -5,6 +5,7 @@ present one with six continuous derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -35,9 +36,9 @@ SAMPLES = 100
 """Number of points of a path at which its loads are computed."""
 
 
-class Guidance:
-    """The present reference and its path. Every accepted goal or trajectory continues from them; a
-    refused one does not change them.
+@dataclass(frozen=True)
+class PayloadGuidance:
+    """A reference of a payload and its path, from which goals and trajectories continue.
 
     Steps count from the start of the present reference. A new reference begins at the step k at
     which it leaves the present one; k may be in the future, which gives time for planning. Goals
@@ -45,22 +46,16 @@ class Guidance:
     their ranges, because feedback needs the rest.
     """
 
-    def __init__(
-        self,
-        dsys: DiscreteSystem,
-        reference: Trajectory,
-        path: Path,
-        formation: Formation = Formation(),
-        acceleration: float = 4.0,
-        margin: float = 0.8,
-    ):
-        self.dsys, self.reference, self.formation = dsys, reference, formation
-        self.acceleration, self.margin = acceleration, margin
-        self._path = path
+    dsys: DiscreteSystem
+    reference: Trajectory
+    path: Path
+    formation: Formation = Formation()
+    acceleration: float = 4.0
+    margin: float = 0.8
 
-    def to_goal(self, k: int, position: ArrayLike) -> Trajectory:
-        """Reference that leaves the present one at step k and comes to rest with the payload at
-        `position` (3) in m, as fast as acceleration and margin allow.
+    def to_goal(self, k: int, position: ArrayLike) -> PayloadGuidance:
+        """The guidance whose reference leaves the present one at step k and comes to rest with the
+        payload at `position` (3) in m, as fast as acceleration and margin allow.
 
         The path is the sum of a stop and of a path from rest to rest, so it stays gentle over any
         distance. Raises InfeasiblePath with the reason, and ValueError for a step below 0.
@@ -86,10 +81,10 @@ class Guidance:
 
     def through_points(
         self, k: int, times_s: ArrayLike, positions: ArrayLike, velocities: ArrayLike | None = None
-    ) -> Trajectory:
-        """Reference that leaves the present one at step k and has the payload at `positions` (n,
-        3) in m, with `velocities` (n, 3) in m/s if given, `times_s` (n) after step k; at the last
-        it rests.
+    ) -> PayloadGuidance:
+        """The guidance whose reference leaves the present one at step k and has the payload at
+        `positions` (n, 3) in m, with `velocities` (n, 3) in m/s if given, `times_s` (n) after step
+        k; at the last it rests.
 
         A point at time 0 must be on the present path. Raises InfeasiblePath with the reason, and
         ValueError for a step below 0.
@@ -112,7 +107,7 @@ class Guidance:
         """Position and six derivatives (7, 3) of the present path at step k."""
         if not k >= 0:
             raise ValueError(f"step must be at least 0, got {k}")
-        return self._path.jets([k * self.dsys.h])[0]
+        return self.path.jets([k * self.dsys.h])[0]
 
     def _gentle(self, make: Callable[[float], Path]) -> Path:
         """The shortest of the paths `make(duration)` that keeps acceleration and margin, or the
@@ -143,9 +138,9 @@ class Guidance:
         loads = np.maximum(used.max(axis=1) / self.margin, pull / self.acceleration)
         return loads.max() / max(1.0, loads[0])
 
-    def _follow(self, k: int, path: Path) -> Trajectory:
+    def _follow(self, k: int, path: Path) -> PayloadGuidance:
         """The motion along the path from the state of the present reference at step k, held past
-        its end; becomes the present one.
+        its end.
         """
         old = self.reference
         try:
@@ -156,8 +151,7 @@ class Guidance:
             raise InfeasiblePath(
                 f"the path is too swift for steps of {self.dsys.h:g} s: {failure}"
             ) from None
-        self.reference, self._path = new, path
-        return new
+        return replace(self, reference=new, path=path)
 
 
 def _require_points(

@@ -27,7 +27,7 @@ from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
 from nh_control.scenarios.obstacles import clear_of, through_windows
 from nh_control.scenarios.payload_flatness import flat_reference
-from nh_control.scenarios.payload_guidance import Guidance
+from nh_control.scenarios.payload_guidance import PayloadGuidance
 from nh_control.scenarios.perturbation import (
     SeededPerturbation,
     error_seed,
@@ -103,12 +103,12 @@ def _reference(name: str, dsys: DiscreteSystem) -> Trajectory:
     return flat_reference(dsys, PATHS[name](), formation, name=name)
 
 
-def guidance(dsys: DiscreteSystem, reference: Trajectory) -> Guidance:
+def guidance(dsys: DiscreteSystem, reference: Trajectory) -> PayloadGuidance:
     """Guidance along a reference of the scenario with this name; raises UnknownName."""
     if reference.name not in PATHS:
         raise UnknownName("quadrotor_payload reference", reference.name, PATHS)
     formation = FORMATIONS.get(reference.name, FORMATION)
-    return Guidance(dsys, reference, PATHS[reference.name](), formation)
+    return PayloadGuidance(dsys, reference, PATHS[reference.name](), formation)
 
 
 @dataclass(frozen=True)

@@ -37,17 +37,17 @@ from nh_control.scenarios.disturbance import Disturbance, DisturbanceForces
 from nh_control.scenarios.fault import Fault
 from nh_control.scenarios.frames import with_forces
 from nh_control.scenarios.free_motion import FREE, SYNTAX, free_motion, is_free
+from nh_control.scenarios.guidance import Guidance
 from nh_control.scenarios.joint_motion import is_file, joint_motion
 from nh_control.scenarios.limits import SafetyLimits
 from nh_control.scenarios.names import UnknownName
-from nh_control.scenarios.payload_guidance import Guidance
 from nh_control.scenarios.perturbation import Displacement, displaced
 from nh_control.scenarios.sensor import SensingOptions, Sensor, check_sensors
 from nh_control.scenarios.shown import Body as Body
 from nh_control.scenarios.shown import BodyState as BodyState
 from nh_control.scenarios.shown import Joint as Joint
 from nh_control.scenarios.shown import MonitoredOutput as MonitoredOutput
-from nh_control.scenarios.vehicle_guidance import Drive, VehicleGuidance
+from nh_control.scenarios.vehicle_guidance import Drive
 from nh_control.scenarios.visual_model import VisualModel
 
 
@@ -255,14 +255,10 @@ class Scenario:
         made = checked_reference(where, self.references[name](model), model)
         return replace(made, name=name)
 
-    def make_guidance(
-        self, model: DiscreteSystem, reference: Trajectory
-    ) -> Guidance | VehicleGuidance | None:
+    def make_guidance(self, model: DiscreteSystem, reference: Trajectory) -> Guidance | None:
         """The guidance that plans further motions from a reference on the model, None
         without one.
         """
-        if self.drive is not None:
-            return VehicleGuidance(model, self.drive)
         return None if self.guidance is None else self.guidance(model, reference)
 
     def tracker(

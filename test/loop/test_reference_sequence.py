@@ -6,6 +6,7 @@ import gc
 import queue
 import threading
 import weakref
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -54,15 +55,16 @@ def reference(*values, name="reference"):
     return Trajectory(H, states, np.zeros((len(states) - 1, 1)), name=name)
 
 
+@dataclass(frozen=True)
 class Guided:
     """A guidance that counts its plans."""
 
-    plans = 0
+    plans: int = 0
+    reference: Trajectory | None = None
 
     def to(self, value, length):
-        """A reference of `value`."""
-        self.plans += 1
-        return reference(*np.full(length + 1, value))
+        """A plan along a reference of `value`."""
+        return Guided(self.plans + 1, reference(*np.full(length + 1, value)))
 
 
 GUIDANCE = Guided()

@@ -13,7 +13,7 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.scenarios import UnknownName
 from nh_control.scenarios.payload_flatness import InfeasiblePath, flat_reference
-from nh_control.scenarios.payload_guidance import Guidance
+from nh_control.scenarios.payload_guidance import PayloadGuidance
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
 from nh_control.systems.quadrotor_payload import Formation
@@ -27,9 +27,9 @@ def reference_along_the_line(n: int) -> Trajectory:
     return flat_reference(model(n), LINE)
 
 
-def guidance(n: int = 2, **limits) -> Guidance:
+def guidance(n: int = 2, **limits) -> PayloadGuidance:
     """Guidance of n quadrotors along the line."""
-    return Guidance(model(n), reference_along_the_line(n), LINE, **limits)
+    return PayloadGuidance(model(n), reference_along_the_line(n), LINE, **limits)
 
 
 def require_reference(dsys, old: Trajectory, new: Trajectory, k: int) -> None:
@@ -74,10 +74,10 @@ def test_a_goal_given_in_motion_is_reached_on_a_feasible_reference(n):
     pilot = guidance(n)
     old, goal = pilot.reference, [0.5, 1.0, 2.0]
     assert np.linalg.norm(LINE.jets([MIDWAY * old.h])[0, 1]) > 0.5
-    new = pilot.to_goal(MIDWAY, goal)
+    new = pilot.to_goal(MIDWAY, goal).reference
     require_reference(model(n), old, new, MIDWAY)
     np.testing.assert_allclose(new.states[-1, :3], goal, atol=1e-6)
-    assert pilot.reference is new
+    assert pilot.reference is old
     jumps = np.abs(np.diff(np.vstack([old.inputs[:MIDWAY], new.inputs]), axis=0)).max(axis=1)
     assert (
         jumps[MIDWAY - 1]
@@ -93,14 +93,14 @@ def test_goals_chain_and_may_come_after_the_end():
         (1200, [0.5, 0.0, 1.0]),
         (0, [0.0, 0.0, 2.0]),
     ):
-        old = pilot.reference
-        require_reference(dsys, old, pilot.to_goal(k, goal), k)
+        old, pilot = pilot.reference, pilot.to_goal(k, goal)
+        require_reference(dsys, old, pilot.reference, k)
         np.testing.assert_allclose(pilot.reference.states[-1, :3], goal, atol=1e-6)
 
 
 def test_goals_keep_their_acceleration_and_margin():
-    gentle = guidance(acceleration=0.5).to_goal(480, [4.0, 0.0, 1.0])
-    swift = guidance(acceleration=5.0).to_goal(480, [4.0, 0.0, 1.0])
+    gentle = guidance(acceleration=0.5).to_goal(480, [4.0, 0.0, 1.0]).reference
+    swift = guidance(acceleration=5.0).to_goal(480, [4.0, 0.0, 1.0]).reference
     for reference, limit in ((gentle, 0.5), (swift, 5.0)):
         velocities = np.diff(reference.states[:, :3], axis=0) / reference.h
         acceleration = np.linalg.norm(np.diff(velocities, axis=0), axis=1).max() / reference.h
@@ -112,7 +112,7 @@ def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities(
     old, times = pilot.reference, np.array([1.5, 3.0, 5.0])
     positions = np.array([[1.5, 1.0, 1.5], [0.5, 1.5, 1.5], [0.0, 0.0, 1.0]])
     velocities = np.array([[0.0, 0.5, 0.0], [-0.8, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    new = pilot.through_points(MIDWAY, times, positions, velocities)
+    new = pilot.through_points(MIDWAY, times, positions, velocities).reference
     require_reference(dsys, old, new, MIDWAY)
     at = np.round(times / dsys.h).astype(int)
     np.testing.assert_allclose(new.states[at, :3], positions, atol=1e-3)
@@ -190,7 +190,7 @@ def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
     ],
 )
 def test_refusals_name_their_reason_and_change_nothing(ask, reason):
-    pilot = Guidance(weak_model(), reference_along_the_line(2), LINE)
+    pilot = PayloadGuidance(weak_model(), reference_along_the_line(2), LINE)
     before = pilot.reference
     with pytest.raises(InfeasiblePath, match=reason):
         ask(pilot)
@@ -203,9 +203,8 @@ def test_the_scenario_replans_its_own_references():
     dsys = SCENARIO.model()
     reference = SCENARIO.reference(dsys, "hover")
     pilot = SCENARIO.guidance(dsys, reference)
-    np.testing.assert_allclose(
-        pilot.to_goal(100, [1.0, 0.0, 2.0]).states[-1, :3], [1.0, 0.0, 2.0], atol=1e-6
-    )
+    new = pilot.to_goal(100, [1.0, 0.0, 2.0]).reference
+    np.testing.assert_allclose(new.states[-1, :3], [1.0, 0.0, 2.0], atol=1e-6)
     with pytest.raises(UnknownName, match=", ".join(PATHS)):
         SCENARIO.guidance(
             dsys, Trajectory(reference.h, reference.states, reference.inputs, name="other")
@@ -228,17 +227,17 @@ def planned(monkeypatch):
 
 def test_a_leg_goes_on_from_the_one_before_in_its_state_name_and_formation(planned):
     old = replace(reference_along_the_line(2), name="along a line")
-    pilot = Guidance(model(2), old, LINE, Formation(0.3))
+    pilot = PayloadGuidance(model(2), old, LINE, Formation(0.3))
     new = pilot.through_points(MIDWAY, [2.0, 4.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
     (path, formation, name, start) = planned[0]
     np.testing.assert_allclose(path.jets([0.0])[0], LINE.jets([1.5])[0], atol=1e-6)
     np.testing.assert_allclose(path.jets([2.0, 4.0])[:, 0], [[1, 1, 1], [0, 0, 1]], atol=1e-9)
     assert (formation, name, path.duration) == (Formation(0.3), old.name, 4.0)
     np.testing.assert_array_equal(start, old.states[MIDWAY])
-    assert pilot.reference is new
-    pilot.through_points(70, [2.0], [[0.0, 1.0, 1.0]])
+    assert pilot.reference is old and new.path is path
+    newer = new.through_points(70, [2.0], [[0.0, 1.0, 1.0]])
     np.testing.assert_allclose(planned[1][0].jets([0.0])[0], path.jets([0.7])[0], atol=1e-6)
-    pilot.through_points(9999, [2.0], [[0.0, 1.0, 1.0]])  # held past its end
+    newer.through_points(9999, [2.0], [[0.0, 1.0, 1.0]])  # held past its end
     np.testing.assert_allclose(planned[2][0].jets([0.0])[0, 0], [0.0, 1.0, 1.0], atol=1e-9)
 
 

@@ -22,6 +22,7 @@ from nh_control.ros.messages.goals import Body, planar_goal, velocity_command  #
 from nh_control.ros.messages.motion_requests import RequestContext  # noqa: E402
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals  # noqa: E402
 from nh_control.scenarios import get  # noqa: E402
+from nh_control.scenarios.vehicle_guidance import VehicleGuidance  # noqa: E402
 
 BODY, NOW, TIMEOUT_S = Body("base_link", "odom"), 10 * 10**9, 0.5
 
@@ -79,7 +80,7 @@ class Vehicle:
     def __init__(self, stamped=True, timeout_s=TIMEOUT_S):
         model, guidance, tracker = loop()
         self.posted, self.topics, self.refused, self.paths = [], {}, [], []
-        self.sequence, self.model = ReferenceSequence(tracker, guidance), model
+        self.sequence, self.model = ReferenceSequence(tracker), model
         log = SimpleNamespace(info=lambda _: None, warning=lambda _: None)
         self.report = SimpleNamespace(
             state=None,
@@ -119,7 +120,7 @@ def loop():
     model = scenario.model()
     reference = scenario.reference(model, "standstill")
     tracker = scenario.tracker(model, reference)
-    return model, scenario.make_guidance(model, reference), tracker
+    return model, VehicleGuidance(model, scenario.drive), tracker
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests, RequestContext
 from nh_control.ros.messages.state_codecs import BodyCodec
 from nh_control.ros.runtime.model import Model
-from nh_control.scenarios.payload_guidance import Guidance
+from nh_control.scenarios.guidance import Guidance
 
 QUEUE = 10
 PATH_POSES = 500
@@ -119,7 +119,7 @@ class GoalInterface(BodyGoals):
     def _request(
         self,
         what: str,
-        plan: Callable[[Guidance, int, int], Trajectory],
+        plan: Callable[[Guidance, int, int], Guidance],
         observer: GoalObserver | None,
     ) -> None:
         def leg(k: int) -> ReferenceLeg:

@@ -12,13 +12,13 @@ from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from nh_control.control.joint_trajectory import JointTrajectory
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.loop.clocks import NANOSECONDS, OTHER_CLOCK_NS
 from nh_control.loop.reports import Refusal, shortened
 from nh_control.loop.wire_format import yaw
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
-from nh_control.scenarios.payload_guidance import LONGEST_S, Guidance
+from nh_control.scenarios.guidance import Guidance
+from nh_control.scenarios.payload_guidance import LONGEST_S
 
 GOAL_AGE_S = 1.0
 """Largest difference of a goal's stamp from the present time of the states."""
@@ -91,7 +91,7 @@ def velocity_command(
 
 def trajectory(
     message: MultiDOFJointTrajectory, body: Body, now_ns: int, h: float
-) -> Callable[[Guidance, int, int], Trajectory]:
+) -> Callable[[Guidance, int, int], Guidance]:
     """The plan of a trajectory of the body: a function of a guidance, its step, and the step of
     the run at which the motion starts. With stamp 0, or a stamp of another clock, times count from
     that start.
@@ -127,7 +127,7 @@ def trajectory(
             ]
         )
 
-    def plan(guidance: Guidance, k: int, start: int) -> Trajectory:
+    def plan(guidance: Guidance, k: int, start: int) -> Guidance:
         due = times + stamp / NANOSECONDS - start * h if stamp else times
         if due[0] < 0:
             raise ConversionError(

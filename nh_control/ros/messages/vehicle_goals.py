@@ -159,4 +159,4 @@ class VehicleGoals(BodyGoals):
 
     def _leg(self, k: int, reference: Trajectory) -> ReferenceLeg:
         tracker = self.sequence.leg(k).tracker
-        return ReferenceLeg(k, tracker.with_reference(reference), self._guidance)
+        return ReferenceLeg(k, tracker.with_reference(reference))
