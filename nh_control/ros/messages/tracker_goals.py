@@ -36,13 +36,14 @@ class TrackerGoals:
         self._log = node.get_logger()
         bodies = [codec for codec in codecs if isinstance(codec, BodyCodec)]
         self.paths = paths = PathPublisher(node, model, bodies[0]) if bodies else None
-        guidance, joints = self._sequence.leg(0).guidance, model.scenario.joints
+        scenario, joints = model.scenario, model.scenario.joints
         self.requests: goal_actions.MotionGoals | None = None
         kinds: tuple[goal_actions.ActionType, ...] = ()
-        if paths is not None and isinstance(guidance, VehicleGuidance):
+        if paths is not None and scenario.drive is not None:
+            guidance = VehicleGuidance(model.dsys, scenario.drive)
             self.requests = VehicleGoals(context, paths, guidance, options)
             kinds = goal_actions.VEHICLE_ACTIONS
-        elif paths is not None and guidance is not None:
+        elif paths is not None and scenario.guidance is not None:
             self.requests, kinds = GoalInterface(context, paths), goal_actions.BODY_ACTIONS
         elif follows_joints(joints, model.dsys.system):
             self.requests, kinds = JointGoals(context, joints), goal_actions.JOINT_ACTIONS

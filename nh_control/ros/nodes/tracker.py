@@ -50,6 +50,7 @@ class Tracker:
         sequence, report, self._planner = parts.sequence, parts.report, parts.planner
         prefix = frame_prefix(node, p)
         shown = codecs(model.scenario, model.dsys, prefix=prefix)
+        self._goals: TrackerGoals
         follow = lambda leg: self._goals.follow(leg)  # noqa: E731
         changes = TrackerChanges(model, sequence, p, lambda: report.state, follow)
         plans = PlanOutput(node, model, parts.planner, prefix) if parts.is_predictive else None
