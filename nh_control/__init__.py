@@ -84,7 +84,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.interop.autodiff import to_jax as to_jax
     from nh_control.interop.autodiff import to_torch as to_torch
     from nh_control.interop.c_code import export_c as export_c
-    from nh_control.interop.equations import latex as latex
+    from nh_control.interop.latex_equations import latex as latex
     from nh_control.mechanics.contacts import Grip as Grip
     from nh_control.mechanics.contacts import UnilateralConstraint as UnilateralConstraint
     from nh_control.mechanics.parameters import Parameters as Parameters
@@ -171,7 +171,7 @@ _HOMES = {
     "to_iosys": "control.python_control",
     "plot": "figures",
     "export_c": "interop.c_code",
-    "latex": "interop.equations",
+    "latex": "interop.latex_equations",
     "to_torch": "interop.autodiff",
     "to_jax": "interop.autodiff",
 }

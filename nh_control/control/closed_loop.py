@@ -18,7 +18,7 @@ from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.optimal.native_tracking import NativeTracking
 from nh_control.control.tracking import Command, Controller, DisturbanceEstimate, LqrTracker
 from nh_control.discrete.native_abi import address
-from nh_control.discrete.plant import advance, convert, same_steps, with_external
+from nh_control.discrete.plant_steps import advance, convert, same_steps, with_external
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.numerics import newton
 from nh_control.numerics.virtual_machine import FunctionData

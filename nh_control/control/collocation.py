@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from nh_control.control.constraints import Constraint, rows_of
 from nh_control.control.costs import Cost, LimitsByName, compile_cost, limit_bounds
 from nh_control.control.guesses import on_manifold, require_fitting
-from nh_control.control.optimal.stages import Staged, Stages
+from nh_control.control.optimal.fatrop import Staged, Stages
 from nh_control.control.optimum import Iteration, Optimum
 from nh_control.discrete.equations import StepEquations
 from nh_control.discrete.results import StepFailed

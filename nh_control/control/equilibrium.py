@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics.constraints import typical_sizes
+from nh_control.mechanics.consistent_states import typical_sizes
 from nh_control.mechanics.potential_shape import PotentialShape, potential_shape
 
 MAX_ITERATIONS = 50

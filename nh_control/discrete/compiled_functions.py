@@ -9,7 +9,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.composed import ComposedEngine
+from nh_control.discrete.composition import ComposedEngine
 from nh_control.discrete.engine import Engine, MakeKernel, NodeFunctions, generated_engine
 from nh_control.discrete.method import Method
 from nh_control.discrete.workspace import Shapes, Workspace

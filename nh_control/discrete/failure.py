@@ -7,7 +7,7 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.composed import ComposedEngine
+from nh_control.discrete.composition import ComposedEngine
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.state_map import StateMap

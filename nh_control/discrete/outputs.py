@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics import states
-from nh_control.mechanics.output import Output, combined_space
+from nh_control.mechanics.outputs import Output, combined_space
 from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import Functions
 from nh_control.numerics.linear_solves import factorized

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from nh_control.discrete.compiled_functions import BoundFunctions
 from nh_control.discrete.method import Method
-from nh_control.discrete.motion import Motion
 from nh_control.discrete.outputs import OutputMap
+from nh_control.discrete.state_quantities import Motion
 from nh_control.geometry.spaces import Space
 from nh_control.mechanics import states
-from nh_control.mechanics.constraints import require_consistent
+from nh_control.mechanics.consistent_states import require_consistent
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import all_finite
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nh_control.discrete.composed import ComposedEngine
+from nh_control.discrete.composition import ComposedEngine
 from nh_control.discrete.engine import Engine
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.workspace import Workspace

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.compiled_functions import Arrays, BoundFunctions, CompiledFunctions
-from nh_control.discrete.composed import ComposedEngine, check_composition
+from nh_control.discrete.composition import ComposedEngine, check_composition
 from nh_control.discrete.engine import Engine, MakeKernel
 from nh_control.discrete.failure import failure
 from nh_control.discrete.method import Method

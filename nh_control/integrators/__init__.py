@@ -10,8 +10,8 @@ from nh_control.integrators import (
     lie_group,
     lie_poisson,
     lobatto,
+    pontryagin,
     projected_gauss,
-    reduced,
     runge_kutta,
     semi_implicit,
     symplectic_lie_group,
@@ -23,8 +23,8 @@ from nh_control.integrators.geometric_nonholonomic import gni, rattle, shake
 from nh_control.integrators.gonzalez_full import gonzalez_f
 from nh_control.integrators.lie_poisson import lie_mean_value, lie_midpoint
 from nh_control.integrators.lobatto import nprk, spark
+from nh_control.integrators.pontryagin import rdp
 from nh_control.integrators.projected_gauss import nonholonomic_gauss
-from nh_control.integrators.reduced import rdp
 from nh_control.integrators.registry import Integrator, Registry
 from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
 from nh_control.integrators.semi_implicit import si_dla
@@ -35,7 +35,7 @@ FAMILIES = (
     variational,
     variational_gauss,
     symplectic_lie_group,
-    reduced,
+    pontryagin,
     geometric_nonholonomic,
     semi_implicit,
     lobatto,

@@ -9,7 +9,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Gradients, Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import Coordinates, coordinates
+from nh_control.integrators.coordinate_systems import Coordinates, coordinates
 from nh_control.integrators.refusals import if_curved, if_irregular
 from nh_control.integrators.registry import Integrator, Make, Refusal
 from nh_control.mechanics.system import System

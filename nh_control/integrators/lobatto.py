@@ -8,7 +8,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import Coordinates, coordinates
+from nh_control.integrators.coordinate_systems import Coordinates, coordinates
 from nh_control.integrators.refusals import if_irregular, if_unfit
 from nh_control.integrators.registry import Integrator
 from nh_control.integrators.stages import Stages, lobatto_tables, parts, stages, weighted

@@ -9,7 +9,7 @@ import casadi as ca
 
 from nh_control.discrete.method import Method, StepSymbols, no_residual
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators.coordinates import coordinates
+from nh_control.integrators.coordinate_systems import coordinates
 from nh_control.integrators.refusals import if_curved, if_unfit
 from nh_control.integrators.registry import Integrator, first_of, if_spherical
 from nh_control.integrators.stages import weighted

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from nh_control.discrete.method import Gradients
-from nh_control.integrators.coordinates import Coordinates
+from nh_control.integrators.coordinate_systems import Coordinates
 from nh_control.numerics.expressions import Graph
 from nh_control.numerics.quadrature import gauss, integrals
 

@@ -9,7 +9,7 @@ import numpy as np
 from nh_control.control.damping import damping_or_idle
 from nh_control.control.joint_servo import JointServo
 from nh_control.discrete.contact_forces import ContactForce, ContactReadout
-from nh_control.discrete.plant import convert, last_step, with_external, without_external
+from nh_control.discrete.plant_steps import convert, last_step, with_external, without_external
 from nh_control.discrete.results import SolvedStep, StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.faults import FaultLines

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.mechanics.reduced import velocity_rate
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import as_expression

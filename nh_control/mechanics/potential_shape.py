@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import null_space
 
-from nh_control.mechanics.constraints import FLAT
+from nh_control.mechanics.consistent_states import FLAT
 from nh_control.mechanics.system import System
 
 LARGE_PART = 0.1

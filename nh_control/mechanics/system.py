@@ -16,7 +16,7 @@ from nh_control.mechanics.checks import check_declaration, check_mechanics
 from nh_control.mechanics.contact_checks import check_smoothing
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.multibody.motion import three_numbers
+from nh_control.multibody.frame_motion import three_numbers
 from nh_control.numerics.expressions import Vector
 
 TRIANGLE_TOLERANCE = 1e-6

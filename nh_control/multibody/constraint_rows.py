@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nh_control.multibody.constraints import Coincident, Constraint, Distance, PointOnPlane
+from nh_control.multibody.frame_motion import unit_vector
 from nh_control.multibody.frames import ORIGIN, WORLD
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kernel_layout import CONSTRAINT, NONE, ConstraintType
 from nh_control.multibody.kinematics import Point
-from nh_control.multibody.motion import unit_vector
 from nh_control.multibody.parts import MultibodyParts
 
 KNOWN = (Distance, PointOnPlane, Coincident, JointConstraint)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from nh_control.multibody.frame_motion import constant, unit_vector
 from nh_control.multibody.frames import WORLD
 from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.motion import constant, unit_vector
 
 
 @dataclass(frozen=True)

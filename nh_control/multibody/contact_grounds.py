@@ -10,7 +10,7 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from nh_control.multibody.motion import constant, three_numbers, unit_vector
+from nh_control.multibody.frame_motion import constant, three_numbers, unit_vector
 from nh_control.numerics.expressions import Expression, Vector
 
 

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from nh_control.multibody.contact_shapes import Capsule, Shape, Sphere, Touch
+from nh_control.multibody.frame_motion import constant, unit_vector
 from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.motion import constant, unit_vector
 
 POLE = (-0.48, -0.6, -0.64)
 """The one normal at which tangents jump: an oblique one, which no usual arrangement has."""

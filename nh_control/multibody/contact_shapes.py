@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.multibody.contact_grounds import Ground
+from nh_control.multibody.frame_motion import constant, three_numbers, unit_vector
 from nh_control.multibody.frames import NO_ROTATION, rotation_rows
 from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.motion import constant, three_numbers, unit_vector
 from nh_control.numerics.expressions import Vector
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 import casadi as ca
 import numpy as np
 
+from nh_control.multibody.frame_motion import three_numbers
 from nh_control.multibody.kinematics import Kinematics, Point, Tree
-from nh_control.multibody.motion import three_numbers
 from nh_control.numerics.expressions import Vector
 from nh_control.numerics.spline import Spline
 

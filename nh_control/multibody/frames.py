@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nh_control.multibody.frame_motion import three_numbers, unit_vector
 from nh_control.multibody.joint_types import (
     CONFIGURATION_SPACES,
     Fixed,
@@ -19,7 +20,6 @@ from nh_control.multibody.joint_types import (
     Revolute,
     Spherical,
 )
-from nh_control.multibody.motion import three_numbers, unit_vector
 from nh_control.numerics.expressions import Vector
 
 WORLD = "world"

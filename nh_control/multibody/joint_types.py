@@ -12,7 +12,7 @@ import numpy as np
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
-from nh_control.multibody.motion import Motion, plane_axes, rotation_about
+from nh_control.multibody.frame_motion import Motion, plane_axes, rotation_about
 
 CONFIGURATION_SPACES = ("SE3", "SO3xR3")
 """Configuration spaces of a floating frame."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.multibody.constraints import Constraint
+from nh_control.multibody.frame_motion import constant, plane_axes, unit_vector
 from nh_control.multibody.frames import NO_ROTATION
 from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.motion import constant, plane_axes, unit_vector
 from nh_control.numerics.expressions import Vector
 
 ALL, ACROSS, ALONG = (0, 1, 2), (0, 1), (2,)

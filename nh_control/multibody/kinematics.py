@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from nh_control.geometry.spaces import Product, Rn, Space
+from nh_control.multibody.frame_motion import Motion, constant, three_numbers
 from nh_control.multibody.frames import ORIGIN, WORLD, Frame
-from nh_control.multibody.motion import Motion, constant, three_numbers
 from nh_control.numerics.expressions import Vector
 
 

@@ -17,10 +17,10 @@ from nh_control.mechanics.checks import check_declaration
 from nh_control.mechanics.system import System
 from nh_control.multibody.checks import check_masses, check_parts, generic_configuration
 from nh_control.multibody.contact_laws import unilateral_constraints
+from nh_control.multibody.frame_motion import constant, three_numbers
 from nh_control.multibody.frames import following_leaders
 from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
-from nh_control.multibody.motion import constant, three_numbers
 from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
 from nh_control.multibody.redundant_rows import named_rows

@@ -17,8 +17,8 @@ from nh_control.mechanics.parameters import parameter
 from nh_control.multibody.bodies import Body
 from nh_control.multibody.contacts import Contact
 from nh_control.multibody.elements import JointDamper, JointFriction, JointSpring
+from nh_control.multibody.frame_motion import constant
 from nh_control.multibody.frames import Frame
-from nh_control.multibody.motion import constant
 from nh_control.multibody.parts import MultibodyParts
 from nh_control.numerics.identifiers import identifier
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nh_control.multibody.frame_motion import plane_axes
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joint_types import Planar, Prismatic, Revolute, ScalarJoint
-from nh_control.multibody.motion import plane_axes
 from nh_control.multibody.parts import MultibodyParts
 
 PARALLEL = 1e-13

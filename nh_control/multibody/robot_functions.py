@@ -7,9 +7,9 @@ from functools import cache, cached_property
 import casadi as ca
 import numpy as np
 
+from nh_control.multibody.frame_motion import constant
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.model import Multibody
-from nh_control.multibody.motion import constant
 
 
 class RobotFunctions:

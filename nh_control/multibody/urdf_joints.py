@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from transforms3d.axangles import axangle2mat
 
+from nh_control.multibody.frame_motion import unit_vector
 from nh_control.multibody.frames import (
     NO_LIMITS,
     Frame,
@@ -22,7 +23,6 @@ from nh_control.multibody.frames import (
     prismatic,
     revolute,
 )
-from nh_control.multibody.motion import unit_vector
 from nh_control.multibody.urdf_elements import (
     attribute,
     number,

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from nh_control.multibody.bodies import Body
+from nh_control.multibody.frame_motion import unit_vector
 from nh_control.multibody.frames import Frame, Mimic, revolute
-from nh_control.multibody.motion import unit_vector
 from nh_control.multibody.urdf_elements import attribute, number, numbers
 from nh_control.multibody.urdf_joints import SCALAR, UrdfJoint
 from nh_control.multibody.urdf_source import UrdfError

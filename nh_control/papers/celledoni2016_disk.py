@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 from nh_control.figures.style import SERIES, TARGET, WIDTH
 from nh_control.integrators import INTEGRATORS
-from nh_control.integrators.coordinates import coordinates
+from nh_control.integrators.coordinate_systems import coordinates
 from nh_control.mechanics.almost_poisson import AlmostPoisson
 from nh_control.numerics.progress import Progress
 from nh_control.papers.celledoni2016_chaotic import METHODS, PRESERVING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nh_control.discrete.contact_forces import ContactReadout, ContactTable
-from nh_control.discrete.plant import convert, with_external
+from nh_control.discrete.plant_steps import convert, with_external
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from nh_control.control.trackers import Tracker
 from nh_control.discrete.contact_forces import ContactTable
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.loop.fault_effects import FaultEffect, effects
 from nh_control.loop.faults import FaultLines

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nh_control.control.trackers import Tracker
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.loop.clocks import Pacer, StepClock

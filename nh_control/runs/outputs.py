@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nh_control.discrete.plant import with_external
+from nh_control.discrete.plant_steps import with_external
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 

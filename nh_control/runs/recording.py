@@ -14,7 +14,7 @@ from rosbags.highlevel import AnyReader, AnyReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from nh_control.control.input_history import NANOSECONDS
-from nh_control.discrete.plant import advance
+from nh_control.discrete.plant_steps import advance
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory

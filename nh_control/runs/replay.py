@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nh_control.discrete.plant import advance, convert, with_external, without_external
+from nh_control.discrete.plant_steps import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.wire_format import MessageStates
 from nh_control.runs.experiment import Experiment

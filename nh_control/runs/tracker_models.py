@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from nh_control.control import LqrTracker, lqr
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions, Scenario

@@ -13,7 +13,7 @@ import numpy as np
 from transforms3d.quaternions import quat2mat
 
 from nh_control.multibody.bodies import Body, inertia_problem
-from nh_control.multibody.motion import unit_vector
+from nh_control.multibody.frame_motion import unit_vector
 from nh_control.scenarios.visual_model import Pose, Vector
 
 FIXED, CONTINUOUS, PRISMATIC, PLANAR, FLOATING = (

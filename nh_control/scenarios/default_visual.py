@@ -18,8 +18,8 @@ from transforms3d.quaternions import quat2mat
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn, Space
 from nh_control.mechanics.system import System
+from nh_control.multibody.frame_motion import AXES, plane_axes
 from nh_control.multibody.model import MultibodySystem
-from nh_control.multibody.motion import AXES, plane_axes
 from nh_control.scenarios import urdf_visual
 from nh_control.scenarios.declared_frames import (
     ORIGIN,

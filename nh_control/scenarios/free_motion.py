@@ -10,7 +10,7 @@ import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.scenarios.names import UnknownName
 
 FREE, DURATION = "free", "duration"

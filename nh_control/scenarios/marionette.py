@@ -10,7 +10,7 @@ import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.mechanics.system import System
 from nh_control.scenarios.frames import on_frames

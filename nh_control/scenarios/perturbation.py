@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
 

@@ -26,7 +26,7 @@ from nh_control.mechanics.external_forces import (
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.scenarios.constraints import ScenarioConstraint, with_obstacles
-from nh_control.scenarios.declared import checked_reference, require_whole_state
+from nh_control.scenarios.declaration_checks import checked_reference, require_whole_state
 from nh_control.scenarios.default_visual import (
     bodies_visual,
     body_visual,

@@ -15,8 +15,8 @@ import numpy as np
 from nh_control import multibody
 from nh_control.multibody import WORLD, Body, Mimic, Multibody
 from nh_control.multibody.bodies import SpatialInertia
+from nh_control.multibody.frame_motion import plane_axes
 from nh_control.multibody.joint_types import Fixed, Joint, Planar, Prismatic, Revolute
-from nh_control.multibody.motion import plane_axes
 from nh_control.scenarios import urdf_meshes
 from nh_control.scenarios.declared_frames import (
     CONTINUOUS,

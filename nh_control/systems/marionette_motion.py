@@ -10,7 +10,7 @@ import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.mechanics.constraints import minimize_potential_energy
+from nh_control.mechanics.consistent_states import minimize_potential_energy
 from nh_control.systems.marionette import initial_configuration, model_data
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from sizes import sized
 
 from nh_control.control import Command, DisturbanceEstimate, LqrTracker
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Constant, Disturbance, PlantOptions

@@ -28,7 +28,7 @@ from sizes import sized
 import nh_control as nh
 from nh_control.control import Command, Controller
 from nh_control.control.closed_loop import ClosedLoopRunner, LoopRecord
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.scenarios import get
 from nh_control.scenarios.payload_flatness import flat_reference

@@ -25,7 +25,7 @@ from sizes import sized
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.disturbance import parse

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nh_control import Trajectory, scenarios
-from nh_control.discrete.plant import advance
+from nh_control.discrete.plant_steps import advance
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.loop.fault_effects import FaultEffect
 from nh_control.runs import simulation

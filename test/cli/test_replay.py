@@ -12,7 +12,7 @@ pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.command import identify_parameters, replay_run
-from nh_control.discrete.plant import advance, convert, with_external
+from nh_control.discrete.plant_steps import advance, convert, with_external
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.loop.wire_format import MessageStates, unwrap
 from nh_control.runs import launcher, run_folder

@@ -10,7 +10,7 @@ import pytest
 from nh_control.figures import save_all
 from nh_control.figures.common import outputs as drawn
 from nh_control.integrators import midpoint
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
 from nh_control.scenarios import Joint, PlantOptions, Scenario, disturbance

@@ -6,7 +6,7 @@ import pytest
 from linkages import lamp
 
 from nh_control.geometry.spaces import Rn
-from nh_control.mechanics.constraints import NotConsistent, require_consistent
+from nh_control.mechanics.consistent_states import NotConsistent, require_consistent
 from nh_control.mechanics.system import System
 
 

@@ -11,7 +11,7 @@ from linkages import G, bead, lamp, rod, sling
 
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
-from nh_control.mechanics.constraints import (
+from nh_control.mechanics.consistent_states import (
     NotConsistent,
     consistent_velocity,
     minimize_potential_energy,

@@ -11,7 +11,7 @@ import nh_control as nh
 from nh_control.control import LqrTracker, closed_loop
 from nh_control.control.damping import DAMPING_S
 from nh_control.control.feedback_law import matrix_vector_product
-from nh_control.discrete.plant import advance
+from nh_control.discrete.plant_steps import advance
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.lagrangian import inertia
 from nh_control.runs import simulation

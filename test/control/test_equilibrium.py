@@ -8,7 +8,7 @@ import nh_control as nh
 from nh_control.control import equilibrium
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import nonholonomic_midpoint
-from nh_control.mechanics.constraints import minimize_potential_energy
+from nh_control.mechanics.consistent_states import minimize_potential_energy
 from nh_control.scenarios.urdf import DEFAULT
 from nh_control.systems import snakeboard
 

@@ -9,7 +9,7 @@ import pytest
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.systems.cart_pole import cart_pole
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 

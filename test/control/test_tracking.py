@@ -8,7 +8,7 @@ import pytest
 
 from nh_control.control import LqrTracker
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint

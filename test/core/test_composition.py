@@ -17,7 +17,7 @@ from differences import hessian, jacobian
 sys.path.insert(0, str(Path(__file__).parents[1] / "constraints"))
 import linkages  # noqa: E402
 
-from nh_control.discrete.composed import ComposedEngine  # noqa: E402
+from nh_control.discrete.composition import ComposedEngine  # noqa: E402
 from nh_control.discrete.engine import Engine  # noqa: E402
 from nh_control.discrete.equations import StepEquations  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402

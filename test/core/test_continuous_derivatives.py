@@ -22,7 +22,7 @@ import linkages  # noqa: E402
 import nh_control as nh  # noqa: E402
 from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint  # noqa: E402
 from nh_control.mechanics.actuators import with_lag  # noqa: E402
-from nh_control.mechanics.constraints import consistent_velocity  # noqa: E402
+from nh_control.mechanics.consistent_states import consistent_velocity  # noqa: E402
 from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.lie_equations import LieEquations  # noqa: E402
 from nh_control.mechanics.reduced import ReducedEquations  # noqa: E402

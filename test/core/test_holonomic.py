@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from differences import jacobian
 
-from nh_control.discrete.plant import advance, convert, with_external, without_external
+from nh_control.discrete.plant_steps import advance, convert, with_external, without_external
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import Product, Rn

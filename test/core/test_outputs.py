@@ -18,7 +18,7 @@ from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.actuators import with_lag
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.mechanics.imu import Imu
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.systems import pendulum
 from nh_control.systems.quadrotor_payload import split_configuration

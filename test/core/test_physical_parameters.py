@@ -18,7 +18,7 @@ import lie_cases  # noqa: E402
 from nh_control.geometry.spaces import Rn  # noqa: E402
 from nh_control.integrators import midpoint, nonholonomic_midpoint  # noqa: E402
 from nh_control.mechanics import lagrangian  # noqa: E402
-from nh_control.mechanics.constraints import minimize_potential_energy  # noqa: E402
+from nh_control.mechanics.consistent_states import minimize_potential_energy  # noqa: E402
 from nh_control.mechanics.continuous import ContinuousSystem  # noqa: E402
 from nh_control.mechanics.parameters import Parameters, parameter  # noqa: E402
 from nh_control.mechanics.reduced import ReducedEquations  # noqa: E402

@@ -10,7 +10,7 @@ from scipy.interpolate import BSpline, CubicSpline, PPoly, make_interp_spline
 import nh_control as nh
 from nh_control.geometry.homogeneous import TranslationAction
 from nh_control.integrators import midpoint
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(-2, 2, 9))

@@ -12,7 +12,7 @@ from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.integrators.index_one import RATE, index_one
 from nh_control.integrators.registry import Make
-from nh_control.mechanics.constraints import consistent_velocity
+from nh_control.mechanics.consistent_states import consistent_velocity
 from nh_control.mechanics.system import System
 from nh_control.systems import SnakeboardParameters, snakeboard
 from nh_control.systems.chaplygin_sleigh import ChaplyginSleighParameters, chaplygin_sleigh

@@ -12,7 +12,7 @@ from nh_control.control import equilibrium
 from nh_control.discrete.results import Conditioning
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.mechanics.constraints import (
+from nh_control.mechanics.consistent_states import (
     NotConsistent,
     minimize_potential_energy,
     satisfy_constraints,

@@ -10,7 +10,7 @@ from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics import states
-from nh_control.mechanics.constraints import NotConsistent
+from nh_control.mechanics.consistent_states import NotConsistent
 from nh_control.mechanics.system import System
 from nh_control.multibody import Body, Multibody, spherical
 

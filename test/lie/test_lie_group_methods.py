@@ -21,7 +21,7 @@ from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.lie_group import lie_group, lie_step
 from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas
-from nh_control.mechanics.constraints import satisfy_constraints
+from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.lie_equations import LieEquations
 from nh_control.mechanics.system import System

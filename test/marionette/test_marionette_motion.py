@@ -10,9 +10,9 @@ from differences import derivative, second_derivative
 
 from nh_control.control import lqr
 from nh_control.discrete.conditioning import require_regular
-from nh_control.discrete.plant import advance, convert
+from nh_control.discrete.plant_steps import advance, convert
 from nh_control.integrators import midpoint
-from nh_control.mechanics.constraints import minimize_potential_energy
+from nh_control.mechanics.consistent_states import minimize_potential_energy
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlanarPerturbation, PlantOptions
 from nh_control.scenarios.marionette import MARIONETTE, WEIGHTS, perturbed

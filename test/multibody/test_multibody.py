@@ -37,8 +37,8 @@ from nh_control.multibody import (
     spherical,
     universal,
 )
+from nh_control.multibody.frame_motion import Motion, constant, rotation_about
 from nh_control.multibody.joint_types import Floating
-from nh_control.multibody.motion import Motion, constant, rotation_about
 
 TILT = euler2mat(0.3, -0.8, 0.5)
 TENSOR = TILT @ np.diag([0.3, 0.4, 0.2]) @ TILT.T

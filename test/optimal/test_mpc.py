@@ -14,7 +14,7 @@ from optimal_cases import springs_system
 import nh_control as nh
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.mpc import MpcTracker
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import get
 from nh_control.scenarios.payload_flatness import flat_reference

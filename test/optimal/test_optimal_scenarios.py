@@ -11,7 +11,7 @@ import pytest
 from optimal_cases import optimized
 
 from nh_control.control import lqr
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.simulation import closed_loop

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nh_control.control import LqrTracker
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.runs.simulation import closed_loop

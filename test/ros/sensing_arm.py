@@ -10,7 +10,7 @@ import numpy as np
 import nh_control as nh
 from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.imu import Imu
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.scenarios import Joint, Scenario, Sensor
 from nh_control.systems.pendulum import PendulumParameters, pendulum
 

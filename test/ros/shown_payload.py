@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from nh_control import Trajectory, scenarios
-from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.selected_model import Model
 
 QUADS = scenarios.get("quadrotor_payload")
 MODEL = QUADS.model()

@@ -17,7 +17,7 @@ from nh_control import scenarios  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.nodes import display, plant, view  # noqa: E402
-from nh_control.ros.runtime.model import Model  # noqa: E402
+from nh_control.ros.runtime.selected_model import Model  # noqa: E402
 
 SCENARIO = scenarios.get("wet_snakeboard")
 FORCE = [0.0, 3.0, -4.0]

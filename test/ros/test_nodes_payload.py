@@ -7,7 +7,7 @@ import pytest
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Disturbance, Gust, PlantOptions
 from nh_control.scenarios.disturbance import parse

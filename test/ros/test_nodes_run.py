@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlanarPerturbation, PlantOptions
 from nh_control.scenarios.joints import TurningPerturbation

@@ -28,9 +28,9 @@ from nh_control.ros.runtime.declared import (  # noqa: E402  # noqa: E402
 )
 from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters  # noqa: E402
 from nh_control.ros.runtime.inbox import answer  # noqa: E402
-from nh_control.ros.runtime.model import find_scenario, frame_prefix  # noqa: E402
 from nh_control.ros.runtime.parameters import Parameters, descriptor  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.ros.runtime.selected_model import find_scenario, frame_prefix  # noqa: E402
 from nh_control.scenarios.joints import TurningPerturbation  # noqa: E402
 from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 

@@ -11,8 +11,8 @@ from nh_control import scenarios  # noqa: E402
 from nh_control.discrete.system import DiscreteSystem  # noqa: E402
 from nh_control.loop.backup_tracker import BackupTracker  # noqa: E402
 from nh_control.loop.simulated_plant import SimulatedPlant  # noqa: E402
-from nh_control.ros.runtime.model import Model  # noqa: E402
 from nh_control.ros.runtime.plant_changes import PlantChanges  # noqa: E402
+from nh_control.ros.runtime.selected_model import Model  # noqa: E402
 from nh_control.scenarios import PlantOptions  # noqa: E402
 
 SCENARIO = scenarios.get("snakeboard")

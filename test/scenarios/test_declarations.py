@@ -10,7 +10,7 @@ import pytest
 from transforms3d.quaternions import quat2mat
 
 import nh_control as nh
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.scenarios import (
     Body,

@@ -15,7 +15,7 @@ import nh_control as nh
 from nh_control import multibody as mb
 from nh_control import scenarios
 from nh_control.command.list_scenarios import example
-from nh_control.discrete.plant import with_external, without_external
+from nh_control.discrete.plant_steps import with_external, without_external
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.runs.experiment import Experiment

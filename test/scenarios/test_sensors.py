@@ -17,7 +17,7 @@ from nh_control.loop.sensed_state import SensedState
 from nh_control.loop.sensing import SensorFilter, Sensors, first_belief
 from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.imu import Imu
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.runs.local_run import LocalRun
 from nh_control.scenarios import SensingOptions, Sensor
 from nh_control.systems import pendulum

@@ -19,7 +19,7 @@ from nh_control.loop.replanner import LEAD_S
 from nh_control.ros.messages import conversions, goals
 from nh_control.ros.messages.motion_requests import GoalObserver, MotionRequests, RequestContext
 from nh_control.ros.messages.state_codecs import BodyCodec
-from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.selected_model import Model
 from nh_control.scenarios.guidance import Guidance
 
 QUEUE = 10

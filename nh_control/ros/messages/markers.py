@@ -15,7 +15,7 @@ from visualization_msgs.msg import Marker
 from nh_control.discrete.contact_forces import ContactPlaces
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.motion_listener import MotionListener
-from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.selected_model import Model
 from nh_control.scenarios.visual_model import Pose, VisualModel
 from nh_control.view.contacts import arrow_scale
 

@@ -15,7 +15,7 @@ from nh_control.ros.messages.state_reader import StateListener, StateReader, qua
 from nh_control.ros.messages.tracker_output import PREFIX
 from nh_control.ros.runtime.callback_errors import ThrottledLog
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.selected_model import Model
 
 HARDWARE_QUEUE = 10
 """Queue of a subscription to hardware, whose states come in several messages on one topic."""

@@ -14,7 +14,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from nh_control.control.optimal.plan import Plan
 from nh_control.loop.planner import Planner
 from nh_control.ros.messages import conversions
-from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.selected_model import Model
 
 INTERVAL_S = 0.1
 POSES = 20

@@ -20,10 +20,10 @@ from nh_control.ros.messages.state_publisher import (
     second_clock,
 )
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.plant_setup import PlantSetup
 from nh_control.ros.runtime.process import Exit
+from nh_control.ros.runtime.selected_model import Model, frame_prefix
 from nh_control.runs.node_process import STEP_FAILED
 from nh_control.runs.topics import TRUTH
 

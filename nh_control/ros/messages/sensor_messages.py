@@ -22,7 +22,7 @@ from nh_control.geometry.spaces import Product, Rn, Space
 from nh_control.loop.reports import Refusal
 from nh_control.loop.wire_format import UNKNOWN
 from nh_control.mechanics.imu import Imu
-from nh_control.mechanics.output import Output
+from nh_control.mechanics.outputs import Output
 from nh_control.mechanics.system import System
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError

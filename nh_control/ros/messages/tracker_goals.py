@@ -11,7 +11,7 @@ from nh_control.ros.messages.joint_goals import JointGoals
 from nh_control.ros.messages.motion_requests import RequestContext
 from nh_control.ros.messages.state_codecs import BodyCodec, Codec
 from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
-from nh_control.ros.runtime.model import Model
+from nh_control.ros.runtime.selected_model import Model
 from nh_control.scenarios.joint_motion import follows_joints
 from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 

@@ -22,8 +22,8 @@ from nh_control.ros.messages.transforms import RobotModel
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import DISPLAY
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.selected_model import Model, frame_prefix
 from nh_control.ros.runtime.subscribers import LateSubscribers
 from nh_control.runs import topics
 

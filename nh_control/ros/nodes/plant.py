@@ -24,10 +24,10 @@ from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import PERTURBATION, PLANT
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.plant_changes import PlantChanges
 from nh_control.ros.runtime.plant_setup import PlantSetup
+from nh_control.ros.runtime.selected_model import Model, frame_prefix
 from nh_control.ros.runtime.subscribers import wait_delivered
 
 

@@ -20,8 +20,8 @@ from nh_control.ros.messages.state_reader import quality
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import RECORDER
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import find_scenario
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.selected_model import find_scenario
 from nh_control.runs.bag_writer import BagWriter
 from nh_control.runs.node_process import NOT_RECORDED
 from nh_control.runs.topics import contacts, recorded, states

@@ -25,8 +25,8 @@ from nh_control.ros.messages.state_reader import StateListener, reader
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import PLANT_PARAMETERS, SHADOW
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import find_scenario, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.selected_model import find_scenario, frame_prefix
 from nh_control.scenarios import PlantOptions, Scenario
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.user_code import located

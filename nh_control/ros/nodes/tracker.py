@@ -24,8 +24,8 @@ from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import TRACKER
 from nh_control.ros.runtime.dynamic_parameters import DynamicParameters
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.selected_model import Model, frame_prefix
 from nh_control.ros.runtime.subscribers import wait_delivered
 from nh_control.ros.runtime.tracker_changes import TrackerChanges
 

@@ -26,8 +26,8 @@ from nh_control.ros.messages.view_requests import ViewRequests
 from nh_control.ros.runtime import process
 from nh_control.ros.runtime.declared import VIEW
 from nh_control.ros.runtime.inbox import Inbox
-from nh_control.ros.runtime.model import Model, frame_prefix
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.selected_model import Model, frame_prefix
 from nh_control.runs import topics
 from nh_control.view.live import LiveMotion
 from nh_control.view.live_page import Offers, live_page

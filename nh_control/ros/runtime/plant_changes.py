@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.loop.command_validator import Fallback
 from nh_control.loop.faults import FaultLines
 from nh_control.loop.simulation_loop import SimulationLoop
 from nh_control.ros.runtime.declared import PERTURBATION
 from nh_control.ros.runtime.dynamic_parameters import Change
-from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.plant_setup import PlantSetup
+from nh_control.ros.runtime.selected_model import Model
 from nh_control.scenarios import disturbance, fault
 
 Prepared = Callable[[], None]

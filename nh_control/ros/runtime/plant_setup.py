@@ -9,7 +9,7 @@ import numpy as np
 
 from nh_control.control.joint_servo import JointServo, joint_servo
 from nh_control.control.tracking import run_steps
-from nh_control.discrete.plant import convert
+from nh_control.discrete.plant_steps import convert
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
@@ -20,9 +20,9 @@ from nh_control.loop.simulation_loop import Options
 from nh_control.loop.wrenches import Wrenches, bounds, none_yet
 from nh_control.mechanics.external_forces import ForceTarget, in_space
 from nh_control.ros.runtime.declared import EFFORT, PERTURBATION, PLANT_PARAMETERS
-from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import Parameters
 from nh_control.ros.runtime.process import UsageError
+from nh_control.ros.runtime.selected_model import Model
 from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.driven_joints import driven_joints
 from nh_control.scenarios.names import UnknownName

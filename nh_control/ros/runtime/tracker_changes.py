@@ -12,8 +12,8 @@ from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.mechanics.parameters import Declaration
 from nh_control.ros.runtime.declared import WEIGHTS
 from nh_control.ros.runtime.dynamic_parameters import Change
-from nh_control.ros.runtime.model import Model
 from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.selected_model import Model
 from nh_control.runs.simulation import closed_loop
 
 SMALLEST = 1e-12
