@@ -107,7 +107,7 @@ class FuzzedNode:
 
     def report(self) -> dict:
         """Values of its diagnostics."""
-        return self.inbox.call(self.component._report.make).values
+        return self.inbox.call(self.component.diagnostics.report).values
 
     def end(self) -> None:
         """End it; fails if it has died."""

@@ -86,7 +86,7 @@ def attack_plant(node, right, rounds):
     from fuzzed_node import throw
     from fuzzing import Fuzzer
 
-    fuzzer, loop = Fuzzer(SEED), node.component._loop
+    fuzzer, loop = Fuzzer(SEED), node.component.loop
 
     def commands(_):
         if fuzzer.chance(0.02):
@@ -126,7 +126,7 @@ def test_no_command_harms_a_plant(fuzzed, rounds):
     assert 0 < report["commands_accepted"] <= sent - report["commands_rejected"]
     late = Rejection.LATE.value  # by luck
     assert set(counted) | {late} == {reason.value for reason in Rejection}
-    assert np.isfinite(node.component._loop.plant.state).all()
+    assert np.isfinite(node.component.loop.plant.state).all()
 
 
 def assert_goes_on(node, right, k, arm):

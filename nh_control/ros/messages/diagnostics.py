@@ -35,7 +35,7 @@ class Diagnostics:
         warnings: Callable[[], list[str]] = list,
     ):
         self._node, self._inbox, self._known = node, inbox, set[str]()
-        self._report, self._more_warnings = report, warnings
+        self.report, self._more_warnings = report, warnings
         self.publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
         name = node.get_fully_qualified_name().strip("/")
         self._status = DiagnosticStatus(name=f"{name}: {what}", hardware_id=hardware_id)
@@ -47,7 +47,7 @@ class Diagnostics:
 
     def publish(self) -> None:
         """Publish the present report, floats with 6 digits, and the errors of callbacks."""
-        report = self._inbox.errors.with_counts(self._report())
+        report = self._inbox.errors.with_counts(self.report())
         warnings = self._warnings()
         self._log_first(report.news)
         level = "warn" if warnings and report.level == "ok" else report.level

@@ -61,19 +61,20 @@ class PlantOutput:
         self._rotations = RotationMonitor(plant.dsys.system.space, model.dsys.h)
         self.latency = CommandLatency(node)
 
-    def report(self, loop: SimulationLoop) -> None:
-        """Publish diagnostics of the loop from now on."""
+    def report(self, loop: SimulationLoop, what: str) -> Diagnostics:
+        """Publish diagnostics of the loop, as the status `what`, from now on."""
         self._loop = loop
         wrenches = [] if self._plant.wrenches is None else [self._plant.wrenches]
         monitors = self._monitor, self._rotations, self.latency, self._contacts
-        self.diagnostics = Diagnostics(
+        self._diagnostics = Diagnostics(
             self._node,
             self._inbox,
-            "simulation",
+            what,
             self._model.scenario.name,
             PlantReport(loop, *monitors, *wrenches).make,
             lambda: second_clock(self._node, self._clock),
         )
+        return self._diagnostics
 
     # The output of the loop ----------------------------------------------------------------------
 
@@ -107,7 +108,7 @@ class PlantOutput:
         they do.
         """
         others = [
-            self.diagnostics.publisher,
+            self._diagnostics.publisher,
             *self._truth.publishers,
             *self._sensors.publishers,
             *self._contacts.publishers,
@@ -122,7 +123,7 @@ class PlantOutput:
     def changed(self) -> None:
         """Report and log the mode; end the process where the parameters say so."""
         loop = self._loop
-        self.diagnostics.publish()
+        self._diagnostics.publish()
         reason = f": {loop.reason}" if loop.reason else ""
         on_finish = self._parameters["on_finish"]
         text = f"{loop.mode.value} at step {loop.plant.step}{reason}"

@@ -52,7 +52,7 @@ class Display:
         inbox.subscribe(Path, "plan", picture.plan.place, 1)
         for name, topic in topics.contacts(dsys.system).items():
             inbox.subscribe(WrenchStamped, topic, partial(picture.contacts.take, name), 1)
-        self._diagnostics = Diagnostics(node, inbox, "drawing", scenario.name, self._make_report)
+        self.diagnostics = Diagnostics(node, inbox, "drawing", scenario.name, self._make_report)
 
     def work(self) -> None:
         """Draw, and sleep until the next frame."""

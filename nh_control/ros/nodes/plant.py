@@ -45,7 +45,7 @@ class Plant:
         self.loop = SimulationLoop(
             setup.plant, setup.validator, pacer, setup.run, inbox, self.output
         )
-        self.output.report(self.loop)
+        self.diagnostics = self.output.report(self.loop, "simulation")
         CommandReader(node, inbox, self.loop, self.output.latency, p["command_interface"])
         if setup.plant.wrenches is not None:
             WrenchInterface(node, inbox, self.loop, setup.plant.wrenches)
@@ -64,7 +64,7 @@ class Plant:
         """End the actions, and wait until the last messages have arrived."""
         self._end_standard_control()
         self._live.close()
-        self.output.diagnostics.publish()
+        self.diagnostics.publish()
         wait_delivered(self._node.publishers)
 
     def _begin_standard_control(

@@ -86,7 +86,7 @@ class Tracker:
         options = CommandOptions.of(p)
         self._goals = TrackerGoals(context, model=model, codecs=shown, options=options)
         make, name = parts.make_report, model.scenario.name
-        self._diagnostics = Diagnostics(node, inbox, "tracking", name, make)
+        self.diagnostics = Diagnostics(node, inbox, "tracking", name, make)
         log.info(str(parts))
 
     def work(self) -> None:
