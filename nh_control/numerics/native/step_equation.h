@@ -161,12 +161,14 @@ NEWTON_INLINE int iterate(const struct system *system, double *const *a, int pat
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
 /* The next state of (S6) from a solution in a[Z], and whether it lies in the model's domain, of
- * which there is room for N_DOMAIN numbers. */
+ * which there is room for N_DOMAIN numbers. State and input must be finite, too, where no equation
+ * has them. */
 __attribute__((unused)) static int read_out(const struct system *system, double *const *a,
                                             double *domain)
 {
     call_readout(system, a[X], a[U], a[Z], a[P], a[X1], domain);
-    if (!all_finite(N_X, a[X1])) return NOT_FINITE;
+    if (!all_finite(N_X, a[X]) || !all_finite(N_U, a[U]) || !all_finite(N_X, a[X1]))
+        return NOT_FINITE;
     for (int i = 0; i < N_DOMAIN; ++i)
         if (!(domain[i] > 0.0)) return i < N_DOMAIN - N_TURNS ? OUTSIDE : HALF_TURN;
     return CONVERGED;
