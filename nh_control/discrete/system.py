@@ -219,6 +219,7 @@ class DiscreteSystem:
         """Second derivative of `lam . local(x1, f(retract(x, dx), u + du, p + dp))` at zero over
         (dx, du, dp), (ndx + nu + k, ndx + nu + k), for an adjoint lam (ndx) and the k parameters
         that are named; a `multiplier_adjoint` adds its product with the multipliers.
+        Local coordinates that depend on parameters are those at p + dp.
 
         `mu = r_z^{-T} (g_z^T lam + lam_z);  H = P^T hess(lam . g - mu . r) P,  P = [I; dz]`, lam_z
         the `multiplier_adjoint` at the places of the multipliers in z. Raises as `linearize` does.
