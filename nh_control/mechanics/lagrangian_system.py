@@ -131,13 +131,13 @@ class LagrangianSystem:
         """Forces f(q, v, u) dual to v, (nw); zero if the system has none."""
         if self.force is None:
             return ca.SX(self.space.nw, 1)
-        return ca.vertcat(self._call(self.force, q, v, u))
+        return ca.vertcat(self._call(self.force, q, v, self._own_inputs(u)))
 
     def rate_at(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
         """Rates of the first-order coordinates, (n)."""
         if self.first_order_rate is None:
             return ca.SX(0, 1)
-        return ca.densify(ca.vertcat(self._call(self.first_order_rate, q, v, u)))
+        return ca.densify(ca.vertcat(self._call(self.first_order_rate, q, v, self._own_inputs(u))))
 
     def constraint_matrix(self, q: ca.SX) -> ca.SX:
         """A(q) without the rows that slip, (n_velocity_constraints, nw)."""
@@ -211,7 +211,9 @@ class LagrangianSystem:
 
     def friction_factor_at(self, q: ca.SX, u: ca.SX) -> ca.SX:
         """The factor of all frictions, 1 if none is declared."""
-        return ca.SX(1) if self.friction_factor is None else self._call(self.friction_factor, q, u)
+        if self.friction_factor is None:
+            return ca.SX(1)
+        return self._call(self.friction_factor, q, self._own_inputs(u))
 
     def with_rates(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
         """The velocity v (nw) with the rates of first-order coordinates in their places."""
@@ -226,6 +228,12 @@ class LagrangianSystem:
         where there are parameters.
         """
         return self._call(function, *arguments)
+
+    def _own_inputs(self, u: ca.SX) -> ca.SX:
+        """The inputs (nu) of forces among those of a step, a column also where there are none:
+        CasADi's empty slice of one number is a row, which adds a row to a `vertcat`.
+        """
+        return ca.reshape(u[: self.nu], self.nu, 1)
 
     def _held_rows(self, count: int) -> list[int]:
         """Rows of the velocity constraint, of which there are `count`, without a grip."""

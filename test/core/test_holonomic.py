@@ -15,7 +15,7 @@ from nh_control.discrete.plant_steps import advance, convert, with_external, wit
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import Product, Rn
-from nh_control.integrators import midpoint
+from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled
 
@@ -306,3 +306,31 @@ def test_states_are_the_same_numbers_for_the_same_steps_alone():
     assert np.abs(bare - x).max() > 0.1
     for other in (dsys.with_step(2 * H), midpoint(rod(), H), midpoint(dsys.system, H, "left")):
         np.testing.assert_allclose(convert(x, dsys, other), bare, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["midpoint", "mean_value", "slgi_half"])
+def test_a_force_without_inputs_gets_none_beside_a_prescribed_coordinate(method):
+    swing = System(
+        name="swing",
+        space=Rn("angle", "hand"),
+        lagrangian=lambda q, v: (v[0] ** 2 + v[0] * v[1] * ca.cos(q[0])) / 2 + ca.cos(q[0]),
+        force=lambda q, v, u: ca.vertcat(u, -v[0], 0),
+        prescribed=("hand",),
+    )
+    plain = replace(swing, force=lambda q, v, u: ca.vertcat(-v[0], 0))
+    made = [INTEGRATORS[method](system, 0.1) for system in (swing, plain)]
+    np.testing.assert_array_equal(*(d.step([0.3, 0.0, 0.5, 0.1], [0.2]) for d in made))
+
+
+def test_a_velocity_that_no_step_reads_must_be_finite():
+    """It is that of a prescribed coordinate."""
+    swing = System(
+        "swing",
+        Rn("angle", "hand"),
+        lambda q, v: ca.sumsqr(v) / 2 + ca.cos(q[0]),
+        prescribed=("hand",),
+    )
+    dsys = midpoint(swing, 0.1)
+    for call in (dsys.step, dsys.linearize, lambda x, u: dsys.simulate(x, [u])):
+        with pytest.raises(ValueError, match="state and input must be finite"):
+            call([0.3, 0.0, 0.5, np.nan], [0.2])
