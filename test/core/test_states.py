@@ -1,5 +1,5 @@
 """States to and from configuration and velocity, physical quantities against hand-written ones,
-local coordinates, simulate, bad arguments.
+simulate, bad arguments.
 """
 
 import continuous
@@ -34,17 +34,6 @@ def slips(system, q, v):
         contact = np.array([forward, side + omega * position])
         out.append(contact @ [-np.sin(steer), np.cos(steer)])
     return np.array(out)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("system, method", BOTH)
-def test_state_and_velocity_are_inverse(system, method, seed):
-    dsys = discrete(system, method, H)
-    q, v = random_phase(dsys, np.random.default_rng(seed))
-    x = dsys.state(q, v)
-    assert x.shape == (dsys.nx,) and np.array_equal(dsys.configuration(x), q)
-    assert np.allclose(dsys.velocity(x), v, rtol=0, atol=1e-14 * (1 + np.abs(v).max()) * 10)
-    assert np.allclose(dsys.state(dsys.configuration(x), dsys.velocity(x)), x, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -88,17 +77,6 @@ def test_an_inadmissible_velocity_is_projected_in_the_mass_metric(system, seed):
         assert abs(
             kinetic(v - kept + admissible) - kinetic(v - kept) - kinetic(admissible)
         ) <= 1e-12 * (1 + kinetic(v) + kinetic(admissible))
-
-
-@pytest.mark.parametrize("system, method", BOTH)
-def test_local_coordinates_of_states(system, method):
-    dsys, rng = discrete(system, method, H), np.random.default_rng(5)
-    x, _ = random_point(dsys, rng)
-    dx = rng.uniform(-1, 1, dsys.ndx)
-    moved = dsys.retract(x, dx)
-    assert np.allclose(dsys.local(x, moved), dx, rtol=0, atol=1e-14 * 20)
-    assert np.array_equal(dsys.retract(x, np.zeros(dsys.ndx)), x) and not dsys.local(x, x).any()
-    assert len(dsys.state_names) == dsys.nx and len(dsys.state_space.tangent_names) == dsys.ndx
 
 
 @pytest.mark.parametrize(

@@ -79,24 +79,6 @@ def test_reversibility(system, method, seed):
     assert close(flip * dsys.step(flip * dsys.step(x, u), u), x)
 
 
-REVERSIBLE = [case for case in registered() if INTEGRATORS[case.values[1]].symmetric]
-
-
-@pytest.mark.parametrize("system, method", REVERSIBLE)
-def test_reversibility_of_registered_integrators(system, method):
-    """As above, where an integrator says that it is symmetric; what it keeps beside the momenta
-    turns with them or stays.
-    """
-    dsys = discrete(system, method, H)
-    n, m = dsys.system.space.nq, len(dsys.method.memory)
-    x, u = random_point(dsys, np.random.default_rng(3))
-    back = []
-    for sign in (1, -1):
-        flip = np.concatenate([np.ones(n), -np.ones(dsys.nx - n - m), sign * np.ones(m)])
-        back.append(np.abs(flip * dsys.step(flip * dsys.step(x, u), u) - x).max())
-    assert min(back) <= 1e-11 * (1 + np.abs(x).max()), back
-
-
 @pytest.mark.parametrize("system, name", registered(slow=()))
 def test_explicit_integrators_have_no_unknowns(system, name):
     entry = INTEGRATORS[name]
