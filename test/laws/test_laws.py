@@ -275,6 +275,15 @@ def case_of(method: str, number: int) -> Case:
     return Case(next(islice(fitting, number, None)), method, number)
 
 
+def is_quick(method: str) -> bool:
+    """Whether the first system of a method is tested by default: a third of those whose equations
+    are small, and one of every kind.
+    """
+    return method in DERIVED or (
+        INTEGRATORS[method].order <= 4 and crc32(method.encode()) % 3 == 0
+    )
+
+
 def cases(quick) -> list:
     """(method, number) of all methods and three systems each; slow but for the first system of a
     method that is `quick`.
@@ -293,7 +302,7 @@ def ids(value):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=ids)
-@pytest.mark.parametrize("method, number", cases(lambda method: INTEGRATORS[method].order <= 4))
+@pytest.mark.parametrize("method, number", cases(is_quick))
 def test_a_random_system_obeys(law, method, number):
     law(case_of(method, number))
 
