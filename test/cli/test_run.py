@@ -120,9 +120,7 @@ def test_lockstep_gives_the_numbers_of_the_simulation(scenario, tmp_path):
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["steps"] == summary["steps_planned"] == 200
-    # joints and a planar body keep their bits in messages, attitudes are turned on the way
-    limit = {"snakeboard": 0.0, "quadrotor_payload": 1e-9}[scenario]
-    assert summary["ros"]["difference_to_simulation"] <= limit
+    assert summary["ros"]["difference_to_simulation"] == 0.0
     assert (
         summary["ros"]["commands_rejected"]
         == summary["ros"]["fallback_steps"]
