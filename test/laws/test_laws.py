@@ -313,7 +313,7 @@ def test_of_a_random_system(law, method, number):
     law(case_of(method, number))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=100)
 @given(draws(), st.data())
 def test_all_systems_obey_all_laws(draw, data):
