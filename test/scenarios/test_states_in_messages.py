@@ -12,6 +12,7 @@ from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.command import new_scenario
 from nh_control.loop.wire_format import MessageStates
+from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import Body, BodyState, Joint, Scenario, UnknownName
 
 
@@ -176,3 +177,14 @@ def test_all_scenarios_carry_their_state(name):
 def test_a_joint_of_no_coordinate_is_named():
     with pytest.raises(UnknownName, match="the joint 'a', 'z', choose one of: x, y"):
         scenario(SLIDES, [Joint("a", "z")]).model()
+
+
+@pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
+def test_commands_of_a_run_by_messages_answer_the_states_that_messages_carry(name):
+    """To the bit."""
+    experiment = Experiment.make(scenarios.get(name), duration_s=0.2)
+    run = experiment.run(by_messages=True).trajectory
+    expected = [experiment.tracker.command(k, run.states[k]).u for k in range(len(run))]
+    np.testing.assert_array_equal(run.inputs, expected)
+    exact = experiment.run().trajectory
+    assert 0 < np.abs(run.inputs - exact.inputs).max() < 1e-9
