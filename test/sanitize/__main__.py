@@ -31,7 +31,7 @@ FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"
 RANDOM = ("test/sanitize/random_systems.py",)
 TESTS = ("-m", "pytest", "-q", "-p", "no:faulthandler", "-p", "no:cacheprovider",
          "-m", "not slow and not exhaustive")  # fmt: skip
-SAMPLE = [(False, *RANDOM, "5", "10"), (False, *RANDOM, "0", "5"), (True, *RANDOM, "1", "2")]
+SAMPLE = [(False, *RANDOM, "5", "8"), (False, *RANDOM, "0", "3"), (True, *RANDOM, "1", "2")]
 ALL = [
     *((False, *RANDOM, str(k), str(k + 12)) for k in range(0, 96, 12)),
     *((True, *RANDOM, str(k), str(k + 6)) for k in (0, 6)),
