@@ -177,13 +177,12 @@ class Experiment:
 
         if by_messages:
             self.scenario.require_messages(self.model.system)
-        plant, x0 = self.plant, convert(self.x0, self.model, self.plant)
         if self.options.faults or by_messages or (feedback and self.estimate == SENSORS):
             return self._local_run(feedback, watch)
         return closed_loop(
-            plant,
+            self.plant,
             self.tracker,
-            x0,
+            convert(self.x0, self.model, self.plant),
             self.steps,
             substeps=self.options.substeps,
             feedback=feedback,

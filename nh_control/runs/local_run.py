@@ -149,12 +149,12 @@ class LocalRun:
         self.closed = self.closed or self._loop.mode is not Mode.RUNNING
 
     def missing(self) -> str:
-        """Nothing."""
+        """Return "": the run waits for no subscriber."""
         return ""
 
     def late_subscribers(self) -> bool:
-        """None."""
+        """Return False: nobody subscribes during the run."""
         return False
 
     def placed(self) -> None:
-        """The run begins."""
+        """Do nothing: the run begins with the tracker's first step."""

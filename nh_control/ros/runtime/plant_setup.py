@@ -31,8 +31,8 @@ from nh_control.scenarios.user_code import located
 
 class PlantSetup:
     """The `plant` of a model that parameters select, with its `options` and `parameters`, the
-    `run` of its loop, the `validator` of its commands and its `backup` tracker. Disturbances that
-    are `always` there belong to wrenches. Raises UsageError.
+    `run` of its loop, the `validator` of its commands and its `backup` tracker. The disturbances
+    `always` keep the targets of wrenches in the plant. Raises UsageError.
     """
 
     def __init__(self, model: Model, parameters: Parameters):
