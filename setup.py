@@ -234,6 +234,7 @@ setup(
             "pytest-xdist",
             "setuptools>=70.1",
             "sympy",
+            "syrupy",  # texts and tables that are compared with stored ones
         ],
         "lint": [
             "aiohttp>=3.11",
