@@ -1,4 +1,4 @@
-"""Benchmarks measure compiled code. `--short`: run every benchmark once with small sizes, so that
+"""Benchmarks measure compiled code. `--short` runs every benchmark once with small sizes, so that
 none becomes outdated.
 """
 

@@ -1,4 +1,4 @@
-"""The short form of the benchmarks that are run by hand: it checks that they run, not their speed.
+"""The short form of the benchmarks: it checks that they run, not their speed.
 
 python -m pytest test/benchmark --short
 """
@@ -18,6 +18,7 @@ PEERS = (
     "distributed",
     "jax",
     "launch",
+    "mjbatch",
     "mujoco",
     "pinocchio",
     "rclpy",

@@ -1,25 +1,28 @@
 """Time of a variational step and of its linearization, compared with Pinocchio's forward dynamics
 of the same robot in the same run, from Python.
 
-Run with `python -m pytest test/benchmark/test_pinocchio.py -s`. Pinocchio's step is semi-implicit
+    python test/benchmark/pinocchio_speed.py
+
+Pinocchio's step is semi-implicit
 Euler, `v1 = v + h aba(q, v, tau), q1 = integrate(q, h v1)`, explicit and of order 1. This
 package's step is the implicit midpoint rule of order 2, solved to round-off, and its linearization
 covers the whole step, while `computeABADerivatives` gives the derivatives of the acceleration
-only. The test only asserts that both accelerate the joints equally.
+only. Both must accelerate the joints equally.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
-import pytest
+import pinocchio
 from sizes import sized
-from test_speed import NEED_COMPILER, measure, table
-from urdf_robots import robot_file
+from snakeboard_speed import measure, table
+
+sys.path.append(str(Path(__file__).parents[1]))
+from urdf_robots import robot_file  # noqa: E402
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import load_urdf
-
-pinocchio = pytest.importorskip(
-    "pinocchio", reason="needs the package pin, see the extra urdf-test"
-)
 
 H = 1e-3
 CASES = [("ur5e", "fixed"), ("cookie", "fixed"), ("upkie", "floating")][: sized(None, 1)]
@@ -73,8 +76,7 @@ class Pinocchio:
         return self.data.ddq_dq, self.data.ddq_dv, self.data.Minv
 
 
-@NEED_COMPILER
-def test_steps_and_linearizations():
+def main():
     rows = []
     for name, base in CASES:
         path = robot_file(name)
@@ -114,3 +116,7 @@ def test_steps_and_linearizations():
         "ABA derivatives",
     ]
     table("From Python, with the linearization including its step", head, rows)
+
+
+if __name__ == "__main__":
+    main()

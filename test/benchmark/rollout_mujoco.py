@@ -2,10 +2,10 @@
 and `mjbatch`, per step and per accuracy, alternating in one run.
 
     pip install mujoco mjbatch
-    python -m pytest -s test/benchmark/test_rollout_mujoco.py
+    python test/benchmark/rollout_mujoco.py
 
 All get the same starts, thrusts and number of threads; MuJoCo has the model of
-test_payload_mujoco.py. Times are the processor time of all threads together, which is independent
+payload_mujoco.py. Times are the processor time of all threads together, which is independent
 of other programs. Errors are the mean errors of the configurations after half a second against a
 composition of order 8.
 """
@@ -17,18 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
+import mjbatch
 import numpy as np
-import pytest
-from sizes import SHORT, sized
-from test_payload_mujoco import HOVERING, Mujoco, P, mujoco, swing
+from mujoco import rollout
+from payload_mujoco import HOVERING, Mujoco, P, mujoco, swing
+from sizes import sized
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.systems.quadrotor_payload import quadrotor_payload
-
-rollout = pytest.importorskip("mujoco.rollout")
-mjbatch = pytest.importorskip("mjbatch", reason="pip install mjbatch")
 
 RUNS, THREADS, DURATION_S, REPEATS = *sized((64, 2, 0.5), (2, 1, 0.05)), sized(3, 1)
 STEPS = sized((10, 20, 50, 100, 200, 500, 1000, 2000), (5, 10))
@@ -145,8 +143,7 @@ def seconds_at(points: list[Point], level: float) -> float:
     return min((p.busy for p in points if p.error <= level), default=np.inf)
 
 
-@pytest.fixture(scope="module")
-def table() -> dict[str, list[Point]]:
+def main() -> None:
     starts = Starts()
     for run, _ in ways(starts).values():
         run(starts, STEPS[0])  # compiled, and threads started
@@ -161,16 +158,7 @@ def table() -> dict[str, list[Point]]:
     for name, of in points.items():
         times = (1e3 * seconds_at(of, level) / RUNS for level in LEVELS)
         print(f"  {name:24s}" + "".join(f"{t:10.3f}" for t in times))
-    return points
 
 
-def test_a_step_costs_less_than_one_of_rk4(table):
-    last = {name: points[-1].busy for name, points in table.items()}
-    assert all(busy > 0 for busy in last.values())
-    assert SHORT or last["ours, midpoint"] < min(last["MuJoCo rollout, RK4"], last["mjbatch, RK4"])
-
-
-@pytest.mark.parametrize("level", (1e-2, 1e-3, 1e-4))
-def test_an_accuracy_costs_less_than_by_euler(table, level):
-    ours = min(seconds_at(p, level) for name, p in table.items() if name.startswith("ours"))
-    assert SHORT or ours < seconds_at(table["MuJoCo rollout, EULER"], level)
+if __name__ == "__main__":
+    main()
