@@ -7,15 +7,25 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import tomllib
+from notice import tests_of
+
+from nh_control.numerics import library
+
 SEED = 2026
-SAMPLE = {"nh_control/multibody/native": 38, "nh_control/numerics/native": 22}
-LIMIT_S = 900
+SAMPLE = {
+    "nh_control/multibody/native": 38,
+    "nh_control/numerics/native": 22,
+    "nh_control/control/optimal/native": 15,
+}
+LIMIT_S = 600
 FAULTS = [
     *((r" \+ ", " - "), (r" - ", " + "), (r"\+=", "-="), (r"(?<=[^-])-=", "+=")),
     *((r"(?<=[=(,:] )-(?=[\w(])", ""), (r"(?<=return )-(?=[\w(])", "")),
@@ -39,16 +49,8 @@ NO_STATEMENT = re.compile(
 """Lines without which nothing compiles, or for which other faults are meant."""
 POINTERS = re.compile(r"\*\w+ = |vn ?\(\*")
 """Declarations of places in memory: what is wrong there ends the process at once."""
-TESTS = {
-    "multibody": [
-        *(f"multibody/test_tree{part}.py" for part in ("s", "_constraints", "_parameters"))
-    ],
-    "adaptive": ["lie/test_adaptive.py", "lie/test_adaptive_events.py"],
-    "closed_loop": ["control/test_closed_loops.py", "core/test_structure.py"],
-    "simulate": ["core/test_trajectories.py", "core/test_composition.py"],
-    "numerics": ["core/test_native_numbers.py", "core/test_newton.py", "core/test_derivatives.py"],
-}
-"""By the file, or by its room."""
+STUDY = tomllib.loads((Path(__file__).parent / "study.toml").read_text())["study"]
+"""Names the tests of each file."""
 
 
 class Fault(NamedTuple):
@@ -85,30 +87,55 @@ def faults(path: Path) -> Iterator[Fault]:
 
 
 def judge(fault: Fault) -> str:
-    """Put the fault into its file, run the tests until one fails, and mend the file."""
+    """Put the fault into its file, build the library, run the tests until one fails, and mend the
+    file.
+    """
     source = fault.path.read_text()
     lines = source.splitlines(keepends=True)
     line = lines[fault.line - 1]
     lines[fault.line - 1] = line[: fault.start] + fault.now + line[fault.start + len(fault.was) :]
-    tests = TESTS.get(fault.path.stem) or TESTS[fault.path.parts[1]]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line"]
     try:
         fault.path.write_text("".join(lines))
-        done = subprocess.run(
-            [*command, *(f"test/{name}" for name in tests)], capture_output=True, timeout=LIMIT_S
-        )
-    except subprocess.TimeoutExpired:
-        return "noticed"
+        if not build():
+            return "does not compile"
+        return "noticed" if fails(fault.path) else "SURVIVED"
     finally:
         fault.path.write_text(source)
-    return "noticed" if done.returncode else "SURVIVED"
+
+
+def build() -> bool:
+    """Build the library for all processors, and remove those for certain ones, which would be
+    taken instead. With `-O1` this takes seconds.
+    """
+    for file in library.FOLDER.glob("*.so"):
+        file.unlink()
+    command = library.command((), ("cc",), library.FOLDER / library.file_name(()))
+    quick = ["-O1" if part == "-O3" else part for part in command]
+    return subprocess.run(quick, capture_output=True).returncode == 0
+
+
+def fails(path: Path) -> bool:
+    """Whether one of the tests of a file in C fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line"]
+    for entry in tests_of(path, STUDY["tests"]["map"]):
+        name, *options = shlex.split(entry)
+        tests = [*command, f"test/{name}", *options]
+        try:
+            if subprocess.run(tests, capture_output=True, timeout=LIMIT_S).returncode:
+                return True
+        except subprocess.TimeoutExpired:
+            return True
+    return False
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("numbers", type=int, nargs="*", help="of the faults to judge; all without")
     wanted = parser.parse_args().numbers
-    for number, fault in enumerate(sample()):
+    faults = list(enumerate(sample()))
+    if not build() or any(fails(path) for path in {fault.path for _, fault in faults}):
+        sys.exit("the tests must pass without a fault")
+    for number, fault in faults:
         if not wanted or number in wanted:
             change = f"`{fault.was.strip()}` -> `{fault.now.strip()}`"
             print(number, f"{fault.path}:{fault.line}", change, judge(fault), flush=True)

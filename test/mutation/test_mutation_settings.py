@@ -9,7 +9,11 @@ tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 STUDY = tomllib.loads((HERE / "study.toml").read_text())["study"]
-FILES = [path.relative_to(ROOT).as_posix() for path in (ROOT / "nh_control").rglob("*.py")]
+FILES = [
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "nh_control").rglob("*.*")
+    if path.suffix in (".py", ".c", ".h")
+]
 
 
 def patterns(entry):
@@ -21,7 +25,9 @@ def patterns(entry):
 def test_every_file_of_the_sample_has_tests():
     known = [pattern for entry in STUDY["tests"]["map"] for pattern in patterns(entry)]
     drawn = [
-        file for file in FILES if any(file.startswith(f"{room}/") for room in STUDY["sample"])
+        file
+        for file in FILES
+        if "/native/" in file or any(file.startswith(f"{room}/") for room in STUDY["sample"])
     ]
     assert len(drawn) > 200
     assert [file for file in drawn if not any(fnmatch(file, one) for one in known)] == []
