@@ -10,7 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,7 +98,7 @@ def judge(fault: Fault) -> str:
         fault.path.write_text("".join(lines))
         if not build():
             return "does not compile"
-        return "noticed" if fails(fault.path) else "SURVIVED"
+        return "noticed" if fails(tests(fault)) else "SURVIVED"
     finally:
         fault.path.write_text(source)
 
@@ -114,14 +114,18 @@ def build() -> bool:
     return subprocess.run(quick, capture_output=True).returncode == 0
 
 
-def fails(path: Path) -> bool:
-    """Whether one of the tests of a file in C fails."""
+def tests(fault: Fault) -> list[str]:
+    return tests_of(fault.path, STUDY["tests"]["map"])
+
+
+def fails(entries: Iterable[str]) -> bool:
+    """Whether one of the tests fails."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line"]
-    for entry in tests_of(path, STUDY["tests"]["map"]):
+    for entry in entries:
         name, *options = shlex.split(entry)
-        tests = [*command, f"test/{name}", *options]
+        arguments = [*command, f"test/{name}", *options]
         try:
-            if subprocess.run(tests, capture_output=True, timeout=LIMIT_S).returncode:
+            if subprocess.run(arguments, capture_output=True, timeout=LIMIT_S).returncode:
                 return True
         except subprocess.TimeoutExpired:
             return True
@@ -133,7 +137,7 @@ def main() -> None:
     parser.add_argument("numbers", type=int, nargs="*", help="of the faults to judge; all without")
     wanted = parser.parse_args().numbers
     faults = list(enumerate(sample()))
-    if not build() or any(fails(path) for path in {fault.path for _, fault in faults}):
+    if not build() or fails({entry for _, fault in faults for entry in tests(fault)}):
         sys.exit("the tests must pass without a fault")
     for number, fault in faults:
         if not wanted or number in wanted:
