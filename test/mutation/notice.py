@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import resource
-import shlex
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkResult
+from coverage.numbits import num_in_numbits
 
 ARGUMENTS = ("-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--no-header", "-W", "ignore")
 MORE_S = 20.0
@@ -24,31 +24,42 @@ MORE_S = 20.0
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 PATIENCE = 6.0
 """Time on the clock, by the processor's: other programs may be running too."""
+MOST = 200
+"""Largest number of tests that are asked."""
+LINES = """select context.context, numbits from line_bits join file on file.id = file_id
+join context on context.id = context_id where path like ?"""
+WIDTH = """select context.context, count(*) from line_bits join context on context.id = context_id
+group by context_id"""
+"""Of the database of coverage.py: lines that ran in each test; number of files."""
 
 
-def judge(mutation: MutationSpec, tests: dict[str, Any]) -> WorkResult:
-    """Apply the mutation, run the tests of its file, and put the file back as it was, time and
-    all, so that what Python has compiled of it stays valid.
+def judge(mutation: MutationSpec, database: Path, budget_s: float) -> WorkResult:
+    """Apply the mutation, run the tests that run its line, and put the file back as it was, time
+    and all, so that what Python has compiled of it stays valid.
     """
     path = mutation.module_path
     source, stat = path.read_text(), path.stat()
     mutated = mutate_code(source, get_operator(mutation.operator_name)(), mutation.occurrence)
+    tests = covering_tests(database, path, mutation.start_pos[0])
     try:
         path.write_text(mutated)
-        return _run(tests_of(path, tests["map"]), tests["budget_s"])
+        return _run(tests, budget_s)
     finally:
         path.write_text(source)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def tests_of(path: Path, entries: list[dict[str, Any]]) -> list[str]:
-    """What the first entry that fits says; `folder/a.py|b.py` fits both files of the folder."""
-    file = path.as_posix().removeprefix("nh_control/")
-    for entry in entries:
-        folder, _, names = entry["files"].rpartition("/")
-        if any(fnmatch(file, f"{folder}/{name}") for name in names.split("|")):
-            return entry["tests"]
-    sys.exit(f"study.toml names no tests for {file}")
+def covering_tests(database: Path, path: Path, line: int) -> list[str]:
+    """Ids of the tests that ran a line of a file, at most MOST: those first that ran the fewest
+    files. A line that runs at import has the tests of the whole file.
+    """
+    with sqlite3.connect(database) as connection:
+        width = dict(connection.execute(WIDTH))
+        rows = connection.execute(LINES, [f"%/{path.as_posix()}"]).fetchall()
+    ran = {context for context, lines in rows if num_in_numbits(line, lines)}
+    contexts = ran - {""} or {context for context, _ in rows} - {""}
+    ordered = sorted(contexts, key=lambda context: (width[context], context))
+    return list(dict.fromkeys(context.rpartition("|")[0] for context in ordered))[:MOST]
 
 
 class Budget:
@@ -66,36 +77,27 @@ class Budget:
 
 def _run(tests: list[str], budget_s: float) -> WorkResult:
     """Whether one of the tests fails; none is begun when the budget is spent."""
-    spent, outputs = 0.0, []
-    for entry in tests:
-        if not Path("test", entry.split()[0]).exists():
-            continue  # tests of an earlier commit are judged
-        code, used_s, output = _forked(entry, budget_s - spent)
-        spent += used_s
-        outputs.append(output)
-        if code not in PASSED:
-            return WorkResult(
-                WorkerOutcome.NORMAL, f"{output}\nended by {code}", TestOutcome.KILLED
-            )
-        if spent > budget_s:
-            break
-    return WorkResult(WorkerOutcome.NORMAL, "\n".join(outputs), TestOutcome.SURVIVED)
+    if not tests:
+        return WorkResult(WorkerOutcome.NORMAL, "no test runs it", TestOutcome.SURVIVED)
+    code, output = _forked(tests, budget_s)
+    outcome = TestOutcome.SURVIVED if code in PASSED else TestOutcome.KILLED
+    return WorkResult(WorkerOutcome.NORMAL, f"{output}\nended by {code}", outcome)
 
 
-def _forked(entry: str, budget_s: float) -> tuple[int, float, str]:
-    """Exit code of pytest in a process of its own (or the negative signal that ended it), the
-    time of the processor that it used, and what it wrote.
+def _forked(tests: list[str], budget_s: float) -> tuple[int, str]:
+    """Exit code of pytest in a process of its own (or the negative signal that ended it), and what
+    it wrote.
     """
     with tempfile.TemporaryFile() as file:
         child = os.fork()
         if child == 0:
-            _child(entry, budget_s, file.fileno())
-        code, used_s = _wait(child, (budget_s + MORE_S) * PATIENCE)
+            _child(tests, budget_s, file.fileno())
+        code = _wait(child, (budget_s + MORE_S) * PATIENCE)
         file.seek(0)
-        return code, used_s, file.read().decode(errors="replace")[-2000:]
+        return code, file.read().decode(errors="replace")[-2000:]
 
 
-def _child(entry: str, budget_s: float, output: int) -> NoReturn:
+def _child(tests: list[str], budget_s: float, output: int) -> NoReturn:
     """Run the tests and end this process, whatever happens."""
     os.setsid()
     limit = int(budget_s + MORE_S)
@@ -104,20 +106,19 @@ def _child(entry: str, budget_s: float, output: int) -> NoReturn:
     os.dup2(output, 2)
     code = pytest.ExitCode.INTERNAL_ERROR
     try:
-        file, *options = shlex.split(entry)
-        code = pytest.main([*ARGUMENTS, f"test/{file}", *options], plugins=[Budget(budget_s)])
+        code = pytest.main([*ARGUMENTS, *tests], plugins=[Budget(budget_s)])
     finally:
         sys.stdout.flush()
         os._exit(code)
 
 
-def _wait(child: int, timeout_s: float) -> tuple[int, float]:
-    """Exit code and time of the processor of the child, which is ended after timeout_s."""
+def _wait(child: int, timeout_s: float) -> int:
+    """Exit code of the child, which is ended after timeout_s."""
     deadline = time.monotonic() + timeout_s
     done = 0
     while not done:
         time.sleep(0.02)
         if time.monotonic() > deadline:
             os.killpg(child, signal.SIGKILL)
-        done, status, usage = os.wait4(child, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+        done, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status)

@@ -28,6 +28,8 @@ HEAVY = (
     "scipy.spatial.transform", "scipy.special", "scipy.signal",
 )  # fmt: skip
 """What every test imports: loaded once, before a process is forked for each mutant."""
+BUDGET_S = 12.0
+"""Time of the processor that the tests of a mutant may use."""
 ROOMS = (
     "numerics", "geometry", "mechanics", "discrete", "multibody", "integrators", "systems",
     "control", "scenarios", "loop", "runs", "figures", "ros", "command",
@@ -39,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("sessions", type=Path, help="folder for the outcomes, a file a room")
     parser.add_argument("room", help="as study.toml names it, without nh_control/")
+    parser.add_argument("--coverage", type=Path, default=".coverage", help="see README.md")
     parser.add_argument("--most", type=int, help="judge at most so many mutants now")
     parser.add_argument("--again", action="store_true", help="judge those that survived again")
     options = parser.parse_args()
@@ -52,7 +55,7 @@ def main() -> None:
     _load(options.room.split("/")[0])
     with use_db(session) as database:
         for item in _waiting(database, options.again)[: options.most]:
-            database.set_result(item.job_id, judge(item.mutations[0], study["tests"]))
+            database.set_result(item.job_id, judge(item.mutations[0], options.coverage, BUDGET_S))
 
 
 def _load(room: str) -> None:
