@@ -17,6 +17,8 @@ ENTRY = (
     "sys.exit(getattr(start, sys.argv.pop(1))())"
 )
 """A node's executable, which ends with its parent: no later test in its domain hears it."""
+LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
+"""Parameters of a plant that waits for every command, and at its start for the probe."""
 
 
 def end_on_signals() -> None:

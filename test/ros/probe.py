@@ -1,4 +1,4 @@
-"""A node in the test's process."""
+"""A node in the test's process: it listens, sends once it is heard, and waits for conditions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import os
 import time
 from collections.abc import Callable
 
-import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.srv import GetState
 from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import QoSProfile
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_srvs.srv import SetBool, Trigger
@@ -25,6 +26,7 @@ POLL_S = 0.02
 """The only timeout of the executor: with another one it forgets what else was ready, and topics
 with many messages keep it from those that were subscribed to later.
 """
+SILENCE_S = 0.5
 EVERYTHING = QoSProfile(depth=5000)
 
 
@@ -45,7 +47,6 @@ class Probe:
         self.node.create_subscription(
             DiagnosticArray, "/diagnostics", self._on_diagnostics, EVERYTHING
         )
-        self._publisher = self.node.create_publisher(JointState, "joint_commands", 10)
         self.commands = self.listen(JointState, "joint_commands")
         self.clock = self.listen(Clock, "/clock")
         self.odometry = self.listen(Odometry, "odom")
@@ -57,25 +58,13 @@ class Probe:
             name: self.node.create_client(kind, f"/plant/{name}") for name, kind in kinds.items()
         }
 
-    def clear(self) -> None:
-        """Forget what was published."""
-        for received in (self.joint_states, self.odometry, self.bodies, self.commands, self.clock):
-            received.clear()
-
-    def reset(self) -> None:
-        """Reset the plant, and forget what it published before its first state."""
-        told = [m for m in (self.joint_states, self.odometry, self.bodies) if m]
-        self.clear()
-        assert self.call("reset").success
-        for received in told:
-            self.wait(lambda r=received: any(time_ns(m) == 0 for m in r), "first state")
-            del received[: [time_ns(m) for m in received].index(0)]
-
     def close(self) -> None:
         """End."""
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.shutdown(context=self.context)
+
+    # Listening
 
     def listen(self, message_type: type, topic: str, qos=EVERYTHING) -> list:
         """A list that grows by the messages of a topic."""
@@ -83,10 +72,32 @@ class Probe:
         self.node.create_subscription(message_type, topic, received.append, qos)
         return received
 
+    def clear(self) -> None:
+        """Forget what was published."""
+        for received in (self.joint_states, self.odometry, self.bodies, self.commands, self.clock):
+            received.clear()
+
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             name = status.name.split(":")[0]
             self.diagnostics[name], self._reported[name] = status, time_ns(message) * 1e-9
+
+    def values(self, node: str = "plant") -> dict[str, str]:
+        """Values of the last diagnostics of a node."""
+        known = self.diagnostics.get(node)
+        return {pair.key: pair.value for pair in known.values} if known else {}
+
+    def message(self, node: str = "plant") -> str:
+        """Message of the last diagnostics of a node."""
+        return self.diagnostics[node].message if node in self.diagnostics else ""
+
+    # Waiting
+
+    def spin(self, seconds: float) -> None:
+        """Spin for some time."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._executor.spin_once(timeout_sec=POLL_S)
 
     def wait(self, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S):
         """Spin until the condition holds; returns its value. Fails the test after the timeout."""
@@ -98,42 +109,16 @@ class Probe:
             self._executor.spin_once(timeout_sec=POLL_S)
         return value
 
-    def wait_publishers(self, *topics: str) -> None:
-        """Wait until other nodes publish the topics and have found all subscriptions that were
-        made here, so that nothing of a short run is missed.
-        """
-        for topic in topics:
-            publishers = self.wait(lambda topic=topic: self._publishers(topic), f"{topic}")
-            for node in publishers:
-                self.meet(node)
-
-    def _publishers(self, topic: str) -> set[str]:
-        """Full names of the other nodes that publish a topic; none while a name is not known."""
-        infos = self.node.get_publishers_info_by_topic(self.node.resolve_topic_name(topic))
-        names = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos}
-        return set() if any("UNKNOWN" in name for name in names) else names - {"/probe"}
-
-    def spin(self, seconds: float) -> None:
-        """Spin for some time."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            self._executor.spin_once(timeout_sec=POLL_S)
-
-    def values(self, node: str = "plant") -> dict[str, str]:
-        """Values of the last diagnostics of a node."""
-        return (
-            {pair.key: pair.value for pair in self.diagnostics[node].values}
-            if node in self.diagnostics
-            else {}
-        )
-
-    def message(self, node: str = "plant") -> str:
-        """Message of the last diagnostics of a node."""
-        return self.diagnostics[node].message if node in self.diagnostics else ""
+    def wait_silence(self, received: list) -> None:
+        """Wait until nothing is added for some time."""
+        known = -1
+        while known != len(received):
+            known = len(received)
+            self.spin(SILENCE_S)
 
     def wait_mode(self, mode: str) -> None:
         """Wait until the plant's diagnostics say this mode."""
-        self.wait(lambda: self.values().get("mode") == mode, f"mode {mode!r}")
+        self.wait_value("mode", mode)
 
     def wait_value(self, key: str, value: str, node: str = "plant") -> None:
         """Wait until the diagnostics of a node have this value."""
@@ -141,22 +126,26 @@ class Probe:
 
     def wait_step(self, step: int, h: float) -> None:
         """Wait until both messages of the state of this step are there."""
-        stamp = round(step * h * 1e9)
-        self.wait(
-            lambda: all(m and time_ns(m[-1]) >= stamp for m in (self.joint_states, self.odometry)),
-            f"state {step}",
-        )
+        for received in (self.joint_states, self.odometry):
+            self._wait_time(received, step, h)
 
     def wait_bodies(self, step: int, h: float) -> MultiDOFJointState:
         """Wait for the state of bodies in space of this step or later."""
-        return self.wait(
-            lambda: (
-                self.bodies
-                and time_ns(self.bodies[-1]) >= round(step * h * 1e9)
-                and self.bodies[-1]
-            ),
-            f"bodies {step}",
-        )
+        return self._wait_time(self.bodies, step, h)
+
+    def wait_clock(self, step: int, h: float) -> None:
+        """Wait for the clock of this step."""
+        self._wait_time(self.clock, step, h)
+
+    def wait_command(self, step: int, h: float) -> JointState:
+        """Wait for the command that answers the state of this step."""
+        return self.wait(lambda: by_step(self.commands, h).get(step), f"command {step}")
+
+    def _wait_time(self, received: list, step: int, h: float):
+        """Wait for a message of this step or later, and return the last one."""
+        late = lambda: received and time_ns(received[-1]) >= round(step * h * 1e9)  # noqa: E731
+        self.wait(late, f"message of step {step}")
+        return received[-1]
 
     def require_rate(self, steps_per_second: float, relative: float, seconds: float) -> None:
         """Spin until a running plant has made, or missed, this many steps per second of its wall
@@ -183,30 +172,76 @@ class Probe:
         assert steps + missed <= due * (1 + relative), (steps, missed, due)
         assert steps + missed + min(steps, missed) >= due * (1 - relative), (steps, missed, due)
 
-    def wait_command(self, step: int, h: float) -> JointState:
-        """Wait for the command that answers the state of this step."""
-        return self.wait(lambda: by_step(self.commands, h).get(step), f"command {step}")
+    # Meeting others before something is sent
 
-    def wait_clock(self, step: int, h: float) -> None:
-        """Wait for the clock of this step."""
-        self.wait(
-            lambda: self.clock and time_ns(self.clock[-1]) >= round(step * h * 1e9),
-            f"clock {step}",
+    def meet(self, node: str) -> None:
+        """Wait until a node has found all clients that were made here: a request that comes before
+        that is served, but its answer is lost.
+        """
+        newcomer = self.node.create_client(GetState, f"{node}/get_state")
+        self._answer(newcomer, GetState.Request(), ASK_AGAIN_S)
+        self.node.destroy_client(newcomer)
+
+    def wait_publishers(self, *topics: str) -> None:
+        """Wait until other nodes publish the topics and have found all subscriptions that were
+        made here, so that nothing of a short run is missed.
+        """
+        for topic in topics:
+            publishers = self.wait(lambda topic=topic: self._publishers(topic), f"{topic}")
+            for node in publishers:
+                self.meet(node)
+
+    def _publishers(self, topic: str) -> set[str]:
+        """Full names of the other nodes that publish a topic; none while a name is not known."""
+        infos = self.node.get_publishers_info_by_topic(self.node.resolve_topic_name(topic))
+        names = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos}
+        return set() if any("UNKNOWN" in name for name in names) else names - {"/probe"}
+
+    def heard_publisher(self, message_type: type, topic: str, qos=10):
+        """A publisher that somebody else hears."""
+        publisher = self.node.create_publisher(message_type, topic, qos)
+        name = self.node.resolve_topic_name(topic)
+        own = sum(one.topic_name == name for one in self.node.subscriptions)
+        self.wait(lambda: publisher.get_subscription_count() > own, f"listener of {topic}")
+        return publisher
+
+    def send_until(self, condition: Callable[[], object], publisher, message, what: str):
+        """Publish a message, again every ASK_AGAIN_S, until the condition holds."""
+        due = 0.0
+
+        def sent():
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + ASK_AGAIN_S
+                publisher.publish(message)
+            return condition()
+
+        return self.wait(sent, what)
+
+    # Asking
+
+    def reset(self) -> None:
+        """Reset the plant, and forget what it published before its first state."""
+        told = [m for m in (self.joint_states, self.odometry, self.bodies) if m]
+        self.clear()
+        assert self.call("reset").success
+        for received in told:
+            self.wait(lambda r=received: any(time_ns(m) == 0 for m in r), "first state")
+            del received[: [time_ns(m) for m in received].index(0)]
+
+    def set(self, node: str, **values) -> str:
+        """Set parameters of a node at once; returns "" or the reason why not. Two underscores
+        stand for a dot.
+        """
+        client = self.node.create_client(
+            SetParametersAtomically, f"/{node}/set_parameters_atomically"
         )
-
-    def next_state(self) -> JointState:
-        """Wait for a joint state that has not been looked at."""
-        self.joint_states.clear()
-        return self.wait(lambda: self.joint_states and self.joint_states[-1], "joint state")
-
-    def command(self, stamp, effort, names=("rotor_torque", "steer_torque")) -> None:
-        """Publish a command, once the plant listens."""
-        self.wait(
-            lambda: self._publisher.get_subscription_count() > 1, "subscription of the plant"
-        )  # ours is the other
-        message = JointState(name=list(names), effort=[float(value) for value in effort])
-        message.header.stamp = stamp
-        self._publisher.publish(message)
+        given = [Parameter(k.replace("__", "."), value=v) for k, v in values.items()]
+        request = SetParametersAtomically.Request(
+            parameters=[parameter.to_parameter_msg() for parameter in given]
+        )
+        result = self.ask(client, request).result
+        return "" if result.successful else result.reason
 
     def call(self, service: str, data: bool | None = None, again_s=math.inf):
         """Call a service of the plant (with data: a SetBool), see `ask`."""
@@ -236,13 +271,10 @@ class Probe:
         self.wait(answered, f"answer of {client.srv_name}")
         return next(answer for answer in answers if answer.done()).result()
 
-    def meet(self, node: str) -> None:
-        """Wait until a node has found all clients that were made here: a request that comes before
-        that is served, but its answer is lost.
-        """
-        newcomer = self.node.create_client(GetState, f"{node}/get_state")
-        self._answer(newcomer, GetState.Request(), ASK_AGAIN_S)
-        self.node.destroy_client(newcomer)
+
+def latched() -> QoSProfile:
+    """The quality of service with which the last message is had by those who come late."""
+    return QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def time_ns(message) -> int:
@@ -254,41 +286,3 @@ def time_ns(message) -> int:
 def by_step(messages: list, h: float) -> dict[int, object]:
     """Messages by step, later ones win."""
     return {round(time_ns(m) * 1e-9 / h): m for m in messages}
-
-
-def states(probe: Probe, h: float) -> np.ndarray:
-    """Rows for all steps: positions and velocities of the three joints, x, y, sine and cosine of
-    half the heading, and the body velocity.
-    """
-    joints, bodies = by_step(probe.joint_states, h), by_step(probe.odometry, h)
-    assert sorted(joints) == sorted(bodies) == list(range(len(joints)))
-    rows = []
-    for k in range(len(joints)):
-        pose, twist = bodies[k].pose.pose, bodies[k].twist.twist
-        body = (
-            pose.position.x,
-            pose.position.y,
-            pose.orientation.z,
-            pose.orientation.w,
-            twist.angular.z,
-            twist.linear.x,
-            twist.linear.y,
-        )
-        rows.append([*joints[k].position, *joints[k].velocity, *body])
-    return np.array(rows)
-
-
-def body_numbers(message: MultiDOFJointState) -> list[float]:
-    """Position, quaternion (wxyz), linear and angular velocity of all bodies in a row."""
-    row = []
-    for transform, twist in zip(message.transforms, message.twist):
-        p, o, v, w = transform.translation, transform.rotation, twist.linear, twist.angular
-        row += [p.x, p.y, p.z, o.w, o.x, o.y, o.z, v.x, v.y, v.z, w.x, w.y, w.z]
-    return row
-
-
-def body_states(probe: Probe, h: float) -> np.ndarray:
-    """Rows of `body_numbers` for all steps."""
-    bodies = by_step(probe.bodies, h)
-    assert sorted(bodies) == list(range(len(bodies)))
-    return np.array([body_numbers(bodies[k]) for k in range(len(bodies))])

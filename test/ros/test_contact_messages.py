@@ -1,4 +1,8 @@
-"""Contacts of plants in messages, markers and reports."""
+"""Forces of contacts: of a plant, in messages, markers and reports, and in the nodes that publish,
+show and record them, without a network.
+"""
+
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -6,7 +10,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bench import Desk, Ended, benches  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from rclpy.qos import DurabilityPolicy, ReliabilityPolicy  # noqa: E402
+from shown_payload import Page  # noqa: E402
 from visualization_msgs.msg import Marker  # noqa: E402
 
 import nh_control as nh  # noqa: E402
@@ -16,17 +23,38 @@ from nh_control.loop.plant_report import ContactMonitor  # noqa: E402
 from nh_control.loop.simulated_plant import SimulatedPlant  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.markers import ContactArrows  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control.ros.nodes import display, recorder, view  # noqa: E402
+from nh_control.ros.nodes.plant import Plant  # noqa: E402
+from nh_control.ros.runtime.selected_model import Model  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
 from nh_control.scenarios import PlantOptions, disturbance  # noqa: E402
 
 SCENARIO = scenarios.get("wet_snakeboard")
+FORCE = [0.0, 3.0, -4.0]
+CONTACTS = "contacts/rear_wheels", "contacts/front_wheels"
+
+
+def rolling(model):
+    """A state in motion."""
+    return model.state([0, 0.3, 0.5, 1, 2.0], [0.3, -0.2, 0.1, 0.5, 0.2])
+
+
+def wrench(force):
+    """The message of a force."""
+    message = WrenchStamped()
+    conversions.set_xyz(message.wrench.force, np.asarray(force, float).tolist())
+    return message
 
 
 @pytest.fixture(scope="module")
-def plant():
-    model = SCENARIO.model()
-    start = model.state(np.array([0, 0.3, 0.5, 1, 2.0]), [0.3, -0.2, 0.1, 0.5, 0.2])
-    return SimulatedPlant(model, start)
+def model():
+    return SCENARIO.model()
+
+
+@pytest.fixture(scope="module")
+def plant(model):
+    return SimulatedPlant(model, rolling(model))
 
 
 def test_contacts_of_a_plant_are_those_of_its_last_step(plant):
@@ -56,11 +84,9 @@ def test_reading_contacts_solves_no_step(plant, monkeypatch):
         )
 
 
-def test_the_functions_of_a_plant_are_made_before_its_run_and_before_a_change(monkeypatch):
+def test_the_functions_of_a_plant_are_made_before_its_run_and_before_a_change(model, monkeypatch):
     """They take as long to make as many steps."""
-    model = SCENARIO.model()
-    start = model.state(np.array([0, 0.3, 0.5, 1, 2.0]), [0.3, -0.2, 0.1, 0.5, 0.2])
-    plant = SimulatedPlant(model, start)
+    plant = SimulatedPlant(model, rolling(model))
     options = PlantOptions(disturbances=(disturbance.parse("ground:constant:0.5"),))
     icy, ice = SCENARIO.plant(model, options), SCENARIO.disturbance(model, options)
     plant.prepare(icy)
@@ -117,10 +143,8 @@ def test_arrows_show_forces_where_the_contacts_are(plant):
     arrows.place(q)
     assert arrows.markers == []
     for name, one in plant.contacts.items():
-        message = WrenchStamped()
-        conversions.set_xyz(message.wrench.force, one.force.tolist())
-        arrows.take(name, message)
-    arrows.take("rear_wheels", broken())
+        arrows.take(name, wrench(one.force))
+    arrows.take("rear_wheels", wrench([np.nan, 0.0, 0.0]))  # is none
     arrows.place(q)
     for marker, one in zip(arrows.markers, plant.contacts.values()):
         start, end = (conversions.xyz(point) for point in marker.points)
@@ -136,19 +160,94 @@ def broken():
     return message
 
 
-@pytest.mark.slow
-def test_nodes_publish_contact_forces_and_draw_them(nodes, probe):
-    heard = {name: [] for name in ("rear_wheels", "front_wheels")}
-    for name, messages in heard.items():
-        probe.node.create_subscription(WrenchStamped, f"contacts/{name}", messages.append, 100)
-    nodes.start("tracker", {"scenario": "wet_snakeboard"})
-    lockstep = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
-    nodes.start("plant", {"scenario": "wet_snakeboard", **lockstep, "duration_s": 0.5})
-    probe.wait(lambda: all(len(messages) >= 50 for messages in heard.values()), "contact forces")
-    first = heard["front_wheels"][0]
-    assert first.header.frame_id == "odom"
-    scenario = SCENARIO
-    model = scenario.model()
-    run = scenario.reference(model)
-    forces = nh.contact_forces(model, run.states[0], run.inputs[0])["front_wheels"].force
-    assert conversions.xyz(first.wrench.force) == pytest.approx(forces, abs=1e-6)
+@pytest.fixture(scope="module")
+def known(model):
+    return Model(SCENARIO, model, model.simulate(rolling(model), np.zeros((10, 2))))
+
+
+@pytest.fixture
+def make(known, monkeypatch):
+    monkeypatch.setattr(Model, "of", staticmethod(lambda parameters: known))
+    with benches() as make:
+        yield lambda name, **given: make(name, scenario=SCENARIO.name, **given)
+
+
+def hear(desk, model, k):
+    """The state of step k."""
+    q, v = np.array([0.4, 0.3, 0.5, 1, 2.0]), np.zeros(model.system.space.nw)
+    desk.state(codecs(SCENARIO, model), q, v, k * 10**7)
+
+
+def test_a_page_shows_forces_that_come_after_their_state_until_time_goes_back(
+    make, model, monkeypatch
+):
+    page, desk = Page(), Desk()
+    monkeypatch.setattr(view, "LiveServer", page.open)
+    monkeypatch.setattr(view.time, "sleep", lambda seconds: None)
+    made = view.View(make("view"), desk, Ended(), view.Address())
+    desk.give(CONTACTS[0], wrench(FORCE))
+    happens = [
+        lambda: hear(desk, model, 7),
+        lambda: desk.give(CONTACTS[0], wrench(2 * np.array(FORCE))),
+        lambda: desk.give(CONTACTS[0], wrench([np.nan, 0.0, 0.0])),
+        lambda: hear(desk, model, 0),
+    ]
+    desk.on_serve = lambda: happens.pop(0)() if happens else desk.close()
+    made.work()
+    lengths = np.array([frame["arrowLengths"][-2:] for frame in page.frames])
+    assert lengths[1] == pytest.approx(2 * lengths[0]) and lengths[0, 0] > 0
+    assert lengths[2:].tolist() == [[0.0, 0.0]] and not lengths[:, 1].any()
+    heard = [desk.subscribed[topic].qos for topic in CONTACTS]  # no plant waits for them
+    assert {one.reliability for one in heard} == {ReliabilityPolicy.BEST_EFFORT}
+
+
+def test_the_display_s_arrows_go_where_time_goes_back(make, model):
+    node, desk = make("display"), Desk()
+    made = display.Display(node, desk, None)
+
+    def drawn(k):
+        hear(desk, model, k)
+        made._draw()
+        markers = node.sent("markers")[-1].markers
+        return {marker.id: marker.action for marker in markers if marker.ns == "contacts"}
+
+    assert drawn(6) == {}
+    desk.give(CONTACTS[0], wrench(FORCE))
+    assert drawn(7) == {0: Marker.ADD}
+    assert drawn(0) == {0: Marker.DELETE}
+    desk.give(CONTACTS[0], wrench(FORCE))
+    assert drawn(1) == {0: Marker.ADD}
+
+
+def test_a_plant_publishes_its_forces_and_waits_until_who_records_them_is_matched(make, model):
+    node = make("plant", wait_for=["recorder"], lockstep=True, speed_factor=0.0)
+    made = Plant(node, Desk(), Ended())
+    hears = SimpleNamespace(
+        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
+    )
+    heard = "/joint_states", "/odom", *(f"/{topic}" for topic in CONTACTS)
+    node.seen_subscriptions = dict.fromkeys(heard, [hears])
+    node.made[CONTACTS[1]].subscribers = 0
+    assert made.output.missing().startswith(f"a subscription of /{CONTACTS[1]} to be matched")
+    node.made[CONTACTS[1]].subscribers = 1
+    assert made.output.missing() == "new subscriptions to settle"
+    step = made.loop.plant
+    step.advance([0.5, -0.2])
+    made.output.publish()
+    for topic in CONTACTS:
+        (message,) = node.sent(topic)
+        force = step.contacts[topic.partition("/")[2]].force
+        assert message.header.frame_id == "odom"
+        assert conversions.nanoseconds(message.header.stamp) == 10**7
+        assert conversions.xyz(message.wrench.force) == pytest.approx(force)
+
+
+def test_forces_of_hardware_may_come_best_effort_to_the_recorder(make, tmp_path):
+    desk = Desk()
+    made = recorder.Recorder(
+        make("recorder", source="hardware", output=str(tmp_path / "run")), desk, Ended()
+    )
+    unreliable = ReliabilityPolicy.BEST_EFFORT
+    found = {t for t, s in desk.subscribed.items() if s.qos.reliability is unreliable}
+    assert found == {"joint_states", "odom", *CONTACTS}
+    made.close()

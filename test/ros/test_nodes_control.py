@@ -1,118 +1,58 @@
-"""Time and state of a simulation under control, of plant and tracker in processes of their own:
-steps, resets, saved states.
+"""What services and parameters change while nodes run: steps, resets, saved states, references,
+weights, faults, disturbances.
 """
 
 import json
 
 import numpy as np
 import pytest
+from node_processes import LOCKSTEP
+from test_nodes_life import recording, rows
 
 from nh_control import scenarios
+from nh_control.runs.simulation import closed_loop
 
 SCENARIO = scenarios.get("snakeboard")
 H = SCENARIO.step_s
-LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
-
-
-def rows(probe, first, last):
-    """Joint positions, velocities and place at steps first to last, as last heard."""
-    from probe import by_step
-
-    joints, bodies = by_step(probe.joint_states, H), by_step(probe.odometry, H)
-    found = []
-    for k in range(first, last + 1):
-        p, v = bodies[k].pose.pose.position, bodies[k].twist.twist
-        found.append([*joints[k].position, *joints[k].velocity, p.x, p.y, v.linear.x, v.angular.z])
-    return np.array(found)
-
-
-def started(nodes, probe, steps=300, **given):
-    """Tracker and plant of a run in lock-step."""
-    tracker = nodes.start("tracker")
-    return tracker, nodes.start("plant", {**LOCKSTEP, "duration_s": steps * H, **given})
-
-
-def stepped(probe):
-    """The answer to a request for steps, as soon as the command for the first is there."""
-
-    def asked():
-        answer = probe.call("step")
-        return answer if answer.success else None
-
-    return probe.wait(asked, "steps")
 
 
 @pytest.mark.slow
-def test_a_reset_of_the_state_alone_starts_plant_and_tracker_again_at_the_next_step(nodes, probe):
+def test_time_is_paused_stepped_saved_loaded_and_reset_for_all_nodes(nodes, probe, tmp_path):
     from probe import time_ns
-
-    started(nodes, probe, steps=100, **{"perturb.position": 0.1})
-    probe.wait_step(100, H)
-    probe.wait_mode("finished")
-    first = rows(probe, 0, 100)
-    assert probe.call("reset_state").success
-    probe.wait_step(201, H)
-    assert np.array_equal(first, rows(probe, 101, 201))
-    assert np.diff([time_ns(message) for message in probe.clock]).min() >= 0
-
-    probe.reset()  # of time, too
-    probe.wait_step(100, H)
-    assert np.array_equal(first, rows(probe, 0, 100))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("udp")
-def test_a_tracker_that_comes_after_a_reset_of_the_state_knows_when_the_reference_started(
-    nodes, probe
-):
-    first_tracker, _ = started(
-        nodes, probe, steps=200, speed_factor=2.0, **{"perturb.position": 0.1}
-    )
-    probe.wait_step(200, H)
-    probe.wait_mode("finished")
-    first = rows(probe, 0, 200)
-    assert probe.call("reset_state").success
-    probe.wait_step(240, H)
-    first_tracker.kill()
-    nodes.start("tracker")
-    probe.wait_step(401, H)
-    assert np.array_equal(first, rows(probe, 201, 401))
-
-
-@pytest.mark.slow
-def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
-    from probe import time_ns
-    from rosbags.highlevel import AnyReader
     from visualization_msgs.msg import MarkerArray
 
-    file, bag, markers = (
-        tmp_path / "state.json",
-        tmp_path / "bag",
-        probe.listen(MarkerArray, "markers"),
-    )
+    file, bag, steps = tmp_path / "state.json", tmp_path / "bag", 400
+    markers = probe.listen(MarkerArray, "markers")
     given = {"state_file": str(file), "step_count": 40, "speed_factor": 1.0}
-    display = nodes.start("display", {"rate_hz": 200.0})
-    recorder = nodes.start("recorder", {"output": str(bag), "use_sim_time": True})
-    tracker, plant = started(
-        nodes, probe, steps=400, **given, wait_for="[probe, display, recorder]"
-    )
+    given |= {"perturb.position": 0.1, "duration_s": steps * H}
+    started = [
+        nodes.start("display", {"rate_hz": 200.0}),
+        nodes.start("recorder", {"output": str(bag), "use_sim_time": True}),
+        nodes.start("tracker"),
+        nodes.start("plant", {**LOCKSTEP, **given, "wait_for": "[probe, display, recorder]"}),
+    ]
+
+    def stepped(first):
+        """Rows of 40 steps, once the command for the first is there."""
+        at = first + 40
+        answer = probe.wait(lambda: (a := probe.call("step")).success and a, "steps")
+        assert answer.message == f"paused at step {at}"
+        probe.wait_step(at, H)
+        return rows(probe, first, at)
+
     probe.wait_step(20, H)
     probe.wait(lambda: markers, "picture")
+    refused = probe.call("step")
+    assert not refused.success and "pause it first" in refused.message
     assert probe.call("pause", True).success
-    at = int(probe.wait(lambda: probe.values().get("step"), "step"))
-    probe.wait(lambda: probe.values().get("mode") == "paused", "pause")
+    probe.wait_mode("paused")
     at = int(probe.values()["step"])
     assert probe.call("save_state").success
-    answer = stepped(probe)
-    assert answer.message == f"paused at step {at + 40}"
-    probe.wait_step(at + 40, H)
-    first = rows(probe, at, at + 40)
+    first = stepped(at)
 
     probe.clear()
     assert probe.call("load_state").message == f"paused at step {at}"  # time jumps back
-    stepped(probe)
-    probe.wait_step(at + 40, H)
-    assert np.array_equal(first, rows(probe, at, at + 40))
+    np.testing.assert_array_equal(stepped(at), first)
 
     content = json.loads(file.read_text())
     content.pop("state")
@@ -120,12 +60,9 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     file.write_text(json.dumps(content))
     probe.clear()
     assert probe.call("load_state").success
-    stepped(probe)
-    probe.wait_step(at + 40, H)
-    other = rows(probe, at, at + 40)
+    other = stepped(at)
     assert abs(other[0, 6] - first[0, 6] - 0.25) < 1e-12
     assert np.abs(other[-1, :3] - first[-1, :3]).max() > 1e-3  # the tracker saw it
-
     file.write_text("{}")
     refused = probe.call("load_state")
     assert not refused.success and "state.json: expected 'configuration'" in refused.message
@@ -133,15 +70,82 @@ def test_steps_saved_states_and_files_of_ones_own(nodes, probe, tmp_path):
     probe.reset()
     shown = lambda: markers and time_ns(markers[-1].markers[0])  # noqa: E731
     probe.wait(lambda: shown() == 0, "picture of the start")
+    assert not probe.set("plant", speed_factor=4.0)
     assert probe.call("pause", False).success
-    probe.wait(lambda: shown() and shown() > 10**9, "picture of the run")
-    ends = [node.end() for node in (plant, tracker, display, recorder)]
-    assert ends == [0, 0, 0, 0]
-    with AnyReader([bag]) as reader:
-        stamps = [
-            time_ns(reader.deserialize(data, one.msgtype))
-            for one, _, data in reader.messages(
-                [one for one in reader.connections if one.topic == "/joint_states"]
-            )
-        ]
-    assert stamps.count(0) > 1 and max(stamps) > 10**9
+    probe.wait_mode("finished")
+    probe.wait_step(steps, H)
+    probe.wait(lambda: shown() == 4 * 10**9, "picture of the end")
+    whole = rows(probe, 0, steps)
+    assert probe.call("reset_state").success  # not of time
+    probe.wait_step(2 * steps + 1, H)
+    np.testing.assert_array_equal(rows(probe, steps + 1, 2 * steps + 1), whole)
+    assert [node.end() for node in started] == [0, 0, 0, 0]
+    counts, times = recording(bag)
+    assert counts["/joint_states"] > 2 * steps and min(np.diff(times)) < 0 < max(np.diff(times))
+
+
+@pytest.mark.slow
+def test_parameters_change_between_two_steps_or_are_refused_with_a_reason(nodes, probe):
+    from probe import by_step
+    from sensor_msgs.msg import JointState
+
+    steps = 60
+    truth = probe.listen(JointState, "ground_truth/joint_states")
+    nodes.start("tracker")
+    probe.wait_publishers("joint_commands")
+    nodes.start("plant", {**LOCKSTEP, "duration_s": steps * H})
+    probe.wait_mode("finished")
+    probe.wait_command(steps - 1, H)
+
+    def run():
+        """Another one, with what has changed: measured and true states and commands by step."""
+        truth.clear()
+        probe.reset()
+        probe.wait_step(steps, H)
+        probe.wait_command(steps - 1, H)
+        heard = (probe.joint_states, truth, probe.commands)
+        probe.wait(lambda: steps in by_step(truth, H), "last true state")
+        return [by_step(messages, H) for messages in heard]
+
+    refused = {
+        "read-only": ("plant", {"integrator": "heun"}),
+        "choose one of: noise, bias": ("plant", {"fault": ["storm=1"]}),
+        "choose one of: psi": ("plant", {"disturb": ["rho:constant:1"]}),
+        "Min: -1": ("plant", {"perturb__seed": -3}),
+        "finite number >= 0": (
+            "plant",
+            {"fallback": "hold", "fault": ["noise=-1"]},
+        ),
+        "choose one of: parking, forward": ("tracker", {"reference": "flying"}),
+        "out of range Min: 1e-12": ("tracker", {"weights__theta": -1.0}),
+    }
+    for text, (node, given) in refused.items():
+        reason = probe.set(node, **given)
+        assert text in reason, reason
+    probe.wait_value("fallback", "zero")
+
+    assert not probe.set("plant", fallback="hold", fault=["psi:bias=0.02"], perturb__position=0.3)
+    seen, true, _ = run()
+    odd = [seen[k].position[0] - true[k].position[0] for k in range(steps + 1)]
+    np.testing.assert_allclose(odd, 0.02, atol=1e-12)
+    assert by_step(probe.odometry, H)[0].pose.pose.position.y == pytest.approx(0.3, abs=1e-12)
+    probe.wait_value("fallback", "hold")
+
+    model = SCENARIO.model()
+    parking = SCENARIO.tracker(model, SCENARIO.reference(model))
+    forward = parking.with_weights({}, {0: 2.0}).with_reference(
+        SCENARIO.reference(model, "forward")
+    )
+    assert not probe.set("plant", disturb=["psi:constant:3.0"], fault=[""], perturb__position=0.0)
+    assert not probe.set("tracker", reference="forward", weights__rotor_torque=2.0)
+    _, pushed, _ = run()
+    assert not probe.set("plant", disturb=[""])
+    _, alone, commands = run()
+    expected = closed_loop(model, forward, parking.reference.states[0], steps).trajectory.inputs
+    got = np.array([commands[k].effort for k in range(steps)])
+    np.testing.assert_allclose(got, expected, atol=1e-9)
+    assert pushed[steps].position[0] > alone[steps].position[0] + 1e-3
+
+    assert not probe.set("plant", reference="slalom")  # which starts in motion
+    probe.reset()
+    assert by_step(probe.odometry, H)[0].twist.twist.linear.x == pytest.approx(2.0, abs=1e-9)

@@ -114,12 +114,11 @@ def throw_pieces(node, topic, message):
 PLANT = {"wait_for_tracker": False, "on_finish": "continue", "speed_factor": 20.0}
 
 
-@pytest.mark.parametrize("rounds", [1500, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_no_command_harms_a_plant(fuzzed, rounds):
+def test_no_command_harms_a_plant(fuzzed):
     from nh_control.loop.command_validator import Rejection
 
     node, right = fuzzed("plant", scenario="snakeboard", **PLANT), Right("snakeboard")
-    sent = attack_plant(node, right, rounds)
+    sent = attack_plant(node, right, 1500)
     report = node.report()
     counted = refusals(report, "rejected: ")
     assert sum(counted.values()) == report["commands_rejected"] > sent / 3
@@ -146,15 +145,11 @@ def assert_goes_on(node, right, k, arm):
 
 
 OTHER_CLOCK = {"source": "hardware", "hardware.armed": True, "hardware.compensate_delay": False}
-TRACKERS = [
-    ("snakeboard", {}, 400),
-    ("snakeboard", OTHER_CLOCK, 400),
-]
+TRACKERS = [("snakeboard", {"integral": True}, 400), ("snakeboard", OTHER_CLOCK, 400)]
 LONG_TRACKERS = [
-    ("snakeboard", {"integral": True}, 1_000),
     ("quadrotor_payload", {}, 60),
-    ("quadrotor_payload", {**OTHER_CLOCK, "hardware.estimator": "none"}, 200),
-    ("satellite", {}, 1_000),
+    ("quadrotor_payload", {**OTHER_CLOCK, "hardware.estimator": "none"}, 100),
+    ("satellite", {}, 400),
 ]
 
 
@@ -201,11 +196,11 @@ def test_no_state_or_goal_harms_a_tracker(fuzzed, scenario, given, rounds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["snakeboard", "quadrotor_payload"])
-def test_nothing_harms_a_display(fuzzed, scenario):
+def test_nothing_harms_a_display(fuzzed):
     from fuzzed_node import throw
     from fuzzing import Fuzzer
 
+    scenario = "quadrotor_payload"
     node, right = fuzzed("display", scenario=scenario, rate_hz=1e6), Right(scenario)
     throw(node, Fuzzer(SEED), 100, lambda k: right.states(k) | right.command(k), share=0.4)
     before_the_start = -(10**6)
@@ -222,16 +217,3 @@ def test_a_plant_that_hardly_moves_is_there(fuzzed):
     node, right = fuzzed("plant", scenario="snakeboard", **given), Right("snakeboard")
     throw(node, Fuzzer(SEED), 5, lambda _: right.command(0), share=0.0)
     assert node.report()["commands_accepted"] == 1
-
-
-@pytest.mark.slow
-def test_what_nobody_has_subscribed_to_is_not_sent(fuzzed, probe):
-    from nav_msgs.msg import Odometry
-
-    node = fuzzed("plant", scenario="quadrotor_payload", **PLANT)
-    probe.wait(lambda: len(probe.bodies) > 20 and len(probe.clock) > 20, "states")
-    sent = node.node.sent
-    assert sent["/multi_dof_joint_states"] > 20 and sent["/clock"] > 20
-    assert not any(topic.endswith("/odom") and count for topic, count in sent.items())
-    poses = probe.listen(Odometry, "payload/odom")
-    probe.wait(lambda: poses, "a pose")

@@ -1,29 +1,25 @@
 """The tracker on hardware: emulated robots with a clock, physics and sensors of their own, drawn
-anew in every run.
+anew in every run; and the shadow beside a robot or a plant.
 """
 
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.cli import main
+from nh_control.command import new_scenario
 
 EMULATOR = Path(__file__).with_name("hardware_emulator.py")
 SLOW = 4.0
 """How much slower than wall time the robots' clock runs, for machines that are slow or busy."""
 BUSY = 15.0
 """By how much a busy machine may make a run longer."""
-CASES = [
-    ("snakeboard", "parking_optimal", 6.0, 0.05),
-    ("quadrotor_payload", "figure_of_eight", 6.0, 0.10),
-    ("cart_pole", "swing_up", 6.0, 0.02),
-]
-"""Robots with their references, seconds, and the error (m) that is allowed; the cart's is over the
-last second.
-"""
 HARDWARE = {"source": "hardware", "use_sim_time": True}
 
 
@@ -54,9 +50,10 @@ def place(name, rows):
     return (rows[:, 3:5] if name == "snakeboard" else rows[:, :3]), np.zeros((len(rows), 1))
 
 
-def fly(nodes, probe, tmp_path, name, reference, seconds, **parameters):
-    """Run the emulated robot under the tracker; returns times, states and the reference's, in the
-    emulator's form."""
+def fly(nodes, probe, tmp_path, name, reference, seconds):
+    """Run the emulated robot under the tracker; returns its error (m) and that of its angle at all
+    times.
+    """
     from std_srvs.srv import SetBool
 
     scenario = scenarios.get(name)
@@ -66,8 +63,7 @@ def fly(nodes, probe, tmp_path, name, reference, seconds, **parameters):
     np.save(file, initial(name, dsys, motion.states[0]))
     seed = np.random.SeedSequence().entropy % 2**32
     print(f"seed {seed}")
-    given = {**HARDWARE, "scenario": name, "reference": reference, **parameters}
-    tracker = nodes.start("tracker", given)
+    tracker = nodes.start("tracker", {**HARDWARE, "scenario": name, "reference": reference})
     arm = probe.node.create_client(SetBool, "/tracker/arm")
     probe.wait(arm.service_is_ready, "tracker")
     robot = subprocess.Popen(
@@ -88,35 +84,145 @@ def fly(nodes, probe, tmp_path, name, reference, seconds, **parameters):
     print("tracker", probe.values("tracker"))
     steps = np.minimum(np.round(log[:, 0] / dsys.h).astype(int), len(motion))
     wanted = np.array([initial(name, dsys, motion.states[k]) for k in steps])
-    return log[:, 0], log[:, 1:], wanted
+    (at, turn), (there, turned) = place(name, log[:, 1:]), place(name, wanted)
+    return np.linalg.norm(at - there, axis=1), np.abs(turn - turned)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "reference", "seconds", "allowed"), CASES)
+@pytest.mark.parametrize(
+    ("name", "reference", "allowed"),
+    [("snakeboard", "parking_optimal", 0.05), ("quadrotor_payload", "figure_of_eight", 0.10)],
+)
 def test_robots_with_clocks_delays_and_noise_of_their_own_are_tracked(
-    nodes, probe, tmp_path, name, reference, seconds, allowed
+    nodes, probe, tmp_path, name, reference, allowed
 ):
-    t, rows, wanted = fly(nodes, probe, tmp_path, name, reference, seconds)
-    (at, turn), (there, turned) = place(name, rows), place(name, wanted)
-    error = np.linalg.norm(at - there, axis=1)
-    settled = error[-100:] if name == "cart_pole" else error
-    print(f"largest error {error.max():.4f} m, over the last second {error[-100:].max():.4f} m")
-    print("allowed until", t[np.argmax(error > allowed)])
-    assert settled.max() < allowed
-    assert np.abs(turn - turned)[-100:].max() < 0.1
+    error, _ = fly(nodes, probe, tmp_path, name, reference, 4.0)
+    print(f"largest error {error.max():.4f} m")
+    assert error.max() < allowed
 
 
 @pytest.mark.slow
-def test_a_tracker_that_is_armed_and_hears_nothing_disarms_and_cannot_be_armed(nodes, probe):
+def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identified(
+    nodes, probe, tmp_path, capsys
+):
+    from sensor_msgs.msg import JointState
+
+    heard = probe.listen(JointState, "shadow/residual")
+    bag = tmp_path / "bag"
+    given = {**HARDWARE, "scenario": "cart_pole"}
+    recorder = nodes.start("recorder", {**given, "output": str(bag)})
+    shadow = nodes.start("shadow", given)
+    probe.wait(lambda: "recording" in recorder.log and "model:" in shadow.log, "recorder, shadow")
+    probe.wait(lambda: probe.message("recorder") == "waiting for messages", "recorder's report")
+    error, turn = fly(nodes, probe, tmp_path, "cart_pole", "swing_up", 6.0)
+    print("over the last second", error[-100:].max(), turn[-100:].max())
+    assert error[-100:].max() < 0.02 and turn[-100:].max() < 0.1
+    probe.wait(lambda: int(probe.values("shadow").get("residuals", 0)) > 250, "report")
+    probe.wait(lambda: len(heard) > 250, "residuals")
+    # noise of 1 mm and 1 mrad, twice, and what 0.5 ms of the slow clock leave unknown; a few
+    # commands come later to the shadow than to the robot, so mean and deviation promise nothing
+    found = np.array([message.position for message in heard])
+    print("medians", np.median(found, axis=0), np.median(np.abs(found), axis=0))
+    assert np.median(np.abs(found), axis=0).max() < 0.005
+    assert np.abs(np.median(found, axis=0)).max() < 0.002
+    probe.wait(lambda: int(probe.values("recorder")["/joint_states"]) > 500, "recording")
+    assert probe.message("recorder") == "recording"
+    assert recorder.end() == 0
+
+    def told(command, *options):
+        """What a command says of the recording."""
+        given = [command, str(bag), "--scenario", "cart_pole", "--json", *options]
+        assert main(given) == 0, capsys.readouterr().err
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    again = told("replay", "--reference", "swing_up")
+    print("replay", again)
+    # 0.05 where nothing is late, 0.7 where the recorder is by 30 ms, 4 with another start
+    assert again["commands_compared"] > 200 and again["differences_rms"]["force"] < 2.0
+    summary = told("identify", "--parameter", "m_cart", "--parameter", "l")
+    print("identify", summary)
+    if summary["residual_rms"] < 3e-3:  # else the recorder fell behind: commands have wrong times
+        found = summary["parameters"]
+        assert abs(found["m_cart"]["value"] - 1.0) < 0.05
+        assert abs(found["l"]["value"] - 0.5) < 0.02
+
+
+@pytest.mark.slow
+def test_a_shadow_expects_a_plant_like_its_model_and_notices_another(nodes, probe):
+    from probe import time_ns
+    from sensor_msgs.msg import JointState
+
+    heard = probe.listen(JointState, "shadow/residual")
+    shadow = nodes.start("shadow")
+    other = ("-r", "__node:=heavy", "-r", "shadow/residual:=heavy/residual")
+    heavy = nodes.start("shadow", {"plant.parameters.m": 1.1}, *other)
+    probe.wait(lambda: "model:" in shadow.log and "model:" in heavy.log, "shadow")
+    probe.wait_publishers("shadow/residual")
+    nodes.start("tracker", {"heard_by": "[shadow, heavy]"})
+    plant = {"lockstep": True, "speed_factor": 1.0, "duration_s": 2.0}
+    nodes.start("plant", {**plant, "wait_for": "[probe, shadow, heavy, tracker]"})
+    probe.wait(lambda: heard and time_ns(heard[-1]) == 2 * 10**9, "last residual")
+    names = scenarios.get("snakeboard").model().state_space.tangent_names
+    assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(1, 201)]
+    assert tuple(heard[0].name) == names
+    assert np.abs([message.position for message in heard]).max() < 1e-12
+    for name in ("shadow", "heavy"):
+        report = lambda name=name: int(probe.values(name).get("residuals", 0)) > 100  # noqa: E731
+        probe.wait(report, "statistics")
+    largest = {
+        name: max(float(probe.values(name)[f"max: {coordinate}"]) for coordinate in names)
+        for name in ("shadow", "heavy")
+    }
+    assert largest["shadow"] < 1e-12 and largest["heavy"] > 1e-4
+
+
+def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_disarms(
+    nodes, probe, tmp_path
+):
+    """By the joint_state_broadcaster: the arm without velocity and effort, a gripper without
+    anything. Before it is armed, an arm that does not fall may be implausible to the tracker; of
+    every kind of refusal the first is logged.
+    """
+    from sensor_msgs.msg import JointState
     from std_srvs.srv import SetBool
 
-    given = {"scenario": "pendulum_swing_up", "disarm.silence_s": 0.3, "hardware.armed": True}
+    file = new_scenario.write("arm", tmp_path)
+    given = {"scenario": str(file), "hardware.compensate_delay": False, "disarm.silence_s": 1.0}
     tracker = nodes.start("tracker", {"source": "hardware", **given})
-    text = "disarmed: no state that can be used for"
-    probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
-    assert probe.values("tracker")["armed"] == "False" and text in tracker.log
+    states = probe.heard_publisher(JointState, "joint_states")
     arm = probe.node.create_client(SetBool, "/tracker/arm")
-    probe.wait(arm.service_is_ready, "tracker")
-    refused = probe.ask(arm, SetBool.Request(data=True))
-    assert not refused.success
-    assert refused.message.startswith("not armed: no state that can be used in the last 0.3 s")
+    nan, sent, answers, due = float("nan"), 0, 0, 0.0
+    early = probe.ask(arm, SetBool.Request(data=True))
+    assert not early.success and "not armed: no state that can be used" in early.message
+
+    def send():
+        """Publish the next state where the last one has its answer, or none after 50 ms. States
+        that come faster than they are read are lost, and time jumps for the tracker.
+        """
+        nonlocal sent, answers, due
+        if len(probe.commands) == answers and time.monotonic() < due:
+            return
+        answers, due = len(probe.commands), time.monotonic() + 0.05
+        message = JointState(name=["gripper", "shoulder"])
+        seconds, centiseconds = divmod(sent, 100)
+        message.header.stamp.sec, message.header.stamp.nanosec = seconds, centiseconds * 10**7
+        message.position, message.velocity = [nan, np.pi / 2], [nan, nan]
+        message.effort = [nan, nan]
+        states.publish(message)
+        sent += 1
+
+    def sending(condition):
+        return lambda: send() or condition()
+
+    probe.wait(sending(lambda: probe.values("tracker").get("state_age_ms")), "states")
+    armed = arm.call_async(SetBool.Request(data=True))
+    probe.wait(sending(armed.done), "answer")
+    assert armed.result().success, armed.result().message
+    torque = 9.81 * 0.5  # that holds the arm at 90 degrees, once the estimate has settled
+    holds = lambda: probe.commands and abs(probe.commands[-1].effort[0] - torque) < 0.01  # noqa: E731
+    probe.wait(sending(holds), "torque")
+    refused = [line for line in tracker.log.splitlines() if "state refused" in line]
+    assert all("implausible" in line for line in refused), tracker.log
+    probe.wait_value("armed", "False", "tracker")
+    text = "disarmed: no state that can be used for"
+    assert text in tracker.log and probe.message("tracker").startswith(text)

@@ -1,5 +1,6 @@
 """Over DDS: no malformed message or request ends a node, or makes one of its services deaf."""
 
+import numpy as np
 import pytest
 
 SEED = 20261
@@ -11,11 +12,7 @@ PLANT = {
     "fallback": "damp",
 }
 """Right commands, thrown at random, may steer it out of the model's domain: it stays then."""
-ALL = ("plant", "tracker", "display", "recorder", "shadow")
-ROUNDS = 20
-LONG_ROUNDS = 150
-LOG = 20_000
-"""Characters of a node's log that a failure shows."""
+ALL = ("plant", "tracker", "display", "recorder", "shadow", "view")
 
 
 def attacks(nodes, probe, names, folder):
@@ -48,14 +45,11 @@ def assert_refused(probe, name):
 
 
 @pytest.mark.parametrize(
-    ("names", "rounds"),
-    [
-        (("shadow",), ROUNDS),
-        pytest.param(("view",), LONG_ROUNDS, marks=pytest.mark.slow),
-        pytest.param(ALL, LONG_ROUNDS, marks=pytest.mark.slow),
-    ],
+    ("names", "rounds"), [(("shadow",), 20), pytest.param(ALL, 100, marks=pytest.mark.slow)]
 )
 def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, names, rounds):
+    from fuzzing import numbers
+
     started, thrown = attacks(nodes, probe, names, tmp_path)
     for name, node in zip(names, started):
         assert_refused(probe, name)
@@ -65,15 +59,15 @@ def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, nam
             attack.throw()
         probe.spin(0.02)
         assert [node.process.poll() for node in started] == [None] * len(started)
-    for attack, node in zip(thrown, started):
+    for attack in thrown:
         attack.forget()
-        try:
-            attack.answers()
-        except AssertionError as reason:
-            raise AssertionError(
-                f"{reason}; log of the {attack.name}: {node.log[-LOG:]}"
-            ) from reason
-    for attack, node in zip(thrown, started):
+        attack.answers()
         probe.wait(lambda name=attack.name: int(probe.values(name)["malformed"]), "counts")
-        assert probe.values(attack.name)["callback_errors"] == "0", node.log[-LOG:]
+        assert probe.values(attack.name)["callback_errors"] == "0"
+    if "plant" in names:  # it goes on, with finite numbers
+        probe.clear()
+        assert probe.call("reset").success and probe.call("pause", False).success
+        heard = (probe.joint_states, probe.odometry)
+        probe.wait(lambda: all(len(messages) > 20 for messages in heard), "states")
+        assert all(np.isfinite(list(numbers(m))).all() for messages in heard for m in messages)
     assert [node.end() for node in started] == [0] * len(started)

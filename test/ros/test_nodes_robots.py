@@ -38,12 +38,11 @@ class Robot:
         from nav_msgs.msg import Odometry
         from rosgraph_msgs.msg import Clock
         from sensor_msgs.msg import JointState
-        from visualization_msgs.msg import MarkerArray
 
         self.name, self.topics = name, {}
         # a plant waits for the states' subscriber: the clock's first
         kinds = {"clock": Clock, "odom": Odometry, "joint_states": JointState}
-        for topic, kind in {**kinds, "markers": MarkerArray}.items():
+        for topic, kind in kinds.items():
             self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
 
     def rows(self, steps=STEPS):
@@ -88,52 +87,3 @@ def test_two_robots_in_namespaces_do_not_disturb_each_other(nodes, probe):
         (frames,) = {(m.header.frame_id, m.child_frame_id) for m in robot.topics["odom"]}
         assert frames == (f"{robot.name}/odom", f"{robot.name}/base_link")
     assert not probe.clock  # nobody has the time of all
-
-
-@pytest.mark.slow
-def test_frames_of_display_and_goals_have_the_prefix_too(nodes, probe):
-    from geometry_msgs.msg import PoseStamped
-
-    place = ("-r", "__ns:=/robot1")
-    given = {"scenario": "quadrotor_payload", "reference": "hover"}
-    robot = Robot(probe, "robot1")
-    tracker = nodes.start("tracker", given, *place)
-    nodes.start("display", given, *place)
-    nodes.start("plant", {**given, "on_finish": "continue", "lockstep": True}, *place)
-    (marker, *_) = probe.wait(lambda: robot.topics["markers"], "markers")[0].markers
-    assert marker.header.frame_id == "robot1/odom"
-    publisher = probe.node.create_publisher(PoseStamped, "/robot1/goal", 10)
-    probe.wait(publisher.get_subscription_count, "subscription of the tracker")
-    goal = PoseStamped()
-    goal.pose.position.x, goal.header.frame_id = 0.5, "odom"
-    publisher.publish(goal)
-    probe.wait(lambda: "expected 'robot1/odom'" in tracker.log, "refusal of another frame")
-    goal.header.frame_id = "robot1/odom"
-    publisher.publish(goal)
-    probe.wait(lambda: "accepted: from t" in tracker.log, "goal")
-
-
-@pytest.mark.slow
-def test_a_second_plant_on_one_clock_is_told_apart_and_what_to_do(nodes, probe):
-    alone = {"wait_for_tracker": False, "on_finish": "continue", "fallback": "damp"}
-    nodes.start("plant", alone)
-    nodes.start("plant", {**alone, "clock": "global"}, "-r", "__ns:=/robot2")
-    quiet = nodes.start("plant", {**alone, "clock": "none"}, "-r", "__ns:=/robot3")
-    probe.wait(lambda: "/clock comes from /robot2/plant" in probe.message("plant"), "warning")
-    assert probe.diagnostics["plant"].level == b"\1"
-    probe.wait(lambda: "/clock comes from /plant" in probe.message("robot2/plant"), "warning")
-    assert "clock:=none" in probe.message("robot2/plant")
-    probe.wait(lambda: "robot3/plant" in probe.diagnostics, "diagnostics")
-    assert "clock" not in probe.message("robot3/plant") and "as well" not in quiet.log
-
-
-@pytest.mark.slow
-def test_a_prefix_may_be_given_or_left_out(nodes, probe):
-    alone = {"wait_for_tracker": False, "on_finish": "continue", "fallback": "damp"}
-    robots = [Robot(probe, name) for name in ("robot1", "robot2")]
-    for robot, prefix in zip(robots, ("", "left_")):
-        nodes.start("plant", {**alone, "frame_prefix": prefix}, "-r", f"__ns:=/{robot.name}")
-    frames = [
-        probe.wait(lambda: robot.topics["odom"], "odometry")[0].child_frame_id for robot in robots
-    ]
-    assert frames == ["base_link", "left_base_link"]

@@ -1,250 +1,236 @@
-"""Runs of plant and tracker in processes of their own: topics, lock-step, real time, other plants,
-encoders only.
+"""Runs over DDS: in lock-step they are the run in one process, whatever the state, the tracker,
+the plant and what is measured; in real time they keep the rate.
 """
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nh_control import scenarios
-from nh_control.discrete.plant_steps import convert
-from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlanarPerturbation, PlantOptions
-from nh_control.scenarios.joints import TurningPerturbation
+from nh_control.runs.build import build
+from nh_control.runs.settings import RunSettings
 
-LOCKSTEP = {"lockstep": True, "speed_factor": 0.0, "wait_for": "[probe]"}
-PERTURBED = {"perturb.position": 0.1, "perturb.heading": 0.1, "perturb.momentum": 0.1}
-SCENARIO = scenarios.get("snakeboard")
-H = SCENARIO.step_s
+ARM = str(Path(__file__).with_name("sensing_arm.py"))
+SNAKEBOARD = {"perturb": {"position": 0.1, "heading": 0.1, "momentum": 0.1}}
+VEHICLE = {"perturb": {"position": 0.1, "heading": 0.1}}
+FAULTS = [
+    *("noise=0.001,seed=1", "velocities:noise=0.01", "delay=0.014", "jitter=0.02"),
+    *("dropout=0.2", "phi:bias=0.01,start=0.5", "rotor_torque:lag=0.02"),
+    *("commands:dropout=0.1", "dead_band=0.05", "steer_torque:stuck,start=1,duration=0.2"),
+]
+WIND = [
+    "payload:gust:1,-2,0.5,start=0.5,duration=1",
+    "quad1:noise:0.3,0.3,0.3,0.1,0.1,0.1,correlation=0.2,seed=5",
+]
+RUNS = {
+    "joints and a planar body": (100, SNAKEBOARD),
+    "late plans": (
+        60,
+        {"scenario": "cart_pole", "perturb": {"angle": 0.3}, "controller": "mpc"}
+        | {"mpc": {"late": 0.7}},
+    ),
+    "another plant": (
+        100,
+        SNAKEBOARD | {"plant": {"integrator": "rdp_exp", "substeps": 4, "parameters": {"m": 1.1}}},
+    ),
+    "another model and an integral": (
+        200,
+        SNAKEBOARD
+        | {"integrator": "rdp_cay", "integral": True}
+        | {"plant": {"integrator": "midpoint", "parameters": {"m": 1.1}}},
+    ),
+    "faults": (200, SNAKEBOARD | {"fault": FAULTS}),
+    "a planar body alone": (100, VEHICLE | {"scenario": "chaplygin_sleigh"}),
+    "wheels that slide": (100, VEHICLE | {"scenario": "wet_car"}),
+    "joints and an attitude": (
+        100,
+        {"scenario": "satellite", "integrator": "rkmk4"}
+        | {"perturb": {"attitude": 0.3, "rate": 0.01}}
+        | {"plant": {"integrator": "midpoint", "substeps": 4}},
+    ),
+    "joints that are moved at will": (
+        100,
+        {"scenario": "marionette", "perturb": {"heading": 0.1, "position": 0.05}},
+    ),
+    "bodies in the wind": (
+        200,
+        {"scenario": "quadrotor_payload", "reference": "hover", "disturb": WIND}
+        | {"perturb": {"position": 0.2, "swing": 0.3, "tilt": 0.5, "seed": 3}}
+        | {"plant": {"substeps": 2, "parameters": {"payload_mass": 0.5, "lengths": [0.65, 0.75]}}},
+    ),
+    "a robot of a file": (100, {"scenario": "urdf", "perturb": {"angle": 0.2}}),
+    "sensors of an own scenario": (
+        100,
+        {"scenario": ARM, "perturb": {"displacement": 0.1}, "estimate": "sensors"},
+    ),
+}
+BY_DEFAULT = ("joints and a planar body", "late plans")
 
 
-def expected(steps: int, model: str = "", **options) -> np.ndarray:
-    """The same run in this process, of a tracker's model and with the plant's options, as
-    `probe.states` gives it.
-    """
-    model = SCENARIO.model(model)
-    tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
-    options = PlantOptions(**options)
-    plant = SCENARIO.plant(model, options)
-    start = SCENARIO.perturb(model, tracker.reference.states[0], PlanarPerturbation(0.1, 0.1, 0.1))
-    run = closed_loop(plant, tracker, convert(start, model, plant), steps, options.substeps)
-    rows = []
-    for x in run.trajectory.states:
-        (psi, phi, theta, px, py), v = model.configuration(x), model.velocity(x)
-        rows.append(
-            [
-                psi,
-                phi,
-                -phi,
-                v[0],
-                v[1],
-                -v[1],
-                px,
-                py,
-                np.sin(theta / 2),
-                np.cos(theta / 2),
-                *v[2:],
-            ]
-        )
-    return np.array(rows)
+def flat(settings, prefix=""):
+    """Parameters of nodes with these settings."""
+    found = {}
+    for name, value in settings.items():
+        inner = isinstance(value, dict)
+        found |= flat(value, f"{prefix}{name}.") if inner else {prefix + name: value}
+    return found
 
 
-def run(nodes, probe, steps: int, plant: dict, tracker: dict | None = None) -> np.ndarray:
-    """A run over DDS, as `probe.states` gives it."""
-    from probe import states
+class Heard:
+    """All states and commands of a run of `steps`."""
 
-    nodes.start("tracker", tracker)
-    nodes.start("plant", {**LOCKSTEP, **PERTURBED, "duration_s": steps * H, **plant})
-    probe.wait_step(steps, H)
-    return states(probe, H)
+    def __init__(self, probe, steps, settings):
+        from nh_control.ros.messages.state_codecs import codecs
+
+        self.probe, self.steps, self.faulty = probe, steps, "fault" in settings
+        scenario = scenarios.of_origin(RunSettings.of(settings).to_dict())
+        self.h = scenario.step_s
+        settings = settings | {"duration_s": steps * self.h}
+        self.experiment = build(RunSettings.of(settings))
+        self.settings = settings | {"perturb": self.experiment.settings.perturb}
+        parameters = self.experiment.plant.system.parameters
+        self.codecs = codecs(scenario, self.experiment.model, parameters=parameters)
+        self.expected = self.experiment.run(by_messages=True).trajectory
+        prefix = "ground_truth/" if self.faulty else ""
+        self.topics = {
+            topic: probe.listen(type(message), prefix + topic)
+            for codec in self.codecs
+            for topic, message in codec.outgoing
+        }
+
+    def wait(self):
+        """Wait for the last messages."""
+        from probe import by_step
+
+        last = [(heard, self.steps) for heard in self.topics.values()]
+        for heard, step in (*last, (self.probe.commands, self.steps - 1)):
+            self.probe.wait(lambda heard=heard, step=step: step in by_step(heard, self.h), "last")
+
+    def compare(self):
+        """Messages of every step are those of the run in this process."""
+        from fuzzing import numbers
+        from probe import by_step
+
+        heard = {topic: by_step(messages, self.h) for topic, messages in self.topics.items()}
+        assert all(sorted(one) == list(range(self.steps + 1)) for one in heard.values())
+        model = self.experiment.model
+        for k, x in enumerate(self.expected.states):
+            q, v = model.configuration(x), model.velocity(x)
+            for codec in self.codecs:
+                codec.write(q.tolist(), v.tolist())
+                for topic, message in codec.outgoing:
+                    found = heard[topic][k]
+                    assert found.header.frame_id == message.header.frame_id
+                    assert names(found) == names(message)
+                    found, message = list(numbers(found)), list(numbers(message))
+                    np.testing.assert_allclose(found, message, rtol=1e-9, atol=1e-9)
+        if not self.faulty:  # which change what is commanded
+            commands = by_step(self.probe.commands, self.h)
+            found = [commands[k].effort for k in range(self.steps)]
+            np.testing.assert_allclose(found, self.expected.inputs, rtol=0, atol=1e-9)
+            assert tuple(commands[0].name) == model.inputs
+
+    def again(self):
+        """The run from its start once more."""
+        for heard in self.topics.values():
+            heard.clear()
+        self.probe.reset()
+        self.wait()
 
 
-def test_lockstep_runs_are_identical_and_equal_the_simulation(nodes, probe):
-    from probe import states
+def names(message):
+    """Names of joints or frames in a message."""
+    return [getattr(message, field, "") for field in ("name", "joint_names", "child_frame_id")]
 
-    first = run(nodes, probe, 100, {})
-    probe.reset()
-    probe.wait_step(100, H)
-    assert np.array_equal(first, states(probe, H))
-    assert np.abs(first - expected(100)).max() < 1e-9
+
+def started(nodes, probe, run, *kinds):
+    """The nodes of a run, which is over."""
+    from node_processes import LOCKSTEP
+
+    for name in kinds or ("tracker", "plant"):
+        given = {**flat(run.settings), **LOCKSTEP, "heard_by": "[probe]"}
+        nodes.start(name, given)
+    run.wait()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in BY_DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in RUNS],
+)
+def test_a_run_in_lock_step_is_the_simulation_and_so_is_it_after_a_reset(nodes, probe, name):
+    run = Heard(probe, *RUNS[name])
+    started(nodes, probe, run)
+    run.compare()
+    run.again()
+    run.compare()
 
 
 @pytest.mark.slow
-def test_lockstep_is_identical_in_other_processes_with_another_plant(nodes, probe):
-    from probe import states
-
-    other = {"plant.integrator": "rdp_exp", "plant.substeps": 4, "plant.parameters.m": 1.1}
-    tracker, plant = (
-        nodes.start("tracker"),
-        nodes.start("plant", {**LOCKSTEP, **PERTURBED, **other, "duration_s": 1.0}),
-    )
-    probe.wait_step(100, H)
-    first = states(probe, H)
-    assert (plant.end(), tracker.end()) == (0, 0)
-    probe.clear()
-    second = run(nodes, probe, 100, other)
-    assert np.array_equal(first, second)
-    assert (
-        np.abs(
-            first - expected(100, integrator="rdp_exp", substeps=4, parameters={"m": 1.1})
-        ).max()
-        < 1e-9
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("integrator", ["gni_implicit", "rdp_cay", "spark_2", "gonzalez"])
-def test_trackers_on_other_models_steer_the_same_plant(nodes, probe, integrator):
-    """Over DDS the run is that of one process, and the error has shrunk."""
-    plant = {"plant.integrator": "midpoint"}
-    there = run(nodes, probe, 300, {**plant, "integrator": integrator}, {"integrator": integrator})
-    here = expected(300, integrator, integrator="midpoint")
-    assert np.abs(there - here).max() < 1e-9
-
-
-@pytest.mark.slow
-def test_topics_are_complete_and_valid(nodes, probe):
-    from nav_msgs.msg import Path
-    from probe import time_ns
-    from rclpy.qos import DurabilityPolicy, QoSProfile
-    from visualization_msgs.msg import MarkerArray
-
-    markers = probe.listen(MarkerArray, "markers")
-    nodes.start("display")
-    nodes.start("tracker")
-    probe.wait_publishers("markers", "joint_commands")
-    paced = {**LOCKSTEP, "speed_factor": 2.0}
-    nodes.start("plant", {**paced, "wait_for": "[probe, display]", "duration_s": 2.0})
-    probe.wait_mode("finished")
-    paths = probe.listen(
-        Path, "reference", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    )
-    probe.wait(lambda: paths, "path")
-    probe.wait_step(200, H)
-    probe.wait_clock(200, H)
-    command = probe.wait_command(199, H)
-    probe.wait(
-        lambda: markers and {m.ns for m in markers[-1].markers} == {"plant", "reference", "trail"},
-        "all markers",
-    )
-    told = {"error_norm", "error: psi", "steps_saturated"}
-    probe.wait(lambda: told <= probe.values("tracker").keys(), "tracker's diagnostics")
-
-    stamps = sorted({time_ns(m) for m in probe.joint_states})
-    assert stamps == [10_000_000 * k for k in range(201)]
-    assert (
-        sorted({time_ns(m) for m in probe.odometry})
-        == sorted({time_ns(m) for m in probe.clock})
-        == stamps
-    )
-    times = [time_ns(m) for m in probe.clock]
-    assert times == sorted(times)
-    state = probe.joint_states[-1]
-    assert list(state.name) == ["rotor_joint", "rear_truck_joint", "front_truck_joint"]
-    assert state.position[1] == -state.position[2] and state.velocity[1] == -state.velocity[2]
-    body = probe.odometry[-1]
-    assert (body.header.frame_id, body.child_frame_id) == ("odom", "base_link")
-    assert np.hypot(body.pose.pose.orientation.z, body.pose.pose.orientation.w) == pytest.approx(1)
-    assert list(command.name) == ["rotor_torque", "steer_torque"] and len(command.effort) == 2
-    assert {time_ns(m) for m in probe.commands} <= set(stamps)
-    # every third of 1481 states, and the last one: a path has about 500 poses
-    assert len(paths[0].poses) == len({*range(0, 1481, 3), 1480})
-    assert all(
-        np.isfinite([m.pose.position.x, m.pose.position.y, m.pose.orientation.w]).all()
-        for m in markers[-1].markers
-    )
-    values = probe.values()
-    assert {
-        "step",
-        "rate_hz",
-        "missed_steps",
-        "jitter_mean_us",
-        "commands_rejected",
-        "energy_J",
-        "constraint_residual",
-    } <= values.keys()
-    assert (
-        values["step"] == "200"
-        and values["commands_rejected"] == "0"
-        and float(values["constraint_residual"]) < 1e-12
-    )
-
-
-@pytest.mark.slow  # on its own: the default run keeps all processors busy
-def test_real_time_keeps_its_rate(nodes, probe):
-    cart = {"scenario": "cart_pole"}  # has no singularity into which late answers might steer it
-    nodes.start("tracker", cart)
-    given = {"wait_for": "[probe]", "on_finish": "continue", "perturb.angle": 0.1}
-    nodes.start("plant", {**cart, **given})
-    probe.require_rate(100, relative=0.03, seconds=3.0)
+def test_plant_and_tracker_in_one_process_make_the_same_run(nodes, probe):
+    run = Heard(probe, *RUNS["joints and a planar body"])
+    started(nodes, probe, run, "composed")
+    run.compare()
 
 
 @pytest.mark.slow
 def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
-    from probe import by_step
+    from node_processes import LOCKSTEP
 
-    nodes.start("tracker")
+    hover = {"scenario": "quadrotor_payload", "reference": "hover", "perturb.position": 0.2}
+    nodes.start("tracker", hover)
     probe.wait_publishers("joint_commands")
-    nodes.start("plant", {**LOCKSTEP, **PERTURBED, "duration_s": 3.0, "publish_velocities": False})
-    probe.wait_step(300, H)
-    assert all(len(m.velocity) == 0 for m in probe.joint_states)
-    reference = expected(300)
-    bodies = by_step(probe.odometry, H)
-    position = np.array(
-        [[bodies[k].pose.pose.position.x, bodies[k].pose.pose.position.y] for k in range(301)]
-    )
-    assert (
-        np.abs(position - reference[:, 6:8]).max() < 0.02
-    )  # the first momentum is not known, the others are
-    assert np.abs(position - reference[:, 6:8])[-1].max() < 0.005
-    probe.wait(lambda: probe.values("tracker").get("step") == "300", "tracker's report")
+    nodes.start("plant", {**hover, **LOCKSTEP, "publish_velocities": False, "duration_s": 4.0})
+    probe.wait_bodies(400, 0.01)
+    assert all(len(message.twist) == 0 for message in probe.bodies)
+    payload = lambda k: probe.bodies[k].transforms[0].translation  # noqa: E731
+    assert np.hypot(payload(0).x, payload(0).y) > 0.1
+    assert np.hypot(payload(-1).x, payload(-1).y) < 0.01
+    probe.wait_value("step", "400", "tracker")
     assert probe.values("tracker")["momenta_approximated"] == "0"
-    assert len(probe.wait_command(300, H).effort) == 2
 
 
 @pytest.mark.slow
-def test_integral_action_runs_and_repeats_over_dds(nodes, probe):
-    heavy = {"plant.parameters.m": 1.1}
-    with_integral = run(nodes, probe, 200, heavy, {"integral": True})
-    assert np.isfinite(with_integral).all()
-    assert np.abs(with_integral - expected(200, parameters={"m": 1.1})).max() > 1e-6
+def test_real_time_keeps_its_rate_also_where_it_changes_during_the_run(nodes, probe):
+    cart = {"scenario": "cart_pole"}  # has no singularity into which late answers might steer it
+    nodes.start("tracker", cart)
+    given = {"wait_for": "[probe]", "on_finish": "continue", "perturb.angle": 0.1}
+    nodes.start("plant", {**cart, **given})
+    probe.require_rate(100, relative=0.03, seconds=2.0)
+    assert not probe.set("plant", speed_factor=3.0)
+    probe.wait_value("speed_factor", "3")
+    probe.require_rate(300, relative=0.03, seconds=2.0)
 
 
 @pytest.mark.slow
-def test_a_scenario_of_ones_own_with_a_joint_alone_runs_in_the_same_nodes(nodes, probe):
-    from pathlib import Path
-
-    from pendulum_nodes import PENDULUM
-    from probe import by_step
+def test_a_plan_is_published_and_drawn_for_its_horizon_and_late_ones_are_counted(nodes, probe):
+    from nav_msgs.msg import Path
+    from node_processes import LOCKSTEP
+    from probe import time_ns
+    from std_msgs.msg import Float64MultiArray
     from visualization_msgs.msg import MarkerArray
 
-    script = Path(__file__).parent / "pendulum_nodes.py"
-    markers = probe.listen(MarkerArray, "markers")
-    started = [
-        nodes.start(name, {"scenario": "pendulum"}, script=script)
-        for name in ("tracker", "display")
-    ]
-    probe.wait_publishers("markers", "joint_commands")
-    plant = nodes.start(
-        "plant",
-        {
-            **LOCKSTEP,
-            "wait_for": "[probe, display]",
-            "scenario": "pendulum",
-            "perturb.angle": 0.2,
-        },
-        script=script,
-    )
-    probe.wait(lambda: 200 in by_step(probe.joint_states, H), "last state")
-    model = PENDULUM.model()
-    tracker = PENDULUM.tracker(model, PENDULUM.reference(model))
-    start = PENDULUM.perturb(model, tracker.reference.states[0], TurningPerturbation(angle=0.2))
-    run = closed_loop(model, tracker, start, 200)
-    states = by_step(probe.joint_states, H)
-    received = np.array([[*states[k].position, *states[k].velocity] for k in range(201)])
-    assert (
-        np.abs(received - [[x[0], model.velocity(x)[0]] for x in run.trajectory.states]).max()
-        < 1e-9
-    )
-    probe.wait(lambda: markers, "markers")
-    assert markers[-1].markers and not probe.odometry and not probe.bodies  # a stick, by default
-    assert [node.end() for node in (plant, *started)] == [0, 0, 0]
+    plans, markers = probe.listen(Path, "plan"), probe.listen(MarkerArray, "markers")
+    numbers = probe.listen(Float64MultiArray, "controller_state/plan")
+    given = {"scenario": "cart_pole", "lockstep": True}
+    nodes.start("display", given)
+    mpc = {"controller": "mpc", "mpc.horizon_s": 0.5, "mpc.late": 0.7}
+    nodes.start("tracker", {**given, **mpc})
+    probe.wait_publishers("plan", "markers", "controller_state/plan", "joint_commands")
+    nodes.start("plant", {**given, **LOCKSTEP, "wait_for": "[probe, display]", "duration_s": 1.0})
+    probe.wait_mode("finished")
+    probe.wait(lambda: plans and numbers, "plans")
+    last = plans[-1]
+    first, end = (time_ns(last.poses[i]) for i in (0, -1))
+    assert plans[0].header.frame_id == "odom"
+    assert first == time_ns(last) and 0.2e9 <= end - first <= 0.5e9
+    assert numbers[-1].layout.dim[0].label == "solve_s,margin,plan_age_steps"
+    assert numbers[-1].data[0] > 0 and 0 < numbers[-1].data[1] < 1
+    drawn = lambda: [m for array in markers for m in array.markers if m.ns == "plan"]  # noqa: E731
+    assert len(probe.wait(drawn, "drawn plan")[-1].points) == 20
+    probe.wait_value("step", "100", "tracker")
+    counted = probe.values("tracker")
+    by_plan, by_earlier = (int(counted[f"commands_by_{w}"]) for w in ("plan", "earlier_plan"))
+    assert 0 < by_plan < by_earlier and float(counted["margin: track"]) > 0
+    unwanted = ("commands_by_lqr", "plans_failed", "plans_outdated")
+    assert [counted[name] for name in unwanted] == ["0", "0", "0"]

@@ -1,19 +1,40 @@
-"""The life of a node's process: what its executables run, and its exit codes."""
+"""The life of a node's process: what its executables run, how it is managed, what ends it and with
+which code.
+"""
 
 import os
 import select
 import signal
+import subprocess
+import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bench import Desk, Ended, benches  # noqa: E402
+from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
+from rclpy.signals import SignalHandlerOptions  # noqa: E402
+from std_msgs.msg import Empty  # noqa: E402
+
 from nh_control.ros.nodes import start  # noqa: E402
+from nh_control.ros.nodes.display import Display  # noqa: E402
+from nh_control.ros.nodes.plant import Plant  # noqa: E402
+from nh_control.ros.nodes.recorder import Recorder  # noqa: E402
+from nh_control.ros.nodes.shadow import ShadowNode  # noqa: E402
+from nh_control.ros.nodes.tracker import Tracker  # noqa: E402
 from nh_control.ros.runtime import process  # noqa: E402
-from nh_control.ros.runtime.process import Exit, UsageError  # noqa: E402
+from nh_control.ros.runtime.declared import DISPLAY, TRACKER  # noqa: E402
+from nh_control.ros.runtime.parameters import Parameters  # noqa: E402
+from nh_control.ros.runtime.process import Exit, ManagedNode, UsageError  # noqa: E402
+from nh_control.runs.conventions import CONVENTIONS  # noqa: E402
 from nh_control.runs.node_process import PARENT  # noqa: E402
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +46,9 @@ def handlers():
     signal.set_wakeup_fd(-1)
     for number, handler in zip(numbers, before):
         signal.signal(number, handler)
+
+
+# Executables
 
 
 @pytest.mark.parametrize(
@@ -47,72 +71,130 @@ def test_an_executable_runs_the_node_of_its_name_and_ends_as_it_does(name, monke
     assert imported == [f"nh_control.ros.nodes.{name}"]
 
 
-def test_a_process_ends_with_its_launch_only_if_it_is_asked_to(monkeypatch):
-    asked = []
-    library = SimpleNamespace(prctl=lambda *given: asked.append(given))
-    monkeypatch.setattr(start.ctypes, "CDLL", lambda _: library)
-    monkeypatch.setattr(start.sys, "platform", "linux")
-    for parent in ("", None):
-        monkeypatch.delenv(PARENT, raising=False)
-        if parent is not None:
-            monkeypatch.setenv(PARENT, parent)
-        start._end_with_parent()
-        assert asked == []
-    monkeypatch.setenv(PARENT, str(os.getpid()))
-    monkeypatch.setattr(start, "_runs", lambda number: number == os.getpid())
-    start._end_with_parent()
-    assert asked == [(1, signal.SIGTERM)]
+def test_help_tells_parameters_and_conventions_and_starts_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(start, "import_module", None)
+    monkeypatch.setattr(sys, "argv", ["tracker", "--help"])
+    assert start.tracker() == 0
+    told = capsys.readouterr().out
+    assert all(f"  {spec.name} (" in told for spec in TRACKER)
+    assert all(one.units in told and one.axes in told for one in CONVENTIONS)
 
 
-@pytest.mark.parametrize(
-    ("told", "runs"),
-    [
-        ("7 (python) S 1", True),
-        ("7 (python) Z 1", False),
-        ("7 (python) X 1", False),
-        ("7 (a) Z (b) R 1", True),
-        (None, False),
-    ],
-)
-def test_a_process_runs_unless_it_is_gone_or_waits_to_be_looked_at(told, runs, monkeypatch):
-    """Its name may look like a state."""
-
-    def read():
-        if told is None:
-            raise FileNotFoundError
-        return told
-
-    monkeypatch.setattr(start, "Path", lambda path: SimpleNamespace(read_text=read))
-    assert start._runs(7) is runs
+ENTRY = """
+import ctypes, sys
+from nh_control.ros.nodes.start import _end_with_parent
+_end_with_parent()
+number = ctypes.c_int()
+ctypes.CDLL(None).prctl(2, ctypes.byref(number))
+sys.exit(100 + number.value)
+"""
+"""Exits with the signal that the kernel is to send at the end of the parent, beyond 100."""
 
 
-class Component:
-    """One that does what a test says when it works, and notes how it ends."""
+@contextmanager
+def called(name):
+    """This process has another name."""
+    comm = Path("/proc/self/comm")
+    before = comm.read_text()
+    comm.write_text(name)
+    try:
+        yield
+    finally:
+        comm.write_text(before)
 
-    ended = []
 
-    def __init__(self, inbox, work):
-        self._inbox, self._work = inbox, work
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux only")
+def test_a_node_ends_with_the_launch_that_started_it_also_if_that_has_ended_before():
+    def exit_code(parent):
+        environment = {**os.environ, PARENT: str(parent)}
+        done = subprocess.run([sys.executable, "-c", ENTRY], env=environment, timeout=60)
+        return done.returncode
+
+    with called("a) Z (b"):  # which looks like the state of a process that has ended
+        assert exit_code(os.getpid()) == 100 + signal.SIGTERM
+    assert exit_code("") == 100  # not asked to
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # nobody has looked at it yet
+    assert exit_code(ended.pid) == 0
+    ended.wait()
+    assert exit_code(ended.pid) == 0
+
+
+KINDS = {
+    kind.__name__.removesuffix("Node").lower(): kind
+    for kind in (Plant, Tracker, Display, Recorder, ShadowNode)
+}
+REFUSED = [
+    ("plant", {"spede_factor": 1.0}, r"'spede_factor'.*did you mean 'speed_factor'"),
+    ("plant", {"plant.parameters.mass": 1.0}, r"'plant.parameters.mass'.*plant.parameters.m,"),
+    ("plant", {"plant.parameters.m": float("nan")}, "'plant.parameters.m' must be a finite"),
+    ("plant", {"plant.parameters.m": 0.1}, "must exceed"),
+    ("plant", {"disturb": ["payload:gust:1,0,0"]}, "unknown target of a disturbance 'payload'"),
+    ("plant", {"disturb": ["base_link:gust:1,0,duration=-1"]}, "duration must be a finite"),
+    ("plant", {"perturb.swing": 0.1}, "unknown parameter 'perturb.swing'"),
+    ("plant", {"perturb.seed": -2}, "'perturb.seed' must be an integer >= -1"),
+    ("plant", {"plant.integrator": "euler"}, "unknown snakeboard integrator 'euler'"),
+    ("plant", {"reference": "turning", "duration_s": 1e3}, "ends in motion after"),
+    ("plant", {"scenario": "snakeboard", "urdf": "arm.urdf"}, "'snakeboard' takes no robot"),
+    ("tracker", {"reference": "backflip"}, "unknown snakeboard reference 'backflip'.*parking"),
+    ("tracker", {"estimate": "sensors"}, "parameter 'estimate'.*needs sensors"),
+    (
+        "tracker",
+        {"scenario": "cart_pole", "controller": "mpc", "mpc.constraints": ["roof"]},
+        "roof",
+    ),
+    ("display", {"rate": 3.0}, "unknown parameter 'rate'.*rate_hz"),
+    ("recorder", {"scenario": __file__ + ":KINDS"}, "must be a nh_control Scenario"),
+    ("shadow", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "words"), REFUSED)
+def test_a_parameter_that_cannot_be_is_a_wrong_use_and_the_reason_is_told(name, given, words):
+    with benches() as make, pytest.raises(UsageError, match=f"(?s){words}"):
+        KINDS[name](make(name, **given), Desk(), Ended())
+
+
+# Processes
+
+
+class Worker:
+    """A component that notes how often it works and ends; `work` is what a test has it do."""
+
+    def __init__(self, node, inbox, exit_, work=lambda exit_: None):
+        self.parameters = Parameters(node, DISPLAY)
+        self.inbox, self.exit, self.todo = inbox, exit_, work
+        self.worked = self.closed = 0
+        node.create_publisher(Empty, "beat", 1)
+        inbox.subscribe(Empty, "pulse", lambda _: None, 1)
+        node.create_timer(1.0, lambda: None)
 
     def work(self):
-        """Do it, and wait for the end."""
-        self._work()
-        self._inbox.run()
+        """Do it, and serve until the end."""
+        self.worked += 1
+        self.todo(self.exit)
+        self.inbox.run()
 
     def close(self):
         """Note it."""
-        self.ended.append(True)
+        self.closed += 1
 
 
 @pytest.fixture
-def run(domain, monkeypatch):
+def made():
+    """All workers."""
+    return []
+
+
+@pytest.fixture
+def run(domain, monkeypatch, made):
     """Run a component in this process: f(work(exit), make=...) -> exit code."""
     monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
-    Component.ended = []
 
     def run(work=lambda exit_: None, make=None):
-        def component(node, inbox, exit_):
-            return Component(inbox, lambda: work(exit_))
+        def component(*given):
+            made.append(Worker(*given, work))
+            return made[-1]
 
         try:
             return process.run("robot", make or component, [])
@@ -122,34 +204,35 @@ def run(domain, monkeypatch):
     return run
 
 
-def test_the_exit_code_is_that_of_the_request(run):
+def fails(error):
+    """What raises an error."""
+
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+def test_the_exit_code_is_that_of_the_request_or_of_the_error(run, made):
     for code in (0, 3):
         assert run(lambda exit_, code=code: exit_.request(code=code)) == code
-    assert Component.ended == [True, True]
+    assert run(make=fails(UsageError("no such thing"))) == 2
+    for given in (
+        {"make": fails(RuntimeError("broken"))},
+        {"work": fails(RuntimeError("broken"))},
+    ):
+        with pytest.raises(RuntimeError, match="broken"):
+            run(**given)
+    assert [worker.closed for worker in made] == [1, 1, 1]
 
 
-def test_a_signal_ends_the_process_well_and_a_second_one_is_not_heard(run):
+def test_a_signal_ends_the_process_well_and_a_second_one_is_not_heard(run, made):
     def interrupt(exit_):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    assert run(interrupt) == 0 and Component.ended == [True]
+    assert run(interrupt) == 0 and made[0].closed == 1
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-def test_a_wrong_use_has_an_exit_code_of_its_own_and_other_errors_are_raised(run):
-    def misused(*_):
-        raise UsageError("no such thing")
-
-    def broken(*_):
-        raise RuntimeError("broken")
-
-    assert run(make=misused) == 2
-    with pytest.raises(RuntimeError, match="broken"):
-        run(make=broken)
-    with pytest.raises(RuntimeError, match="broken"):
-        run(broken)
-    assert Component.ended == [True]
 
 
 def dropped():
@@ -161,7 +244,7 @@ def dropped():
 
 
 def test_a_start_that_drops_its_interruption_is_interrupted_again(run):
-    """However long it would take, and whatever it makes of it."""
+    """However long it would take."""
 
     def goes_on(*_):
         dropped()
@@ -175,13 +258,9 @@ def test_a_start_that_drops_its_interruption_is_interrupted_again(run):
     assert ended.value.code == 0
 
 
-@pytest.mark.parametrize("failure", [UsageError, ValueError, RuntimeError])
+@pytest.mark.parametrize("failure", [UsageError, RuntimeError])
 def test_what_a_start_makes_of_its_interruption_is_no_failure(run, failure):
-    def fails(*_):
-        dropped()
-        raise failure("no swing-up found")
-
-    assert run(make=fails) == 0
+    assert run(make=lambda *_: dropped() or fails(failure("no swing-up found"))()) == 0
 
 
 def asked(exit_):
@@ -189,22 +268,17 @@ def asked(exit_):
     return bool(select.select([exit_._read], [], [], 0.0)[0])
 
 
-def test_a_request_ends_the_waiting_and_too_many_do_no_harm():
-    end = Exit()
-    assert not asked(end)
-    for _ in range(100_000):
-        end.request()
-    assert asked(end)
-    end.wait()
-
-
-def test_the_first_error_and_the_first_code_are_the_end_s():
+def test_a_request_ends_the_waiting_and_the_first_error_and_code_are_the_end_s():
     end, errors = Exit(), (RuntimeError("first"), RuntimeError("second"))
+    assert not asked(end)
     end.request()
+    assert asked(end)
     end.request(code=3)
     for error in errors:
         end.request(error, 4)
-    end.request()
+    for _ in range(100_000):  # too many do no harm
+        end.request()
+    end.wait()
     assert (end.error, end.code) == (errors[0], 3)
 
 
@@ -223,13 +297,95 @@ def test_the_first_signal_ends_a_start_and_none_what_has_started():
     assert asked(started)
 
 
-def test_help_tells_parameters_and_conventions_and_starts_nothing(monkeypatch, capsys):
-    from nh_control.ros.runtime.declared import TRACKER
-    from nh_control.runs.conventions import CONVENTIONS
+# Managed nodes
 
-    monkeypatch.setattr(start, "import_module", None)
-    monkeypatch.setattr(start.sys, "argv", ["tracker", "--help"])
-    assert start.tracker() == 0
-    told = capsys.readouterr().out
-    assert all(f"  {spec.name} (" in told for spec in TRACKER)
-    assert all(one.units in told and one.axes in told for one in CONVENTIONS)
+
+@pytest.fixture
+def managed(domain, made):
+    """Makes managed nodes around components, with parameters: f(make, **parameters) -> node, its
+    exit.
+    """
+    nodes = []
+
+    def start(make=None, **parameters):
+        def component(*given):
+            made.append(Worker(*given))
+            return made[-1]
+
+        given = [part for key, value in parameters.items() for part in ("-p", f"{key}:={value}")]
+        rclpy.init(
+            args=["test", "--ros-args", *given],
+            domain_id=domain,
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        end = Exit()
+        nodes.append(ManagedNode("robot", make or component, end))
+        return nodes[-1], end
+
+    yield start
+    for node in nodes:
+        node.end()
+    rclpy.shutdown(uninstall_handlers=False)
+
+
+def entities(node):
+    """How many of all kinds a node has."""
+    kinds = (node.publishers, node.subscriptions, node.services, node.timers, node.guards)
+    return [len(list(kind)) for kind in kinds]
+
+
+def test_a_component_works_while_its_node_is_active_and_leaves_nothing_behind(managed, made):
+    node, _ = managed(autostart="false", rate_hz="7.0")
+    node.start()
+    before = entities(node)
+    for _ in range(2):
+        assert node.trigger_configure() is SUCCESS
+        worker = made[-1]
+        assert worker.parameters["rate_hz"] == 7.0
+        with pytest.raises(TimeoutError, match="the robot is not active"):
+            worker.inbox.call(lambda: 1)
+        for times in (1, 2):
+            assert node.trigger_activate() is SUCCESS
+            assert worker.inbox.call(lambda worker=worker: worker.worked) == times
+            assert node.trigger_deactivate() is SUCCESS
+        assert node.trigger_cleanup() is SUCCESS
+        assert worker.closed == 1 and entities(node) == before
+
+
+def test_a_component_that_cannot_be_made_is_told_and_leaves_nothing(managed):
+    node, _ = managed(rate_hz="-1.0")
+    before = entities(node)
+    with pytest.raises(UsageError, match="'rate_hz' must be a finite number >= 0.1"):
+        node.start()
+    assert entities(node) == before
+    assert node.trigger_configure() is FAILURE
+
+
+def test_a_node_starts_itself_and_its_shutdown_ends_the_process(managed, made):
+    node, end = managed()
+    node.start()
+    assert made[0].inbox.call(lambda: made[0].worked) == 1
+    assert not asked(end)
+    node.trigger_shutdown()
+    assert asked(end) and end.code == 0 and end.error is None
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), UsageError("no such thing")])
+def test_an_error_that_is_no_wrong_use_ends_a_process_that_has_started(managed, error):
+    node, end = managed(fails(error), autostart="false")
+    node.start()
+    assert node.trigger_configure() is FAILURE
+    assert end.error is (None if isinstance(error, UsageError) else error)
+
+
+def test_quality_of_service_may_be_overridden_by_parameters_also_after_a_cleanup(managed):
+    node, _ = managed(**{"qos_overrides./beat.publisher.reliability": "best_effort"})
+    node.start()
+    for _ in range(2):
+        (beat,) = [one for one in node.publishers if one.topic_name == "/beat"]
+        quality = beat.qos_profile
+        assert (quality.reliability.name, quality.depth) == ("BEST_EFFORT", 1)
+        assert node.get_parameter("qos_overrides./pulse.subscription.depth").value == 1
+        node.trigger_deactivate()
+        node.trigger_cleanup()
+        node.trigger_configure()

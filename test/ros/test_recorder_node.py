@@ -12,6 +12,7 @@ from bench import Desk, Ended, benches  # noqa: E402
 from bob import BOB, put_up  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from test_bag_writer import files_of, noise  # noqa: E402
 
 from nh_control.ros.nodes import recorder  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
@@ -31,7 +32,8 @@ def recorders(monkeypatch, tmp_path):
         def start(namespace="", **parameters):
             given = {"scenario": "bob", "output": "~/run"} | parameters
             node, desk = make("recorder", namespace, **given), Desk()
-            return node, desk, recorder.Recorder(node, desk, Ended())
+            node.ended = Ended()
+            return node, desk, recorder.Recorder(node, desk, node.ended)
 
         yield start
 
@@ -66,13 +68,13 @@ def test_sensors_may_be_best_effort(recorders, source, unreliable):
 
 def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path):
     node, desk, made = recorders("robot1")
-    written = [serialize_message(JointState(name=["pivot"], position=[x])) for x in (1.0, 2.0)]
+    written = [serialize_message(JointState(name=["pivot"], position=[x])) for x in (1.0, 2.0, 3.0)]
     node.wall_ns = 1_500_000_000
     desk.give("joint_states", written[0])
-    late = [lambda: desk.give("joint_commands", written[1]), lambda: None]
-    desk.on_serve = lambda: late.pop(0)() if late else None
+    late = written[1:]  # one after the other while it closes
+    desk.on_serve = lambda: desk.give("joint_commands", late.pop(0)) if late else None
     made.close()
-    assert ("info", f"recorded 2 messages to {tmp_path / 'run'}") in node.logged
+    assert ("info", f"recorded 3 messages to {tmp_path / 'run'}") in node.logged
     assert len(list((tmp_path / "run").glob("*.mcap"))) == 1
     with reader.Reader(tmp_path / "run") as run:
         found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in run.messages()]
@@ -81,42 +83,25 @@ def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path
     assert {(o.history.name, o.depth) for o in offers.values()} == {("KEEP_LAST", 10)}
     assert found == [
         ("/robot1/joint_states", "sensor_msgs/msg/JointState", 1_500_000_000, written[0]),
-        ("/robot1/joint_commands", "sensor_msgs/msg/JointState", 1_500_000_000, written[1]),
+        *(
+            ("/robot1/joint_commands", "sensor_msgs/msg/JointState", 1_500_000_000, data)
+            for data in written[1:]
+        ),
     ]
     assert "/diagnostics" in offered and offered["/robot1/joint_states"] == "VOLATILE"
     assert offered["/robot1/reference"] == "TRANSIENT_LOCAL"
 
 
-def test_all_that_arrived_before_the_end_is_written(recorders, tmp_path):
-    _, desk, made = recorders()
-    message = serialize_message(JointState())
-    left = [3]
-
-    def serve():
-        if left[0]:
-            left[0] -= 1
-            desk.give("joint_states", message)
-
-    desk.on_serve = serve
-    made.close()
-    with reader.Reader(tmp_path / "run") as run:
-        assert run.message_count == 3
-
-
 def test_its_report_counts_messages_and_waits_for_those_of_a_run(recorders):
     node, desk, made = recorders("robot1")
-    report = node.timed[0][1]
     empty = serialize_message(JointState())
-    report()
-    assert node.told[:2] == (1, "waiting for messages")
+    assert node.report()[:2] == (1, "waiting for messages")
     for topic in ("clock", "/diagnostics"):
         desk.give(topic, empty)
-    report()
-    assert node.told[:2] == (1, "waiting for messages")
-    desk.give("joint_states", empty)
-    desk.give("joint_states", empty)
-    report()
-    level, text, values = node.told
+    assert node.report()[:2] == (1, "waiting for messages")
+    for _ in range(2):
+        desk.give("joint_states", empty)
+    level, text, values = node.report()
     assert (level, text, values["messages"]) == (0, "recording", "4")
     assert values["/robot1/joint_states"] == "2" and values["/robot1/markers"] == "0"
     made.close()
@@ -174,23 +159,37 @@ def test_messages_that_come_too_fast_are_counted_and_told(recorders, monkeypatch
     node, desk, made = recorders()
     monkeypatch.setattr(bag_writer, "WAITING_BYTES", 100)
     desk.give("joint_states", bytes(101))
-    report = node.timed[0][1]
-    report()
-    level, text, values = node.told
+    level, text, values = node.report()
     assert (level, text) == (2, "1 messages could not be written in time")
     assert (values["messages"], values["lost"], values["lost: /joint_states"]) == ("0", "1", "1")
-    report()
-    assert node.told[:2] == (1, "waiting for messages") and node.told[2]["lost"] == "1"
+    level, text, values = node.report()
+    assert (level, text, values["lost"]) == (1, "waiting for messages", "1")
     made.close()
     assert [text for level, text in node.logged if level == "warning"] == [
         f"recorded 0 messages to {tmp_path / 'run'}, 1 came faster than they could be written"
     ]
 
 
-@pytest.mark.parametrize("error", [OSError("full"), ValueError("a mistake")])
-def test_an_error_of_the_disk_has_a_code_of_its_own_and_any_other_is_raised(recorders, error):
-    _, _, made = recorders()
+def test_a_full_disk_ends_the_node_with_a_code_of_its_own_and_a_recording_that_is_read(
+    recorders, tmp_path
+):
+    node, desk, made = recorders(topics=["noise:std_msgs/msg/UInt8MultiArray"])
+    with files_of(4_000_000):
+        for data in noise(100):
+            desk.give("noise", data)
+        made.close()
+    assert node.ended.requests == [(None, NOT_RECORDED)]
+    with reader.Reader(tmp_path / "run") as run:
+        count = run.message_count
+        assert len(list(run.messages())) == count > 10
+    level, text = node.logged[-1]
+    assert level == "error"
+    assert text.startswith(f"recorded {count} messages to") and "could not be written" in text
+
+
+def test_any_other_error_of_the_writing_thread_is_the_node_s(recorders):
+    node, _, made = recorders()
+    error = ValueError("a mistake")
     made._on_failure(error)
-    disk = isinstance(error, OSError)
-    assert made._exit.requests == [(None, NOT_RECORDED) if disk else (error, 0)]
+    assert node.ended.requests == [(error, 0)]
     made.close()
