@@ -2,16 +2,21 @@
 has everything that nodes publish.
 """
 
-from dataclasses import fields, replace
-
 import numpy as np
-from pendulum_nodes import PENDULUM
 
 from nh_control import Trajectory, scenarios
-from nh_control.scenarios import BodyState, MonitoredOutput, Scenario, discovery
+from nh_control.integrators import midpoint
+from nh_control.scenarios import BodyState, Joint, MonitoredOutput, Scenario, discovery
+from nh_control.scenarios.joints import TurningPerturbation
+from nh_control.systems.pendulum import PendulumParameters, pendulum
 
 STEPS = 20
 TORQUE = 0.25
+
+
+def perturbed(model, x, perturbation):
+    """The state with the pendulum turned."""
+    return x + np.array([perturbation.angle, 0.0])
 
 
 def to_bodies(p, q, v):
@@ -59,11 +64,17 @@ class Alone(Scenario):
         return self.integrators
 
 
-BOB = replace(
-    Alone(**{part.name: getattr(PENDULUM, part.name) for part in fields(PENDULUM) if part.init}),
+BOB = Alone(
     name="bob",
     title="Bob",
+    parameters=PendulumParameters(),
+    make_system=pendulum,
+    integrators={"midpoint": midpoint},
     references={"pushed": pushed, "hanging": hanging},
+    weights=(np.eye(2), np.eye(1), np.eye(2)),
+    perturbation=TurningPerturbation(),
+    perturb=perturbed,
+    joints=(Joint("pivot", "theta"),),
     to_bodies=to_bodies,
     from_bodies=from_bodies,
     monitor=MonitoredOutput(

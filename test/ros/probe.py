@@ -15,7 +15,7 @@ from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_srvs.srv import SetBool, Trigger
@@ -200,8 +200,12 @@ class Probe:
     def heard_publisher(self, message_type: type, topic: str, qos=10):
         """A publisher that somebody else hears."""
         publisher = self.node.create_publisher(message_type, topic, qos)
-        name = self.node.resolve_topic_name(topic)
-        own = sum(one.topic_name == name for one in self.node.subscriptions)
+        own = sum(
+            one.topic_name == publisher.topic_name
+            and qos_check_compatible(publisher.qos_profile, one.qos_profile)[0]
+            != QoSCompatibility.ERROR
+            for one in self.node.subscriptions
+        )
         self.wait(lambda: publisher.get_subscription_count() > own, f"listener of {topic}")
         return publisher
 

@@ -73,24 +73,20 @@ def test_everything_that_a_look_names_exists(name):
     assert len({(m.ns, m.id) for m in lines.markers}) == len(lines.markers)
 
 
-@pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
-def test_without_a_look_bodies_are_balls(name):
+@pytest.mark.parametrize(
+    ("name", "bodies", "q", "place"),
+    [
+        ("snakeboard", ["base_link"], np.linspace(0.1, 0.5, 5), [0.4, 0.5, 0.0]),
+        ("quadrotor_payload", ["payload", "quad1", "quad2"], configuration(), configuration()[:3]),
+    ],
+)
+def test_without_a_look_bodies_are_balls(name, bodies, q, place):
     scenario = replace(scenarios.get(name), visual=None)
-    bodies = {"snakeboard": ["base_link"], "quadrotor_payload": ["payload", "quad1", "quad2"]}[
-        name
-    ]
-    visual, q = (
-        scenario.visual_model(),
-        np.linspace(0.1, 0.5, 5) if name == "snakeboard" else configuration(),
-    )
+    visual = scenario.visual_model()
     drawing = Drawing("plant", visual, 1.0)
     drawing.place(visual.poses(scenario.parameters, q))
-    assert (
-        [shape.frame for shape in visual.shapes if shape.kind == "sphere"] == bodies
-        and visual.parent == "odom"
-        and visual.trail == bodies[0]
-    )
-    place = [0.4, 0.5, 0.0] if name == "snakeboard" else q[:3]
+    assert [shape.frame for shape in visual.shapes if shape.kind == "sphere"] == bodies
+    assert (visual.parent, visual.trail) == ("odom", bodies[0])
     np.testing.assert_allclose(conversions.xyz(drawing.markers[0].pose.position), place)
 
 
@@ -109,14 +105,6 @@ def test_without_frames_nothing_is_drawn():
     trail = Trail(visual)
     trail.place({})
     assert Drawing("plant", visual, 1.0).markers == trail.markers == []
-
-
-def test_frames_are_where_the_bodies_are():
-    q = configuration()
-    poses = LOOK.poses(SCENARIO.parameters, q)
-    for body in SCENARIO.to_bodies(SCENARIO.parameters, q, np.zeros(15)):
-        np.testing.assert_allclose(poses[body.frame].position, body.position)
-        np.testing.assert_allclose(poses[body.frame].rotation, quat2mat(body.quaternion_wxyz))
 
 
 def test_shapes_move_with_their_frames():

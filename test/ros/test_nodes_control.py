@@ -81,7 +81,7 @@ def test_time_is_paused_stepped_saved_loaded_and_reset_for_all_nodes(nodes, prob
     np.testing.assert_array_equal(rows(probe, steps + 1, 2 * steps + 1), whole)
     assert [node.end() for node in started] == [0, 0, 0, 0]
     counts, times = recording(bag)
-    assert counts["/joint_states"] > 2 * steps and min(np.diff(times)) < 0 < max(np.diff(times))
+    assert counts["/joint_states"] > 2 * steps and max(times) > 1.9e9 * steps * H
 
 
 @pytest.mark.slow

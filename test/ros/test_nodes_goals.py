@@ -2,6 +2,8 @@
 refused with the reason, good ones are followed.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from node_processes import LOCKSTEP
@@ -35,6 +37,8 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
     probe.wait(lambda: len(bodies) > 150 and markers, "flight")
     assert markers[-1].markers[0].header.frame_id == frame
 
+    way = partial(trajectory, frame=frame, joints=["robot1/payload"])
+
     def there(*place):
         """Wait until the payload rests at a place."""
 
@@ -54,11 +58,11 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
         (goals, goal((0.0, 0.0, 1.0)), f"in the frame 'odom'; expected '{frame}'"),
         (goals, goal((1e6, 0.0, 1.0), frame), "goal (1e+06, 0, 1) refused: no way to the goal"),
         (goals, goal((0.0, 0.0, 1.0), frame, 0.01), "s in the past: send it with the present"),
-        (trajectories, trajectory(frame=frame, stamp_s=0.02), "in the past: give the simulation"),
-        (trajectories, trajectory((2.0, 1.0), frame=frame), "must increase from 0 or later"),
+        (trajectories, way(stamp_s=0.02), "in the past: give the simulation"),
+        (trajectories, way((2.0, 1.0)), "must increase from 0 or later"),
         (
             trajectories,
-            trajectory((0.2, 0.4), ((9.0, 0.0, 1.0), (0.0, 9.0, 1.0)), frame=frame),
+            way((0.2, 0.4), ((9.0, 0.0, 1.0), (0.0, 9.0, 1.0))),
             "trajectory of 2 points refused:",
         ),
     ]
@@ -76,7 +80,7 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
     goals.publish(goal((-0.5, 0.5, 1.0), frame))  # on the way
     there(-0.5, 0.5, 1.0)
     points = ((0.0, 0.0, 1.0), (0.5, 0.5, 1.2))
-    trajectories.publish(trajectory((3.0, 6.0), points, frame=frame))
+    trajectories.publish(way((3.0, 6.0), points))
     there(*points[-1])
     probe.wait_value("goals_accepted", "3", tracker)
     assert float(probe.values(tracker)["error of payload position (m)"]) < 1e-3

@@ -124,6 +124,7 @@ KINDS = {
     kind.__name__.removesuffix("Node").lower(): kind
     for kind in (Plant, Tracker, Display, Recorder, ShadowNode)
 }
+MPC = {"scenario": "cart_pole", "controller": "mpc"}
 REFUSED = [
     ("plant", {"spede_factor": 1.0}, r"'spede_factor'.*did you mean 'speed_factor'"),
     ("plant", {"plant.parameters.mass": 1.0}, r"'plant.parameters.mass'.*plant.parameters.m,"),
@@ -146,6 +147,7 @@ REFUSED = [
     ("display", {"rate": 3.0}, "unknown parameter 'rate'.*rate_hz"),
     ("recorder", {"scenario": __file__ + ":KINDS"}, "must be a nh_control Scenario"),
     ("shadow", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
+    ("shadow", {"plant.parameters.m": -1.0}, "'plant.parameters.m' must be"),
 ]
 
 

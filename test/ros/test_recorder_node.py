@@ -68,7 +68,7 @@ def test_sensors_may_be_best_effort(recorders, source, unreliable):
 
 def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path):
     node, desk, made = recorders("robot1")
-    written = [serialize_message(JointState(name=["pivot"], position=[x])) for x in (1.0, 2.0, 3.0)]
+    written = [serialize_message(JointState(position=[x])) for x in (1.0, 2.0, 3.0)]
     node.wall_ns = 1_500_000_000
     desk.give("joint_states", written[0])
     late = written[1:]  # one after the other while it closes

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,104 +15,105 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.nodes import shadow  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
 from nh_control.scenarios import Joint  # noqa: E402
 
 H_NS = 10**7
 MODEL = BOB.model()
-SHOWN = codecs(BOB, MODEL)
 
 
 class Watching:
-    """A shadow in this thread; `now` is the time that it has, in s."""
+    """A shadow of a scenario in this thread; `now` is the time that it has, in s."""
 
-    def __init__(self, make, monkeypatch, **parameters):
+    def __init__(self, make, monkeypatch, scenario, **parameters):
         self.node, self.desk = make("shadow", scenario="bob", **parameters), Desk()
-        self.now = 100.0
+        self.scenario, self.now, self.h_ns = scenario, 100.0, H_NS
         clock = SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr(shadow, "time", clock)
         self.made = shadow.ShadowNode(self.node, self.desk, None)
 
-    def state(self, k, x, velocity=True):
-        """A state (nx) is measured at step k."""
-        for codec in codecs(BOB, MODEL, velocity):
+    def state(self, k, x, velocity=True, prefix="", **wrong):
+        """A state (nx) is measured at step k, of which some values are `wrong`."""
+        for codec in codecs(self.scenario, MODEL, velocity, prefix=prefix):
             codec.write(list(MODEL.configuration(x)), list(MODEL.velocity(x)))
-            self.desk.give(codec.topic, codec.message, k * H_NS)
+            if codec.topic in wrong:
+                codec.message.position[0] = wrong[codec.topic]
+            self.desk.give(codec.topic, codec.message, k * self.h_ns)
 
     def command(self, torque, k, names=("torque",)):
         """A command answers step k."""
         message = JointState(name=list(names), effort=np.atleast_1d(torque).tolist())
-        self.desk.give("joint_commands", message, k * H_NS)
+        self.desk.give("joint_commands", message, k * self.h_ns)
+
+    def run(self, states, torque=0.0, **how):
+        """Every state comes, and then the command that answers it."""
+        for k, x in enumerate(states):
+            self.state(k, x, **how)
+            self.command(torque, k)
 
     def residuals(self):
         """(step, values) of all that was published."""
         return [
-            (conversions.nanoseconds(m.header.stamp) / H_NS, list(m.position))
+            (conversions.nanoseconds(m.header.stamp) / self.h_ns, list(m.position))
             for m in self.node.sent("shadow/residual")
         ]
-
-    def report(self):
-        """Level, text and values."""
-        return self.node.report()
 
 
 @pytest.fixture
 def shadows(monkeypatch):
-    """Makes shadows: f(**parameters)."""
-    put_up(monkeypatch)
+    """Makes shadows: f(scenario, **parameters)."""
     with benches() as make:
-        yield lambda **parameters: Watching(make, monkeypatch, **parameters)
+
+        def start(scenario=BOB, **parameters):
+            put_up(monkeypatch, scenario)
+            return Watching(make, monkeypatch, scenario, **parameters)
+
+        yield start
 
 
-def motion(steps, torque=0.0, push=0.0):
-    """States of the model under a torque and what else pushes."""
-    return MODEL.simulate(MODEL.state([0.3], [0.0]), np.full((steps, 1), torque + push)).states
+def motion(steps, torque=0.0, model=MODEL):
+    """States of the model under a torque."""
+    return model.simulate(model.state([0.3], [0.0]), np.full((steps, 1), torque)).states
 
 
 def test_what_the_model_expects_leaves_nothing_and_what_it_does_not_is_told(shadows):
     for push in (0.0, 0.5):
         watch = shadows()
-        for k, x in enumerate(motion(4, 2.0, push)):
-            watch.state(k, x)
-            watch.command(2.0, k)
+        watch.run(motion(4, 2.0 + push), 2.0)
         found = watch.residuals()
         assert [k for k, _ in found] == [1, 2, 3, 4]
         for _, values in found:
-            assert len(values) == 2 and abs(values[0]) < 1e-4
-            assert values[1] == pytest.approx(push * MODEL.h, abs=1e-4)
+            assert values == pytest.approx([0.0, push * MODEL.h], abs=1e-4)
         assert watch.node.sent("shadow/residual")[0].name == ["theta", "p_theta"]
 
 
-def test_a_model_with_other_parameters_expects_something_else(shadows):
-    watch = shadows(**{"plant.parameters.l": 2.0})
-    for k, x in enumerate(motion(2)):
-        watch.state(k, x)
-        watch.command(0.0, k)
-    assert all(abs(values[1]) > 0.01 for _, values in watch.residuals())
-    assert len(watch.residuals()) == 2
+def test_the_model_has_the_step_and_the_plant_s_parameters_of_the_node(shadows):
+    slow = shadows(step_s=0.02)
+    slow.h_ns = 2 * H_NS
+    slow.run(motion(3, 2.0, BOB.model("", 0.02)), 2.0)
+    assert [k for k, _ in slow.residuals()] == [1, 2, 3]
+    assert all(np.abs(values).max() < 1e-9 for _, values in slow.residuals())
+    longer = shadows(**{"plant.parameters.l": 2.0})
+    longer.run(motion(2))
+    assert len(longer.residuals()) == 2
+    assert all(abs(values[1]) > 0.01 for _, values in longer.residuals())
 
 
-def test_commands_may_be_forces_of_joints_and_others_are_counted(shadows):
-    watch, states = shadows(), motion(1, 2.0)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_commands_may_be_forces_of_joints_and_others_are_counted(shadows, sign):
+    watch = shadows(replace(BOB, joints=(Joint("pivot", "theta", sign=sign),)))
+    states = motion(2, 2.0)
     watch.state(0, states[0])
     watch.command(np.nan, 0)
     watch.command([1.0, 2.0], 0)
     watch.command(9.0, 0, ["knee"])
-    watch.command(2.0, 0, ["pivot"])
+    watch.command(sign * 2.0, 0, ["pivot"])
     watch.state(1, states[1])
-    watch.command(2.0, 1)
-    ((_, values),) = watch.residuals()
-    assert np.abs(values).max() < 1e-9
-    assert watch.report()[2]["commands_refused"] == "3"
-
-
-def test_forces_of_a_joint_that_turns_the_other_way_have_the_other_sign(shadows, monkeypatch):
-    put_up(monkeypatch, replace(BOB, joints=(Joint("pivot", "theta", sign=-1.0),)))
-    watch, taken = shadows(), []
-    monkeypatch.setattr(shadow.Shadow, "command", lambda _, u, *times: taken.append(list(u)))
-    watch.command(2.0, 0, ["pivot"])
-    watch.command(2.0, 0, ["torque"])
-    assert taken == [[-2.0], [2.0]]
+    watch.command(2.0, 1, ["torque"])
+    watch.state(2, states[2])
+    watch.command(2.0, 2)
+    assert [k for k, _ in watch.residuals()] == [1, 2]
+    assert all(np.abs(values).max() < 1e-9 for _, values in watch.residuals())
+    assert watch.node.report()[2]["commands_refused"] == "3"
 
 
 def test_a_plant_that_starts_again_is_no_surprise(shadows):
@@ -162,16 +162,16 @@ def test_at_the_end_it_settles_and_tells_its_statistics(shadows):
     assert watch.node.sent("/diagnostics")
 
 
-def test_states_that_are_none_are_counted(shadows):
-    watch = shadows()
-    watch.desk.state(SHOWN, [0.1], [0.0], 0)
-    for codec in SHOWN:
-        codec.write([0.1], [0.0])
-        if codec.topic == "joint_states":
-            codec.message.position[0] = np.nan
-        watch.desk.give(codec.topic, codec.message, H_NS)
-    level, text, values = watch.report()
-    assert level == 1 and "not finite" in text and watch.residuals() == []
+def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
+    watch, states = shadows(frame_prefix="x_"), motion(1)
+    watch.run(states, prefix="x_")
+    (residual,) = watch.residuals()
+    watch.state(2, states[1], prefix="x_", joint_states=np.nan)
+    level, text, values = watch.node.report()
+    assert level == 1 and "not finite" in text
+    watch.state(2, states[1])
+    level, text, values = watch.node.report()
+    assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
 
 
 def test_states_of_hardware_without_velocities_are_compared_in_place_alone(shadows):
@@ -192,23 +192,6 @@ def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
         watch.state(k, x)
         seen.append([step for step, _ in watch.residuals()])
     assert seen == [[], [], [1], [1, 2]]
-
-
-def test_frames_begin_with_what_is_said(shadows, monkeypatch):
-    prefixes = []
-
-    def made(*given, prefix=""):
-        prefixes.append(prefix)
-        return codecs(*given, prefix=prefix)
-
-    monkeypatch.setattr(shadow, "codecs", made)
-    shadows(frame_prefix="x_")
-    shadows()
-    assert prefixes == ["x_", ""]
-
-
-def test_the_step_of_the_model_is_the_parameter_s(shadows):
-    assert shadows(step_s=0.02).made._dsys.h == 0.02 and shadows().made._dsys.h == 0.01
 
 
 def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(
@@ -246,15 +229,7 @@ def test_states_of_hardware_are_filtered_as_is_said(shadows, monkeypatch):
 
 def test_time_of_hardware_that_goes_back_is_told(shadows):
     watch, (x, *_) = shadows(source="hardware"), motion(1)
-    given = {"autospec": True, "side_effect": shadow.Shadow.reset}
-    with mock.patch.object(shadow.Shadow, "reset", **given) as reset:
-        watch.state(500, x)
-        watch.state(300, x)
-    level, text, _ = watch.report()
-    assert level == 1 and "jumped back by 2 s" in text and reset.call_count == 1
-
-
-@pytest.mark.parametrize("given", [{"integrator": "guess"}, {"plant.parameters.m": -1.0}])
-def test_a_model_that_is_none_is_a_wrong_use(shadows, given):
-    with pytest.raises(UsageError):
-        shadows(**given)
+    watch.state(500, x)
+    watch.state(300, x)
+    level, text, _ = watch.node.report()
+    assert level == 1 and "jumped back by 2 s" in text
