@@ -223,6 +223,6 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     probe.wait(sending(holds), "torque")
     refused = [line for line in tracker.log.splitlines() if "state refused" in line]
     assert all("implausible" in line for line in refused), tracker.log
-    probe.wait_value("armed", "False", "tracker")
     text = "disarmed: no state that can be used for"
-    assert text in tracker.log and probe.message("tracker").startswith(text)
+    probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
+    assert text in tracker.log and probe.values("tracker")["armed"] == "False"

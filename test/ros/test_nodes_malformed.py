@@ -49,6 +49,7 @@ def assert_refused(probe, name):
 )
 def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, names, rounds):
     from fuzzing import numbers
+    from probe import Probe
 
     started, thrown = attacks(nodes, probe, names, tmp_path)
     for name, node in zip(names, started):
@@ -64,10 +65,14 @@ def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, nam
         attack.answers()
         probe.wait(lambda name=attack.name: int(probe.values(name)["malformed"]), "counts")
         assert probe.values(attack.name)["callback_errors"] == "0"
-    if "plant" in names:  # it goes on, with finite numbers
-        probe.clear()
-        assert probe.call("reset").success and probe.call("pause", False).success
-        heard = (probe.joint_states, probe.odometry)
-        probe.wait(lambda: all(len(messages) > 20 for messages in heard), "states")
+    if "plant" in names:  # it goes on, with finite numbers, for one who has heard nothing of it
+        late = Probe(probe.node.context.get_domain_id())
+        try:
+            late.wait(lambda: late.node.count_publishers("joint_states") > 0, "discovery")
+            assert probe.call("reset").success and probe.call("pause", False).success
+            heard = (late.joint_states, late.odometry)
+            late.wait(lambda: all(len(messages) > 20 for messages in heard), "states")
+        finally:
+            late.close()
         assert all(np.isfinite(list(numbers(m))).all() for messages in heard for m in messages)
     assert [node.end() for node in started] == [0] * len(started)

@@ -1,12 +1,11 @@
 """Messages of sensors: types, units, covariances and frames, and what is read of them."""
 
-import types
-
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 import numpy as np  # noqa: E402
+from bench import Desk  # noqa: E402
 from geometry_msgs.msg import PoseWithCovarianceStamped  # noqa: E402
 from sensing_arm import SENSING_ARM  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
@@ -74,30 +73,19 @@ def test_what_cannot_be_used_is_refused():
 
 
 class Hearing:
-    """A reader of two sensors with an inbox of a test: what arrived, and was refused."""
+    """A reader of two sensors: what arrived, and was refused."""
 
     def __init__(self):
-        self.callbacks, self.arrivals, self.refused = {}, [], []
-        inbox = types.SimpleNamespace(subscribe=self._subscribe)
+        self.desk, self.arrivals, self.refused = Desk(), [], []
         sensors = [s for s in SENSING_ARM.sensors if s.name != "tracking"]
-        self.reader = SensorReader(
-            inbox,
-            sensors,
-            MODEL.system,
-            MODEL.h,
-            lambda: self.arrivals.append(True),
-            lambda *refusal: self.refused.append(refusal),
-        )
-
-    def _subscribe(self, message_type, topic, callback, quality):
-        self.callbacks[topic] = callback
+        arrived, refuse = lambda: self.arrivals.append(True), lambda *why: self.refused.append(why)
+        self.reader = SensorReader(self.desk, sensors, MODEL.system, MODEL.h, arrived, refuse)
 
     def send(self, name, step, nanoseconds=0):
         """The encoder's measurement is the number of its step."""
         message = Imu() if name == "imu" else JointState(name=["angle"], position=[float(step)])
         stamp = round(step * MODEL.h * 1e9) + nanoseconds
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-        self.callbacks[f"sensors/{name}"](message)
+        self.desk.give(f"sensors/{name}", message, stamp)
 
 
 def test_a_step_is_complete_when_all_that_is_due_has_come():

@@ -19,17 +19,27 @@ from nh_control.ros.runtime.subscribers import (  # noqa: E402
 )
 
 
-def heard_by(matched, volatile=(), latched=(), local=()):
-    """Listeners of a publisher that is matched with so many subscriptions, of those that are
-    known, and hands messages over to `local` nodes.
-    """
-    kinds = [(name, DurabilityPolicy.VOLATILE) for name in volatile] + [
-        (name, DurabilityPolicy.TRANSIENT_LOCAL) for name in latched
-    ]
-    known = [
-        SimpleNamespace(node_name=name, qos_profile=SimpleNamespace(durability=kind))
-        for name, kind in kinds
-    ]
+def listener(name, latched=False):
+    """What the graph of nodes knows of a subscription."""
+    kind = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+    return SimpleNamespace(node_name=name, qos_profile=SimpleNamespace(durability=kind))
+
+
+RECORDER, DISPLAY, LATCHED = listener("recorder"), listener("display"), listener("rviz", True)
+
+
+@pytest.mark.parametrize(
+    ("known", "matched", "local", "heard"),
+    [
+        ([RECORDER, DISPLAY], 2, (), {"recorder", "display"}),
+        ([], 0, (), set()),
+        ([RECORDER, DISPLAY], 1, (), None),  # nobody is said to while one is not matched
+        ([RECORDER, LATCHED], 1, (), {"recorder"}),  # latched messages are had later, too
+        ([RECORDER], 0, ("tracker",), None),  # one in the process is not the match of another
+        ([RECORDER], 1, ("tracker",), {"recorder", "tracker"}),
+    ],
+)
+def test_nodes_hear_a_publisher_once_all_that_are_known_are_matched(known, matched, local, heard):
     node = SimpleNamespace(get_subscriptions_info_by_topic={"/odom": known}.get)
     publisher = SimpleNamespace(
         topic_name="/odom", msg_type=None, get_subscription_count=lambda: matched
@@ -37,25 +47,8 @@ def heard_by(matched, volatile=(), latched=(), local=()):
     topics = LocalTopics(["/odom"])
     for name in local:
         topics.subscribe(name, "/odom", False, print)
-    return matched_subscribers(node, topics.publisher(publisher) if local else publisher)
-
-
-def test_all_known_nodes_hear_a_publisher_that_is_matched_with_them():
-    assert heard_by(2, volatile=("recorder", "display")) == {"recorder", "display"}
-    assert heard_by(0) == set()
-
-
-def test_nobody_is_said_to_hear_while_one_is_not_matched():
-    assert heard_by(1, volatile=("recorder", "display")) is None
-
-
-def test_who_wants_latched_messages_is_not_waited_for():
-    assert heard_by(1, volatile=("recorder",), latched=("viewer",)) == {"recorder"}
-
-
-def test_a_subscriber_in_the_process_does_not_count_as_the_match_of_another_one():
-    assert heard_by(0, volatile=("recorder",), local=("tracker",)) is None
-    assert heard_by(1, volatile=("recorder",), local=("tracker",)) == {"recorder", "tracker"}
+    shared = topics.publisher(publisher) if local else publisher
+    assert matched_subscribers(node, shared) == heard
 
 
 def test_publishers_whose_subscriber_is_gone_are_waited_for_together():

@@ -110,10 +110,10 @@ def test_services_that_are_not_there_or_say_nothing_are_told(asking):
     assert len(clients["plant/step"].removed) == 1
 
 
-def plant_says(desk, level=b"\0", message="running", node="plant", **values):
-    """The plant's diagnostics."""
+def says(desk, node="plant", level=b"\0", message="running", **values):
+    """A node's diagnostics."""
     pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    status = DiagnosticStatus(name=f"{node}: simulation", message=message, values=pairs)
+    status = DiagnosticStatus(name=f"{node}: what it is", message=message, values=pairs)
     status.level = level
     desk.give("/diagnostics", DiagnosticArray(status=[status]))
 
@@ -126,7 +126,7 @@ def test_a_body_is_pulled_within_the_bound_that_the_plant_tells(asking):
     assert requests.targets == ("payload", "quad1", "quad2") and requests.bounds == {}
     done, why = requests.answer(PULL)
     assert not done and "none: see its parameter wrench.targets" in why
-    plant_says(desk, **{"wrench bound payload (N)": 4.0, "wrench bound quad1 (N)": 0.0})
+    says(desk, **{"wrench bound payload (N)": 4.0, "wrench bound quad1 (N)": 0.0})
     assert requests.bounds == {"payload": 4.0}
     assert requests.answer(PULL) == (True, "payload: 4.52 N")
     assert not requests.answer(Asked("pull", target="quad1", force=(1.0, 0.0, 0.0))).done
@@ -138,7 +138,7 @@ def test_a_body_is_pulled_within_the_bound_that_the_plant_tells(asking):
 
 def test_a_planar_body_is_pulled_in_its_plane(asking):
     node, desk, _, requests = asking(scenarios.get("snakeboard"))
-    plant_says(desk, **{"wrench bound base_link (N)": 10.0})
+    says(desk, **{"wrench bound base_link (N)": 10.0})
     assert requests.answer(Asked("pull", target="base_link", force=(3.0, 4.0, 9.0))).done
     assert conversions.xyz(node.sent("wrench")[0].wrench.force).tolist() == [3.0, 4.0, 0.0]
     assert not asking(source="hardware")[3].answer(PULL).done
@@ -168,32 +168,24 @@ def test_what_nodes_say_is_told_and_what_they_say_no_more(asking, monkeypatch):
     _, desk, _, requests = asking(namespace="robot1")
     now = [100.0]
     monkeypatch.setattr(heard_nodes.time, "monotonic", lambda: now[0])
-    plant_says(desk, node="plant", message="another robot")
-    plant_says(desk, b"\1", "3 steps missed", node="robot1/plant", missed_steps=3)
-    plant_says(desk, node="robot1/view", message="itself")
+    says(desk, message="another robot")
+    says(desk, "robot1/plant", b"\1", "3 steps missed", missed_steps=3)
+    says(desk, "robot1/view", message="itself")
     assert requests.heard.statuses(101.0) == [("plant", "warn", "3 steps missed")]
     assert requests.heard.of("plant").values["missed_steps"] == "3"
     assert requests.heard.of("tracker") == heard_nodes.Said()
     now[0] = 105.0
-    plant_says(desk, b"\2", "ill", node="robot1/tracker")
+    says(desk, "robot1/tracker", b"\2", "ill")
     assert requests.heard.statuses(105.0) == [
         ("plant", "error", "silent for 5 s"),
         ("tracker", "error", "ill"),
     ]
     now[0] = 161.0
-    plant_says(desk, node="robot1/tracker")
+    says(desk, "robot1/tracker")
     assert [name for name, _, _ in requests.heard.statuses(161.0)] == ["tracker"]
     for k in range(100):
-        plant_says(desk, node=f"robot1/node{k}")
+        says(desk, f"robot1/node{k}")
     assert len(requests.heard.statuses(161.0)) == heard_nodes.NODES
-
-
-def told(desk, accepted, refused, message="tracking", node="tracker"):
-    """The tracker's diagnostics say this."""
-    values = {"goals_accepted": str(accepted), "goals_refused": str(refused)}
-    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
-    status = DiagnosticStatus(name=f"{node}: tracking", message=message, values=pairs)
-    desk.give("/diagnostics", DiagnosticArray(status=[status]))
 
 
 GOAL = Asked("goal", position=(1.0, -2.0, 0.5))
@@ -202,10 +194,14 @@ GOAL = Asked("goal", position=(1.0, -2.0, 0.5))
 def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
     node, desk, _, requests = asking(namespace="robot1")
     assert requests.goals
-    told(desk, 1, 1)  # of another robot
+    says(desk, "tracker", goals_accepted=1, goals_refused=1)  # of another robot
     assert requests.answer(GOAL) == (False, "no tracker is there to take goals")
     assert node.sent("goal") == []
-    tell = lambda *given: told(desk, *given, node="robot1/tracker")  # noqa: E731
+
+    def tell(accepted, refused, message="tracking"):
+        counts = {"goals_accepted": accepted, "goals_refused": refused}
+        says(desk, "robot1/tracker", message=message, **counts)
+
     tell(3, 1)
     assert requests.answer(GOAL) == (False, "the tracker said nothing of the goal in 0.2 s")
     (message,) = node.sent("goal")
