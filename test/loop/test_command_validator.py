@@ -1,0 +1,256 @@
+"""Which commands and names of commands the validator lets through, and what is applied without
+one.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from nh_control import scenarios
+from nh_control.geometry.spaces import Rn
+from nh_control.loop.clocks import StepClock
+from nh_control.loop.command_validator import CommandNames, CommandValidator, Fallback, Rejection
+from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
+from nh_control.mechanics.system import System
+from nh_control.scenarios import Joint
+from nh_control.scenarios.driven_joints import DrivenJoint, driven_joints
+
+INPUTS = ("a", "b")
+NAMES = CommandNames(INPUTS)
+LIMITS = np.array([[-1.0, 1.0], [-np.inf, np.inf]])
+CLOCK = StepClock(0.01)
+WALL, DAY = 1_790_000_000 * 10**9, 24 * 3600 * 10**9
+
+
+def validator(timeout_steps=1, fallback="zero", strict=True, names=NAMES):
+    return CommandValidator(names, LIMITS, CLOCK, timeout_steps, fallback, strict=strict)
+
+
+def offer(g, step, values=(0.5, 2.0), names=INPUTS, stamp=None, at=None):
+    """Offer an answer to state `step` while the plant is at step `at`."""
+    return g.offer(
+        names, values, CLOCK.stamp(step) if stamp is None else stamp, step if at is None else at
+    )
+
+
+def test_names_in_any_order_are_accepted_and_values_clipped_to_the_limits():
+    g = validator()
+    assert offer(g, 0, (7.0, -3.0), names=("b", "a")) is None
+    assert g.take(0) == (-1.0, 7.0)
+    assert (g.accepted, g.clipped, dict(g.saturated)) == (1, 1, {"a": 1})
+    offer(g, 1, (7.0, 30.0), names=("b", "a"))
+    assert dict(g.saturated) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("reason", "arguments"),
+    [
+        (Rejection.WRONG_NAMES, {"names": ("a", "c")}),
+        (Rejection.WRONG_LENGTH, {"values": (1.0,)}),
+        (Rejection.WRONG_LENGTH, {"values": (1.0, 2.0, 3.0)}),
+        (Rejection.NOT_FINITE, {"values": (1.0, math.nan)}),
+        (Rejection.NOT_FINITE, {"values": (math.inf, 0.0)}),
+        (Rejection.WRONG_STAMP, {"stamp": 50_100_000}),
+        (Rejection.FUTURE, {"step": 6, "at": 5}),
+        (Rejection.STALE, {"step": 3, "at": 5}),
+        (Rejection.DUPLICATE, {"step": 4, "at": 5, "values": (9.0, 9.0)}),
+    ],
+)
+def test_other_commands_are_rejected_and_counted(reason, arguments):
+    g = validator()
+    assert offer(g, 4) is None
+    assert offer(g, **{"step": 5, **arguments}) is reason
+    assert g.rejected == {reason: 1} and g.accepted == 1 and not g.answers(5)
+
+
+def test_a_command_is_late_when_it_would_not_be_fresh():
+    g = validator(timeout_steps=3)
+    assert offer(g, 4, at=7) is Rejection.LATE
+    assert offer(g, 5, at=7) is None
+    assert not g.answers(7) and g.age(7) == 2
+
+
+def test_a_repetition_of_what_was_said_not_of_what_was_applied_is_harmless():
+    g = validator()
+    assert offer(g, 0, (7.0, 0.0)) is None and g.take(0) == (1.0, 0.0)
+    assert offer(g, 0, (7.0, 0.0)) is None and offer(g, 0, (7.0, 0.0), at=3) is None
+    assert (g.accepted, g.rejected.total()) == (1, 0)
+    assert offer(g, 0, (1.0, 0.0)) is Rejection.DUPLICATE
+
+
+def test_an_answer_to_the_first_state_that_comes_twice_is_counted_once():
+    g = validator(strict=False)
+    assert offer(g, 0) is None and offer(g, 0) is None and offer(g, 0, at=1) is None
+    assert g.accepted == 1
+    assert offer(g, 0, (0.25, 2.0), at=1) is None  # without a stamp, for the present state
+    assert g.accepted == 2 and g.take(1) == (0.25, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "expected"), [("hold", (1.0, 2.0)), ("zero", (0.0, 0.0)), ("stop", None)]
+)
+def test_the_fallback_applies_once_the_command_is_no_longer_fresh(fallback, expected):
+    g = validator(timeout_steps=3, fallback=fallback)
+    offer(g, 0, (7.0, 2.0))
+    assert g.take(0) == g.take(1) == g.take(2) == (1.0, 2.0)
+    assert (g.held_steps, g.fallback_steps) == (2, 0)
+    assert g.take(3) == expected  # what is held is what was applied
+    assert (g.held_steps, g.fallback_steps) == (2, fallback != "stop")
+
+
+def test_hold_without_any_command_is_zero_and_a_new_run_forgets_the_last_one():
+    g = validator(fallback=Fallback.HOLD)
+    assert g.take(0) == (0.0, 0.0)
+    offer(g, 5)
+    g.clear()
+    assert g.take(0) == (0.0, 0.0)
+    assert offer(g, 0) is None and g.answers(0)
+
+
+@pytest.mark.parametrize("fallback", ["tracker", "damp"])
+def test_fallbacks_ask_for_their_values_each_time_and_clip_them(fallback):
+    g, values = validator(fallback=fallback), iter([(0.5, 2.0), (9.0, -3.0)])
+    g.fallback_inputs[Fallback(fallback)] = lambda: next(values)
+    assert (g.take(0), g.take(1), g.fallback_steps) == ((0.5, 2.0), (1.0, -3.0), 2)
+
+
+@pytest.mark.parametrize("fallback", ["zero", "hold", "damp"])
+def test_no_force_is_what_the_plant_says(fallback):
+    """Where coordinates are moved at will it is not 0."""
+    g = validator(fallback=fallback)
+    assert g.take(0) == (0.0, 0.0)
+    g.fallback_inputs[Fallback.ZERO] = lambda: [0.75, 4.0]
+    assert g.take(1) == (0.75, 4.0)
+
+
+@pytest.mark.parametrize("stamp", [0, WALL])
+def test_commands_of_another_clock_answer_the_present_state_one_after_the_other(stamp):
+    g = validator(timeout_steps=3, strict=False)
+    for step, values in ((0, (0.1, 0.2)), (5, (0.3, 0.4)), (5, (0.5, 0.6)), (6, (0.7, 0.8))):
+        assert offer(g, step, values, stamp=stamp) is None
+        assert g.take(step) == values and g.answers(step)
+    assert g.take(8) == (0.7, 0.8) and g.take(9) == (0.0, 0.0) and not g.rejected
+
+
+def test_lock_step_takes_no_command_of_another_clock():
+    """Nor is one far behind a clock, whatever is waited for."""
+    assert offer(validator(), 5, stamp=WALL) is Rejection.FUTURE
+    assert offer(validator(), 5, stamp=0) is Rejection.LATE
+    assert offer(validator(strict=False), 5, stamp=-WALL) is Rejection.WRONG_STAMP
+
+
+def test_clocks_are_the_same_up_to_some_days():
+    """A stamp of a state that will be in a week is of the future; one of a year is another's."""
+    assert offer(validator(strict=False), 5, stamp=7 * DAY) is Rejection.FUTURE
+    assert offer(validator(strict=False), 5, stamp=365 * DAY) is None
+
+
+def test_a_stamped_command_wins_against_those_of_another_clock_while_it_is_fresh():
+    g = validator(timeout_steps=3, strict=False)
+    assert offer(g, 9, (0.1, 0.1), stamp=0) is None
+    assert offer(g, 8, (0.2, 0.2), at=9) is None and g.take(9) == (0.2, 0.2)
+    assert offer(g, 10, (0.3, 0.3), stamp=0) is Rejection.STALE
+    assert offer(g, 10, (0.3, 0.3), stamp=WALL) is Rejection.FUTURE
+    assert g.take(10) == (0.2, 0.2)
+    assert offer(g, 11, (0.4, 0.4), stamp=WALL) is None and g.take(11) == (0.4, 0.4)
+
+
+def test_an_effort_on_a_joint_is_checked_as_the_input_that_it_becomes():
+    g = validator(names=CommandNames(INPUTS, [DrivenJoint("hinge", 1, -4.0)], ("hinge", "still")))
+    assert offer(g, 0, (0.5, 3.0), names=("still", "hinge", "a")) is None
+    assert g.take(0) == (1.0, -2.0) and g.clipped == 1
+    assert offer(g, 1, (1e308, 0.0), names=("hinge", "a")) is Rejection.NOT_FINITE
+    assert offer(g, 1, (0.1, 0.5, 3.0), names=("still", "hinge", "a")) is Rejection.WRONG_LENGTH
+    assert offer(g, 1, (0.0, 2.0, 0.5), names=("still", "hinge", "a")) is None
+    assert g.take(1) == (0.5, -8.0)
+
+
+def test_the_first_command_of_every_reason_is_kept_for_the_log():
+    g = validator()
+    offer(g, 5, names=("a", "c"))
+    offer(g, 5, names=("b", "c"))
+    offer(g, 5, (1.0,) * 1000)
+    assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
+    received, expected = g.examples[Rejection.WRONG_NAMES].split("expected")
+    assert "[0.5, 2.0] for ['a', 'c']" in received and "a, b" in expected
+    assert len(g.examples[Rejection.WRONG_LENGTH]) < 300
+    offer(g, 3, at=5)
+    received, expected = g.examples[Rejection.LATE].split("expected")
+    assert "0.03 s" in received and "0.05 s" in received and "last 1 states" in expected
+    offer(g, 5)
+    offer(g, 5, (9.0, 9.0))
+    assert "is there a second controller?" in g.examples[Rejection.DUPLICATE]
+
+
+def test_a_validator_is_strict_holds_nothing_and_wants_an_answer_to_each_state_unless_told():
+    g = CommandValidator(NAMES, LIMITS, CLOCK)
+    assert offer(g, 5, stamp=0) is Rejection.LATE
+    assert offer(g, 4) is None and g.take(4) == (0.5, 2.0) and g.take(5) == (0.0, 0.0)
+
+
+# Names -------------------------------------------------------------------------------------------
+
+TURRET = CommandNames(("lift", "turn"), [DrivenJoint("turret", 1, -2.0)], ("turret", "flap"))
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        ("lift turn", ((0, 1.0), (1, 1.0))),
+        ("turn lift", ((1, 1.0), (0, 1.0))),
+        ("turret lift", ((1, 1.0), (0, -2.0))),
+        ("flap turret lift", ((1, 1.0), (0, -2.0))),
+        ("lift", None),
+        ("", None),
+        ("lift turn turn", None),
+        ("lift turn turret", None),
+        ("lift turn flap flap", None),
+        ("lift turn wing", None),
+        ("lift flap", None),
+    ],
+)
+def test_every_input_is_named_once(names, order):
+    assert TURRET.order(tuple(names.split())) == order
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "driving"),
+    [
+        ("flap turret lift", (0.0, 1.0, 2.0), (1.0, 2.0)),
+        ("turret flap lift", (1.0, math.nan, 2.0), (1.0, 2.0)),
+        ("flap turret lift", (0.5, 1.0, 2.0), None),
+        ("turret flap lift", (1.0, 0.0, 2.0, 3.0), None),
+        ("turret flap lift", (1.0,), None),
+    ],
+)
+def test_a_joint_that_nothing_drives_may_have_no_effort_as_its_value(names, values, driving):
+    assert TURRET.driving(tuple(names.split()), values) == driving
+
+
+JOINTS = (Joint("first", "x", -1.0), Joint("again", "x"), Joint("second", "y"), Joint("rest", "z"))
+
+
+@pytest.mark.parametrize(
+    ("force", "driven"),
+    [
+        (lambda q, v, u: [4 * u[0], u[1], 0], [("first", 0, -0.25), ("second", 1, 1.0)]),
+        (lambda q, v, u: [u[1] - v[0], -q[0], 0 * u[0]], [("first", 1, -1.0)]),
+        (lambda q, v, u: [u[0] + u[1], 0, 0], []),
+        (lambda q, v, u: [u[0], u[0], q[0] * u[1]], []),
+    ],
+)
+def test_a_joint_is_driven_by_an_input_that_moves_it_alone(force, driven):
+    """Of three unit masses; forces from outside are no actuators."""
+    kinetic = lambda q, v: 0.5 * (v[0] ** 2 + v[1] ** 2 + v[2] ** 2)
+    system = System("linkage", Rn("x", "y", "z"), kinetic, inputs=("a", "b"), force=force)
+    pushed = with_external_forces(system, list(on_coordinates(system.space, (), {})))
+    for one in (system, pushed):
+        found = driven_joints(JOINTS, one, 2)
+        assert [(joint.name, joint.input, joint.gain) for joint in found] == driven
+
+
+def test_of_joints_that_show_one_coordinate_the_first_one_is_commanded():
+    scenario = scenarios.get("snakeboard")
+    found = driven_joints(scenario.joints, scenario.make_system(scenario.parameters), 2)
+    assert found == (DrivenJoint("rotor_joint", 0, 1.0), DrivenJoint("rear_truck_joint", 1, 1.0))
