@@ -108,11 +108,11 @@ def test_hold_without_any_command_is_zero_and_a_new_run_forgets_the_last_one():
     assert offer(g, 0) is None and g.answers(0)
 
 
-@pytest.mark.parametrize("fallback", ["tracker", "damp"])
-def test_fallbacks_ask_for_their_values_each_time_and_clip_them(fallback):
+@pytest.mark.parametrize(("fallback", "clipped"), [("tracker", 1.0), ("damp", 9.0)])
+def test_fallbacks_ask_for_their_values_each_time_and_the_tracker_s_are_clipped(fallback, clipped):
     g, values = validator(fallback=fallback), iter([(0.5, 2.0), (9.0, -3.0)])
     g.fallback_inputs[Fallback(fallback)] = lambda: next(values)
-    assert (g.take(0), g.take(1), g.fallback_steps) == ((0.5, 2.0), (1.0, -3.0), 2)
+    assert (g.take(0), g.take(1), g.fallback_steps) == ((0.5, 2.0), (clipped, -3.0), 2)
 
 
 @pytest.mark.parametrize("fallback", ["zero", "hold", "damp"])
@@ -120,8 +120,8 @@ def test_no_force_is_what_the_plant_says(fallback):
     """Where coordinates are moved at will it is not 0."""
     g = validator(fallback=fallback)
     assert g.take(0) == (0.0, 0.0)
-    g.fallback_inputs[Fallback.ZERO] = lambda: [0.75, 4.0]
-    assert g.take(1) == (0.75, 4.0)
+    g.fallback_inputs[Fallback.ZERO] = lambda: [3.0, 4.0]
+    assert g.take(1) == (3.0, 4.0)
 
 
 @pytest.mark.parametrize("stamp", [0, WALL])
