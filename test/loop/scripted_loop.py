@@ -40,7 +40,7 @@ class ScriptedLoop:
 
     def __init__(self, monkeypatch, *faults, dsys=HALVED, speed=1.0, fallback="zero", strict=True,
                  timeout_steps=1, lockstep=False, wait=True, last_step=10**6, delay_s=1e-3,
-                 away=NEVER):  # fmt: skip
+                 away=NEVER, limit=np.inf):  # fmt: skip
         self.now, self.delay_s, self.away, self.closed = 0.0, delay_s, away, False
         self._end, self._events = 0.0, []
         self.shown, self.states, self.inputs, self.told, self.placed_at = [], {}, {}, [], []
@@ -51,7 +51,7 @@ class ScriptedLoop:
         faulty = PlantFaults(MODEL, [parse(text) for text in faults])
         self.plant = SimulatedPlant(dsys, START, substeps=2, faults=faulty)
         validator = CommandValidator(
-            CommandNames(("torque",)), dsys.system.input_bounds, CLOCK, timeout_steps, fallback,
+            CommandNames(("torque",)), np.array([[-limit, limit]]), CLOCK, timeout_steps, fallback,
             strict=strict,
         )  # fmt: skip
         self.pacer = Pacer(H, speed, clock=clock.monotonic)

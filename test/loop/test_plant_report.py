@@ -1,102 +1,131 @@
 """What a plant says about itself: every value where it belongs, and what it warns of."""
 
-import time
-import types
-from collections import Counter
-
 import numpy as np
 import pytest
+from scripted_loop import ALWAYS, LIGHT, START, TOO_MUCH
 
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Rn
-from nh_control.loop.clocks import PacingStatistics
-from nh_control.loop.command_validator import Fallback, Rejection
-from nh_control.loop.plant_report import PlantReport, RotationMonitor
-from nh_control.loop.simulation_loop import Mode
-
-STATISTICS = PacingStatistics(100, 49.0, 3, 1e-6, 2e-6, 3e-6, 4e-6, 5e-6)
+from nh_control.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
+from nh_control.scenarios import MonitoredOutput
 
 
-class Loop:
-    """A loop with a number of its own for everything, at step 250 of 0.02 s."""
-
-    def __init__(self):
-        self.mode, self.reason, self.awaited_s, self.awaited = Mode.RUNNING, "", 0.0, ""
-        self.plant = types.SimpleNamespace(
-            step=250,
-            initial="start",
-            dsys=types.SimpleNamespace(energy=lambda x: {"start": 7.0}[x], h=0.01),
-            energy=9.5,
-            newton_iterations=11,
-            constraint_residual=1e-9,
-            faults=types.SimpleNamespace(report=lambda: {"fault psi:noise": "active"}),
-        )
-        self.validator = types.SimpleNamespace(
-            accepted=12,
-            age=lambda step: step - 237,
-            clipped=14,
-            saturated=Counter(torque=15),
-            rejected=Counter({Rejection.LATE: 16, Rejection.FUTURE: 1}),
-            fallback=Fallback.HOLD,
-            fallback_steps=18,
-            held_steps=21,
-            examples={Rejection.LATE: "stamped 3 s"},
-        )
-        self.statistics = STATISTICS
-        self.pacer = types.SimpleNamespace(
-            statistics=lambda: self.statistics, period_s=0.02, speed_factor=2.0
-        )
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Time as the tests want it."""
-    clock = types.SimpleNamespace(now=100.0)
-    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
-    return clock
-
-
-def monitor(values, warning=""):
-    """Something that is watched."""
-    return types.SimpleNamespace(report=lambda: (values, warning))
-
-
-def test_every_value_is_there_under_its_name(clock):
-    report = PlantReport(Loop(), monitor({"grip (N)": 19.0}), monitor({"turn": 20.0}))
-    clock.now += 2.0
+def told(report):
+    """Level and message now."""
     made = report.make()
+    return made.level, made.message
+
+
+def test_every_value_is_there_under_its_name(scripted):
+    run = scripted("theta:bias=0.1", "torque:bias=0.1", away=ALWAYS, speed=0.5, wait=False,
+                   limit=1.0, timeout_steps=6, fallback="hold")  # fmt: skip
+    turns, grip = RotationMonitor(SO3(), 0.1), OutputMonitor(GRIP, 0.0)
+    turns.observe(np.array([0.0, 2.0, 0.0]))
+    grip.observe(1, np.array([9.0, 8.0]), np.zeros(1), np.zeros(2), {})
+    report = PlantReport(run.loop, grip, turns)
+    run.answer(0, 7.0)
+    run.loop.command(("brake",), (1.0,), 0)
+    run.answer(5)
+    run.answer(5)
+    run.at(0.05, lambda: setattr(run, "now", 0.15))
+    run.run(0.4)
+    made, pacing = report.make(), run.pacer.statistics()
+    assert pacing.missed > 0 and run.plant.step > 8
     assert made.values == {
         "mode": "running",
-        "step": 250,
-        "time_s": 5.0,
-        "rate_hz": 50.0,
-        "real_time_factor": 1.0,
-        "speed_factor": 2.0,
-        "missed_steps": 3,
-        "jitter_mean_us": pytest.approx(1.0),
-        "jitter_p50_us": pytest.approx(2.0),
-        "jitter_p90_us": pytest.approx(3.0),
-        "jitter_p99_us": pytest.approx(4.0),
-        "jitter_max_us": pytest.approx(5.0),
-        "commands_accepted": 12,
-        "command_age_steps": 13,
-        "commands_clipped": 14,
-        "clipped: torque": 15,
-        "commands_rejected": 17,
-        "rejected: late": 16,
-        "rejected: answers a future state": 1,
+        "step": run.plant.step,
+        "time_s": pytest.approx(0.01 * run.plant.step),
+        "rate_hz": pytest.approx(run.plant.step / 0.4),
+        "real_time_factor": pytest.approx(run.plant.step / 40),
+        "speed_factor": 0.5,
+        "missed_steps": pacing.missed,
+        "jitter_mean_us": pacing.jitter_mean_s * 1e6,
+        "jitter_p50_us": pacing.jitter_p50_s * 1e6,
+        "jitter_p90_us": pacing.jitter_p90_s * 1e6,
+        "jitter_p99_us": pacing.jitter_p99_s * 1e6,
+        "jitter_max_us": pacing.jitter_max_s * 1e6,
+        "commands_accepted": 1,
+        "command_age_steps": run.plant.step,
+        "commands_clipped": 1,
+        "clipped: torque": 1,
+        "commands_rejected": 3,
+        "rejected: wrong names": 1,
+        "rejected: answers a future state": 2,
         "fallback": "hold",
-        "fallback_steps": 18,
-        "held_steps": 21,
-        "newton_iterations": 11,
-        "energy_J": 9.5,
-        "energy_change_J": 2.5,
-        "constraint_residual": 1e-9,
-        "grip (N)": 19.0,
-        "turn": 20.0,
-        "fault psi:noise": "active",
+        "fallback_steps": run.plant.step - 6,
+        "held_steps": 5,
+        "newton_iterations": run.plant.newton_iterations,
+        "energy_J": run.plant.energy,
+        "energy_change_J": run.plant.energy - run.plant.dsys.energy(START),
+        "constraint_residual": 0.0,
+        "grip left (N)": 9.0,
+        "grip right (N)": 8.0,
+        "lowest grip left (N)": 9.0,
+        "lowest grip right (N)": 8.0,
+        "turn_per_step_rad": pytest.approx(0.2),
+        **run.plant.faults.report(),
     }
-    assert made.news == {"command rejected, late": "stamped 3 s"}
+    assert len(run.plant.faults.report()) == 2 and run.plant.newton_iterations > 0
+    assert set(made.news) == {
+        "command rejected, wrong names",
+        "command rejected, answers a future state",
+    }
+
+
+def test_warnings_are_about_what_is_new_and_say_how_much(scripted):
+    run, grip = scripted(away=ALWAYS, wait=False, fallback="hold"), OutputMonitor(GRIP, 2.0)
+    report = PlantReport(run.loop, grip)
+    assert told(report) == ("ok", "running")
+    run.loop.command(("brake",), (1.0,), 0)
+    run.answer(9)
+    run.at(0.005, lambda: setattr(run, "now", 0.045))
+    run.run(0.0605)
+    grip.observe(1, np.ones(2), np.zeros(1), np.zeros(2), {})
+    new = "2 commands rejected, 2 steps with the fallback (hold), 3 steps missed"
+    low = "1 steps with a loose grip (left, right)"
+    assert told(report) == ("warn", f"{new}, {low} since the last report; running")
+    run.answer(99)
+    assert told(report) == ("warn", "1 commands rejected since the last report; running")
+    run.now += 1.0
+    assert told(report) == ("ok", "running")
+
+
+def test_what_it_waits_for_is_said_after_a_second_and_rates_are_of_this_time(scripted):
+    run = scripted(lockstep=True, away=ALWAYS)
+    report = PlantReport(run.loop)
+    run.run(1.0)
+    assert told(report) == ("ok", "running")
+    run.run(1.0)
+    run.now = 3.7
+    assert told(report) == (
+        "warn",
+        "waiting for 3 s for the command that answers step 0; is the tracker running?",
+    )
+    run.away = (0.0, 3.7)
+    run.run(4.7)
+    values = report.make().values
+    assert values["rate_hz"] == pytest.approx(100.0, abs=1.0)
+    assert values["real_time_factor"] == pytest.approx(1.0, abs=0.02)
+    assert report.make().values["rate_hz"] == 0.0  # at once
+
+
+def test_a_pause_an_end_and_a_failure_are_said_with_their_reason(scripted):
+    run = scripted(dsys=LIGHT, wait=False, last_step=2, away=ALWAYS)
+    report = PlantReport(run.loop)
+    run.loop.pause()
+    assert told(report) == ("ok", "paused: by request")
+    run.loop.resume()
+    run.run(0.5)
+    report.make()
+    assert told(report) == ("ok", "finished: 2 steps done")
+    run.loop.reset()
+    run.answer(0, TOO_MUCH)
+    run.run(1.0)
+    level, message = told(report)
+    assert level == "error" and message == f"failed: {run.loop.reason}"
+
+
+# What is watched ---------------------------------------------------------------------------------
 
 
 def test_turns_are_those_since_the_last_report():
@@ -113,50 +142,24 @@ def test_turns_are_those_since_the_last_report():
     assert still.report() == ({}, "")
 
 
-def test_warnings_are_about_what_is_new_and_say_how_much(clock):
-    loop, warnings = Loop(), ["", "a loose grip"]
-    report = PlantReport(loop, types.SimpleNamespace(report=lambda: ({}, warnings.pop())))
-    made = report.make()
-    new, mode = made.message.split("; ")
-    assert (made.level, mode) == ("warn", "running")
-    counts = "17 commands", "18 steps with the fallback (hold)", "3 steps missed", "a loose grip"
-    assert all(count in new for count in counts)
-    loop.validator.rejected[Rejection.LATE] += 2
-    loop.validator.fallback_steps += 4
-    made = report.make()
-    new, mode = made.message.split("; ")
-    assert "2 commands" in new and "4 steps with the fallback (hold)" in new and mode == "running"
-    assert "missed" not in new and "grip" not in new
+GRIP = MonitoredOutput(
+    "grip", ("left", "right"), "N", lambda p, q, v, u, external: q + u - p, minimum=0.0,
+    warning="a loose grip",
+)  # fmt: skip
 
 
-def test_missed_deadlines_alone_are_said(clock):
-    loop = Loop()
-    report = PlantReport(loop)
-    report.make()
-    loop.statistics = PacingStatistics(150, 49.0, 8, 0.0, 0.0, 0.0, 0.0, 0.0)
-    clock.now += 5.0
-    made = report.make()
-    assert made.message == "5 steps missed since the last report; running"
-    assert made.values["rate_hz"] == 10.0 and made.values["real_time_factor"] == 0.2
-    made = report.make()
-    assert (made.level, made.message) == ("ok", "running") and made.values["rate_hz"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("mode", "reason", "awaited_s", "level", "message"),
-    [
-        (Mode.PAUSED, "by request", 0.0, "ok", "paused: by request"),
-        (Mode.FINISHED, "5 steps done", 0.0, "ok", "finished: 5 steps done"),
-        (Mode.RUNNING, "", 1.0, "ok", "running"),
-        (Mode.RUNNING, "", 2.7, "warn", "waiting for 3 s for the tracker"),
-        (Mode.FAILED, "step 7 failed", 2.7, "error", "failed: step 7 failed"),
-    ],
-)
-def test_what_it_does_is_said(clock, mode, reason, awaited_s, level, message):
-    loop = Loop()
-    report = PlantReport(loop)
-    report.make()
-    loop.mode, loop.reason = mode, reason
-    loop.awaited_s, loop.awaited = awaited_s, "the tracker"
-    made = report.make()
-    assert (made.level, made.message) == (level, message)
+def test_the_lowest_values_and_those_that_are_too_low_are_told_once():
+    monitor = OutputMonitor(GRIP, 1.0)
+    see = lambda step, *q: monitor.observe(step, np.array(q), np.zeros(1), np.zeros(2), {})
+    names = ["grip left (N)", "grip right (N)", "lowest grip left (N)", "lowest grip right (N)"]
+    assert monitor.report() == ({}, "")
+    rows = [(9.0, 9.0), (4.0, 3.0), (4.0, 3.0), (0.5, 2.0), (5.0, 6.0)]
+    for step, q in enumerate(rows):
+        see(step, *q)
+    values, warning = monitor.report()
+    assert values == dict(zip(names, [4.0, 5.0, -0.5, 1.0]))
+    assert warning == "1 steps with a loose grip (left)"
+    assert monitor.report() == (dict(zip(names, [4.0, 5.0, 4.0, 5.0])), "")
+    see(4, 0.0, 0.0)  # the same state again
+    see(0, 0.0, 0.0)  # after a reset: no step was made
+    assert monitor.report()[1] == ""

@@ -4,7 +4,6 @@ is put; it is watched over its last step only, and stays where a step fails.
 
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -12,14 +11,14 @@ import pytest
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.geometry.rotations import SO3
+from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
 from nh_control.loop.faults import FaultLines
 from nh_control.loop.plant_faults import PlantFaults
 from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import PlantOptions, disturbance
+from nh_control.scenarios import Disturbance, Gust, PlantOptions, disturbance
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.fault import parse
 from nh_control.systems import pendulum
@@ -85,14 +84,31 @@ def test_faults_go_on_in_time_where_a_plant_is_put():
     assert mine.measured_step == 7
     np.testing.assert_allclose(q - there, 0.25 * np.eye(5)[1], atol=1e-12)
     np.testing.assert_array_equal(v, mine.velocity)
+    lost = plant("dropout=1", state=middle())  # but not the state in which it is put
+    lost.advance([0.0, 0.0])
+    assert lost.measured_step == 0
+    lost.place(middle(), 7)
+    assert lost.measured_step == 7 and np.array_equal(lost.measured[0], lost.configuration)
 
 
-def test_the_state_in_which_a_plant_is_put_is_never_lost():
-    mine = plant("dropout=1", state=middle())
-    mine.advance([0.0, 0.0])
-    assert mine.measured_step == 0
-    mine.place(middle(), 7)
-    assert mine.measured_step == 7 and np.array_equal(mine.measured[0], mine.configuration)
+def test_velocities_are_measured_also_where_there_are_fewer_than_numbers_of_the_configuration():
+    satellite = scenarios.get("satellite").model()
+    made, q = PlantFaults(satellite, [parse("velocities:bias=0.5")]), satellite.system.space.origin
+    v = np.arange(1.0, 1.0 + satellite.system.space.nw)
+    assert len(q) > len(v)
+    made.start(0, q, v, np.zeros(satellite.nu))
+    np.testing.assert_array_equal(np.concatenate(made.measured), np.concatenate([q, v + 0.5]))
+
+
+def test_without_faults_what_is_measured_is_what_is_there_and_the_start_is_kept():
+    start = middle().copy()
+    for mine in (plant(), SimulatedPlant(experiment().plant, start)):
+        mine.advance([0.1, 0.0])
+        assert mine.measured_step == 1 and np.array_equal(mine.measured[0], mine.configuration)
+        assert np.array_equal(mine.measured[1], mine.velocity)
+    start += 1.0
+    mine.reset()
+    assert np.array_equal(mine.state, middle())
 
 
 def test_faults_that_change_begin_with_the_present_state_and_count_anew():
@@ -108,24 +124,6 @@ def test_faults_that_change_begin_with_the_present_state_and_count_anew():
     found = mine.measured[0] - mine.configuration
     np.testing.assert_allclose(found, 0.5 * np.eye(5)[0], atol=1e-12)
     assert all("of 1 steps, 1 changed" in text for text in mine.faults.report().values())
-
-
-def test_measurements_are_configurations_and_velocities_also_where_these_are_not_as_many():
-    turning = SimpleNamespace(
-        system=SimpleNamespace(space=SO3(), nu=1), nu=1, inputs=("torque",), h=0.1
-    )
-    made = PlantFaults(turning, [parse("velocities:bias=0.5")])
-    made.start(0, np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0]), np.zeros(1))
-    assert [part.tolist() for part in made.measured] == [[1, 0, 0, 0], [1.5, 2.5, 3.5]]
-
-
-def test_without_faults_what_is_measured_is_what_is_there():
-    mine = plant()
-    mine.advance([0.1, 0.0])
-    assert mine.measured_step == 1 and np.array_equal(mine.measured[1], mine.velocity)
-    bare = SimulatedPlant(experiment().plant, middle())
-    bare.advance([0.1, 0.0])
-    assert bare.measured_step == 1 and np.array_equal(bare.measured[0], bare.configuration)
 
 
 def test_there_is_no_residual_before_the_first_step():
@@ -161,31 +159,6 @@ def test_residual_and_iterations_are_those_of_the_last_step():
     assert (mine.constraint_residual, mine.newton_iterations) == (0.0, 0)
     np.testing.assert_array_equal(mine.velocity, e.plant.velocity(x1))
     assert not mine.inputs.any()
-
-
-def test_the_start_is_kept_whatever_becomes_of_what_it_was_given_as():
-    start = middle().copy()
-    mine = SimulatedPlant(experiment().plant, start)
-    start += 1.0
-    mine.advance([0.1, 0.1])
-    mine.reset()
-    assert np.array_equal(mine.state, middle())
-
-
-def test_a_plant_whose_first_step_fails_is_there_and_says_so_when_it_steps():
-    dsys = midpoint(pendulum(), 0.01)
-
-    class Endless:
-        def __getattr__(self, name):
-            return getattr(dsys, name)
-
-        def solve(self, x, u):
-            return dsys.solve(x, u)._replace(x1=x + np.inf)
-
-    mine = SimulatedPlant(Endless(), np.array([0.2, 0.5]))
-    with pytest.raises(ArithmeticError, match="the next state is not finite"):
-        mine.advance([0.0])
-    assert mine.step == 0 and mine.state.tolist() == [0.2, 0.5]
 
 
 def test_a_plant_that_is_pushed_elsewhere_goes_on_where_it_was():
@@ -224,3 +197,35 @@ def test_damping_takes_most_of_a_motion_away_in_a_fifth_of_a_second(pushed):
     assert mine.damping.shape == mine.idle.shape == (1,) and not mine.idle.any()
     mine.advance(mine.damping)
     assert mine.velocity[0] == pytest.approx(0.5 * (1 - 0.01 / 0.2), rel=1e-3)
+
+
+def test_a_disturbance_is_an_input_that_commands_do_not_reach():
+    plain = midpoint(pendulum(), 0.005)
+    targets = {target.name: target for target in on_coordinates(plain.system.space)}
+    gust = Disturbance("theta", Gust((0.3,), start=0.02, duration=0.02))
+    forces = DisturbanceForces((gust,), targets, 0.01)
+    dsys = midpoint(with_external_forces(plain.system, forces.targets), plain.h)
+    start = np.array([0.2, 0.5])
+    pushed = SimulatedPlant(dsys, start, substeps=2, disturbance=forces)
+    other = SimulatedPlant(plain, start, substeps=2)
+    assert len(pushed.idle) == 1 and pushed.commanded(dsys.system.input_bounds).shape == (1, 2)
+    for step in range(5):
+        wind = 0.3 if step in (2, 3) else 0.0
+        pushed.advance([0.1])
+        other.advance([0.1 + wind])
+        assert pushed.external["theta"] == wind
+    np.testing.assert_allclose(pushed.state, other.state, atol=1e-14)
+    assert pushed.inputs == [0.1]
+    pushed.reset()
+    assert pushed.external == {}
+
+
+def test_a_plant_whose_first_step_fails_is_there_and_says_so_when_it_steps():
+    """An initial state that is not finite is refused."""
+    dsys, start = midpoint(pendulum().with_parameters(m=1e-6), 0.01), np.array([0.2, 1e308])
+    mine = SimulatedPlant(dsys, start)
+    with pytest.raises(StepFailed, match="not finite"):
+        mine.advance([1e308])
+    assert mine.step == 0 and mine.state.tolist() == [0.2, 1e308]
+    with pytest.raises(ValueError, match="initial state must be finite"):
+        SimulatedPlant(dsys, np.array([np.nan, 0.0]))
