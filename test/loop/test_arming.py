@@ -1,14 +1,26 @@
-"""Ranges that a robot may not leave, and what it is commanded after it has, without ROS."""
+"""The permission to command hardware: limits and ranges that take it, and what is commanded after
+that.
+"""
 
 from functools import cache
 
 import numpy as np
 import pytest
-from transforms3d.quaternions import axangle2quat
+from transforms3d.quaternions import axangle2quat, qmult
 
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.loop.arming import DisarmCommand, DisarmedInputs, SafeRange, quantities
+from nh_control.loop.arming import (
+    Arming,
+    ArmingRefused,
+    DisarmCommand,
+    DisarmedInputs,
+    Limits,
+    SafeRange,
+    quantities,
+)
+
+FREE = np.zeros(1)
 
 
 @cache
@@ -17,24 +29,146 @@ def made(name):
     return scenario, scenario.model()
 
 
-def test_a_joint_may_stay_in_its_range_only():
+# Permission --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_armed_unasked_and_every_disarming_is_counted_with_its_first_reason():
+    arming = Arming(Limits(error=0.1))
+    assert not arming.armed and arming.reason == "not armed yet"
+    arming.disarm("by request")
+    assert arming.disarmed == 0 and arming.reason == "not armed yet"
+    for count in (1, 2, 3):
+        arming.arm(1.0)
+        assert arming.armed and arming.reason == ""
+        arming.disarm("by request")
+        arming.disarm("again")
+        assert not arming.armed and (arming.disarmed, arming.reason) == (count, "by request")
+    arming.observe(1.0, np.ones(1), False)
+    assert (arming.disarmed, arming.reason) == (3, "by request")
+    assert Arming(Limits(), armed=True).reason == ""
+
+
+def test_it_is_told_what_keeps_the_reference_from_being_followed():
+    arming = Arming(Limits())
+    assert arming.obstacle(awaits_start=True) == "disarmed: not armed yet"
+    arming.arm(1.0)
+    assert arming.obstacle(awaits_start=True) == "the reference's start is held until ~/start"
+    assert arming.obstacle(awaits_start=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("limits", "observed", "reason"),
+    [
+        ({"error": 0.2}, ([0.1, -0.2], False), ""),
+        ({"error": 0.2}, ([0.1, -0.21], False), "tracking error 0.21 is beyond 0.2"),
+        ({"error": 0.2}, ([np.nan], False), "tracking error nan is beyond 0.2"),
+        ({}, ([9.0], False, ""), ""),
+        ({}, ([0.0], False, "cart_joint = 2 is not in -1 ... 1"), "cart_joint = 2 is not in"),
+        ({"error": 0.2}, ([0.3], False, "cart_joint = 2"), "cart_joint = 2"),
+    ],
+)
+def test_an_error_beyond_its_limit_and_a_range_that_is_left_disarm(limits, observed, reason):
+    arming = Arming(Limits(**limits), armed=True)
+    error, *more = observed
+    arming.observe(1.0, np.array(error), *more)
+    assert arming.armed is (reason == "") and arming.reason.startswith(reason)
+
+
+def test_silence_is_since_the_last_state_or_arming_and_back_in_time_it_begins_again():
+    arming = Arming(Limits(silence_s=0.5), armed=True)
+    arming.observe(10.0, FREE, False)
+    arming.observe(20.0, FREE, False)
+    arming.check_silence(20.5)
+    arming.check_silence(5.0)
+    arming.check_silence(5.5)
+    assert arming.armed
+    arming.check_silence(5.6)
+    assert not arming.armed and arming.reason == "no state that can be used for 0.6 s"
+    arming.observe(6.0, FREE, False)
+    arming.arm(6.5)
+    arming.check_silence(7.0)
+    assert arming.armed
+
+
+def test_saturation_counts_without_interruption_and_anew_after_arming_or_back_in_time():
+    arming = Arming(Limits(saturation_s=0.5), armed=True)
+    for now_s, saturated in (
+        *((50.0, True), (50.4, True), (50.45, False), (50.9, True)),
+        *((20.0, True), (20.4, True)),  # not as old as the clock
+    ):
+        arming.observe(now_s, FREE, saturated)
+        assert arming.armed
+    arming.disarm("by request")
+    arming.arm(20.4)
+    for now_s in (20.9, 21.4):  # for just so long
+        arming.observe(now_s, FREE, True)
+        assert arming.armed
+    arming.observe(21.5, FREE, True)
+    assert arming.reason == "an input was saturated for 0.6 s"
+
+
+def test_arming_is_refused_without_a_state_of_late():
+    arming = Arming(Limits(silence_s=0.5))
+    with pytest.raises(ArmingRefused, match="no state .* last 0.5 s; check that the robot"):
+        arming.arm(10.0)
+    arming.observe(10.0, FREE, False)
+    for later in (10.6, 9.0):  # too late, and a clock that went back
+        with pytest.raises(ArmingRefused, match="no state"):
+            arming.arm(later)
+    assert not arming.armed and arming.disarmed == 0
+    arming.arm(10.5)
+    assert arming.armed
+
+
+def test_arming_is_refused_beyond_a_limit_until_a_state_is_within_it():
+    arming = Arming(Limits(error=0.2))
+    arming.observe(1.0, np.array([0.1, -0.3]), False)
+    with pytest.raises(ArmingRefused, match="tracking error 0.3 is beyond 0.2; bring the robot"):
+        arming.arm(1.0)
+    arming.observe(1.1, np.zeros(2), False, violation="cart_joint = 2 is not in -1 ... 1")
+    with pytest.raises(ArmingRefused, match="cart_joint = 2"):
+        arming.arm(1.1)
+    assert not arming.armed and arming.reason == "not armed yet"
+    arming.observe(1.2, np.array([0.2, 0.0]), False)
+    arming.arm(1.2)
+    assert arming.armed and arming.reason == ""
+
+
+@pytest.mark.parametrize("name", ["silence_s", "error", "saturation_s"])
+def test_limits_are_numbers_that_are_not_negative(name):
+    for value in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"limit {name} must be >= 0 and finite"):
+            Limits(**{name: value})
+
+
+# Ranges ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("q", "said"),
+    [
+        ([0.5, 3.0], ""),
+        ([1.0, 4.0], ""),
+        ([-1.0, -4.0], ""),
+        ([1.25, 3.0], "cart_joint = 1.25 is not in -1 ... 1"),
+        ([-1.001, 3.0], "cart_joint = -1.001 is not in -1 ... 1"),
+        ([0.0, -5.0], "pole_joint = -5 is not in -4 ... 4"),
+        ([np.nan, 0.0], "cart_joint = nan is not in -1 ... 1"),
+    ],
+)
+def test_a_joint_may_stay_in_its_range_only(q, said):
     scenario, dsys = made("cart_pole")
-    safe = SafeRange(scenario, dsys.system.space, ["cart_joint:-1:1", "pole_joint:-4:4", ""])
-    assert safe.violation(np.array([0.5, 3.0])) == ""
-    assert safe.violation(np.array([1.25, 3.0])) == "cart_joint = 1.25 is not in -1 ... 1"
-    assert safe.violation(np.array([0.0, -5.0])) == "pole_joint = -5 is not in -4 ... 4"
-    assert "nan is not in" in safe.violation(np.array([np.nan, 0.0]))
+    ranges = [" cart_joint : -1 : 1 ", "pole_joint:-4:4", "  "]
+    assert SafeRange(scenario, dsys.system.space, ranges).violation(np.array(q)) == said
 
 
 def test_joints_that_turn_the_other_way_and_planar_bodies_have_ranges_as_they_are_shown():
     scenario, dsys = made("snakeboard")
-    names = dsys.system.space.names
-    q = np.zeros(len(names))
-    q[names.index("phi")] = 0.3
-    for name, value in zip(scenario.body.coordinates, (0.1, 2.0, -3.0)):
-        q[names.index(name)] = value
-    shown = {name: of(q) for name, of in quantities(scenario, dsys.system.space).items()}
-    assert shown == {
+    space = dsys.system.space
+    q = np.zeros(space.nq)
+    for name, value in zip(("phi", *scenario.body.coordinates), (0.3, 0.1, 2.0, -3.0)):
+        q[space.names.index(name)] = value
+    assert {name: of(q) for name, of in quantities(scenario, space).items()} == {
         "rotor_joint": 0.0,
         "rear_truck_joint": 0.3,
         "front_truck_joint": -0.3,
@@ -44,31 +178,29 @@ def test_joints_that_turn_the_other_way_and_planar_bodies_have_ranges_as_they_ar
     }
 
 
-@pytest.mark.parametrize("angle", [0.0, 0.4, 2.0, np.pi])
-def test_the_tilt_of_a_body_is_the_angle_of_its_z_axis_whatever_its_heading(angle):
-    scenario, dsys = made("satellite")
-    turn = axangle2quat([np.cos(1.0), np.sin(1.0), 0.0], angle)
-    w, x, y, z = turn
-    heading = np.array([np.cos(0.35), 0.0, 0.0, np.sin(0.35)])
-    turned = np.array(
-        [
-            w * heading[0] - z * heading[3],
-            x * heading[0] + y * heading[3],
-            y * heading[0] - x * heading[3],
-            z * heading[0] + w * heading[3],
-        ]
-    )
-    space = dsys.system.space
-    q = space.origin.copy()
-    rows = [i for i in range(space.nq - 3) if np.isclose(np.linalg.norm(q[i : i + 4]), 1.0)]
-    q[rows[0] : rows[0] + 4] = turned
-    assert quantities(scenario, space)["satellite.tilt"](q) == pytest.approx(angle, abs=1e-7)
+def test_bodies_in_space_have_a_place_and_the_tilt_of_their_z_axis_whatever_their_heading():
+    scenario, dsys = made("quadrotor_payload")
+    q = scenario.reference(dsys, "hover").states[0][: dsys.system.space.nq].copy()
+    heading, axis = axangle2quat([0.0, 0.0, 1.0], 0.7), [np.cos(1.0), np.sin(1.0), 0.0]
+    bodies = scenario.to_bodies(scenario.parameters, q, np.zeros(dsys.system.space.nw))
+    found = quantities(scenario, dsys.system.space)
+    for body in bodies:
+        place = [found[f"{body.frame}.{name}"](q) for name in "xyz"]
+        np.testing.assert_array_equal(place, body.position)
+    start = dsys.system.space.names.index("quad2_qw")
+    tilts = lambda: {name: of(q) for name, of in found.items() if name.endswith(".tilt")}
+    others = {name: tilt for name, tilt in tilts().items() if name != "quad2.tilt"}
+    assert others["payload.tilt"] == 0.0 and others["quad1.tilt"] > 0.5
+    for angle in (0.0, 0.4, 2.0, np.pi):
+        q[start : start + 4] = qmult(axangle2quat(axis, angle), heading)
+        assert tilts() == {**others, "quad2.tilt": pytest.approx(angle, abs=1e-7)}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("cart_joint", "a range is written NAME:LOW:HIGH"),
+        ("cart_joint:-1:1:2", "a range is written NAME:LOW:HIGH"),
         ("cart_joint:1:x", "a range is written NAME:LOW:HIGH"),
         ("cart_joint:1:1", "is empty"),
         ("cart_joint:nan:1", "is empty"),
@@ -81,7 +213,7 @@ def test_ranges_that_are_none_are_refused(text, said):
         SafeRange(scenario, dsys.system.space, [text])
 
 
-# --- commands after a disarming ------------------------------------------------------------------
+# Commands after a disarming ----------------------------------------------------------------------
 
 
 def test_what_is_commanded_after_a_disarming():
@@ -92,7 +224,8 @@ def test_what_is_commanded_after_a_disarming():
     for kind, value in expected.items():
         after = DisarmedInputs(dsys, DisarmCommand(kind))
         assert after.command(fresh=False) is None
-        after.update(x, u)
+        after.update(x + 1.0, u)
+        after.update(x)  # a state that had no command
         heard_no_more = [0.0] if kind == "damp" else value
         for got, want in ((after.command(False), heard_no_more), (after.command(True), value)):
             assert got is want if want is None else np.array_equal(got, want)

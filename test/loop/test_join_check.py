@@ -1,14 +1,15 @@
 """A tracker that comes late: from where it may still follow the reference."""
 
 from functools import cache
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from nh_control import scenarios
 from nh_control.control.damping import DAMPING_S, damping_input
-from nh_control.loop import state_estimate
 from nh_control.loop.reference_sequence import ReferenceSequence
-from nh_control.loop.state_estimate import JoinCheck
+from nh_control.loop.state_estimate import JoinCheck, obstacle
 
 
 @cache
@@ -44,16 +45,46 @@ def test_a_run_is_followed_from_its_start_whatever_comes():
         late.require(700, left_alone(300))
 
 
-def test_it_is_asked_once_a_second(monkeypatch):
-    answers, asked = iter(("a wall", "a wall", "")), []
-    monkeypatch.setattr(
-        state_estimate, "obstacle", lambda s, k, x: asked.append(k) or next(answers)
-    )
-    late, refused = JoinCheck(sequence()), []
-    for k in range(50, 400):
-        try:
-            late.require(k, left_alone(0))
-        except ValueError as reason:
-            assert "a wall" in str(reason)
-            refused.append(k)
-    assert asked == [50, 150, 250] and refused == list(range(50, 250))
+class Course:
+    """A sequence whose leg begins at step 100 and ends at 105; the model fails at its step
+    `wall`.
+    """
+
+    def __init__(self, wall=None, error=None, h=0.1):
+        self.asked, self.wall, self.error = [], wall, error
+        self.dsys = SimpleNamespace(h=h, step=lambda x, u: x + u)
+
+    def leg(self, k):
+        """The only one."""
+        return SimpleNamespace(start=100, end=105, tracker=self)
+
+    def command(self, k, x):
+        """One, until it fails."""
+        self.asked.append((k, float(x[0])))
+        if self.wall == k:
+            raise self.error
+        return SimpleNamespace(u=1.0)
+
+
+@pytest.mark.parametrize("error", [ValueError("no luck"), np.linalg.LinAlgError("no luck")])
+def test_a_reference_is_tried_to_its_end_from_where_it_is(error):
+    course, x = Course(), np.array([7.0])
+    assert obstacle(course, 102, x) == "" and course.asked == [(2, 7), (3, 8), (4, 9)]
+    said = obstacle(Course(3, error), 102, x)
+    assert "the model fails at t = 10.300 s" in said and "no luck" in said
+
+
+def test_it_is_asked_once_a_second_and_in_another_run_at_once():
+    course, refused = Course(3, ValueError("no luck"), h=1 / 2), []
+    late = JoinCheck(course)
+    for k in (100, 101, 102, 103):
+        with pytest.raises(ValueError, match=f"at step {k}: tracked"):
+            late.require(k, np.zeros(1))
+        refused.append(len(course.asked))
+    assert refused == [4, 4, 6, 6]
+    course.wall = None
+    with pytest.raises(ValueError, match="at step 103"):
+        late.require(103, np.zeros(1))
+    late.reset()
+    late.require(103, np.zeros(1))
+    assert len(course.asked) == 8

@@ -34,8 +34,11 @@ def test_rates_and_times_are_those_since_the_last_report(clock):
     report = TrackerReport(SCENARIO, MODEL)
     for seconds in (2e-3, 6e-3, 1e-3):
         report.add_response_time(seconds)
+        report.add_state_age(2 * seconds)
     clock.now += 0.5
     values = report.make().values
+    ages = [values[f"state_age_{what}ms"] for what in ("", "mean_", "max_")]
+    assert ages == pytest.approx([2.0, 6.0, 12.0]) and 11.0 < values["state_age_p99_ms"] < 12.0
     assert values["rate_hz"] == pytest.approx(6.0)
     assert values["response_mean_us"] == pytest.approx(3000.0)
     assert values["response_max_us"] == pytest.approx(6000.0)
@@ -44,6 +47,7 @@ def test_rates_and_times_are_those_since_the_last_report(clock):
     values = report.make().values
     assert values["rate_hz"] == pytest.approx(0.5)
     assert values["response_mean_us"] == values["response_max_us"] == pytest.approx(4000.0)
+    assert "state_age_ms" not in values
     assert report.make().values["rate_hz"] == 0.0  # at once: no time has passed
     clock.now += 1.0
     assert report.make().values["response_mean_us"] == 0.0
@@ -119,6 +123,9 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
         name: made.values[f"states refused: {name}"] for name in ("wrong names", "wrong stamp")
     }
     assert kinds == {"wrong names": 2, "wrong stamp": 2}
+    # the first one of a kind, for the log
+    news = {"state refused, wrong names": "no joint", "state refused, wrong stamp": "no stamp"}
+    assert made.news == news
 
 
 def held(hold):
@@ -154,20 +161,3 @@ def test_it_is_said_that_a_reference_is_over(step, hold, saturated, level, messa
     assert told.values["reference_left_s"] == pytest.approx((50 - step) * MODEL.h)
     report.add_response_time(1e-3)
     assert "saturated" not in report.make().message
-
-
-def test_the_first_refused_state_of_a_kind_is_news_for_the_log():
-    report = TrackerReport(SCENARIO, MODEL)
-    report.refuse_state(Refusal.STAMP, "one")
-    report.refuse_state(Refusal.STAMP, "two")
-    assert report.make().news == {"state refused, wrong stamp": "one"}
-
-
-def test_ages_of_states_are_those_since_the_last_report():
-    report = TrackerReport(SCENARIO, MODEL)
-    for seconds in (1e-3, 9e-3, 2e-3):
-        report.add_state_age(seconds)
-    values = report.make().values
-    assert [values[f"state_age_{what}ms"] for what in ("", "mean_", "max_")] == [2.0, 4.0, 9.0]
-    assert 8.0 < values["state_age_p99_ms"] < 9.0
-    assert "state_age_ms" not in report.make().values

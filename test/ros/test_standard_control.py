@@ -4,13 +4,10 @@ simulation_interfaces where it is installed, else of its definitions in Python.
 
 import importlib
 import sys
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
-from loop_outputs import loop_output
-from test_simulation_loop import QueueInbox
 
 from nh_control import scenarios
 from nh_control.loop.clocks import Pacer, StepClock
@@ -20,16 +17,11 @@ from nh_control.loop.simulation_loop import Mode, Options, SimulationLoop
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bench import Desk  # noqa: E402
+from loop_outputs import loop_output  # noqa: E402
+
 MODULE = "nh_control.ros.messages.standard_control"
 BOARD = scenarios.get("snakeboard")
-
-
-class PostingInbox(QueueInbox):
-    """An inbox that can be posted to."""
-
-    def post(self, request):
-        """Run in the loop's thread."""
-        self._queue.put(request)
 
 
 class ListeningNode:
@@ -38,7 +30,7 @@ class ListeningNode:
     executor = None
 
     def __init__(self):
-        self.services = {}
+        self.services, self.ended = {}, []
 
     def create_service(self, kind, name, handle, callback_group=None):
         """As a node's."""
@@ -48,7 +40,7 @@ class ListeningNode:
         """The response of a service."""
         kind, handle = self.services[name]
         response = handle(kind.Request(**request), kind.Response())
-        return awaited(response) if hasattr(response, "send") else response
+        return awaited(response, self.go_on) if hasattr(response, "send") else response
 
     def result(self, name, **request):
         """Code and message of a service's result."""
@@ -56,13 +48,14 @@ class ListeningNode:
         return result.result, result.error_message
 
 
-def awaited(coroutine):
-    """What a coroutine returns, in the end."""
+def awaited(coroutine, on=lambda: None):
+    """What a coroutine returns, in the end, while the loop goes `on`."""
     while True:
         try:
             coroutine.send(None)
         except StopIteration as end:
             return end.value
+        on()
 
 
 @pytest.fixture
@@ -91,7 +84,7 @@ def plant(standard):
 
     dsys = BOARD.model()
     start = BOARD.reference(dsys, "forward").states[0]
-    simulated, inbox, node = SimulatedPlant(dsys, start), PostingInbox(), ListeningNode()
+    simulated, desk, node = SimulatedPlant(dsys, start), Desk(), ListeningNode()
     validator = CommandValidator(
         CommandNames(dsys.inputs), dsys.system.input_bounds, StepClock(dsys.h)
     )
@@ -100,18 +93,23 @@ def plant(standard):
         validator,
         Pacer(dsys.h, 0.0),
         Options(False, True, 1000),
-        inbox,
+        desk,
         loop_output(),
     )
+
+    def go_on():
+        """Make some steps, or those that were asked for."""
+        turns = iter(range(3))
+        desk.closed = False
+        desk.on_serve = lambda: next(turns, None) is None and desk.close()
+        loop.run()
+        desk.closed = False
+
+    node.go_on = go_on
     entities = Entities(BOARD, dsys, BOARD.parameters, "")
-    node.ended = []
     quit_ = partial(node.ended.append, True)
-    control = standard.StandardControl(node, inbox, loop, entities, "Snakeboard", quit_)
-    thread = threading.Thread(target=loop.run, daemon=True)
-    thread.start()
-    yield node, loop, control
-    inbox.close()
-    thread.join(10)
+    control = standard.StandardControl(node, desk, loop, entities, "Snakeboard", quit_)
+    return node, loop, control
 
 
 STOPPED, PLAYING, PAUSED, QUITTING = range(4)
