@@ -1,5 +1,6 @@
 """Checks of parameter values; how nodes refuse them is tested on nodes."""
 
+from array import array
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bench import Desk, benches  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 
 from nh_control import scenarios  # noqa: E402
@@ -35,6 +37,13 @@ from nh_control.scenarios.joints import TurningPerturbation  # noqa: E402
 from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
 
 
+@pytest.fixture(scope="module")
+def bench():
+    """Makes nodes with parameters."""
+    with benches() as make:
+        yield make
+
+
 @pytest.mark.parametrize(
     "spec",
     {
@@ -49,9 +58,28 @@ def test_every_parameter_has_a_valid_default_and_a_description(spec):
     assert told.description == spec.sentence and told.read_only != spec.changeable
 
 
-def test_an_integer_will_do_for_a_float():
-    assert Declaration("h", 0.5, at_least=0.0).check(2) == 2.0
-    assert isinstance(Declaration("h", 0.5).check(2), float)
+PAIR = Declaration("friction", (0.1, 0.1), at_least=0.0, count=2)
+CHOICE = Declaration("name", "a", choices=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "value"),
+    [
+        (Declaration("h", 0.5, at_least=0.0), 2, 2.0),
+        (Declaration("h", 0.5), 2, 2.0),
+        (Declaration("h", 0.5, at_least=0.1), 0.1, 0.1),
+        (Declaration("n", 5, at_least=1), 1, 1),
+        (CHOICE, "b", "b"),
+        (PAIR, [0, 2], (0.0, 2.0)),
+        (PAIR, (0.0, 2.0), (0.0, 2.0)),
+        (PAIR, array("d", [1.0, 2.0]), (1.0, 2.0)),
+        (PAIR, array("q", [1, 2]), (1.0, 2.0)),
+    ],
+)
+def test_integers_will_do_for_floats_and_least_values_may_be_had(spec, given, value):
+    found = spec.check(given)
+    assert found == value and type(found) is type(value)
+    assert not isinstance(found, tuple) or all(type(item) is float for item in found)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +91,7 @@ def test_an_integer_will_do_for_a_float():
         (Declaration("n", 1, at_least=1), 0, "an integer >= 1"),
         (Declaration("n", 1), 1.0, "an integer"),
         (Declaration("on", False), "yes", "true or false"),
-        (Declaration("name", "a", choices=("a", "b")), "c", "one of a, b"),
+        (CHOICE, "c", "one of a, b"),
         (Declaration("names", []), [1, 2], "a list of strings"),
         (Declaration("force", (0.0, 0.0, 0.0), count=3), [1.0, 2.0], "a list of 3 finite numbers"),
         (
@@ -73,11 +101,7 @@ def test_an_integer_will_do_for_a_float():
         ),
         (Declaration("force", (0.0, 0.0), count=2), 1.0, "a list of 2 finite numbers"),
         (Declaration("force", (0.0, 0.0), count=2), [True, False], "a list of 2 finite numbers"),
-        (
-            Declaration("friction", (0.1, 0.1), at_least=0.0, count=2),
-            [0.2, -1.0],
-            "a list of 2 finite numbers >= 0",
-        ),
+        (PAIR, [0.2, -1.0], "a list of 2 finite numbers >= 0"),
     ],
 )
 def test_other_values_are_refused(spec, value, text):
@@ -107,85 +131,33 @@ def test_numbers_that_mean_nothing_are_refused(specs, name, value):
         spec.check(value)
 
 
-def test_what_was_prepared_for_a_refused_change_is_not_done_with_the_next():
-    done, callbacks = [], []
-
-    def refuse(values):
-        raise ValueError(f"no {values['second']}")
-
-    changes = (
-        Change(("first",), lambda values: lambda: done.append(values["first"])),
-        Change(("second",), refuse),
+def test_lists_keep_their_types_and_fields_of_scenarios_become_parameters(bench):
+    recorder = bench("recorder", topics=["/odom:nav_msgs/msg/Odometry"], speed_factor=3)
+    assert Parameters(recorder, RECORDER)["topics"] == ["/odom:nav_msgs/msg/Odometry"]
+    node = bench("plant", speed_factor=3)
+    parameters, payload = Parameters(node, PLANT), scenarios.get("quadrotor_payload")
+    assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
+    given = parameters.declare_fields(PLANT_PARAMETERS, payload.parameters)
+    assert given == asdict(payload.parameters)
+    assert parameters["plant.parameters.lengths"] == (0.6, 0.8)
+    errors = parameters.declare_fields(PERTURBATION, payload.no_perturbation)
+    assert errors == asdict(payload.no_perturbation)
+    types = Parameter.Type
+    for name, kind in (
+        ("wait_for", types.STRING_ARRAY),
+        ("plant.parameters.lengths", types.DOUBLE_ARRAY),
+        ("perturb.seed", types.INTEGER),
+    ):
+        assert node.get_parameter(name).type_ is kind
+    (answer,) = node.set_parameters([Parameter("scenario", value="/tmp/somebody_elses.py:ROBOT")])
+    assert not answer.successful and parameters["scenario"] == "snakeboard"
+    described = node.describe_parameter("perturb.tilt")
+    assert described.read_only and " in rad" in described.description
+    numpy = PendulumParameters(l=np.sqrt(4))
+    made = Parameters(bench("plant", **{"plant.parameters.m": 2.5}), PLANT).declare_fields(
+        PLANT_PARAMETERS, numpy
     )
-    DynamicParameters(
-        SimpleNamespace(
-            add_on_set_parameters_callback=callbacks.append,
-            add_post_set_parameters_callback=callbacks.append,
-        ),
-        SimpleNamespace(post=lambda request: request()),
-        SimpleNamespace(
-            checked=lambda given: SimpleNamespace(successful=True),
-            read=lambda name, value: value,
-        ),
-        changes,
-    )
-    prepare, carry_out = callbacks
-    refused = prepare([Parameter("first", value=1), Parameter("second", value=2)])
-    assert not refused.successful and refused.reason == "no 2"
-    assert prepare([Parameter("first", value=3)]).successful
-    carry_out([])
-    assert done == [3]
-
-
-def test_lists_of_numbers_may_come_as_integers_or_arrays():
-    from array import array
-
-    for given in ([1, 2], (1.0, 2.0), array("d", [1.0, 2.0]), array("q", [1, 2])):
-        value = Declaration("force", (0.0, 0.0), count=2).check(given)
-        assert value == (1.0, 2.0) and all(type(item) is float for item in value)
-
-
-def test_several_numbers_may_have_a_least_value():
-    """As a tuple among a scenario's parameters that is declared with `at_least`."""
-    spec = Declaration("friction", (0.1, 0.1), at_least=0.0, count=2)
-    assert spec.check([0, 2]) == (0.0, 2.0) == spec.check((0.0, 2.0))
-    told = descriptor(spec)  # ROS knows no ranges of lists
-    assert not told.integer_range and not told.floating_point_range
-
-
-def test_empty_lists_are_lists_of_strings():
-    import rclpy
-    from bench import alone
-
-    with alone() as context:
-        options = {"context": context, "automatically_declare_parameters_from_overrides": True}
-        overrides = [
-            Parameter("topics", value=["/odom:nav_msgs/msg/Odometry"]),
-            Parameter("speed_factor", value=3),
-        ]
-        node = rclpy.create_node("recorder", parameter_overrides=overrides, **options)
-        assert Parameters(node, RECORDER)["topics"] == ["/odom:nav_msgs/msg/Odometry"]
-        node = rclpy.create_node(
-            "plant", parameter_overrides=[Parameter("speed_factor", value=3)], **options
-        )
-        parameters = Parameters(node, PLANT)
-        assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
-        assert node.get_parameter("wait_for").type_ is Parameter.Type.STRING_ARRAY
-        payload = scenarios.get("quadrotor_payload")
-        given = parameters.declare_fields(PLANT_PARAMETERS, payload.parameters)
-        assert given == asdict(payload.parameters)
-        assert parameters["plant.parameters.lengths"] == (0.6, 0.8)
-        lengths = node.get_parameter("plant.parameters.lengths")
-        assert lengths.type_ is Parameter.Type.DOUBLE_ARRAY
-        assert parameters.declare_fields(PERTURBATION, payload.no_perturbation) == asdict(
-            payload.no_perturbation
-        )
-        assert node.get_parameter("perturb.seed").type_ is Parameter.Type.INTEGER
-        code = Parameter("scenario", value="/tmp/somebody_elses.py:ROBOT")
-        (answer,) = node.set_parameters([code])
-        assert not answer.successful and parameters["scenario"] == "snakeboard"
-        described = node.describe_parameter("perturb.tilt")
-        assert described.read_only and " in rad" in described.description
+    assert (made["m"], made["l"]) == (2.5, 2.0) and type(made["l"]) is float
 
 
 @pytest.mark.parametrize("name", ["quadrotor_payload", "urdf"])
@@ -209,29 +181,20 @@ def test_a_file_of_parameters_is_taken_by_a_node(name, bench):
     assert parameters["fallback"] == scenario.nodes.get("fallback", "zero")
 
 
-def test_defaults_that_no_file_states():
-    defaults = {spec.name: spec.value for spec in (*PLANT, *RECORDER)}
-    assert (defaults["wait_for"], defaults["topics"]) == ([], [])
-    assert (defaults["output"], defaults["source"]) == ("recording", "simulation")
-
-
 def test_nodes_have_what_they_share_and_a_shadow_what_it_needs_of_the_tracker():
-    names = {spec.name for spec in SHADOW}
-    assert names == {
+    assert {spec.name for spec in SHADOW} == {
         "scenario", "urdf", "base", "accept_any_inertia", "autostart", "integrator", "step_s",
         "frame_prefix", "source",
         "hardware.estimator", "hardware.noise", "hardware.acceleration", "hardware.actuation_s",
     }  # fmt: skip
-    for specs, changes in ((PLANT, True), (TRACKER, True), (DISPLAY, False)):
-        (reference,) = (spec for spec in specs if spec.name == "reference")
-        assert reference.changeable is changes
-
-
-def test_what_may_change_while_a_plant_runs():
-    assert {spec.name for spec in PLANT if spec.changeable} == {
+    changeable = lambda specs: {spec.name for spec in specs if spec.changeable}
+    assert changeable(PLANT) == {
         "reference", "speed_factor", "disturb", "fault", "fallback", "step_count", "state_file",
     }  # fmt: skip
-    assert {spec.name for spec in TRACKER if spec.changeable} == {"reference"}
+    assert changeable(TRACKER) == {"reference"} and "reference" not in changeable(DISPLAY)
+    defaults = {spec.name: spec.value for spec in (*PLANT, *RECORDER)}  # which no file states
+    assert (defaults["wait_for"], defaults["topics"]) == ([], [])
+    assert (defaults["output"], defaults["source"]) == ("recording", "simulation")
 
 
 def test_a_descriptor_tells_range_choices_and_what_is_fixed():
@@ -249,76 +212,70 @@ def test_a_descriptor_tells_range_choices_and_what_is_fixed():
     assert descriptor(Declaration("c", "a", **choices)).additional_constraints == "one of: '', a"
     both = descriptor(Declaration("c", "a", choices=("a", "b"))).additional_constraints
     assert both.startswith("one of: a, b; fixed at start")
-    unbounded = descriptor(Declaration("x", 1.0, changeable=True))
-    assert not unbounded.floating_point_range and unbounded.dynamic_typing
+    for spec in (Declaration("x", 1.0, changeable=True), PAIR):  # ROS knows no ranges of lists
+        unbounded = descriptor(spec)
+        assert not unbounded.floating_point_range and not unbounded.integer_range
+        assert unbounded.dynamic_typing
 
 
-def test_a_least_value_may_be_had():
-    assert Declaration("h", 0.5, at_least=0.1).check(0.1) == 0.1
-    assert Declaration("n", 5, at_least=1).check(1) == 1
-    assert Declaration("c", "a", choices=("a", "b")).check("b") == "b"
+@pytest.fixture
+def changing(bench):
+    """Return f(*changes) -> set(**values), which returns why not, or "", and what was posted to
+    the working thread of the node.
+    """
+
+    def make(*changes):
+        node, desk, posted = bench("plant"), Desk(), []
+        desk.post = posted.append
+        live = DynamicParameters(node, desk, Parameters(node, PLANT), changes)
+
+        def set_(**values):
+            given = [Parameter(name, value=value) for name, value in values.items()]
+            return node.set_parameters_atomically(given).reason
+
+        set_.close, set_.logged = live.close, node.logged
+        return set_, posted
+
+    return make
 
 
-class Owner:
-    """A node of a component that changes while it runs, without a node."""
-
-    def __init__(self, *changes, known=None):
-        self.callbacks, self.removed, self.logged, self.posted = [], [], [], []
-        node = SimpleNamespace(
-            add_on_set_parameters_callback=self.callbacks.append,
-            add_post_set_parameters_callback=self.callbacks.append,
-            remove_on_set_parameters_callback=self.removed.append,
-            remove_post_set_parameters_callback=self.removed.append,
-            get_logger=lambda: SimpleNamespace(info=self.logged.append),
-        )
-        self.checked = SimpleNamespace(successful=True, reason="")
-
-        class Known(dict):
-            """Parameters with values."""
-
-            read = staticmethod(lambda name, value: value)
-
-        values = Known(known or {})
-        values.checked = lambda given: self.checked
-        self.live = DynamicParameters(
-            node, SimpleNamespace(post=self.posted.append), values, changes
-        )
-
-    def set(self, **values):
-        """Set parameters at once; returns why not, or "" ."""
-        prepare, carry_out = self.callbacks
-        answer = prepare([Parameter(name, value=value) for name, value in values.items()])
-        if answer.successful:
-            carry_out([])
-        return answer.reason
+def noting(done, *names):
+    """A change of these parameters that notes its values when it is done."""
+    return Change(names, lambda values: lambda: done.append(values))
 
 
-def test_changes_that_are_set_at_once_are_done_together_in_the_working_thread():
+def test_changes_that_are_set_at_once_are_done_together_in_the_working_thread(changing):
     done = []
-    first, second = (
-        Change((name, "both"), lambda values, name=name: lambda: done.append((name, values)))
-        for name in ("first", "second")
+    set_, posted = changing(
+        noting(done, "speed_factor", "fallback"), noting(done, "step_count", "fallback")
     )
-    owner = Owner(first, second, known={"first": 1, "second": 2, "both": 3})
-    assert owner.set(first=7, second=8) == "" and done == []
-    (together,) = owner.posted
+    assert set_(speed_factor=7.0, step_count=8) == "" and done == []
+    (together,) = posted
     together()
-    assert done == [("first", {"first": 7, "both": 3}), ("second", {"second": 8, "both": 3})]
-    owner.set(second=9)
-    owner.posted[1]()
-    assert done[2:] == [("second", {"second": 9, "both": 3})]
-    owner.set(other=1)
-    owner.posted[2]()
-    assert len(done) == 3
-    owner.live.close()
-    assert owner.removed == owner.callbacks
+    first, second = done
+    assert first == {"speed_factor": 7.0, "fallback": "zero"}
+    assert second == {"step_count": 8, "fallback": "zero"}
+    set_(step_count=9)
+    posted[1]()
+    assert done[2:] == [{"step_count": 9, "fallback": "zero"}]
+    set_(state_file="other")
+    assert [request() for request in posted[2:]] in ([], [None]) and len(done) == 3
+    set_.close()
+    before = len(posted)
+    assert set_(step_count=10) == "" and len(posted) == before
 
 
-def test_what_is_no_value_is_not_even_prepared():
-    prepared = []
-    owner = Owner(Change(("first",), prepared.append), known={"first": 1})
-    owner.checked = SimpleNamespace(successful=False, reason="not a number")
-    assert owner.set(first=2) == "not a number" and prepared == owner.posted == []
+def test_what_is_refused_is_neither_prepared_nor_done_with_the_next(changing):
+    def refuse(values):
+        raise ValueError(f"no {values['step_count']}")
+
+    done = []
+    set_, posted = changing(noting(done, "speed_factor"), Change(("step_count",), refuse))
+    assert "must be" in set_(speed_factor=-1.0) and posted == []
+    assert set_(speed_factor=1.0, step_count=2) == "no 2" and posted == []
+    assert set_(speed_factor=3.0) == ""
+    posted[0]()
+    assert done == [{"speed_factor": 3.0}]
 
 
 UNLUCKY = StepFailed("model", 0.01, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
@@ -326,40 +283,31 @@ UNLUCKY = StepFailed("model", 0.01, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("no luck"), np.linalg.LinAlgError("no luck"), UNLUCKY],
+    [np.linalg.LinAlgError("no luck"), UNLUCKY],
     ids=lambda e: type(e).__name__,
 )
-def test_changes_that_cannot_be_are_refused_with_the_reason(error):
+def test_changes_that_cannot_be_are_refused_with_the_reason(changing, error):
     def refuse(values):
         raise error
 
-    owner = Owner(Change(("first",), refuse), known={"first": 1})
-    assert "no luck" in owner.set(first=2) and owner.posted == []
+    set_, posted = changing(Change(("speed_factor",), refuse))
+    assert "no luck" in set_(speed_factor=2.0) and posted == []
 
 
-def test_a_change_that_takes_its_time_is_told(monkeypatch):
+def test_a_change_that_takes_its_time_is_told(changing, monkeypatch):
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("nh_control.ros.runtime.dynamic_parameters.time", clock)
 
     def prepare(values):
-        now[0] += values["first"]
+        now[0] += values["speed_factor"]
         return lambda: None
 
-    owner = Owner(Change(("first",), prepare), known={"first": 1})
-    owner.set(first=0.05)
-    assert owner.logged == []
-    owner.set(first=1.5)
-    assert owner.logged == ["first: prepared in 1.50 s"]
-
-
-@pytest.fixture
-def bench():
-    """Makes nodes with parameters."""
-    from bench import benches
-
-    with benches() as make:
-        yield make
+    set_, _ = changing(Change(("speed_factor",), prepare))
+    set_(speed_factor=0.05)
+    assert set_.logged == []
+    set_(speed_factor=1.5)
+    assert [text for _, text in set_.logged] == ["speed_factor: prepared in 1.50 s"]
 
 
 def test_unknown_parameters_are_refused_with_what_is_close(bench):
@@ -382,12 +330,6 @@ def test_what_is_configured_again_keeps_what_it_was_given(bench):
     again = Parameters(node, PLANT)
     assert again["lockstep"] is True and again["speed_factor"] == 3.0
     assert node.describe_parameter("lockstep").read_only
-
-
-def test_numbers_of_numpy_are_numbers(bench):
-    node, numbers = bench("plant", **{"plant.parameters.m": 2.5}), PendulumParameters(l=np.sqrt(4))
-    made = Parameters(node, PLANT).declare_fields(PLANT_PARAMETERS, numbers)
-    assert (made["m"], made["l"]) == (2.5, 2.0) and type(made["l"]) is float
 
 
 def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
@@ -434,8 +376,6 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
 def test_a_namespace_names_the_robot_and_its_frames(bench, namespace, given, prefix, full):
     node = bench("plant", namespace, frame_prefix=given)
     assert frame_prefix(node, Parameters(node, PLANT)) == prefix
-    from bench import Desk
-
     Diagnostics(node, Desk(), "drawing", "", lambda: Report("ok", "", {})).publish()
     assert node.sent("/diagnostics")[-1].status[0].name == f"{full}: drawing"
 

@@ -48,7 +48,7 @@ class ListeningNode:
         return result.result, result.error_message
 
 
-def awaited(coroutine, on=lambda: None):
+def awaited(coroutine, on):
     """What a coroutine returns, in the end, while the loop goes `on`."""
     while True:
         try:
@@ -58,8 +58,28 @@ def awaited(coroutine, on=lambda: None):
         on()
 
 
+class Actions:
+    """The server of an action, whose goals a test gives."""
+
+    is_ended = False
+
+    def __call__(self, node, kind, name, execute, cancel_callback, **options):
+        self.execute, self.cancel = execute, cancel_callback
+        self.run = lambda goal: awaited(execute(goal), node.go_on)
+        return self
+
+    def destroy(self):
+        """End."""
+        self.is_ended = True
+
+
 @pytest.fixture
-def standard(monkeypatch):
+def actions():
+    return Actions()
+
+
+@pytest.fixture
+def standard(monkeypatch, actions):
     """The module under test."""
     import standard_interfaces
 
@@ -69,7 +89,7 @@ def standard(monkeypatch):
             monkeypatch.setitem(sys.modules, name, module)
         monkeypatch.delitem(sys.modules, MODULE, raising=False)
     module = importlib.import_module(MODULE)
-    monkeypatch.setattr(module, "ActionServer", lambda *given, **options: None)
+    monkeypatch.setattr(module, "ActionServer", actions)
     yield module
     if stands_in:  # other tests import it anew, without the stand-ins
         sys.modules.pop(MODULE, None)
@@ -189,43 +209,31 @@ class Goal:
         return lambda: setattr(self, "ended", name)
 
 
-def test_the_action_tells_of_its_steps_and_of_its_end(plant):
+def test_the_action_tells_of_its_steps_and_of_its_end(plant, actions):
     node, _, control = plant
     done, refused = Goal(5), Goal(5)
-    assert awaited(control._simulate_steps(refused)).result.result == 4
+    assert actions.run(refused).result.result == 4
     assert refused.ended == "abort" and not refused.told
     to(node, PAUSED)
-    assert awaited(control._simulate_steps(done)).result.result == 1
-    assert done.ended == "succeed" and done.told[-1] == (5, 0)
+    assert actions.run(done).result.result == 1
+    assert done.ended == "succeed"
+    assert done.told[-1] == (5, 0)
     assert all(sum(pair) == 5 for pair in done.told)
+    control.close()
+    assert actions.is_ended
 
 
-def test_feedback_of_the_action_says_how_many_steps_remain(plant):
-    _, _, control = plant
-    goal = Goal(5)
-
-    async def made(asked, tell):
-        for steps in (1, 4):
-            tell(steps)
-        result = sys.modules[MODULE].Result
-        return result(result=result.RESULT_OK)
-
-    control._made = made
-    awaited(control._simulate_steps(goal))
-    assert goal.told == [(1, 4), (4, 1)] and goal.ended == "succeed"
-
-
-def test_a_cancelled_action_ends_paused(plant):
-    node, loop, control = plant
+def test_a_cancelled_action_ends_paused(plant, actions):
+    node, loop, _ = plant
     loop.options = Options(False, True, 10**9)
     to(node, PAUSED)
-    loop.pacer.set_speed(1.0)
     goal = Goal(10**8)
-    running = control._simulate_steps(goal)
+    running = actions.execute(goal)
     running.send(None)
-    control._cancel(goal)
+    actions.cancel(goal)
     goal.is_cancel_requested = True
-    assert "of 100000000 steps made, the plant is paused" in awaited(running).result.error_message
+    result = awaited(running, node.go_on).result
+    assert "of 100000000 steps made, the plant is paused" in result.error_message
     assert goal.ended == "canceled" and loop.mode is Mode.PAUSED
 
 
@@ -254,57 +262,49 @@ def test_entities(plant):
 def test_pose_and_twist_are_set_only_if_asked_for(plant):
     node, loop, _ = plant
     to(node, PAUSED)
-    given = node.call("get_entity_state", entity="base_link").state
+    shown = lambda: node.call("get_entity_state", entity="base_link").state
+    given = shown()
+    set_ = lambda **what: node.result("set_entity_state", entity="base_link", state=given, **what)
+
+    def is_at(place, speed):
+        state = shown()
+        assert state.pose.position.y == pytest.approx(place)
+        assert state.twist.linear.x == pytest.approx(speed)
+
     given.pose.position.y += 0.5
     given.twist.linear.x *= 1.5
-    set_ = lambda **what: node.result("set_entity_state", entity="base_link", state=given, **what)  # noqa: E731
-    shown = lambda: node.call("get_entity_state", entity="base_link").state  # noqa: E731
     place, speed = given.pose.position.y, given.twist.linear.x
     assert speed > 1.0  # ahead, where its wheels let it go
     assert set_(set_pose=True) == (1, "")
-    assert shown().pose.position.y == pytest.approx(place)
-    assert shown().twist.linear.x == pytest.approx(speed / 1.5)
+    is_at(place, speed / 1.5)
     given.pose.position.y += 0.5
     assert set_(set_twist=True) == (1, "")
-    assert shown().pose.position.y == pytest.approx(place)
-    assert shown().twist.linear.x == pytest.approx(speed)
+    is_at(place, speed)
     at = loop.plant.state
     assert set_() == (1, "") and loop.plant.state == pytest.approx(at, abs=1e-12)
 
 
-def test_all_states_come_with_their_names_and_a_category(plant):
-    node, _, _ = plant
-    kind, _ = node.services["get_entities_states"]
-    filters = kind.Request().filters
-    filters.filter = "link$"  # anywhere in the name
-    answer = node.call("get_entities_states", filters=filters)
-    assert answer.entities == ["base_link"] and len(answer.states) == 1
-    assert node.call("get_entities", filters=filters).entities == ["base_link"]
-    robot = type(node.call("get_entity_info", entity="base_link").info.category).CATEGORY_ROBOT
-    assert node.call("get_entity_info", entity="base_link").info.category.category == robot
-    filters.bounds.type = 1
-    assert node.call("get_entities_states", filters=filters).result.result == 0
-
-
-def test_at_the_end_the_action_ends(plant):
-    _, _, control = plant
-    ended = []
-    control._action = type("Server", (), {"destroy": lambda self: ended.append(True)})()
-    control.close()
-    assert ended == [True]
-
-
 @pytest.mark.parametrize(
-    ("given", "code"),
-    [({"filter": "^x"}, 1), ({"filter": "("}, 4), ({"categories": [1]}, 0)],
+    ("given", "code", "found"),
+    [
+        ({"filter": "link$"}, 1, ["base_link"]),  # anywhere in the name
+        ({"filter": "^x"}, 1, []),
+        ({"filter": "("}, 4, []),
+        ({"categories": [1]}, 0, []),
+        ({"bounds": 1}, 0, []),
+    ],
 )
-def test_filters_are_by_name_alone(plant, given, code):
+def test_filters_are_by_name_alone(plant, given, code, found):
     node, _, _ = plant
-    kind, _ = node.services["get_entities"]
-    filters = kind.Request().filters
-    for field, value in given.items():
-        if field == "categories":
-            value = [type(node.call("get_entity_info", entity="base_link").info.category)()]
-        setattr(filters, field, value)
-    answer = node.call("get_entities", filters=filters)
-    assert answer.result.result == code and answer.entities == []
+    category = node.call("get_entity_info", entity="base_link").info.category
+    assert category.category == type(category).CATEGORY_ROBOT
+    for service in ("get_entities", "get_entities_states"):
+        filters = node.services[service][0].Request().filters
+        for field, value in given.items():
+            if field == "bounds":
+                filters.bounds.type = value
+            else:
+                setattr(filters, field, [category] if field == "categories" else value)
+        answer = node.call(service, filters=filters)
+        assert answer.result.result == code and list(answer.entities) == found
+        assert service == "get_entities" or len(answer.states) == len(found)

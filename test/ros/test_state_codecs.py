@@ -15,7 +15,9 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
-from geometry_msgs.msg import Pose  # noqa: E402
+from bench import Desk  # noqa: E402
+from builtin_interfaces.msg import Time  # noqa: E402
+from geometry_msgs.msg import Pose, Quaternion  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
@@ -26,7 +28,7 @@ from transforms3d.quaternions import quat2mat  # noqa: E402
 from nh_control import scenarios  # noqa: E402
 from nh_control.integrators import midpoint  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.loop.wire_format import JointStateCodec  # noqa: E402
+from nh_control.loop.wire_format import JointStateCodec, MessageStates  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
@@ -34,6 +36,7 @@ from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E40
 from nh_control.ros.messages.state_publisher import transform_broadcaster  # noqa: E402
 from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
 from nh_control.runs import topics  # noqa: E402
+from nh_control.runs.decoding import StateDecoder  # noqa: E402
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
 numbers = st.floats(-1e3, 1e3)
@@ -80,16 +83,6 @@ def test_states_of_joints_and_a_planar_body_survive_the_messages(q, v):
     assert q1[2] == pytest.approx(q[2], abs=1e-11)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_states_of_bodies_in_space_survive_the_messages(seed):
-    codec, (q, v) = quads(), motion(seed)
-    codec.write(q, v)
-    q1, v1 = [0.0] * len(q), [0.0] * len(v)
-    assert codec.read(codec.message, q1, v1)
-    np.testing.assert_allclose(q1, q, atol=1e-14)
-    np.testing.assert_allclose(v1, v, atol=1e-13)
-
-
 def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
     codec, (q, v) = quads(), motion()
     codec.write(q, v)
@@ -119,10 +112,10 @@ def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
         )
 
 
-def test_without_velocities_they_are_unknown():
+def test_without_velocities_they_are_unknown_and_marked():
     for codec, (q, v) in (
-        (board(False)[0], ([1.0] * 5, [0.0] * 5)),
-        (board(False)[1], ([1.0] * 5, [0.0] * 5)),
+        (board(False)[0], ([1.0] * 5, [1.0] * 5)),
+        (board(False)[1], ([1.0] * 5, [1.0] * 5)),
         (quads(False), motion()),
     ):
         codec.write(q, v)
@@ -130,6 +123,13 @@ def test_without_velocities_they_are_unknown():
         assert not codec.read(codec.message, q1, v1)
         np.testing.assert_allclose(q1, q, atol=1e-14)
         assert np.isnan(v1).all()
+        if isinstance(codec.message, JointState):
+            assert len(codec.message.velocity) == 0
+        elif isinstance(codec.message, MultiDOFJointState):
+            assert codec.message.twist == []
+        for odometry in codec.odometry:
+            assert odometry.twist.covariance[0] == -1.0 and odometry.twist.twist.linear.x == 0.0
+    assert all(message.twist.covariance[0] == 0.0 for message in quads().odometry)
 
 
 def test_joints_and_bodies_in_any_order_among_others():
@@ -154,30 +154,33 @@ def test_joints_and_bodies_in_any_order_among_others():
     np.testing.assert_allclose(np.r_[q1, v1], np.r_[q, v], atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        (JointState(name=["rotor_joint"], position=[0.0]), "rear_truck_joint"),
-        (JointState(name=JOINTS.names, position=[0.0, 0.0]), "2 positions"),
-        (JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0]), "1 velocities"),
-        (JointState(name=JOINTS.names, position=[0.0, math.nan, 0.0]), "not finite"),
-        (
-            JointState(name=JOINTS.names, position=[0.0] * 3, velocity=[0.0, math.inf, 0.0]),
-            "not finite",
-        ),
-        (JointState(), "rotor_joint"),
-    ],
-)
-def test_unusable_joint_states_are_refused(message, text):
-    with pytest.raises(ConversionError, match=text):
-        JOINTS.read(message, [0.0] * 5, [0.0] * 5)
+def joint_states(position=(0.0, 0.0, 0.0), velocity=()):
+    """Of all joints."""
+    return JointState(name=JOINTS.names, position=position, velocity=velocity)
 
 
-def test_unusable_odometry_is_refused():
+def lost_body():
+    """Odometry of a body that is nowhere."""
     message = Odometry()
     message.pose.pose.position.x = math.nan
-    with pytest.raises(ConversionError, match="not finite"):
-        BODY.read(message, [0.0] * 5, [0.0] * 5)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("codec", "message", "text"),
+    [
+        (JOINTS, JointState(), "rotor_joint"),
+        (JOINTS, JointState(name=["rotor_joint"], position=[0.0]), "rear_truck_joint"),
+        (JOINTS, JointState(name=JOINTS.names, position=[0.0] * 2), "2 positions"),
+        (JOINTS, joint_states(velocity=[0.0]), "1 velocities"),
+        (JOINTS, joint_states(position=[0.0, math.nan, 0.0]), "not finite"),
+        (JOINTS, joint_states(velocity=[0.0, math.inf, 0.0]), "not finite"),
+        (BODY, lost_body(), "not finite"),
+    ],
+)
+def test_unusable_states_of_joints_and_a_planar_body_are_refused(codec, message, text):
+    with pytest.raises(ConversionError, match=text):
+        codec.read(message, [0.0] * 5, [0.0] * 5)
 
 
 @pytest.mark.parametrize(
@@ -247,54 +250,43 @@ def test_measurements_off_the_manifold_are_put_on_it():
     )
 
 
-def refuse(kind, reason):
-    """Nothing is to be refused."""
-    raise AssertionError(reason)
-
-
-def state_reader(topics, codecs_, received, refused, *given, **options):
-    """A reader with these callbacks."""
-    return StateReader(topics, codecs_, StateListener(received, refused), *given, **options)
-
-
-class Topics:
-    """Stands in for an inbox: what was subscribed to."""
+class Heard:
+    """A reader of the snakeboard's states, with stamps `received`, reasons `refused` and the last
+    `q`; `joints` and `body` give it messages.
+    """
 
     def __init__(self):
-        self.callbacks, self.raw, self.awaited = {}, {}, {}
+        self.desk, self.received, self.refused, self.moving = Desk(), [], [], []
+        self.q, self.v = [0.0] * 5, [0.0] * 5
+        listener = StateListener(self._take, lambda *why: self.refused.append(why))
+        self.reader = StateReader(self.desk, (JOINTS, BODY), listener, 10)
 
-    def subscribe(self, message_type, topic, callback, queue, raw, awaited):
-        """Keep the callback, which takes bytes, and whether it is waited for."""
-        assert raw
-        self.raw[topic] = callback
-        self.callbacks[topic] = lambda message: callback(serialize_message(message))
-        self.awaited[topic] = awaited
+    def _take(self, stamp):
+        self.received.append(stamp / 10**9)
+        self.moving.append(self.reader.read(self.q, self.v))
 
+    def joints(self, sec, value=0.0):
+        """Joint states of a time."""
+        self.desk.give("joint_states", of_a_time(JOINTS, sec, value))
 
-def test_a_state_is_complete_when_all_its_messages_have_one_stamp():
-    topics, received = Topics(), []
-    state_reader(topics, (JOINTS, BODY), received.append, refuse, 10)
-    joints, body = JointState(), Odometry()
-    topics.callbacks["joint_states"](joints)
-    assert received == []
-    body.header.stamp.sec = 1
-    topics.callbacks["odom"](body)
-    assert received == []
-    late = JointState()
-    late.header.stamp.sec = 1
-    topics.callbacks["joint_states"](late)
-    assert received == [10**9]
+    def body(self, sec, value=0.0):
+        """A body of a time."""
+        self.desk.give("odom", of_a_time(BODY, sec, value))
 
 
-def test_a_part_of_a_state_is_waited_for_only_after_another_part():
-    topics = Topics()
-    state_reader(topics, (JOINTS, BODY), lambda _: None, refuse, 10)
-    waits = lambda: [topics.awaited[topic]() for topic in ("joint_states", "odom")]
-    assert waits() == [False, True]
-    topics.callbacks["odom"](Odometry())
-    assert waits() == [True, True]
-    topics.callbacks["joint_states"](JointState())
-    assert waits() == [False, True]
+@pytest.fixture
+def heard():
+    return Heard()
+
+
+def test_a_part_of_a_state_is_waited_for_only_after_another_part(heard):
+    topics = heard.desk.subscribed
+    waits = lambda: [topics[topic].awaited() for topic in ("joint_states", "odom")]
+    assert waits() == [False, True] and all(topic.raw for topic in topics.values())
+    heard.body(0)
+    assert waits() == [True, True] and heard.received == []
+    heard.joints(0)
+    assert waits() == [False, True] and heard.received == [0]
 
 
 def of_a_time(codec, sec, value=0.0):
@@ -305,82 +297,61 @@ def of_a_time(codec, sec, value=0.0):
     return message
 
 
-def test_states_are_complete_though_their_topics_are_heard_out_of_step():
-    topics, received = Topics(), []
-    state_reader(topics, (JOINTS, BODY), received.append, refuse, 10)
-    joints, body = topics.callbacks["joint_states"], topics.callbacks["odom"]
+def test_states_are_complete_though_their_topics_are_heard_out_of_step(heard):
     for sec in (1, 2, 3):
-        joints(of_a_time(JOINTS, sec))
-    body(of_a_time(BODY, 1))
-    assert received == [10**9]
-    body(of_a_time(BODY, 3))  # that of 2 s comes too late to be of use
-    body(of_a_time(BODY, 2))
-    assert received == [10**9, 3 * 10**9]
+        heard.joints(sec)
+    heard.body(1)
+    assert heard.received == [1]
+    heard.body(3)  # that of 2 s comes too late to be of use
+    heard.body(2)
+    assert heard.received == [1, 3]
     for sec in range(4, 1000):  # nothing grows while a topic is silent
-        joints(of_a_time(JOINTS, sec))
-    body(of_a_time(BODY, 4))
-    for sec in (901, 950, 999):  # the last hundred wait
-        body(of_a_time(BODY, sec))
-    assert received == [sec * 10**9 for sec in (1, 3, 901, 950, 999)]
+        heard.joints(sec)
+    for sec in (4, 901, 950, 999):  # the last hundred wait
+        heard.body(sec)
+    assert heard.received == [1, 3, 901, 950, 999] and heard.refused == []
 
 
-def test_no_state_is_put_together_from_before_and_after_time_went_back():
-    topics, q, v = Topics(), [0.0] * 5, [0.0] * 5
-    reader = StateReader(
-        topics, (JOINTS, BODY), StateListener(lambda stamp: reader.read(q, v), refuse), 10
-    )
-    joints, body = topics.callbacks["joint_states"], topics.callbacks["odom"]
-    joints(of_a_time(JOINTS, 5, 0.1))  # its body is lost
-    joints(of_a_time(JOINTS, 0, 0.2))
-    body(of_a_time(BODY, 0, 0.2))
-    body(of_a_time(BODY, 5, 0.3))  # heard before the joints of its time
-    assert q == pytest.approx([0.2] * 5)
-    joints(of_a_time(JOINTS, 5, 0.3))
-    assert q == pytest.approx([0.3] * 5)
+def test_no_state_is_put_together_from_before_and_after_time_went_back(heard):
+    heard.joints(5, 0.1)  # its body is lost
+    heard.joints(0, 0.2)
+    heard.body(0, 0.2)
+    heard.body(5, 0.3)  # heard before the joints of its time
+    assert heard.q == pytest.approx([0.2] * 5)
+    heard.joints(5, 0.3)
+    assert heard.q == pytest.approx([0.3] * 5)
 
 
-def test_parts_that_are_no_messages_are_refused_and_others_count():
-    topics, received, refused = Topics(), [], []
-    StateReader(
-        topics,
-        (JOINTS, BODY),
-        StateListener(received.append, lambda *why: refused.append(why)),
-        10,
-    )
+def test_parts_that_are_no_messages_are_refused_and_others_count(heard):
     for data in (b"", serialize_message(of_a_time(JOINTS, 1))[:40]):
-        topics.raw["joint_states"](data)
-    assert refused == [
+        heard.desk.give("joint_states", data)
+    assert heard.refused == [
         (Refusal.LENGTH, "0 bytes that are no JointState"),
         (Refusal.LENGTH, "40 bytes that are no JointState"),
     ]
-    topics.callbacks["odom"](of_a_time(BODY, 1))
-    assert received == []
-    topics.callbacks["joint_states"](of_a_time(JOINTS, 1))
-    assert received == [10**9]
+    heard.body(1)
+    assert heard.received == []
+    heard.joints(1)
+    assert heard.received == [1]
 
 
-def test_states_of_which_every_part_is_another_s_are_read_as_well():
+def test_states_of_which_every_part_is_another_s_are_read_as_well(heard):
     """Joints in another order, a body with a covariance: not the bytes that are expected."""
-    topics, q, v = Topics(), [0.0] * 5, [0.0] * 5
-    reader = StateReader(
-        topics, (JOINTS, BODY), StateListener(lambda stamp: reader.read(q, v), refuse), 10
-    )
     joints, body = JointState(name=JOINTS.names[::-1]), of_a_time(BODY, 1, 0.4)
     joints.header.stamp.sec, joints.position = 1, [-0.3, 0.3, 0.7]
     body.pose.covariance[0] = 0.01
-    topics.callbacks["joint_states"](joints)
-    topics.callbacks["odom"](body)
-    assert q == pytest.approx([0.7, 0.3, 0.4, 0.4, 0.4])
+    heard.desk.give("joint_states", joints)
+    heard.desk.give("odom", body)
+    assert heard.q == pytest.approx([0.7, 0.3, 0.4, 0.4, 0.4])
 
 
 def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
     space = model_of("snakeboard").system.space
     for codec in (quads(), JointCodec(JointStateCodec(BOARD.joints, space))):
-        topics, received = Topics(), []
-        StateReader(
-            topics, (codec,), StateListener(received.append, refuse), 10, prefix="reference/"
-        )
-        topics.callbacks[f"reference/{codec.topic}"](codec.message)
+        desk, received = Desk(), []
+        listener = StateListener(received.append, None)
+        StateReader(desk, (codec,), listener, 10, prefix="reference/")
+        desk.give(f"reference/{codec.topic}", codec.message)
         assert received == [0]
 
 
@@ -472,27 +443,61 @@ def test_frames_begin_with_the_prefix_and_names_of_bodies_and_topics_do_not(scen
             assert prefixed.read(prefixed.message, [0.0] * 17, [0.0] * 15)
 
 
-def test_what_is_not_measured_is_marked_and_left_out():
-    joints, body = board(False)
-    for codec in (joints, body):
-        codec.write([0.1, 0.2, 0.3, 0.4, 0.5], [1.0] * 5)
-    assert len(joints.message.velocity) == 0 and body.message.twist.covariance[0] == -1.0
-    assert body.message.twist.twist.linear.x == 0.0
-    assert not body.read(body.message, [0.0] * 5, [0.0] * 5)
-    codec = quads(False)
-    codec.write(*motion())
-    assert codec.message.twist == []
-    assert all(message.twist.covariance[0] == -1.0 for message in codec.odometry)
-    known = quads()
-    assert all(message.twist.covariance[0] == 0.0 for message in known.odometry)
-
-
-def test_a_state_has_velocities_if_all_its_parts_have_them():
-    topics, moving = Topics(), []
-    read = lambda _: moving.append(reader.read([0.0] * 5, [0.0] * 5))  # noqa: E731
-    reader = state_reader(topics, (JOINTS, BODY), read, refuse, 10)
+def test_a_state_has_velocities_if_all_its_parts_have_them(heard):
     for joints, body in ((False, False), (True, False), (False, True), (True, True)):
         for codec in (board(joints)[0], board(body)[1]):
             codec.write([0.0] * 5, [0.0] * 5)
-            topics.callbacks[codec.topic](copy.deepcopy(codec.message))
-    assert moving == [False, False, False, True]
+            heard.desk.give(codec.topic, codec.message)
+    assert heard.moving == [False, False, False, True]
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", scenarios.names())
+def test_a_tracker_a_recording_and_a_simulation_have_the_same_bits_of_a_state(name):
+    scenario = scenarios.get(name)
+    dsys = scenario.model()
+    space = dsys.system.space
+    decoder, shown = StateDecoder(scenario, space), codecs(scenario, dsys)
+    assert [codec.topic for codec in shown] == list(decoder.topics)
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        q = space.retract(space.origin, 3 * rng.normal(size=space.nv))
+        x = dsys.measured_state(q, rng.normal(size=space.nw))
+        near = space.retract(q, 9 * rng.normal(size=space.nv))
+        online, recorded = ([near.copy(), np.full(space.nw, np.nan)] for _ in range(2))
+        for codec in shown:
+            codec.write(dsys.configuration(x).tolist(), dsys.velocity(x).tolist())
+            assert codec.read(codec.message, *online)
+            assert decoder.read(codec.topic, codec.message, *recorded)
+        first = dsys.measured_state(near, np.zeros(space.nw))
+        simulated = MessageStates(scenario, dsys, dsys, scenario.parameters, first).carried(x)
+        for numbers, *others in zip(online, recorded, simulated):
+            for same in others:
+                np.testing.assert_array_equal(same, numbers)
+
+
+def test_quaternions_change_order_are_normalized_and_others_refused():
+    q, message = [0.5, -0.1, 0.7, 0.5], Quaternion()
+    conversions.set_wxyz(message, q)
+    assert (message.w, message.x, message.y, message.z) == tuple(q)
+    assert conversions.wxyz(message).tolist() == q
+    almost = conversions.unit_wxyz(Quaternion(w=1.004), "quad1")
+    assert almost.tolist() == [1.0, 0.0, 0.0, 0.0]
+    for norm in (0.0, 0.9, 1.1, math.nan):
+        with pytest.raises(ConversionError, match="orientation of quad1 is no unit quaternion"):
+            conversions.unit_wxyz(Quaternion(w=norm), "quad1")
+
+
+@given(st.integers(0, 2**31 * 10**9 - 1))
+def test_time_is_exact(time_ns):
+    stamp = Time()
+    conversions.set_time(stamp, time_ns)
+    assert conversions.nanoseconds(stamp) == time_ns
+
+
+def test_commands_there_and_back():
+    message = conversions.command_message(("a", "b"))
+    conversions.write_command(message, np.array([1.5, -2.0]), 1_230_000_001)
+    assert conversions.read_command(message) == (["a", "b"], (1.5, -2.0), 1_230_000_001)
