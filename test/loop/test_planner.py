@@ -82,6 +82,7 @@ def test_a_late_plan_is_answered_without_and_becomes_the_last_one(planner, gate)
     late = hurried.answer(mpc, 1, START, memory)
     np.testing.assert_array_equal(late.u, mpc.late(1, START, memory).u)
     hurried.prepare()  # nothing more is begun meanwhile
+    assert hurried._prepared is None
     later = hurried.answer(mpc, 2, START, late.memory)
     assert (later.memory.age, later.memory.late) == (2, 2)
     gate.set()
@@ -91,15 +92,6 @@ def test_a_late_plan_is_answered_without_and_becomes_the_last_one(planner, gate)
         assert last.memory.age == 2
         np.testing.assert_array_equal(last.memory.inputs, made.inputs)
     assert "by an earlier plan" in hurried.trouble()
-
-
-def test_without_any_plan_lqr_answers(planner, gate):
-    mpc, hurried = tracker(), planner(0.0, False)
-    gate.clear()
-    command = hurried.answer(mpc, 0, START, None)
-    np.testing.assert_array_equal(command.u, linear(mpc).command(0, START).u)
-    assert not command.memory.arrays and hurried.values()["plan_age_steps"] == -1
-    assert "1 by LQR" in hurried.trouble()
 
 
 def test_a_preparation_of_another_run_or_leg_is_not_used(planner):
@@ -146,23 +138,16 @@ def test_a_preparation_after_another_memory_is_not_used(planner):
         np.testing.assert_array_equal(answer.u, mpc.command(1, START, given).u)
 
 
-def test_while_a_plan_is_late_nothing_is_prepared(planner, gate):
-    mpc, hurried = tracker(), planner(0.0)
-    memory = hurried.answer(mpc, 0, START, None).memory
-    gate.clear()
-    hurried.prepare()
-    hurried.answer(mpc, 1, START, memory)
-    assert hurried._late is not None
-    hurried.prepare()
-    assert hurried._prepared is None
-
-
-def test_the_first_plan_is_waited_for_by_the_patient_alone(planner, gate):
+def test_the_first_plan_is_waited_for_by_the_patient_alone_others_get_lqr(planner, gate):
     """The gate opens only after the impatient one has answered."""
-    mpc, patient = tracker(), planner(0.0, True)
-    threading.Timer(0.2, gate.set).start()
+    mpc, hurried = tracker(), planner(0.0, False)
     gate.clear()
-    assert patient.answer(mpc, 0, START, None).memory.arrays
+    command = hurried.answer(mpc, 0, START, None)
+    np.testing.assert_array_equal(command.u, linear(mpc).command(0, START).u)
+    assert not command.memory.arrays and hurried.values()["plan_age_steps"] == -1
+    assert "1 by LQR" in hurried.trouble()
+    threading.Timer(0.2, gate.set).start()
+    assert planner(0.0, True).answer(mpc, 0, START, None).memory.arrays
 
 
 def late_work(mpc, k, outcome):

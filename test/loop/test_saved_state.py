@@ -1,13 +1,15 @@
 """A plant's state in a file: the same again, or another by name, and what is refused."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nh_control import scenarios
 from nh_control.loop.saved_state import SavedState
+
+MORE = dict.fromkeys(("psi", "phi", "theta", "x", "y", "z"), 0.0)
+"""A configuration of the snakeboard, and what it does not have."""
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +54,18 @@ def test_every_scenario_s_state_has_names(name, tmp_path):
 
 
 def test_without_the_state_that_of_configuration_and_velocity_is_taken(board, saved):
-    state, file = saved
-    place = json.loads(file.read_text())["configuration"] | {"x": 4.0}
-    changed(file, state=None, configuration=place)
-    q = board.configuration(SavedState.read(file, board).state)
-    expected = board.configuration(state.state)
-    expected[list(board.system.space.names).index("x")] = 4.0
-    assert np.abs(q - expected).max() < 1e-12
-
-
-def test_a_file_of_one_s_own_needs_configuration_and_velocity_only(board, saved):
+    """All that a file of one's own needs."""
     state, file = saved
     changed(file, system=None, state=None, step=None, reference_start=None)
     own = SavedState.read(file, board)
     assert (own.step, own.start_step) == (0, 0)
     assert np.abs(own.state - state.state).max() < 1e-12
+    place = json.loads(file.read_text())["configuration"] | {"x": 4.0}
+    changed(file, configuration=place)
+    q = board.configuration(SavedState.read(file, board).state)
+    expected = board.configuration(state.state)
+    expected[list(board.system.space.names).index("x")] = 4.0
+    assert np.abs(q - expected).max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -78,39 +77,32 @@ def test_a_file_of_one_s_own_needs_configuration_and_velocity_only(board, saved)
         ({"step": -1}, "'step', a step >= 0, got -1"),
         ({"reference_start": 1.5}, "'reference_start', a step >= 0, got 1.5"),
         ({"state": None, "configuration": {"x": 1.0}}, "'configuration' with psi, phi"),
+        ({"state": None, "configuration": MORE}, "'configuration' with psi, phi"),
         ({"state": None, "velocity": None}, "'velocity' with"),
+        ("", "Expecting value"),
+        ("[]", "expected an object"),
     ],
 )
 def test_other_content_is_refused_by_name_of_the_file(board, saved, content, error):
     _, file = saved
-    changed(file, **content)
+    if isinstance(content, str):
+        file.write_text(content)
+    else:
+        changed(file, **content)
     with pytest.raises(ValueError, match=error) as refused:
         SavedState.read(file, board)
     assert str(file) in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{"])
-def test_what_is_no_object_is_refused(board, saved, text):
-    _, file = saved
-    file.write_text(text)
-    with pytest.raises(ValueError, match="state.json"):
-        SavedState.read(file, board)
-
-
-def test_a_state_is_kept_and_restored_with_its_step_and_its_reference():
-    plant, placed = SimpleNamespace(state=np.ones(8), step=7), []
-    loop = SimpleNamespace(plant=plant, start_step=3, place=lambda *given: placed.append(given))
-    kept = SavedState.of(loop)
-    assert (kept.step, kept.start_step) == (7, 3) and np.array_equal(kept.state, np.ones(8))
-    plant.step, loop.start_step = 90, 80
-    kept.restore(loop)
-    ((state, step, origin),) = placed
-    assert (step, origin) == (7, 3) and np.array_equal(state, np.ones(8))
-
-
-def test_a_file_has_no_coordinate_that_there_is_not(board, saved):
-    _, file = saved
-    more = json.loads(file.read_text())["configuration"] | {"z": 4.0}
-    changed(file, state=None, configuration=more)
-    with pytest.raises(ValueError, match="'configuration' with psi, phi"):
-        SavedState.read(file, board)
+def test_a_state_is_kept_and_restored_with_its_step_and_its_reference(scripted):
+    run = scripted(wait=False)
+    run.run(0.055)
+    run.loop.reset_state()
+    run.run(0.1)
+    kept, state = SavedState.of(run.loop), run.plant.state
+    assert kept.start_step == 6 and kept.step == run.plant.step > 8
+    run.loop.reset()
+    run.run(0.2)
+    kept.restore(run.loop)
+    assert (run.plant.step, run.loop.start_step) == (kept.step, 6)
+    np.testing.assert_array_equal(run.plant.state, state)

@@ -37,68 +37,58 @@ QUICK = {("cart_pole", "swing_up"), ("car", "lane_change"), ("snakeboard", "slal
 )
 def test_usual_runs_stay_far_from_the_limits_of_their_scenario(name, reference):
     scenario = scenarios.get(name)
-    run = Experiment.make(scenario, reference, perturbation=scenario.perturbation).run()
+    loop = Experiment.make(scenario, reference, perturbation=scenario.perturbation).run()
     model = scenario.model()
     space, motion = model.system.space, scenario.reference(model, reference)
     tracked = scenario.tracked(space)
-    errors = run.errors[:, : space.nv][:, tracked]
+    errors = loop.errors[:, : space.nv][:, tracked]
     assert np.abs(errors).max() < USUAL * error_limit(scenario, model, motion)
-    free = np.flatnonzero(~np.r_[False, run.saturated.any(axis=1), False])
+    free = np.flatnonzero(~np.r_[False, loop.saturated.any(axis=1), False])
     assert np.diff(free).max() * model.h < USUAL * scenario.limits.saturation_s
     safe = SafeRange(scenario, space, scenario.limits.ranges)
-    assert not any(safe.violation(model.configuration(x)) for x in run.trajectory.states)
+    assert not any(safe.violation(model.configuration(x)) for x in loop.trajectory.states)
 
 
-def armed(make, **given):
-    """A tracker of a cart-pole that is armed, and its messages' way in."""
-    given = {"scenario": "cart_pole", "source": "hardware", "hardware.armed": True, **given}
-    given |= {"hardware.estimator": "none", "hardware.compensate_delay": False}
-    node, desk = make("tracker", **given), Desk()
-    return node, desk, tracker.Tracker(node, desk, Ended())
-
-
-def run(node, desk, sign, seconds):
-    """An emulated cart-pole whose actuator has a sign, with its own equations, until no command
-    comes any more; returns its states (rows, 4).
+def run(sign, seconds, **given):
+    """A tracker of a cart-pole that is armed, on an emulated one whose actuator has a sign, with
+    its own equations, until no command comes any more: its states (rows, 4) and what was logged.
     """
-    robot, rng = CartPole(), np.random.default_rng(0)
-    rows = [np.zeros(4)]
-    for k in range(1, round(seconds / PERIOD_S)):
-        node.wall_ns = round(k * PERIOD_S * 1e9)
-        before = len(node.sent("joint_commands"))
-        for message in robot.messages(rows[-1], rng):
-            desk.give(TOPICS[type(message)], message, node.wall_ns)
-        commands = node.sent("joint_commands")
-        if k > 2 and len(commands) == before:
-            break
-        u = sign * np.array(commands[-1].effort) if commands else np.zeros(1)
-        rates = lambda _, s, u=u: robot.rates(s, u)  # noqa: E731
-        rows.append(solve_ivp(rates, (0.0, PERIOD_S), rows[-1], rtol=1e-7, atol=1e-9).y[:, -1])
-    return np.array(rows)
+    given |= {"scenario": "cart_pole", "source": "hardware", "hardware.armed": True}
+    given |= {"hardware.estimator": "none", "hardware.compensate_delay": False}
+    robot, rng, rows = CartPole(), np.random.default_rng(0), [np.zeros(4)]
+    with benches() as make:
+        node, desk = make("tracker", **given), Desk()
+        made = tracker.Tracker(node, desk, Ended())
+        for k in range(1, round(seconds / PERIOD_S)):
+            node.wall_ns = round(k * PERIOD_S * 1e9)
+            before = len(node.sent("joint_commands"))
+            for message in robot.messages(rows[-1], rng):
+                desk.give(TOPICS[type(message)], message, node.wall_ns)
+            commands = node.sent("joint_commands")
+            if k > 2 and len(commands) == before:
+                break
+            u = sign * np.array(commands[-1].effort) if commands else np.zeros(1)
+            rates = lambda _, s, u=u: robot.rates(s, u)
+            solved = solve_ivp(rates, (0.0, PERIOD_S), rows[-1], rtol=1e-7, atol=1e-9)
+            rows.append(solved.y[:, -1])
+        made.close()
+        return np.array(rows), node.logged
 
 
 def test_a_runaway_by_a_wrong_sign_is_disarmed_soon_unless_limits_are_off():
     """In half a meter, where nothing stopped it for 16 m."""
-    with benches() as make:
-        node, desk, made = armed(make)
-        rows = run(node, desk, -1.0, 3.0)
-        made.close()
-        (text,) = (text for level, text in node.logged if level == "error")
-        assert text.startswith("disarmed: ") and np.abs(rows[:, 0]).max() < 1.5
-        off = {"disarm.error": 0.0, "disarm.range": [""], "disarm.saturation_s": 0.0}
-        node, desk, made = armed(make, **off, **{"hardware.outlier": 0.0})
-        rows = run(node, desk, -1.0, 3.0)
-        made.close()
-        assert np.abs(rows[:, 0]).max() > 5.0
+    rows, logged = run(-1.0, 3.0)
+    (text,) = (text for level, text in logged if level == "error")
+    assert text.startswith("disarmed: ") and np.abs(rows[:, 0]).max() < 1.5
+    off = {"disarm.error": 0.0, "disarm.range": [""], "disarm.saturation_s": 0.0}
+    rows, _ = run(-1.0, 3.0, **off, **{"hardware.outlier": 0.0})
+    assert np.abs(rows[:, 0]).max() > 5.0
 
 
 def test_the_same_robot_with_the_right_sign_swings_up_and_is_not_disarmed():
-    with benches() as make:
-        node, desk, made = armed(make)
-        rows = run(node, desk, 1.0, 5.0)
-        made.close()
+    rows, logged = run(1.0, 5.0)
     assert len(rows) == 500 and abs(rows[-1, 1] - np.pi) < 0.05
-    texts = [text for _, text in node.logged]
+    texts = [text for _, text in logged]
     (limits,) = (text for text in texts if text.startswith("disarms beyond"))
     assert "an error of 1" in limits and "1 s of saturation" in limits
     assert "cart_joint:-1.2:1.2" in limits and not any("disarmed" in text for text in texts)

@@ -9,6 +9,12 @@ from nh_control import scenarios
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bob import BOB, from_bodies, to_bodies  # noqa: E402
+from geometry_msgs.msg import Pose, Twist  # noqa: E402
+
+from nh_control.ros.messages import conversions  # noqa: E402
+from nh_control.ros.messages.entities import Entities  # noqa: E402
+
 STARTS = {"snakeboard": "", "quadrotor_payload": "hover", "satellite": ""}
 LONG = pytest.param("quadrotor_payload", marks=pytest.mark.slow)
 
@@ -16,8 +22,6 @@ LONG = pytest.param("quadrotor_payload", marks=pytest.mark.slow)
 @pytest.fixture(scope="module", params=["snakeboard", "satellite", LONG])
 def bodies(request):
     """Entities of a scenario, its model and a state in motion."""
-    from nh_control.ros.messages.entities import Entities
-
     scenario = scenarios.get(request.param)
     dsys = scenario.model()
     at_rest = scenario.reference(dsys, STARTS[request.param]).states[-1]
@@ -28,10 +32,22 @@ def bodies(request):
     return entities, dsys, state
 
 
+def made(name, prefix=""):
+    """Entities of a scenario, and its model."""
+    scenario = scenarios.get(name)
+    dsys = scenario.model()
+    return Entities(scenario, dsys, scenario.parameters, prefix), dsys
+
+
+@pytest.fixture(scope="module")
+def board():
+    """A snakeboard on the way."""
+    entities, dsys = made("snakeboard")
+    return entities, dsys, dsys.measured_state([0.0, 0.0, 0.3, 1.0, 2.0], np.zeros(5))
+
+
 def shown(entities, x):
     """Position, orientation, linear and angular velocity of all bodies."""
-    from geometry_msgs.msg import Pose, Twist
-
     rows = {}
     for name in entities.names:
         pose, twist = Pose(), Twist()
@@ -42,8 +58,6 @@ def shown(entities, x):
 
 
 def test_what_is_shown_and_set_again_changes_nothing(bodies):
-    from geometry_msgs.msg import Pose, Twist
-
     entities, dsys, x = bodies
     for name in entities.names:
         pose, twist = Pose(), Twist()
@@ -63,15 +77,9 @@ def test_twists_are_velocities_in_the_parent_s_axes(bodies):
 
 
 def test_a_body_in_space_is_turned_and_spun_in_its_parent_s_axes():
-    from geometry_msgs.msg import Pose, Twist
-
-    from nh_control.ros.messages.entities import Entities
-
-    scenario = scenarios.get("satellite")
-    dsys = scenario.model()
+    entities, dsys = made("satellite")
     space = dsys.system.space
     x = dsys.state(space.origin, 0.1 * np.ones(space.nw))
-    entities = Entities(scenario, dsys, scenario.parameters, "")
     (name, *_), pose, twist = entities.names, Pose(), Twist()
     entities.show(name, x, pose, twist)
     turn = np.array([0.8, 0.0, 0.0, 0.6])
@@ -93,9 +101,6 @@ def test_a_body_in_space_is_turned_and_spun_in_its_parent_s_axes():
 @pytest.fixture
 def twins():
     """A pendulum's bob and its twin, by which its state is known; its model."""
-    from bob import BOB, from_bodies, to_bodies
-
-    from nh_control.ros.messages.entities import Entities
 
     def both(p, q, v):
         (bob,) = to_bodies(p, q, v)
@@ -107,8 +112,6 @@ def twins():
 
 
 def test_of_several_bodies_the_one_that_is_named_is_moved(twins):
-    from geometry_msgs.msg import Pose, Twist
-
     entities, dsys = twins
     assert entities.names == ["bob", "twin"]
     x, pose, twist = dsys.state([0.3], [0.2]), Pose(), Twist()
@@ -122,14 +125,8 @@ def test_of_several_bodies_the_one_that_is_named_is_moved(twins):
 
 @pytest.mark.slow
 def test_a_body_is_moved_and_turned_alone():
-    from geometry_msgs.msg import Pose, Twist
-
-    from nh_control.ros.messages.entities import Entities
-
-    scenario = scenarios.get("quadrotor_payload")
-    dsys = scenario.model()
-    x = scenario.reference(dsys, "hover").states[0]
-    entities = Entities(scenario, dsys, scenario.parameters, "robot/")
+    entities, dsys = made("quadrotor_payload", "robot/")
+    x = scenarios.get("quadrotor_payload").reference(dsys, "hover").states[0]
     pose, twist = Pose(), Twist()
     entities.show("quad1", x, pose, twist)
     pose.orientation.w, pose.orientation.x = np.cos(0.1), np.sin(0.1)
@@ -145,46 +142,29 @@ def test_a_body_is_moved_and_turned_alone():
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("frame", "change", "error"),
     [
-        ({"frame": "map"}, "base_link in the frame 'map'; expected 'odom'"),
-        ({"w": 2.0}, "no unit quaternion"),
-        ({"w": 0.0, "x": 1.0}, "moves in the plane"),
-        ({"w": 0.0, "y": 1.0}, "moves in the plane"),
-        ({"w": 1.0, "y": 1e-4}, "moves in the plane"),
-        ({"z": 0.1}, "moves in the plane"),
-        ({"z": -1e-4}, "moves in the plane"),
-        ({"px": float("nan")}, "not finite"),
-        ({"vx": float("inf")}, "not finite"),
+        ("map", lambda p, t: None, "base_link in the frame 'map'; expected 'odom'"),
+        ("", lambda p, t: setattr(p.orientation, "w", 2.0), "no unit quaternion"),
+        ("", lambda p, t: conversions.set_wxyz(p.orientation, (0, 1, 0, 0)), "in the plane"),
+        ("", lambda p, t: conversions.set_wxyz(p.orientation, (0, 0, 1, 0)), "in the plane"),
+        ("", lambda p, t: setattr(p.orientation, "y", 1e-4), "moves in the plane"),
+        ("", lambda p, t: setattr(p.position, "z", 0.1), "moves in the plane"),
+        ("", lambda p, t: setattr(p.position, "z", -1e-4), "moves in the plane"),
+        ("", lambda p, t: setattr(p.position, "x", np.nan), "not finite"),
+        ("", lambda p, t: setattr(t.linear, "x", np.inf), "not finite"),
     ],
 )
-def test_poses_and_twists_that_cannot_be_are_refused(change, error):
-    from geometry_msgs.msg import Pose, Twist
-
-    from nh_control.ros.messages.entities import Entities
-
-    scenario = scenarios.get("snakeboard")
-    dsys = scenario.model()
-    pose, twist = Pose(), Twist()
-    pose.position.x, pose.position.z = change.get("px", 0.0), change.get("z", 0.0)
-    pose.orientation.w, pose.orientation.x = change.get("w", 1.0), change.get("x", 0.0)
-    pose.orientation.y = change.get("y", 0.0)
-    twist.linear.x = change.get("vx", 0.0)
-    entities = Entities(scenario, dsys, scenario.parameters, "")
-    x = scenario.reference(dsys).states[0]
+def test_poses_and_twists_that_cannot_be_are_refused(board, frame, change, error):
+    (entities, _, x), pose, twist = board, Pose(), Twist()
+    pose.orientation.w = 1.0
+    change(pose, twist)
     with pytest.raises(ValueError, match=error):
-        entities.moved("base_link", x, change.get("frame", ""), pose, twist)
+        entities.moved("base_link", x, frame, pose, twist)
 
 
-def test_a_twist_out_of_the_plane_is_not_shown_after_a_planar_body_is_moved():
-    from geometry_msgs.msg import Pose, Twist
-
-    from nh_control.ros.messages.entities import Entities
-
-    scenario = scenarios.get("snakeboard")
-    dsys = scenario.model()
-    x = dsys.measured_state([0.0, 0.0, 0.3, 1.0, 2.0], np.zeros(5))
-    entities, twist = Entities(scenario, dsys, scenario.parameters, ""), Twist()
+def test_a_twist_out_of_the_plane_is_not_shown_after_a_planar_body_is_moved(board):
+    (entities, _, x), twist = board, Twist()
     (name,) = entities.names
     twist.linear.z, twist.angular.x = 3.0, 2.0
     np.testing.assert_allclose(entities.moved(name, x, "", None, twist), x, atol=1e-15)

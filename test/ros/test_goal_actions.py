@@ -7,8 +7,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bench import Desk, benches  # noqa: E402
 from builtin_interfaces.msg import Time  # noqa: E402
 from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
+from rclpy.action.server import CancelResponse, GoalResponse  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 
 from nh_control.loop.reports import Refusal  # noqa: E402
@@ -28,6 +30,17 @@ class Result:
 
     SUCCESSFUL, INVALID_GOAL, INVALID_JOINTS, OLD_HEADER_TIMESTAMP = 0, -1, -2, -3
     error_code = 0
+
+
+ALONG = SimpleNamespace(Feedback=lambda: SimpleNamespace(header=Header()), Result=Result)
+"""The action of control_msgs."""
+TO_POSE = SimpleNamespace(
+    Feedback=lambda: SimpleNamespace(
+        header=Header(), navigation_time=Time(), estimated_time_remaining=Time()
+    ),
+    Result=lambda: SimpleNamespace(UNKNOWN=9, error_msg="", error_code=0),
+)
+"""That of nav2_msgs since Jazzy."""
 
 
 class Handle:
@@ -84,9 +97,8 @@ def goals():
 
 def begin(handle, goals):
     """The action_request of a request."""
-    action = SimpleNamespace(Feedback=lambda: SimpleNamespace(header=Header()), Result=Result)
     kind = FollowJointTrajectory()
-    action_request = ActionRequest(kind, handle, action, 0.01, goals.step)
+    action_request = ActionRequest(kind, handle, ALONG, 0.01, goals.step)
     kind.ask(goals, handle.request, action_request)
     return action_request
 
@@ -110,36 +122,33 @@ def test_a_request_ends_where_its_leg_does(goals):
 
 
 @pytest.mark.parametrize(
-    ("refusal", "code"),
-    [(Refusal.NAMES, -2), (Refusal.STAMP, -3), (Refusal.MODEL, -1), (None, -1)],
-)
-def test_a_refusal_is_the_result(goals, refusal, code):
-    handle = Handle()
-    begin(handle, goals).ended(refusal, "for a reason")
-    assert (handle.state, handle.result.error_code) == ("abort", code)
-    assert handle.result.error_string == "for a reason"
-
-
-@pytest.mark.parametrize(
-    ("request_", "text", "kind"),
+    ("request_", "refusal", "code", "text"),
     [
+        ({}, Refusal.NAMES, -2, "for a reason"),
+        ({}, Refusal.STAMP, -3, "for a reason"),
+        ({}, Refusal.MODEL, -1, "for a reason"),
+        ({}, None, -1, "for a reason"),
         (
-            {"trajectory": SimpleNamespace(points=[1])},
-            "only multi_dof_trajectory",
-            Refusal.NAMES,
+            {"trajectory": SimpleNamespace(points=[1])}, Refusal.NAMES, -2,
+            "only multi_dof_trajectory is followed, not trajectory",
         ),
         (
-            {"component_goal_tolerance": [1]},
-            "component_goal_tolerance: tolerances",
-            Refusal.MODEL,
+            {"component_goal_tolerance": [1]}, Refusal.MODEL, -1,
+            "component_goal_tolerance: tolerances are not supported, leave them empty",
         ),
     ],
-)
-def test_what_is_not_done_is_refused_and_counted(goals, request_, text, kind):
+)  # fmt: skip
+def test_a_refusal_is_the_result_and_what_is_not_done_is_refused(
+    goals, request_, refusal, code, text
+):
     handle = Handle(**request_)
-    begin(handle, goals)
-    assert handle.state == "abort" and text in handle.result.error_string and not goals.asked
-    assert goals.refused == [kind]
+    action_request = begin(handle, goals)
+    if request_:
+        assert goals.refused == [refusal] and not goals.asked
+    else:
+        action_request.ended(refusal, "for a reason")
+    assert (handle.state, handle.result.error_code) == ("abort", code)
+    assert handle.result.error_string == text
 
 
 def test_a_canceled_request_brings_the_body_to_rest(goals):
@@ -154,25 +163,12 @@ def test_a_canceled_request_brings_the_body_to_rest(goals):
 # Feedback and results of both kinds --------------------------------------------------------------
 
 
-class Feedback(SimpleNamespace):
-    """Feedback of nav2_msgs."""
-
-    def __init__(self):
-        super().__init__(header=Header(), navigation_time=Time(), estimated_time_remaining=Time())
-
-
-class Navigated(SimpleNamespace):
-    """A result of nav2_msgs since Jazzy."""
-
-    UNKNOWN = 9
-
-
 def navigate(goals, goal=(3.0, 4.0, 0.0)):
     """The action_request of a request to go somewhere, and its handle."""
     pose = PoseStamped()
     conversions.set_xyz(pose.pose.position, goal)
-    handle, action = Handle(pose=pose), SimpleNamespace(Feedback=Feedback, Result=Navigated)
-    action_request = ActionRequest(NavigateToPose(), handle, action, 0.01, goals.step)
+    handle = Handle(pose=pose)
+    action_request = ActionRequest(NavigateToPose(), handle, TO_POSE, 0.01, goals.step)
     NavigateToPose().ask(goals, handle.request, action_request)
     return action_request, handle
 
@@ -198,16 +194,15 @@ def test_feedback_on_the_way_to_a_pose(goals):
         goals.height = -1.0
         action_request.tick(goals)
         assert handle.feedback[-1].distance_remaining == pytest.approx(way)
-
-
-def test_results_on_the_way_to_a_pose():
-    kind, result = NavigateToPose(), Navigated(error_msg="", error_code=0)
-    kind.fill_result(result, Refusal.STAMP, "late")
-    assert (result.error_code, result.error_msg) == (9, "late")
-    kind.fill_result(result, None, "")
-    assert (result.error_code, result.error_msg) == (0, "")
-    before_jazzy = Navigated()
-    kind.fill_result(before_jazzy, None, "late")
+    action_request.ended(Refusal.STAMP, "late")
+    assert (handle.result.error_code, handle.result.error_msg) == (9, "late")
+    goals.step = LEG.end
+    action_request, handle = navigate(goals)
+    action_request.accepted(LEG)
+    action_request.tick(goals)
+    assert (handle.state, handle.result.error_code, handle.result.error_msg) == ("succeed", 0, "")
+    before_jazzy = SimpleNamespace()
+    NavigateToPose().fill_result(before_jazzy, None, "late")
     assert vars(before_jazzy) == {}
 
 
@@ -226,84 +221,59 @@ def test_feedback_along_a_trajectory_tells_what_is_desired_what_is_and_the_diffe
     assert places["error"].tolist() == [0.5, 0.0, -2.0]
     assert feedback.multi_dof_joint_names == ["payload"]
     assert (feedback.header.frame_id, feedback.header.stamp.nanosec) == ("odom", 10**8)
-
-
-def test_time_that_has_not_begun_is_none(goals):
-    action_request = begin(Handle(), goals)
+    # the time of a leg that has not begun is none
     assert (action_request.time_ns(3, 5), action_request.time_ns(5, 3)) == (20_000_000, 0)
 
 
-class Server:
-    """An action server that is called by a test."""
+class Served:
+    """Actions, of which those of these packages are installed: their servers' callbacks by name,
+    and what `ended`.
+    """
 
-    def __init__(self, node, action, name, **callbacks):
-        self.action, self.name, self.ended = action, name, False
-        self.__dict__.update(callbacks)
+    def __init__(self, goals, bench, monkeypatch, *packages):
+        self.servers, self.ended, self.node, self.desk = {}, [], bench, Desk()
+        for package, name in (
+            ("nav2_msgs", "NavigateToPose"), ("control_msgs", "FollowJointTrajectory"),
+        ):  # fmt: skip
+            module = SimpleNamespace(**{name: ALONG}) if package in packages else None
+            monkeypatch.setitem(sys.modules, f"{package}.action", module)
+            monkeypatch.setitem(sys.modules, package, SimpleNamespace(action=module))
+        monkeypatch.setattr(goal_actions, "ActionServer", self._serve)
+        self.actions = goal_actions.GoalActions(self.node, self.desk, goals, 0.01)
 
-    def destroy(self):
-        """End."""
-        self.ended = True
+    def _serve(self, node, action, name, **callbacks):
+        self.servers[name] = SimpleNamespace(**callbacks)
+        return SimpleNamespace(destroy=lambda: self.ended.append(name))
 
 
 @pytest.fixture
 def served(goals, monkeypatch):
-    """Action servers of both kinds or of those installed: f(*packages) -> actions, servers."""
-    from bench import Desk
-
-    made, log = [], []
-
-    def serve(*packages):
-        for package in ("nav2_msgs", "control_msgs"):
-            names = {"nav2_msgs": "NavigateToPose", "control_msgs": "FollowJointTrajectory"}
-            action = SimpleNamespace(
-                Feedback=lambda: SimpleNamespace(header=Header()), Result=Result
-            )
-            module = SimpleNamespace(**{names[package]: action})
-            there = module if package in packages else None
-            monkeypatch.setitem(sys.modules, f"{package}.action", there)
-            monkeypatch.setitem(sys.modules, package, SimpleNamespace(action=there))
-
-        def server(*given, **callbacks):
-            made.append(Server(*given, **callbacks))
-            return made[-1]
-
-        monkeypatch.setattr(goal_actions, "ActionServer", server)
-        timers = []
-        node = SimpleNamespace(
-            get_logger=lambda: SimpleNamespace(info=log.append),
-            create_timer=lambda period_s, callback: timers.append((period_s, callback)),
-        )
-        desk = Desk()
-        actions = goal_actions.GoalActions(node, desk, goals, 0.01)
-        return SimpleNamespace(actions=actions, servers=made, log=log, timers=timers, desk=desk)
-
-    return serve
+    """Return f(*packages) -> Served."""
+    with benches() as make:
+        yield lambda *packages: Served(goals, make("tracker"), monkeypatch, *packages)
 
 
-def test_actions_are_offered_whose_packages_are_installed(served):
-    assert [s.name for s in served("nav2_msgs", "control_msgs").servers] == [
-        "navigate_to_pose",
-        "follow_joint_trajectory",
-    ]
-
-
-def test_a_missing_package_is_named(served):
-    some = served("control_msgs")
-    assert [server.name for server in some.servers] == ["follow_joint_trajectory"]
-    assert some.log == ["no action navigate_to_pose: nav2_msgs is not installed"]
-    assert [period_s for period_s, _ in some.timers] == [0.1]
-
-
-def test_without_any_package_there_is_nothing_to_do(served):
-    none = served()
-    assert none.servers == none.timers == [] and len(none.log) == 2
+@pytest.mark.parametrize(
+    ("packages", "names"),
+    [
+        (("nav2_msgs", "control_msgs"), ["navigate_to_pose", "follow_joint_trajectory"]),
+        (("control_msgs",), ["follow_joint_trajectory"]),
+        ((), []),
+    ],
+)
+def test_actions_are_offered_whose_packages_are_installed(served, packages, names):
+    here = served(*packages)
+    assert list(here.servers) == names
+    assert [period_s for period_s, *_ in here.node.timed] == ([0.1] if names else [])
+    told = [text for _, text in here.node.logged]
+    assert len(told) == 2 - len(names)
+    if len(names) == 1:
+        assert told == ["no action navigate_to_pose: nav2_msgs is not installed"]
 
 
 def test_requests_are_taken_told_of_and_forgotten_when_they_are_over(served, goals):
-    from rclpy.action.server import CancelResponse, GoalResponse
-
     here = served("control_msgs")
-    (server,), ((_, tick),) = here.servers, here.timers
+    (server,), ((_, tick, _),) = here.servers.values(), here.node.timed
     assert server.goal_callback(None) is GoalResponse.ACCEPT
     assert server.cancel_callback(None) is CancelResponse.ACCEPT
     first, second = Handle(), Handle()
@@ -316,23 +286,22 @@ def test_requests_are_taken_told_of_and_forgotten_when_they_are_over(served, goa
     one.ended(None, "replaced")
     tick()
     assert (len(first.feedback), len(second.feedback)) == (2, 3)
-    assert here.actions._requests == [other]
     other.accepted(LEG)
     goals.step = LEG.end
     tick()
     tick()
-    assert second.state == "succeed" and here.actions._requests == []
+    assert second.state == "succeed" and len(second.feedback) == 3
     here.desk.close()
     assert server.goal_callback(None) is GoalResponse.REJECT
     here.actions.close()
-    assert server.ended
+    assert here.ended == ["follow_joint_trajectory"]
 
 
 def test_who_asked_hears_of_an_error_and_so_does_the_node(served, goals, monkeypatch):
     def mistaken(message, action_request):
         raise ZeroDivisionError("a mistake")
 
-    (server,), handle = served("control_msgs").servers, Handle()
+    (server,), handle = served("control_msgs").servers.values(), Handle()
     monkeypatch.setattr(goals, "trajectory", mistaken)
     with pytest.raises(ZeroDivisionError):  # by the inbox
         server.handle_accepted_callback(handle)

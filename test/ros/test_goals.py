@@ -35,8 +35,9 @@ def trajectory(
     frame="odom",
     stamp_s=0.0,
     joints=("payload",),
+    times_of=(1, 1),
 ):
-    """A trajectory message."""
+    """A trajectory message; its second point has so many transforms and velocities."""
     message = MultiDOFJointTrajectory(joint_names=list(joints))
     message.header.frame_id = frame
     conversions.set_time(message.header.stamp, round(stamp_s * 1e9))
@@ -52,13 +53,10 @@ def trajectory(
                 Twist(linear=Vector3(x=velocities[k][0], y=velocities[k][1], z=velocities[k][2]))
             ]
         message.points.append(point)
-    return message
-
-
-def twice(field):
-    """A trajectory whose second point has something twice."""
-    message = trajectory(velocities=((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
-    setattr(message.points[1], field, 2 * getattr(message.points[1], field))
+    for k, field in enumerate(("transforms", "velocities")):
+        if message.points:
+            last = message.points[-1]
+            setattr(last, field, times_of[k] * getattr(last, field))
     return message
 
 
@@ -70,27 +68,39 @@ class Recorded:
         return asked
 
 
-def test_a_goal_is_its_position_now_or_at_stamp_zero():
-    for message in (goal(), goal(stamp_s=9.8), goal(stamp_s=10.1)):
-        assert goals.goal(message, BODY, NOW, height=5.0).tolist() == [1.0, 2.0, 3.0]
+@pytest.mark.parametrize(
+    ("given", "now", "place"),
+    [
+        ({}, NOW, [1.0, 2.0, 3.0]),
+        ({"stamp_s": 9.8}, NOW, [1.0, 2.0, 3.0]),
+        ({"stamp_s": 10.1}, NOW, [1.0, 2.0, 3.0]),
+        ({"position": (1.0, 2.0, 0.0)}, NOW, [1.0, 2.0, 5.0]),  # in the plane: at its height
+        # stamps of another clock mean now, as those of rviz without simulation time
+        ({"stamp_s": 1.8e9}, NOW, [1.0, 2.0, 3.0]),
+        ({"stamp_s": 5.0}, 10**18 + NOW, [1.0, 2.0, 3.0]),
+        ({"stamp_s": 15.0}, 10**18 + NOW, [1.0, 2.0, 3.0]),
+    ],
+)
+def test_a_goal_is_its_position_now_or_at_stamp_zero(given, now, place):
+    assert goals.goal(goal(**given), BODY, now, height=5.0).tolist() == place
 
 
-def test_stamps_of_another_clock_mean_now():
-    """rviz without simulation time stamps with wall time."""
-    np.testing.assert_array_equal(
-        goals.goal(goal(stamp_s=1.8e9), BODY, NOW, height=0.0), [1, 2, 3]
-    )
-    _, times, *_ = goals.trajectory(trajectory(stamp_s=1.8e9), BODY, NOW, H)(Recorded(), 7, 1007)
-    np.testing.assert_array_equal(times, [1.0, 2.0])
-    now = 10**18 + NOW  # of hardware, by wall time, while the goal is in simulation time
-    for stamp_s in (5.0, 15.0):
-        assert goals.goal(goal(stamp_s=stamp_s), BODY, now, height=0.0).tolist() == [1, 2, 3]
-        plan = goals.trajectory(trajectory(stamp_s=stamp_s), BODY, now, H)
-        np.testing.assert_array_equal(plan(Recorded(), 7, 1007)[1], [1.0, 2.0])
-
-
-def test_a_goal_in_the_plane_keeps_the_height():
-    assert goals.goal(goal((1.0, 2.0, 0.0)), BODY, NOW, height=5.0).tolist() == [1.0, 2.0, 5.0]
+@pytest.mark.parametrize(
+    ("stamp_s", "now", "times"),
+    [
+        (0.0, NOW, [1.0, 2.0]),
+        (12.5, NOW, [2.5, 3.5]),
+        (1.8e9, NOW, [1.0, 2.0]),
+        (5.0, 10**18 + NOW, [1.0, 2.0]),
+        (15.0, 10**18 + NOW, [1.0, 2.0]),
+    ],
+)
+def test_times_of_a_trajectory_count_from_its_stamp_or_from_its_start(stamp_s, now, times):
+    message = trajectory(stamp_s=stamp_s)
+    asked = goals.trajectory(message, BODY, now, H)(Recorded(), 100, 1100)
+    assert asked[0] == 100 and asked[3] is None
+    np.testing.assert_allclose(asked[1], times)
+    np.testing.assert_array_equal(asked[2], [[1.0, 0.0, 1.0], [2.0, 0.0, 1.0]])
 
 
 @pytest.mark.parametrize(
@@ -109,19 +119,10 @@ def test_goals_are_refused(message, text):
         goals.goal(message, BODY, NOW, height=1.0)
 
 
-def test_times_count_from_the_start_with_stamp_zero():
-    k, times, positions, velocities = goals.trajectory(trajectory(), BODY, NOW, H)(
-        Recorded(), 100, 1100
-    )
-    assert (k, times.tolist(), velocities) == (100, [1.0, 2.0], None)
-    np.testing.assert_array_equal(positions, [[1.0, 0.0, 1.0], [2.0, 0.0, 1.0]])
-
-
-def test_times_count_from_the_stamp_and_velocities_are_passed_on():
-    message = trajectory(stamp_s=12.5, velocities=((0.1, 0.2, 0.3), (0.0, 0.0, 0.0)))
-    _, times, _, velocities = goals.trajectory(message, BODY, NOW, H)(Recorded(), 100, 1100)
-    np.testing.assert_allclose(times, [2.5, 3.5])
-    np.testing.assert_array_equal(velocities, [[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
+def test_velocities_are_passed_on():
+    given = ((0.1, 0.2, 0.3), (0.0, 0.0, 0.0))
+    plan = goals.trajectory(trajectory(velocities=given), BODY, NOW, H)
+    np.testing.assert_array_equal(plan(Recorded(), 100, 1100)[3], given)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,9 @@ def test_times_count_from_the_stamp_and_velocities_are_passed_on():
         (trajectory(joints=("quad1",)), "joint_names are .'quad1'.; expected .'payload'."),
         (trajectory(joints=()), "joint_names are"),
         (trajectory(joints=("payload", "quad1")), "joint_names are .'payload', 'quad1'."),
-        (twice("transforms"), "point 1 has 2 times a translation"),
-        (twice("velocities"), "point 1 has 2 times a velocity"),
+        (trajectory(times_of=(0, 1)), "point 1 has 0 times a translation"),
+        (trajectory(times_of=(2, 1)), "point 1 has 2 times a translation"),
+        (trajectory(velocities=2 * ((0.0,) * 3,), times_of=(1, 2)), "has 2 times a velocity"),
         (trajectory(times=()), "no points"),
         (trajectory(stamp_s=9.0), "stamped 1 s in the past"),
         (trajectory(times=(1.0, 1.0)), "must increase from 0 or later"),
@@ -151,13 +153,6 @@ def test_times_count_from_the_stamp_and_velocities_are_passed_on():
 )
 def test_trajectories_are_refused(message, text):
     with pytest.raises(conversions.ConversionError, match=text):
-        goals.trajectory(message, BODY, NOW, H)
-
-
-def test_a_point_without_a_transform_is_refused():
-    message = trajectory()
-    message.points[1].transforms = []
-    with pytest.raises(conversions.ConversionError, match="point 1 has 0 times a translation"):
         goals.trajectory(message, BODY, NOW, H)
 
 

@@ -10,12 +10,14 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
+from bench import Desk, benches  # noqa: E402
 from goal_observer import Observer  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
 from nh_control.ros.messages.goals import joint_trajectory  # noqa: E402
@@ -70,29 +72,27 @@ def test_messages_that_cannot_be_followed_are_refused(given, kind, words):
 
 
 class Arm:
-    """Joint goals without a node."""
+    """Joint goals of a tracker whose node talks to nobody."""
 
-    def __init__(self):
+    def __init__(self, node):
         scenario, model, tracker = loop()
-        self.posted, self.topics, self.told, self.refused = [], [], [], []
-        self.sequence = ReferenceSequence(tracker)
-        log = SimpleNamespace(info=self.told.append, warning=self.told.append)
-        self.report = SimpleNamespace(
-            state=None,
-            accept_goal=lambda: None,
-            refuse_goal=lambda kind, text: self.refused.append(kind),
-        )
-        inbox = SimpleNamespace(
-            post=self.posted.append, subscribe=lambda _, topic, *__: self.topics.append(topic)
-        )
-        node = SimpleNamespace(get_logger=lambda: log)
-        context = RequestContext(node, inbox, self.sequence, self.report, lambda: NOW)
+        self.now, self.desk, self.posted = NOW, Desk(), []
+        self.desk.post = self.posted.append
+        self.sequence, self.report = ReferenceSequence(tracker), TrackerReport(scenario, model)
+        context = RequestContext(node, self.desk, self.sequence, self.report, lambda: self.now)
         self.goals = JointGoals(context, scenario.joints)
 
     def settle(self):
         self.goals._replanner._executor.submit(lambda: None).result(60)
         while self.posted:
             self.posted.pop(0)()
+
+    def ask(self, *given, **more):
+        """What is heard of a trajectory that is asked for."""
+        observer = Observer()
+        self.goals.trajectory(message(*given, **more), observer)
+        self.settle()
+        return observer.heard
 
 
 @cache
@@ -104,9 +104,10 @@ def loop():
 
 @pytest.fixture
 def arm():
-    made = Arm()
-    yield made
-    made.goals.close()
+    with benches() as make:
+        made = Arm(make("tracker"))
+        yield made
+        made.goals.close()
 
 
 def follow(sequence, x, steps):
@@ -119,63 +120,46 @@ def follow(sequence, x, steps):
 
 
 def test_a_trajectory_is_followed_from_the_present_reference_on(arm):
-    assert arm.topics == ["joint_trajectory"]
-    model, observer = loop()[1], Observer()
-    arm.goals.trajectory(message(), observer)
-    arm.settle()
-    ((start, end),) = observer.heard
+    assert list(arm.desk.subscribed) == ["joint_trajectory"]
+    model, heard = loop()[1], arm.ask()
+    ((start, end),) = heard
     assert start == 200 and end == start + 404  # a second ahead
     x = follow(arm.sequence, loop()[2].reference.states[0], end + 10)
     np.testing.assert_allclose(x[-1][:2], [0.3, 0.4], atol=1e-9)
     np.testing.assert_allclose(x[start + 200][:2], [0.1, 0.2], atol=1e-6)
     assert np.abs(np.diff(model.velocity(x), axis=0)).max() < 0.05
-    again = Observer()
-    arm.goals.trajectory(message(times=(0.5,), positions=((0.0, 0.0),)), again)
+    again = arm.ask(times=(0.5,), positions=((0.0, 0.0),))
+    assert again[0][0] > end and "replaced by" in heard[-1][1]
+    arm.sequence.step = again[0][0] + 20  # it stops where it is
+    arm.goals.stop()
     arm.settle()
-    assert again.heard[0][0] > end and "replaced by" in observer.heard[-1][1]
+    stop = arm.sequence.leg(10**6).tracker.reference
+    assert np.abs(model.velocity(stop.states[0])).max() > 0.05
+    assert np.abs(model.velocity(stop.states[-1])).max() < 1e-9
 
 
 def test_times_count_from_a_stamp(arm):
-    observer = Observer()
-    arm.goals._now = lambda: 0
-    arm.goals.trajectory(message(stamp_s=0.5), observer)  # it starts after a second
-    arm.settle()
-    assert observer.heard[0][1] == 504
+    arm.now = 0
+    assert arm.ask(stamp_s=0.5)[0][1] == 504  # it starts after a second
     follow(arm.sequence, loop()[2].reference.states[0], 300)
-    late = Observer()
-    arm.goals.trajectory(message(times=(0.1, 0.9), stamp_s=0.5), late)
-    arm.settle()
-    assert "no change is possible before" in late.heard[0][1]
+    late = arm.ask(times=(0.1, 0.9), stamp_s=0.5)
+    assert "no change is possible before" in late[0][1]
 
 
 def test_motions_beyond_the_limits_and_other_joints_are_refused(arm):
     for given, kind in (
-        (message(positions=((0, 2.0), (0, 5.0))), Refusal.MODEL),
-        (message(times=(0.01,), positions=((1.0, 1.0),)), Refusal.MODEL),
-        (message(names=("a", "b")), Refusal.NAMES),
+        ({"positions": ((0, 2.0), (0, 5.0))}, Refusal.MODEL),
+        ({"times": (0.01,), "positions": ((1.0, 1.0),)}, Refusal.MODEL),
+        ({"names": ("a", "b")}, Refusal.NAMES),
     ):
-        observer = Observer()
-        arm.goals.trajectory(given, observer)
-        arm.settle()
-        assert observer.heard[0][0] is kind
-    assert arm.refused == [Refusal.MODEL, Refusal.MODEL, Refusal.NAMES]
-
-
-def test_it_stops_where_it_is(arm):
-    arm.goals.trajectory(message())
-    arm.settle()
-    follow(arm.sequence, loop()[2].reference.states[0], 300)
-    arm.goals.stop()
-    arm.settle()
-    leg = arm.sequence.leg(10_000)
-    model = loop()[1]
-    assert np.abs(model.velocity(leg.tracker.reference.states[0])).max() > 0.05
-    assert np.abs(model.velocity(leg.tracker.reference.states[-1])).max() < 1e-9
+        assert arm.ask(**given)[0][0] is kind
+    values = arm.report.make().values
+    assert values["goals refused: wrong names"] == 1 and values["goals_refused"] == 3
 
 
 def test_the_action_tells_desired_and_actual_positions(arm):
     x = loop()[1].state([0.1, -0.2], [0, 0])
-    arm.report.state = x
+    arm.report.add_command(0, x, x, loop()[2].command(0, x), 0)
     feedback = SimpleNamespace(header=Header())
     request = SimpleNamespace(begin=0, time_ns=lambda begin, step: 0)
     kind = goal_actions.FollowJoints()

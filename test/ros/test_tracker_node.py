@@ -4,6 +4,7 @@ network.
 
 import time
 from dataclasses import replace
+from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 from bench import Desk, Ended, benches  # noqa: E402
 from bob import BOB, STEPS, hanging, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
+from goal_observer import Observer  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import (  # noqa: E402
     MultiDOFJointTrajectory,
@@ -22,12 +24,14 @@ from trajectory_msgs.msg import (  # noqa: E402
 
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
 from nh_control.loop import tracker_parts  # noqa: E402
-from nh_control.loop.arming import DisarmCommand  # noqa: E402
-from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
+from nh_control.loop.arming import DisarmCommand, Limits  # noqa: E402
+from nh_control.loop.hardware_tracker import Timing  # noqa: E402
+from nh_control.loop.tracker_parts import TrackerParts  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
 from nh_control.ros.messages.tracker_output import JointEfforts  # noqa: E402
 from nh_control.ros.nodes import tracker  # noqa: E402
+from nh_control.ros.runtime.declared import TRACKER  # noqa: E402
 from nh_control.ros.runtime.process import UsageError  # noqa: E402
 from nh_control.ros.runtime.subscribers import DELIVERY_S  # noqa: E402
 from nh_control.scenarios.driven_joints import DrivenJoint  # noqa: E402
@@ -119,20 +123,27 @@ def test_a_state_is_answered_with_its_stamp_and_everything_that_explains_the_com
     assert pose.x == pytest.approx(np.sin(target.position[0]))
 
 
-def test_commands_are_kept_for_recorders_and_say_for_what_they_are(trackers):
+def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
     robot = trackers()
     assert robot.node.made["joint_commands"].quality == 1000
     assert robot.node.made["controller_state/error"].quality == 1000
     assert {"goal", "trajectory"}.isdisjoint(robot.desk.subscribed)  # without a guidance
-    (text,) = (text for _, text in robot.node.logged if text.startswith("model: "))
-    assert text.endswith("reference 'pushed', 20 steps")
-    text = trackers(source="hardware").node.logged[-1][1]
-    assert text.endswith("20 steps; for hardware")
-
-
-def test_who_is_to_hear_the_first_command_is_the_parameter_s(trackers):
-    assert trackers(heard_by=["recorder"]).made._states._expected == {"recorder"}
-    assert trackers().made._states._expected == set()
+    said = lambda robot: [t for _, t in robot.node.logged if t.startswith("model: ")][0]
+    assert said(robot).endswith("reference 'pushed', 20 steps")
+    assert said(trackers(source="hardware")).endswith("20 steps; for hardware")
+    assert robot.report()[0] == 1
+    robot.state(5)
+    level, _, values = robot.report()
+    assert level == 0 and values["step"] == "5" and float(values["rate_hz"]) > 0
+    assert values["reference"] == "pushed"
+    assert float(values["reference_left_s"]) == pytest.approx((STEPS - 5) * MODEL.h)
+    for integral in (False, True):  # which learns a disturbance
+        robot = trackers(integral=integral)
+        assert ("disturbance estimate" in said(robot)) is integral
+        for k in range(3):
+            robot.state(k, 0.3 + 0.01 * k)
+        memory = robot.made._output.report.last[1].memory
+        assert (memory is not None and memory.disturbance.any()) == integral
 
 
 def test_past_the_end_of_a_reference_there_are_no_gains_and_motion_is_damped(trackers):
@@ -170,16 +181,6 @@ def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monk
         now[0] += 0.06
         robot.state(i + 1)
         assert [len(p.sent) for p in listened] == [i + 1 - j if j <= i else 0 for j in range(3)]
-
-
-def test_an_integral_learns_a_disturbance(trackers):
-    for integral in (False, True):
-        robot = trackers(integral=integral)
-        assert any("disturbance estimate" in text for _, text in robot.node.logged) is integral
-        for k in range(3):
-            robot.state(k, 0.3 + 0.01 * k)
-        memory = robot.made._output.report.last[1].memory
-        assert (memory is not None and memory.disturbance.any()) == integral
 
 
 def test_the_path_is_that_of_the_first_body_and_is_told_to_late_comers(trackers):
@@ -255,23 +256,22 @@ def test_weights_are_parameters_that_change_the_gains(trackers):
 
 
 def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
+    weighted = lambda reference: BOB.tracker(MODEL, reference, False).with_weights(
+        {0: 100.0, 1: 1.0}, {0: 1.0}
+    )
     robot = trackers()
     robot.state(5)
     assert robot.set("reference", "hanging").successful  # from step 6 on
     assert robot.set("weights.theta", 100.0).successful
     robot.state(5, 0.2)  # the leg before it is followed still
-    present = BOB.tracker(MODEL, REFERENCE, False).with_weights({0: 100.0, 1: 1.0}, {0: 1.0})
-    assert np.abs(robot.gains - present.gains.K[5]).max() < 1e-12
+    assert np.abs(robot.gains - weighted(REFERENCE).gains.K[5]).max() < 1e-12
     both = trackers()
     both.state(5)
     given = {"reference": "hanging", "weights.theta": 100.0}
-    answer = both.node.set_parameters_atomically(
-        [Parameter(name, value=value) for name, value in given.items()]
-    )
-    assert answer.successful
+    parameters = [Parameter(name, value=value) for name, value in given.items()]
+    assert both.node.set_parameters_atomically(parameters).successful
     both.state(6)
-    wanted = BOB.tracker(MODEL, hanging(MODEL), False).with_weights({0: 100.0, 1: 1.0}, {0: 1.0})
-    assert np.abs(both.gains - wanted.gains.K[0]).max() < 1e-12
+    assert np.abs(both.gains - weighted(hanging(MODEL)).gains.K[0]).max() < 1e-12
 
 
 def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(trackers):
@@ -286,108 +286,70 @@ def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(tracke
     assert set(robot.desk.served) == {0.05}
 
 
-def test_its_report_says_what_is_followed(trackers):
-    robot = trackers()
-    assert robot.report()[0] == 1
-    robot.state(5)
-    level, _, values = robot.report()
-    assert level == 0 and values["step"] == "5" and float(values["rate_hz"]) > 0
-    assert values["reference"] == "pushed"
-    assert float(values["reference_left_s"]) == pytest.approx((STEPS - 5) * MODEL.h)
-
-
 # Hardware ----------------------------------------------------------------------------------------
 
 
-class WarmedUp(tuple):
-    """What a tracker of hardware is made of; it notes whether it is warmed up."""
-
-    is_warm = False
-
-    def warm_up(self):
-        """Note it."""
-        self.is_warm = True
+HARDWARE = {
+    "hardware.actuation_s": 0.01, "hardware.max_age_s": 0.02, "hardware.compensate_delay": False,
+    "hardware.noise": 0.03, "hardware.acceleration": 4.0, "hardware.outlier": 50.0,
+    "hardware.armed": True, "hardware.start": "service",
+    "disarm.silence_s": 0.6, "disarm.error": 0.7, "disarm.saturation_s": 0.8,
+    "disarm.command": "damp", "disarm.range": ["pivot:-1:2"],
+}  # fmt: skip
 
 
 @pytest.fixture
-def wired(trackers, monkeypatch):
-    """What a hardware interface is made of: f(**parameters) -> its arguments by name."""
-    names = [
-        "node",
-        "inbox",
-        "codecs",
-        "tracker",
-        "safety",
-        "output",
-    ]
-    made = []
-    stand_in = SimpleNamespace(now_ns=0)
-
-    def interface(*given):
-        made.append(SimpleNamespace(**dict(zip(names, given, strict=True))))
-        return stand_in
-
-    monkeypatch.setattr(tracker, "HardwareInterface", interface)
-    monkeypatch.setattr(tracker_parts, "FilteredState", lambda *given: given)
-    monkeypatch.setattr(tracker_parts, "HardwareTracker", lambda *given, body: WarmedUp(given))
+def wired(monkeypatch):
+    """Return f(**parameters) -> timing, the filter's (noise, acceleration, outlier) or the other
+    estimate, and the safety of hardware's tracker.
+    """
+    put_up(monkeypatch)
+    estimates = []
+    real = tracker_parts.FilteredState
+    filtered = lambda dsys, *noise: estimates.append(noise) or real(dsys, *noise)
+    monkeypatch.setattr(tracker_parts, "FilteredState", filtered)
+    defaults = {spec.name: spec.value for spec in TRACKER}
 
     def make(**parameters):
-        trackers(source="hardware", **parameters)
-        return made[-1]
+        settings = defaults | {"source": "hardware", "controller": "lqr"} | parameters
+        made = TrackerParts(BOB, MODEL, REFERENCE, settings)
+        hardware, safety = made.hardware
+        return hardware, estimates[-1] if estimates else None, safety
 
     return make
 
 
 def test_parameters_of_hardware_are_each_what_they_say(wired):
-    given = wired(
-        **{
-            "hardware.actuation_s": 0.01,
-            "hardware.max_age_s": 0.02,
-            "hardware.compensate_delay": False,
-            "hardware.noise": 0.03,
-            "hardware.acceleration": 4.0,
-            "hardware.outlier": 50.0,
-            "hardware.armed": True,
-            "hardware.start": "service",
-            "disarm.silence_s": 0.6,
-            "disarm.error": 0.7,
-            "disarm.saturation_s": 0.8,
-            "disarm.command": "damp",
-            "disarm.range": ["pivot:-1:2"],
-        }
-    )
-    _, estimate, timing = given.tracker
-    assert estimate[1:] == (0.03, 4.0, 50.0)
-    assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.01, 0.02, False)
-    limits = given.safety.arming.limits
-    assert (limits.silence_s, limits.error, limits.saturation_s) == (0.6, 0.7, 0.8)
-    assert given.safety.arming.armed and given.safety.starts_by_service
-    assert given.safety.disarmed_inputs.kind is DisarmCommand.DAMP
-    assert "pivot" in given.safety.ranges.violation(
-        np.array([2.5])
-    ) and not given.safety.ranges.violation(np.array([1.9]))
+    hardware, noise, safety = wired(**HARDWARE)
+    assert noise == (0.03, 4.0, 50.0) and hardware.timing == Timing(0.01, 0.02, False)
+    assert safety.arming.limits == Limits(0.6, 0.7, 0.8)
+    assert safety.arming.armed and safety.starts_by_service
+    assert safety.disarmed_inputs.kind is DisarmCommand.DAMP
+    assert "pivot" in safety.ranges.violation(np.array([2.5]))
+    assert not safety.ranges.violation(np.array([1.9]))
 
 
 def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
-    given = wired()
-    _, estimate, timing = given.tracker
-    assert given.tracker.is_warm and estimate[1:] == (1e-3, 1.0, 300.0)
-    assert (timing.actuation_s, timing.max_age_s, timing.compensate) == (0.0, 0.0, True)
-    limits = given.safety.arming.limits
-    assert (limits.silence_s, limits.error, limits.saturation_s) == (0.5, 0.5, 1.0)
-    off = wired(**{"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]})
-    assert (off.safety.arming.limits.error, off.safety.arming.limits.saturation_s) == (0.0, 0.0)
-    assert not given.safety.arming.armed and not given.safety.starts_by_service
-    assert (
-        given.safety.disarmed_inputs.kind is DisarmCommand.NONE
-        and not given.safety.ranges.violation(np.array([9.0]))
-    )
-    assert isinstance(wired(**{"hardware.estimator": "none"}).tracker[1], MeasuredState)
+    hardware, noise, safety = wired()
+    assert noise == (1e-3, 1.0, 300.0) and hardware.timing == Timing(0.0, 0.0, True)
+    assert safety.arming.limits == Limits(0.5, 0.5, 1.0)
+    assert not safety.arming.armed and not safety.starts_by_service
+    assert safety.disarmed_inputs.kind is DisarmCommand.NONE
+    assert not safety.ranges.violation(np.array([9.0]))
+    off = {"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]}
+    assert wired(**off)[2].arming.limits == Limits(0.5, 0.0, 0.0)
 
 
-def test_a_range_of_something_else_is_a_wrong_use(wired):
+def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_wrong_use(
+    trackers,
+):
+    robot = trackers(source="hardware", **{"hardware.estimator": "none", "hardware.armed": True})
+    robot.state(0, 0.3, 0.2)
+    robot.state(1, 0.3)
+    assert robot.made._output.report.state == pytest.approx(MODEL.measured_state([0.3], [0.0]))
+    assert len(robot.node.sent("joint_commands")) == 2
     with pytest.raises(UsageError, match=r"parameter 'disarm.range': .*knee"):
-        wired(**{"disarm.range": ["knee:-1:1"]})
+        trackers(source="hardware", **{"disarm.range": ["knee:-1:1"]})
 
 
 # Goals -------------------------------------------------------------------------------------------
@@ -423,19 +385,12 @@ def guided(trackers, monkeypatch):
     robot.made._goals.close()
 
 
-class Pursuer:
-    """Who asks for a goal."""
-
-    def __init__(self):
-        self.heard = []
-
-    def accepted(self, leg):
-        """Note it."""
-        self.heard.append(leg.start)
-
-    def ended(self, refusal, reason):
-        """Note it."""
-        self.heard.append((refusal and refusal.name, reason))
+def heard_by(observer):
+    """The steps at which what it asked for begins, and the names of refusals with reasons."""
+    return [
+        one[0] if isinstance(one[0], int) else (one[0] and one[0].name, one[1])
+        for one in observer.heard
+    ]
 
 
 def ask(robot, x, observer=None, stamp_ns=0):
@@ -459,13 +414,13 @@ def settle(robot):
 def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
     robot, planner = guided
     robot.state(2)
-    first, second, far = Pursuer(), Pursuer(), Pursuer()
+    first, second, far = Observer(), Observer(), Observer()
     ask(robot, 0.5, first)
     start = 2 + 100  # planned a second ahead
     (asked,) = planner.asked
     present = np.cos(MODEL.configuration(REFERENCE.states[2])[0])
     assert asked[0] == start and asked[1] == pytest.approx([0.5, 0.0, -present])
-    assert first.heard == [start]
+    assert heard_by(first) == [start]
     path = robot.node.sent("reference")[-1]
     assert conversions.nanoseconds(path.poses[0].header.stamp) == start * H_NS
     assert len(path.poses) == len(hanging(MODEL)) + 1
@@ -473,16 +428,18 @@ def test_a_goal_becomes_a_leg_a_path_and_a_word_to_who_asked(guided):
         text for _, text in robot.node.logged
     ]
     ask(robot, 0.6, second)
-    assert first.heard[1:] == [(None, "replaced by goal (0.6, 0, -0.955)")] and second.heard
+    assert heard_by(first)[1:] == [(None, "replaced by goal (0.6, 0, -0.955)")] and heard_by(
+        second
+    )
     ask(robot, 101.0, far)
-    assert far.heard == [("MODEL", "too far")] and len(second.heard) == 1
+    assert heard_by(far) == [("MODEL", "too far")] and len(heard_by(second)) == 1
     values = robot.report()[2]
     assert values["goals_accepted"] == "2" and values["goals_refused"] == "1"
     robot.state(0)  # a new run
-    assert second.heard[1:] == [(None, "the run started anew")]
+    assert heard_by(second)[1:] == [(None, "the run started anew")]
     robot.state(3)
     robot.state(0)
-    assert len(second.heard) == 2 and len(far.heard) == 1
+    assert len(heard_by(second)) == 2 and len(heard_by(far)) == 1
 
 
 def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(guided):
@@ -497,11 +454,11 @@ def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(gui
         point = MultiDOFJointTrajectoryPoint(transforms=[Transform()])
         point.time_from_start.sec = time_s
         message.points.append(point)
-    pursuer = Pursuer()
+    pursuer = Observer()
     robot.made._goals.requests.trajectory(message, pursuer)
     settle(robot)
     ((k, due),) = planner.asked
-    assert pursuer.heard == [106] and k == 100  # of the leg that began at step 6
+    assert heard_by(pursuer) == [106] and k == 100  # of the leg that began at step 6
     assert due == pytest.approx([2.0 - 1.06, 3.0 - 1.06])
     texts = [text for _, text in robot.node.logged]
     assert any(
@@ -509,34 +466,42 @@ def test_a_trajectory_is_due_by_the_time_of_the_run_whatever_leg_is_followed(gui
     )
     message.joint_names = ["camera"]
     robot.made._goals.requests.trajectory(message, pursuer)
-    assert pursuer.heard[1][0] == "NAMES"
+    assert heard_by(pursuer)[1][0] == "NAMES"
 
 
 def test_a_goal_that_is_replaced_or_forgotten_while_it_is_planned_is_told(guided):
-    robot, _ = guided
+    robot, planner = guided
     robot.state(2)
-    goals, first, second = robot.made._goals.requests, Pursuer(), Pursuer()
-    goals._replanner.request = lambda what, leg: None  # takes for ever
+    goals, first, second, go = robot.made._goals.requests, Observer(), Observer(), Event()
+    plan, planner.to_goal = planner.to_goal, lambda *asked: go.wait(30) and plan(*asked)
     message = PoseStamped()
     message.header.frame_id = "odom"
     goals.goal(message, first)
     goals.goal(message, second)
-    assert len(first.heard) == 1 and first.heard[0][1].endswith("while it was planned")
-    forgotten = []
-    goals._replanner.forget = lambda: forgotten.append(True)
+    ((kind, reason),) = first.heard
+    assert kind is None and reason.endswith("while it was planned")
     goals.forget("enough")
-    assert second.heard == [(None, "enough")] and forgotten == [True]
+    go.set()
+    settle(robot)
+    assert second.heard == [(None, "enough")] and len(first.heard) == 1
+    paths = robot.made._goals.paths
+    stamps = lambda *most: [
+        conversions.nanoseconds(pose.header.stamp) // H_NS
+        for pose in paths.message(REFERENCE, 5, *most).poses
+    ]
+    assert stamps() == list(range(5, 5 + STEPS + 1))
+    assert stamps(4) == [5, 11, 17, 23, 25]  # the last one in any case
 
 
 def test_a_goal_that_is_none_is_refused_at_once(guided):
     robot, planner = guided
     assert {"goal", "trajectory"} <= set(robot.desk.subscribed)
     robot.state(2)
-    pursuer = Pursuer()
+    pursuer = Observer()
     ask(robot, np.nan, pursuer)
-    assert pursuer.heard[0][0] == "NOT_FINITE" and not planner.asked
+    assert heard_by(pursuer)[0][0] == "NOT_FINITE" and not planner.asked
     ask(robot, 0.5, pursuer, stamp_ns=3 * 10**9)
-    assert pursuer.heard[1][0] == "STAMP"
+    assert heard_by(pursuer)[1][0] == "STAMP"
     assert robot.report()[2]["goals_refused"] == "2"
     warnings = [text for level, text in robot.node.logged if level == "warning"]
     (warning,) = warnings  # one in a while
@@ -581,31 +546,14 @@ def test_progress_is_where_the_body_is_and_should_be(guided):
     assert place == pytest.approx([np.sin(target), 0.0, -np.cos(target)])
 
 
-def test_a_path_has_its_last_pose_and_as_many_as_it_may(guided):
-    robot, _ = guided
-    paths = robot.made._goals.paths
-    long = pushed(MODEL)
-    whole = paths.message(long, 5)
-    few = paths.message(long, 5, 4)
-    stamps = lambda path: [conversions.nanoseconds(p.header.stamp) // H_NS for p in path.poses]  # noqa: E731
-    assert stamps(whole) == list(range(5, 5 + STEPS + 1))
-    assert stamps(few) == [5, 11, 17, 23, 25]
-
-
 def test_a_controller_of_ros2_control_gets_the_efforts_of_the_joints(trackers):
+    """Whatever their signs and gears."""
     robot = trackers(**{"hardware.command_array": "effort_controller/commands"})
     robot.state(3, 0.4, 0.2)
     command, _ = robot.last("joint_commands")
     (array,) = robot.node.sent("effort_controller/commands")
     assert list(array.data) == list(command.effort)
     assert "effort_controller/commands" not in trackers().node.made
-
-
-def test_efforts_are_those_of_joints_whatever_their_signs_and_gears():
-    sent = []
-    node = SimpleNamespace(
-        create_publisher=lambda *_: SimpleNamespace(publish=lambda one: sent.append(one.data))
-    )
     joints = [DrivenJoint("b", 1, -1.0), DrivenJoint("a", 0, 0.5)]
-    JointEfforts(node, "commands", joints).publish(np.array([3.0, 4.0]))
-    assert list(sent[0]) == [6.0, -4.0]
+    JointEfforts(robot.node, "commands", joints).publish(np.array([3.0, 4.0]))
+    assert list(robot.node.sent("commands")[0].data) == [6.0, -4.0]

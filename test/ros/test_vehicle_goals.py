@@ -10,11 +10,20 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
-from geometry_msgs.msg import PoseStamped, Twist, TwistStamped  # noqa: E402
+from bench import Desk, benches  # noqa: E402
+from geometry_msgs.msg import (  # noqa: E402
+    Pose,
+    PoseStamped,
+    Quaternion,
+    Twist,
+    TwistStamped,
+)
 from goal_observer import Observer  # noqa: E402
+from std_msgs.msg import Header  # noqa: E402
 
 from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
+from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
 from nh_control.loop.wire_format import yaw_wxyz  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
@@ -59,6 +68,16 @@ def test_a_command_is_two_numbers():
         (lambda: velocity_command(command(stamp_s=9.4), BODY, NOW, TIMEOUT_S), Refusal.STAMP),
         (lambda: planar_goal(goal(frame="map"), BODY, NOW), Refusal.FRAME),
         (lambda: planar_goal(goal(x=np.nan), BODY, NOW), Refusal.NOT_FINITE),
+        (
+            lambda: planar_goal(
+                PoseStamped(
+                    header=Header(frame_id="odom"), pose=Pose(orientation=Quaternion(w=0.0))
+                ),
+                BODY,
+                NOW,
+            ),
+            Refusal.ORIENTATION,
+        ),
     ],
 )
 def test_messages_that_mean_nothing_are_refused(take, kind):
@@ -67,35 +86,21 @@ def test_messages_that_mean_nothing_are_refused(take, kind):
     assert refused.value.kind is kind
 
 
-def test_a_goal_without_an_orientation_is_refused():
-    message = goal()
-    conversions.set_wxyz(message.pose.orientation, [0.0] * 4)
-    with pytest.raises(ConversionError, match="no unit quaternion"):
-        planar_goal(message, BODY, NOW)
-
-
 class Vehicle:
-    """Goals of a vehicle that stands, without a node."""
+    """Goals of a vehicle that stands, by a tracker whose node talks to nobody."""
 
-    def __init__(self, stamped=True, timeout_s=TIMEOUT_S):
-        model, guidance, tracker = loop()
-        self.posted, self.topics, self.refused, self.paths = [], {}, [], []
-        self.sequence, self.model = ReferenceSequence(tracker), model
-        log = SimpleNamespace(info=lambda _: None, warning=lambda _: None)
-        self.report = SimpleNamespace(
-            state=None,
-            accept_goal=lambda: None,
-            refuse_goal=lambda kind, text: self.refused.append(kind),
+    def __init__(self, node, stamped=True, timeout_s=TIMEOUT_S):
+        scenario, self.model, guidance, tracker = loop()
+        self.desk, self.posted = Desk(), []
+        self.desk.post = self.posted.append
+        self.sequence = ReferenceSequence(tracker)
+        self.report = TrackerReport(scenario, self.model)
+        self.paths = SimpleNamespace(
+            body=BODY, message=lambda *_: "path", publish=lambda path: None, pose=lambda x: x
         )
-        subscribe = lambda kind, topic, take, _: self.topics.update({topic: (kind, take)})  # noqa: E731
-        paths = SimpleNamespace(
-            body=BODY, message=lambda *_: "path", publish=self.paths.append, pose=lambda x: x
-        )
-        node = SimpleNamespace(get_logger=lambda: log)
-        inbox = SimpleNamespace(post=self.posted.append, subscribe=subscribe)
-        context = RequestContext(node, inbox, self.sequence, self.report, lambda: NOW)
+        context = RequestContext(node, self.desk, self.sequence, self.report, lambda: NOW)
         options = CommandOptions(stamped, timeout_s)
-        self.goals = VehicleGoals(context, paths, guidance, options)
+        self.goals = VehicleGoals(context, self.paths, guidance, options)
 
     def settle(self):
         """Carry out what is planned, and what follows from it."""
@@ -107,7 +112,18 @@ class Vehicle:
                 self.posted.pop(0)()
 
     def command(self, *values, **options):
-        self.topics["cmd_vel"][1](command(*values, **options))
+        """A command arrives."""
+        self.desk.give("cmd_vel", command(*values, **options))
+
+    def is_at(self, k, x):
+        """The vehicle is in this state at this step."""
+        self.sequence.step = k
+        self.report.add_command(k, x, x, loop()[3].command(0, x), 0)
+
+    @property
+    def last(self):
+        """The last leg."""
+        return self.sequence.leg(10**6)
 
     def speed(self, k):
         """Forward speed and yaw rate of the reference."""
@@ -120,87 +136,82 @@ def loop():
     model = scenario.model()
     reference = scenario.reference(model, "standstill")
     tracker = scenario.tracker(model, reference)
-    return model, VehicleGuidance(model, scenario.drive), tracker
+    return scenario, model, VehicleGuidance(model, scenario.drive), tracker
 
 
 @pytest.fixture
-def vehicle():
-    made = Vehicle()
-    yield made
-    made.goals.close()
+def vehicles():
+    """Return f(**options) -> Vehicle; all end."""
+    made = []
+    with benches() as make:
+        yield lambda **options: made.append(Vehicle(make("tracker"), **options)) or made[-1]
+        for one in made:
+            one.goals.close()
 
 
-def test_the_type_of_commands_is_a_choice(vehicle):
-    assert vehicle.topics["cmd_vel"][0] is TwistStamped
-    plain = Vehicle(stamped=False)
-    assert plain.topics["cmd_vel"][0] is Twist
-    plain.goals.close()
+@pytest.fixture
+def vehicle(vehicles):
+    return vehicles()
 
 
-def test_a_command_counts_until_the_timeout(vehicle):
+def test_the_newest_command_counts_until_the_timeout(vehicle, vehicles):
+    assert vehicle.desk.subscribed["cmd_vel"].kind is TwistStamped
+    assert vehicles(stamped=False).desk.subscribed["cmd_vel"].kind is Twist
     vehicle.command(0.3)
     vehicle.settle()
-    start, h = vehicle.sequence.leg(10**6).start, vehicle.model.h
+    start, h = vehicle.last.start, vehicle.model.h
     assert start == round(0.1 / h)  # the first lead
-    assert vehicle.speed(start + round(TIMEOUT_S / h))[0] == pytest.approx(0.3)
+    assert vehicle.speed(start + round(TIMEOUT_S / h)) == pytest.approx([0.3, 0.0])
     assert abs(vehicle.speed(start + round((TIMEOUT_S + 0.3) / h) + 2)).max() < 1e-12
-
-
-def test_with_a_timeout_of_0_a_command_counts_until_the_next_one():
-    vehicle = Vehicle(timeout_s=0.0)
-    try:
-        vehicle.command(0.3, stamp_s=0.1)  # old
-        vehicle.settle()
-        h, begun = vehicle.model.h, vehicle.sequence.leg(10**6).start
-        for k in range(0, round(30.0 / h), round(1.0 / h)):
-            vehicle.sequence.step = begun + k
-            vehicle.goals.renew()
-            vehicle.settle()
-            late = vehicle.sequence.step + round(4.0 / h)
-            assert vehicle.speed(late)[0] == pytest.approx(0.3)
-        assert begun + round(20.0 / h) < vehicle.sequence.leg(vehicle.sequence.step).start
-        vehicle.command(0.0)
-        vehicle.settle()
-        end = vehicle.sequence.leg(10**6)
-        vehicle.sequence.step = end.end + round(10.0 / h)
-        vehicle.goals.renew()
-        vehicle.settle()
-        assert vehicle.sequence.leg(10**6) is end and abs(vehicle.speed(end.end)).max() < 1e-12
-        assert vehicle.refused == []
-    finally:
-        vehicle.goals.close()
-
-
-def test_a_goal_ends_a_command_that_counts_until_the_next_one():
-    vehicle = Vehicle(timeout_s=0.0)
-    try:
-        vehicle.command(0.3)
-        vehicle.settle()
-        vehicle.sequence.step = vehicle.sequence.leg(10**6).start + round(6.0 / vehicle.model.h)
-        vehicle.goals.goal(goal(5.0, 0.5))
-        vehicle.goals.renew()  # while the goal is planned
-        vehicle.settle()
-        leg = vehicle.sequence.leg(10**6)
-        assert leg.tracker.reference.name == "goal"
-        vehicle.sequence.step = leg.end + 1
-        vehicle.goals.renew()
-        vehicle.settle()
-        assert vehicle.sequence.leg(10**6) is leg
-    finally:
-        vehicle.goals.close()
-
-
-def test_the_newest_of_many_commands_is_followed_once_the_others_are_planned(vehicle):
-    for k in range(20):
+    for k in range(20):  # the newest is followed once the others are planned
         vehicle.command(0.01 * k, 0.1)
     vehicle.settle()
-    assert vehicle.speed(vehicle.sequence.leg(10**6).start + 40) == pytest.approx([0.19, 0.1])
+    assert vehicle.speed(vehicle.last.start + 40) == pytest.approx([0.19, 0.1])
+
+
+def test_with_a_timeout_of_0_a_command_counts_until_the_next_one(vehicles):
+    vehicle = vehicles(timeout_s=0.0)
+    vehicle.command(0.3, stamp_s=0.1)  # old
+    vehicle.settle()
+    h, begun = vehicle.model.h, vehicle.last.start
+
+    def renewed(k):
+        vehicle.sequence.step = k
+        vehicle.goals.renew()
+        vehicle.settle()
+
+    for k in range(0, round(30.0 / h), round(1.0 / h)):
+        renewed(begun + k)
+        assert vehicle.speed(begun + k + round(4.0 / h))[0] == pytest.approx(0.3)
+    assert begun + round(20.0 / h) < vehicle.sequence.leg(vehicle.sequence.step).start
+    vehicle.command(0.0)
+    vehicle.settle()
+    end = vehicle.last
+    renewed(end.end + round(10.0 / h))
+    assert vehicle.last is end and abs(vehicle.speed(end.end)).max() < 1e-12
+    assert vehicle.report.make().values["goals_refused"] == 0
+
+
+def test_a_goal_ends_a_command_that_counts_until_the_next_one(vehicles):
+    vehicle = vehicles(timeout_s=0.0)
+    vehicle.command(0.3)
+    vehicle.settle()
+    vehicle.sequence.step = vehicle.last.start + round(6.0 / vehicle.model.h)
+    vehicle.goals.goal(goal(5.0, 0.5))
+    vehicle.goals.renew()  # while the goal is planned
+    vehicle.settle()
+    leg = vehicle.last
+    assert leg.tracker.reference.name == "goal"
+    vehicle.sequence.step = leg.end + 1
+    vehicle.goals.renew()
+    vehicle.settle()
+    assert vehicle.last is leg
 
 
 def test_a_command_leaves_the_reference_without_a_jump(vehicle):
     vehicle.command(0.4)
     vehicle.settle()
-    vehicle.sequence.step, vehicle.report.state = 40, vehicle.sequence.target(0)
+    vehicle.is_at(40, vehicle.sequence.target(0))
     vehicle.command(-0.4, 0.5)
     vehicle.settle()
     speeds = np.array([vehicle.speed(k) for k in range(10, 200)])
@@ -209,11 +220,10 @@ def test_a_command_leaves_the_reference_without_a_jump(vehicle):
 
 def test_after_a_reference_it_starts_where_the_vehicle_is(vehicle):
     pushed = vehicle.model.state([0, 0, 0.5, 1.0, 2.0], np.zeros(5))
-    vehicle.sequence.step, vehicle.report.state = 5000, pushed
+    vehicle.is_at(5000, pushed)
     vehicle.command(0.4)
     vehicle.settle()
-    leg = vehicle.sequence.leg(10**6)
-    np.testing.assert_allclose(leg.tracker.reference.states[0], pushed)
+    np.testing.assert_allclose(vehicle.last.tracker.reference.states[0], pushed)
 
 
 def test_a_command_replaces_a_goal_and_a_goal_a_command(vehicle):
@@ -222,7 +232,6 @@ def test_a_command_replaces_a_goal_and_a_goal_a_command(vehicle):
     vehicle.settle()
     ((_, end),) = first.heard
     np.testing.assert_allclose(vehicle.sequence.target(end)[2:5], [0.3, 1.0, 0.5], atol=1e-6)
-    assert vehicle.paths == ["path"]
     vehicle.command(0.2)
     vehicle.settle()
     assert "replaced by velocity command" in first.heard[-1][1]
@@ -243,5 +252,5 @@ def test_refused_commands_and_goals_are_counted(vehicle):
     vehicle.goals.goal(goal(frame="map"), observer)
     vehicle.goals.goal(goal(x=1e5), observer)
     vehicle.settle()
-    assert vehicle.refused == [Refusal.NOT_FINITE, Refusal.FRAME, Refusal.MODEL]
+    assert vehicle.report.make().values["goals_refused"] == 3
     assert [kind for kind, _ in observer.heard] == [Refusal.FRAME, Refusal.MODEL]
