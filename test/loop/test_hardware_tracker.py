@@ -294,13 +294,13 @@ def test_nothing_is_learned_before_the_start_or_from_states_after_lost_ones():
         found = it.answer(k * dsys.h, 0.0, dsys.configuration(x), dsys.velocity(x))
         return found.command.memory.disturbance
 
-    pushed = it.states[1] + [0.0, 0.0, 0.05, 0.0]
-    assert not learned(-2, it.states[0]).any() and not learned(-1, pushed).any()
+    pushed = [0.0, 0.0, 0.05, 0.0]
+    assert not learned(-1, it.states[0]).any()
     it.tracker.start(ns(0.0))
-    assert not learned(0, it.states[0]).any()
-    found = learned(1, pushed)
+    assert not learned(1, it.states[1] + pushed).any()
+    found = learned(2, it.states[2] - pushed)
     assert np.abs(found).max() > 1e-4
-    np.testing.assert_array_equal(learned(3, pushed), found)
+    np.testing.assert_array_equal(learned(4, it.states[2] + pushed), found)
 
 
 def test_after_a_rehearsal_nothing_is_left_to_compile_and_nothing_is_known(monkeypatch):

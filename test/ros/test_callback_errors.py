@@ -119,15 +119,9 @@ class Broken(Waitable):
         super().__init__(group)
         self._taken, self.times = taken, 0
 
-    def __enter__(self):
-        """Nothing is to be kept."""
-
-    def __exit__(self, *_):
-        """Nothing was."""
-
-    def is_ready(self, wait_set):
-        """Always."""
-        return True
+    __enter__ = __exit__ = add_to_wait_set = lambda self, *_: None
+    is_ready = lambda self, wait_set: True
+    get_num_entities = lambda self: NumberOfEntities()
 
     def take_data(self):
         """Raise, or not."""
@@ -138,13 +132,6 @@ class Broken(Waitable):
     async def execute(self, taken_data):
         """Raise."""
         raise RuntimeError("a mistake")
-
-    def get_num_entities(self):
-        """None."""
-        return NumberOfEntities()
-
-    def add_to_wait_set(self, wait_set):
-        """Nothing."""
 
 
 def spin(executor, done):

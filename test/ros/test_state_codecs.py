@@ -62,12 +62,9 @@ def quads(velocities=True):
 def motion(seed=0):
     """Configuration and velocity of payload and quadrotors, far from hover."""
     rng, model = np.random.default_rng(seed), model_of("quadrotor_payload")
-    q = model.system.space.retract(
-        model.system.space.origin, rng.normal(size=model.system.space.nv)
-    )
-    return q.tolist(), model.velocity(
-        model.state(q, rng.normal(size=model.system.space.nw))
-    ).tolist()
+    space = model.system.space
+    q = space.retract(space.origin, rng.normal(size=space.nv))
+    return q.tolist(), model.velocity(model.state(q, rng.normal(size=space.nw))).tolist()
 
 
 JOINTS, BODY = board()
@@ -86,30 +83,20 @@ def test_states_of_joints_and_a_planar_body_survive_the_messages(q, v):
 def test_a_twist_is_in_the_axes_of_its_body_and_odometry_says_the_same():
     codec, (q, v) = quads(), motion()
     codec.write(q, v)
+    names, exact = ["payload", "quad1", "quad2"], np.testing.assert_array_equal
+    topics_ = ["multi_dof_joint_states", *(f"{name}/odom" for name in names)]
+    assert [topic for topic, _ in codec.outgoing] == topics_
+    assert codec.message.header.frame_id == "odom" and codec.message.joint_names == names
     bodies = QUADS.to_bodies(QUADS.parameters, np.array(q), np.array(v))
-    assert [topic for topic, _ in codec.outgoing] == [
-        "multi_dof_joint_states",
-        "payload/odom",
-        "quad1/odom",
-        "quad2/odom",
-    ]
-    assert codec.message.header.frame_id == "odom" and codec.message.joint_names == [
-        "payload",
-        "quad1",
-        "quad2",
-    ]
     for i, (body, odometry) in enumerate(zip(bodies, codec.odometry)):
+        pose, twist = odometry.pose.pose, odometry.twist.twist
         assert (odometry.header.frame_id, odometry.child_frame_id) == ("odom", body.frame)
-        assert odometry.twist.twist == codec.message.twist[i]
-        assert odometry.pose.pose.orientation == codec.message.transforms[i].rotation
-        np.testing.assert_array_equal(conversions.xyz(odometry.pose.pose.position), body.position)
-        turn = quat2mat(body.quaternion_wxyz)
-        np.testing.assert_allclose(
-            turn @ conversions.xyz(odometry.twist.twist.linear), body.linear_velocity, atol=1e-14
-        )
-        np.testing.assert_array_equal(
-            conversions.xyz(odometry.twist.twist.angular), body.angular_velocity_body
-        )
+        assert twist == codec.message.twist[i]
+        assert pose.orientation == codec.message.transforms[i].rotation
+        exact(conversions.xyz(pose.position), body.position)
+        exact(conversions.xyz(twist.angular), body.angular_velocity_body)
+        turned = quat2mat(body.quaternion_wxyz) @ conversions.xyz(twist.linear)
+        np.testing.assert_allclose(turned, body.linear_velocity, atol=1e-14)
 
 
 def test_without_velocities_they_are_unknown_and_marked():
@@ -133,22 +120,16 @@ def test_without_velocities_they_are_unknown_and_marked():
 
 
 def test_joints_and_bodies_in_any_order_among_others():
-    message = JointState(
-        name=["front_truck_joint", "bell", "rotor_joint", "rear_truck_joint"],
-        position=[-0.3, 9.0, 1.5, 0.3],
-    )
+    names = ["front_truck_joint", "bell", "rotor_joint", "rear_truck_joint"]
     q = [0.0] * 5
-    JOINTS.read(message, q, [0.0] * 5)
+    JOINTS.read(JointState(name=names, position=[-0.3, 9.0, 1.5, 0.3]), q, [0.0] * 5)
     assert q == [1.5, 0.3, 0.0, 0.0, 0.0]
     codec, (q, v) = quads(), motion()
     codec.write(q, v)
-    whole = codec.message
-    message = MultiDOFJointState(
-        header=whole.header, joint_names=["quad2", "camera", "quad1", "payload"]
-    )
-    message.transforms, message.twist = (
-        [part[i] for i in (2, 0, 1, 0)] for part in (whole.transforms, whole.twist)
-    )
+    whole, names = codec.message, ["quad2", "camera", "quad1", "payload"]
+    message = MultiDOFJointState(header=whole.header, joint_names=names)
+    parts = whole.transforms, whole.twist
+    message.transforms, message.twist = ([part[i] for i in (2, 0, 1, 0)] for part in parts)
     q1, v1 = [0.0] * len(q), [0.0] * len(v)
     assert codec.read(message, q1, v1)
     np.testing.assert_allclose(np.r_[q1, v1], np.r_[q, v], atol=1e-13)
@@ -183,31 +164,34 @@ def test_unusable_states_of_joints_and_a_planar_body_are_refused(codec, message,
         codec.read(message, [0.0] * 5, [0.0] * 5)
 
 
+def set_(path, value):
+    """A change of a message: f(message), at a path such as "transforms.1.translation.y"."""
+    *parts, last = path.split(".")
+
+    def change(message):
+        for part in parts:
+            message = message[int(part)] if part.isdigit() else getattr(message, part)
+        if last.isdigit():
+            message[int(last)] = value
+        else:
+            setattr(message, last, value)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         (lambda m: m.joint_names.pop(), "2 names, 3 transforms"),
         (lambda m: m.twist.pop(), "2 twists"),
-        (lambda m: m.joint_names.__setitem__(1, "drone"), "without .'quad1'."),
-        (lambda m: setattr(m.header, "frame_id", "map"), "in the frame 'map'; expected 'odom'"),
+        (set_("joint_names.1", "drone"), "without .'quad1'."),
+        (set_("header.frame_id", "map"), "in the frame 'map'; expected 'odom'"),
+        (set_("transforms.1.translation.y", math.nan), "value of quad1 that is not finite"),
+        (set_("twist.2.angular.z", math.inf), "value of quad2 that is not finite"),
+        (set_("transforms.2.rotation.w", 7.0), "orientation of quad2 is no unit quaternion"),
+        (set_("transforms.2.rotation.w", math.nan), "orientation of quad2 is no unit quaternion"),
         (
-            lambda m: setattr(m.transforms[1].translation, "y", math.nan),
-            "value of quad1 that is not finite",
-        ),
-        (
-            lambda m: setattr(m.twist[2].angular, "z", math.inf),
-            "value of quad2 that is not finite",
-        ),
-        (
-            lambda m: setattr(m.transforms[2].rotation, "w", 7.0),
-            "orientation of quad2 is no unit quaternion",
-        ),
-        (
-            lambda m: setattr(m.transforms[2].rotation, "w", math.nan),
-            "orientation of quad2 is no unit quaternion",
-        ),
-        (
-            lambda m: setattr(m.transforms[1], "translation", m.transforms[0].translation),
+            lambda m: set_("transforms.1.translation", m.transforms[0].translation)(m),
             "quad1 is at the payload",
         ),
     ],
@@ -227,27 +211,21 @@ def test_measurements_off_the_manifold_are_put_on_it():
     """Orientations count up to sign and a little noise, and cables are as long as they are."""
     codec, (q, v) = quads(), motion()
     codec.write(q, v)
-    for part in "wxyz":
-        rotation = codec.message.transforms[1].rotation
-        setattr(rotation, part, -1.003 * getattr(rotation, part))
+    rotation = codec.message.transforms[1].rotation
     payload, quad2 = (codec.message.transforms[i].translation for i in (0, 2))
+    for part in "wxyz":
+        setattr(rotation, part, -1.003 * getattr(rotation, part))
     for part in "xyz":
-        setattr(
-            quad2,
-            part,
-            getattr(payload, part) + 1.1 * (getattr(quad2, part) - getattr(payload, part)),
-        )
+        at, start = getattr(quad2, part), getattr(payload, part)
+        setattr(quad2, part, start + 1.1 * (at - start))
     q1, v1 = [0.0] * len(q), [0.0] * len(v)
     codec.read(codec.message, q1, v1)
     np.testing.assert_allclose(q1[3:7], -np.array(q[3:7]), atol=1e-14)
     np.testing.assert_allclose(q1[:3] + q1[7:], q[:3] + q[7:], atol=1e-14)
     model = model_of("quadrotor_payload")
-    hover = QUADS.reference(model, "hover")
-    tracker = QUADS.tracker(model, hover)
-    same = model.state(q1, v)
-    np.testing.assert_allclose(
-        tracker.command(0, same).error, tracker.command(0, model.state(q, v)).error, atol=1e-12
-    )
+    tracker = QUADS.tracker(model, QUADS.reference(model, "hover"))
+    same, other = (tracker.command(0, model.state(one, v)).error for one in (q1, q))
+    np.testing.assert_allclose(same, other, atol=1e-12)
 
 
 class Heard:
@@ -364,31 +342,26 @@ def test_the_first_body_is_placed():
     assert (pose.orientation.w, pose.orientation.z) == (math.cos(0.3), math.sin(0.3))
 
 
+class Broadcaster:
+    """That of tf2_ros, which keeps what was sent."""
+
+    pub_tf, sent = "the publisher", []
+
+    def __init__(self, node):
+        self.sendTransform = self.sent.extend
+
+
 def test_bodies_become_transforms_where_tf_is_installed(monkeypatch):
-    sent = []
-    broadcaster = type(
-        "TransformBroadcaster",
-        (),
-        {
-            "__init__": lambda self, node: None,
-            "pub_tf": "the publisher",
-            "sendTransform": lambda self, t: sent.extend(t),
-        },
-    )
-    monkeypatch.setitem(
-        sys.modules, "tf2_ros", types.SimpleNamespace(TransformBroadcaster=broadcaster)
-    )
+    tf = types.SimpleNamespace(TransformBroadcaster=Broadcaster)
+    monkeypatch.setitem(sys.modules, "tf2_ros", tf)
     codec, (q, v) = quads(), motion()
     broadcast, (publisher,) = transform_broadcaster(None, codec.odometry)
     assert publisher == "the publisher"  # late subscribers of TF alone are looked for, too
     codec.write(q, v)
     broadcast()
-    assert [(t.header.frame_id, t.child_frame_id) for t in sent] == [
-        ("odom", "payload"),
-        ("odom", "quad1"),
-        ("odom", "quad2"),
-    ]
-    for transform, truth in zip(sent, codec.message.transforms):
+    frames = [(t.header.frame_id, t.child_frame_id) for t in Broadcaster.sent]
+    assert frames == [("odom", "payload"), ("odom", "quad1"), ("odom", "quad2")]
+    for transform, truth in zip(Broadcaster.sent, codec.message.transforms):
         assert transform.transform == truth
 
 

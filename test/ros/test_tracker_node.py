@@ -25,7 +25,7 @@ from trajectory_msgs.msg import (  # noqa: E402
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
 from nh_control.loop import tracker_parts  # noqa: E402
 from nh_control.loop.arming import DisarmCommand, Limits  # noqa: E402
-from nh_control.loop.hardware_tracker import Timing  # noqa: E402
+from nh_control.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
 from nh_control.loop.tracker_parts import TrackerParts  # noqa: E402
 from nh_control.ros.messages import conversions  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
@@ -128,6 +128,8 @@ def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
     assert robot.node.made["joint_commands"].quality == 1000
     assert robot.node.made["controller_state/error"].quality == 1000
     assert {"goal", "trajectory"}.isdisjoint(robot.desk.subscribed)  # without a guidance
+    assert robot.made._states._expected == set()
+    assert trackers(heard_by=["recorder"]).made._states._expected == {"recorder"}
     said = lambda robot: [t for _, t in robot.node.logged if t.startswith("model: ")][0]
     assert said(robot).endswith("reference 'pushed', 20 steps")
     assert said(trackers(source="hardware")).endswith("20 steps; for hardware")
@@ -341,9 +343,12 @@ def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wi
 
 
 def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_wrong_use(
-    trackers,
+    trackers, monkeypatch
 ):
+    warm = []
+    monkeypatch.setattr(HardwareTracker, "warm_up", warm.append)
     robot = trackers(source="hardware", **{"hardware.estimator": "none", "hardware.armed": True})
+    assert len(warm) == 1
     robot.state(0, 0.3, 0.2)
     robot.state(1, 0.3)
     assert robot.made._output.report.state == pytest.approx(MODEL.measured_state([0.3], [0.0]))
