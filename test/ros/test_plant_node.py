@@ -232,9 +232,15 @@ def test_time_goes_on_while_measurements_are_lost(plants):
 @pytest.mark.parametrize(
     ("clock", "topic"), [("namespace", "/robot1/clock"), ("global", "/clock"), ("none", None)]
 )
-def test_the_clock_is_where_it_is_wanted(plants, clock, topic):
+def test_the_clock_is_where_it_is_wanted_and_frames_begin_with_the_robot_s_name(
+    plants, clock, topic
+):
     run = plants("robot1", clock=clock)
     run.run(turns=3)
+    for name in ("bob/odom", "multi_dof_joint_states", "ground_truth/multi_dof_joint_states"):
+        assert run.node.sent(name)[0].header.frame_id == "robot1/odom"
+    assert run.node.sent("bob/odom")[0].child_frame_id == "robot1/bob"
+    assert run.node.sent("multi_dof_joint_states")[0].joint_names == ["bob"]
     found = [p for p in run.node.publishers if p.topic_name.endswith("clock")]
     assert [p.topic_name for p in found] == ([] if topic is None else [topic])
     other = SimpleNamespace(node_namespace="/robot2", node_name="plant")
@@ -243,14 +249,6 @@ def test_the_clock_is_where_it_is_wanted(plants, clock, topic):
     level, text, _ = run.report()
     assert ("/clock comes from /robot2/plant as well" in text) is (clock == "global")
     assert (level == 1) is (clock == "global")
-
-
-def test_frames_begin_with_the_robot_s_name(plants):
-    run = plants("robot1").run(turns=3)
-    for topic in ("bob/odom", "multi_dof_joint_states", "ground_truth/multi_dof_joint_states"):
-        assert run.node.sent(topic)[0].header.frame_id == "robot1/odom"
-    assert run.node.sent("bob/odom")[0].child_frame_id == "robot1/bob"
-    assert run.node.sent("multi_dof_joint_states")[0].joint_names == ["bob"]
 
 
 @pytest.mark.parametrize(
