@@ -6,11 +6,7 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]
 
 from bench import alone, benches  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterValue  # noqa: E402
-from rcl_interfaces.srv import (  # noqa: E402
-    GetParameters,
-    SetParameters,
-    SetParametersAtomically,
-)
+from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.waitable import NumberOfEntities, Waitable  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402

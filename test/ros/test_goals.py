@@ -159,8 +159,5 @@ def test_trajectories_are_refused(message, text):
 def test_a_trajectory_that_is_due_before_it_can_start_is_refused():
     plan = goals.trajectory(trajectory(stamp_s=10.0), BODY, NOW, H)
     assert plan(Recorded(), 99, 1099)[1][0] == pytest.approx(0.01)
-    with pytest.raises(
-        conversions.ConversionError,
-        match=r"first point.* 11\.000 s.* 11\.010 s",
-    ):
+    with pytest.raises(conversions.ConversionError, match=r"first point.* 11\.000 s.* 11\.010 s"):
         plan(Recorded(), 1, 1101)

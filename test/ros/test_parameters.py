@@ -282,9 +282,7 @@ UNLUCKY = StepFailed("model", 0.01, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1
 
 
 @pytest.mark.parametrize(
-    "error",
-    [np.linalg.LinAlgError("no luck"), UNLUCKY],
-    ids=lambda e: type(e).__name__,
+    "error", [np.linalg.LinAlgError("no luck"), UNLUCKY], ids=lambda e: type(e).__name__
 )
 def test_changes_that_cannot_be_are_refused_with_the_reason(changing, error):
     def refuse(values):

@@ -109,12 +109,7 @@ def plant(standard):
         CommandNames(dsys.inputs), dsys.system.input_bounds, StepClock(dsys.h)
     )
     loop = SimulationLoop(
-        simulated,
-        validator,
-        Pacer(dsys.h, 0.0),
-        Options(False, True, 1000),
-        desk,
-        loop_output(),
+        simulated, validator, Pacer(dsys.h, 0.0), Options(False, True, 1000), desk, loop_output()
     )
 
     def go_on():

@@ -28,18 +28,10 @@ from nh_control.loop.arming import (  # noqa: E402
     Safety,
 )
 from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
-from nh_control.loop.hardware_tracker import (  # noqa: E402
-    Answer,
-    HardwareTracker,
-    Timing,
-)
+from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing  # noqa: E402
 from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
 from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
-from nh_control.ros.messages import (  # noqa: E402
-    conversions,
-    hardware_interface,
-    simulation_interface,
-)
+from nh_control.ros.messages import conversions, hardware_interface, simulation_interface  # noqa: E402
 from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
 from nh_control.ros.messages.simulation_interface import SimulationInterface  # noqa: E402
 from nh_control.ros.messages.state_codecs import codecs  # noqa: E402

@@ -17,10 +17,7 @@ from bob import BOB, STEPS, hanging, pushed, put_up  # noqa: E402
 from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
 from goal_observer import Observer  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from trajectory_msgs.msg import (  # noqa: E402
-    MultiDOFJointTrajectory,
-    MultiDOFJointTrajectoryPoint,
-)
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint  # noqa: E402
 
 from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
 from nh_control.loop import tracker_parts  # noqa: E402

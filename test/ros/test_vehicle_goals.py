@@ -11,15 +11,8 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
 
 from bench import Desk, benches  # noqa: E402
-from geometry_msgs.msg import (  # noqa: E402
-    Pose,
-    PoseStamped,
-    Quaternion,
-    Twist,
-    TwistStamped,
-)
+from geometry_msgs.msg import PoseStamped, Twist, TwistStamped  # noqa: E402
 from goal_observer import Observer  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
 
 from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.loop.reports import Refusal  # noqa: E402
@@ -44,11 +37,11 @@ def command(forward=0.5, turn=0.0, frame="", stamp_s=0.0):
     return message
 
 
-def goal(x=1.0, y=0.5, yaw=0.3, frame="odom"):
+def goal(x=1.0, y=0.5, wxyz=yaw_wxyz(0.3), frame="odom"):
     message = PoseStamped()
     message.header.frame_id = frame
     message.pose.position.x, message.pose.position.y = x, y
-    conversions.set_wxyz(message.pose.orientation, yaw_wxyz(yaw))
+    conversions.set_wxyz(message.pose.orientation, wxyz)
     return message
 
 
@@ -68,16 +61,7 @@ def test_a_command_is_two_numbers():
         (lambda: velocity_command(command(stamp_s=9.4), BODY, NOW, TIMEOUT_S), Refusal.STAMP),
         (lambda: planar_goal(goal(frame="map"), BODY, NOW), Refusal.FRAME),
         (lambda: planar_goal(goal(x=np.nan), BODY, NOW), Refusal.NOT_FINITE),
-        (
-            lambda: planar_goal(
-                PoseStamped(
-                    header=Header(frame_id="odom"), pose=Pose(orientation=Quaternion(w=0.0))
-                ),
-                BODY,
-                NOW,
-            ),
-            Refusal.ORIENTATION,
-        ),
+        (lambda: planar_goal(goal(wxyz=[0.0] * 4), BODY, NOW), Refusal.ORIENTATION),
     ],
 )
 def test_messages_that_mean_nothing_are_refused(take, kind):
@@ -95,12 +79,13 @@ class Vehicle:
         self.desk.post = self.posted.append
         self.sequence = ReferenceSequence(tracker)
         self.report = TrackerReport(scenario, self.model)
-        self.paths = SimpleNamespace(
-            body=BODY, message=lambda *_: "path", publish=lambda path: None, pose=lambda x: x
+        self.shown = []
+        paths = SimpleNamespace(
+            body=BODY, message=lambda *_: "path", publish=self.shown.append, pose=lambda x: x
         )
         context = RequestContext(node, self.desk, self.sequence, self.report, lambda: NOW)
         options = CommandOptions(stamped, timeout_s)
-        self.goals = VehicleGoals(context, self.paths, guidance, options)
+        self.goals = VehicleGoals(context, paths, guidance, options)
 
     def settle(self):
         """Carry out what is planned, and what follows from it."""
@@ -232,6 +217,7 @@ def test_a_command_replaces_a_goal_and_a_goal_a_command(vehicle):
     vehicle.settle()
     ((_, end),) = first.heard
     np.testing.assert_allclose(vehicle.sequence.target(end)[2:5], [0.3, 1.0, 0.5], atol=1e-6)
+    assert vehicle.shown == ["path"]
     vehicle.command(0.2)
     vehicle.settle()
     assert "replaced by velocity command" in first.heard[-1][1]
@@ -252,5 +238,7 @@ def test_refused_commands_and_goals_are_counted(vehicle):
     vehicle.goals.goal(goal(frame="map"), observer)
     vehicle.goals.goal(goal(x=1e5), observer)
     vehicle.settle()
-    assert vehicle.report.make().values["goals_refused"] == 3
+    values = vehicle.report.make().values
+    kinds = Refusal.NOT_FINITE, Refusal.FRAME, Refusal.MODEL
+    assert [values[f"goals refused: {kind.value}"] for kind in kinds] == [1, 1, 1]
     assert [kind for kind, _ in observer.heard] == [Refusal.FRAME, Refusal.MODEL]
