@@ -483,7 +483,7 @@ def test_states_that_did_not_come_are_no_surprise(simulated):
 @pytest.mark.parametrize(
     ("elsewhere", "last", "begun"),
     [
-        (lambda plant: plant.start(0), (3, 0.15), 0),  # put elsewhere in the same run
+        (lambda plant: plant.start(0), (3, 3 * 0.05), 0),  # put elsewhere in the same run
         (lambda plant: None, (3, 0.16), 0),  # the state of this step was another one
         (lambda plant: None, (0, 0.05), 1),  # the next run
     ],
