@@ -114,7 +114,7 @@ def plant(standard):
 
     def go_on():
         """Make some steps, or those that were asked for."""
-        turns = iter(range(3))
+        turns = iter(range(1))
         desk.closed = False
         desk.on_serve = lambda: next(turns, None) is None and desk.close()
         loop.run()
@@ -212,7 +212,7 @@ def test_the_action_tells_of_its_steps_and_of_its_end(plant, actions):
     to(node, PAUSED)
     assert actions.run(done).result.result == 1
     assert done.ended == "succeed"
-    assert done.told[-1] == (5, 0)
+    assert len(done.told) > 1 and done.told[-1] == (5, 0)
     assert all(sum(pair) == 5 for pair in done.told)
     control.close()
     assert actions.is_ended
