@@ -68,18 +68,15 @@ class ScriptedLoop:
         return self.loop.command(("torque",), (torque,), CLOCK.stamp(step))
 
     def run(self, until_s):
-        """On to this time."""
         self._end, self.closed = until_s, self.now >= until_s
         self.loop.run()
 
     @property
     def missed(self):
-        """How many steps were missed."""
         return self.pacer.statistics().missed
 
     @property
     def phase(self):
-        """Mode and reason."""
         return self.loop.mode.value, self.loop.reason
 
     # The inbox -----------------------------------------------------------------------------------
@@ -109,11 +106,9 @@ class ScriptedLoop:
             self.at(self.now + self.delay_s, lambda: self.answer(measured, 0.1 * measured))
 
     def changed(self):
-        """Keep the mode."""
         self.told.append(self.loop.mode)
 
     def missing(self):
-        """Nobody, or the probe."""
         return "" if self.present else "the probe"
 
     def late_subscribers(self):
@@ -122,5 +117,4 @@ class ScriptedLoop:
         return late
 
     def placed(self):
-        """Keep where the reference starts, and how much was shown before."""
         self.placed_at.append((self.loop.start_step, len(self.shown)))

@@ -55,11 +55,9 @@ class Course:
         self.dsys = SimpleNamespace(h=h, step=lambda x, u: x + u)
 
     def leg(self, k):
-        """The only one."""
         return SimpleNamespace(start=100, end=105, tracker=self)
 
     def command(self, k, x):
-        """One, until it fails."""
         self.asked.append((k, float(x[0])))
         if self.wall == k:
             raise self.error

@@ -11,7 +11,6 @@ from nh_control.scenarios import MonitoredOutput
 
 
 def told(report):
-    """Level and message now."""
     made = report.make()
     return made.level, made.message
 

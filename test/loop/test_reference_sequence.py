@@ -42,11 +42,9 @@ class Follower:
         return Follower(reference)
 
     def target(self, k):
-        """The reference's state."""
         return self.reference.states[min(k, len(self.reference))]
 
     def command(self, k, x, memory=None):
-        """Target and step."""
         return Command(np.array([self.target(k)[0], k]), np.zeros(2, bool), np.zeros(1), memory)
 
 
@@ -182,7 +180,6 @@ class Owner:
         )
 
     def serve(self):
-        """Handle what is posted next."""
         self.inbox.get(timeout=10)()
 
 

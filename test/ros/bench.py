@@ -28,7 +28,6 @@ class Publisher:
         self.sent, self.at, self.waits, self.subscribers = [], [], [], 1
 
     def publish(self, message):
-        """Keep it, as those have it who listen."""
         whole = isinstance(message, self.kind)
         self.sent.append(
             copy.deepcopy(message) if whole else deserialize_message(message, self.kind)
@@ -36,11 +35,9 @@ class Publisher:
         self.at.append(next(self._order))
 
     def get_subscription_count(self):
-        """How many listen."""
         return self.subscribers
 
     def wait_for_all_acked(self, timeout):
-        """Keep how long, in seconds."""
         self.waits.append(timeout.nanoseconds * 1e-9)
         return True
 
@@ -64,7 +61,6 @@ class Bench(Node):
         self._order, self.wall_ns = itertools.count(), 0
 
     def create_publisher(self, kind, topic, quality, **options):
-        """One that keeps what it is given."""
         if self.made is None:  # of the node itself
             return super().create_publisher(kind, topic, quality, **options)
         name = self.resolve_topic_name(topic)
@@ -72,18 +68,15 @@ class Bench(Node):
         return self.made[topic]
 
     def create_service(self, kind, name, callback, **options):
-        """Kept by its name."""
         if self.made is None:
             return super().create_service(kind, name, callback, **options)
         self.served[name] = kind, callback
         return None
 
     def create_timer(self, period_s, callback, **options):
-        """Kept."""
         self.timed.append((period_s, callback, options))
 
     def get_logger(self):
-        """Keeps what is told."""
         if getattr(self, "made", None) is None:
             return super().get_logger()
         levels = ("debug", "info", "warning", "error", "fatal")
@@ -91,26 +84,21 @@ class Bench(Node):
         return types.SimpleNamespace(**{level: keep(level) for level in levels})
 
     def get_clock(self):
-        """At the bench's time."""
         if getattr(self, "made", None) is None:
             return super().get_clock()
         return types.SimpleNamespace(now=lambda: rclpy.time.Time(nanoseconds=self.wall_ns))
 
     @property
     def publishers(self):
-        """All that were made."""
         return iter(self.made.values())
 
     def count_publishers(self, topic):
-        """Of others."""
         return len(self.seen_publishers.get(topic, ()))
 
     def get_publishers_info_by_topic(self, topic):
-        """Those that a test says are there."""
         return self.seen_publishers.get(topic, [])
 
     def get_subscriptions_info_by_topic(self, topic):
-        """Those that a test says are there."""
         return self.seen_subscriptions.get(topic, [])
 
     def sent(self, topic):
@@ -118,7 +106,6 @@ class Bench(Node):
         return self.made[topic].sent
 
     def call(self, name, **request):
-        """The response of a service."""
         kind, callback = self.served[name]
         return callback(kind.Request(**request), kind.Response())
 
@@ -145,13 +132,11 @@ class Desk:
         self.errors = CallbackErrors(get_logger(name))
 
     def subscribe(self, kind, topic, callback, qos, raw=False, awaited=lambda: True):
-        """Kept by its topic."""
         self.subscribed[topic] = types.SimpleNamespace(
             kind=kind, callback=callback, qos=qos, raw=raw, awaited=awaited
         )
 
     def post(self, request):
-        """At once, if open."""
         if not self.closed:
             request()
 
@@ -163,19 +148,15 @@ class Desk:
         self.on_serve()
 
     def close(self):
-        """No more."""
         self.closed = True
 
     def incompatible_publishers(self):
-        """Nobody."""
         return {}
 
     def mistyped_publishers(self):
-        """Nobody."""
         return []
 
     def give(self, topic, message, stamp_ns=None):
-        """A message arrives, or its bytes."""
         if stamp_ns is not None:
             conversions.set_time(message.header.stamp, stamp_ns)
         subscribed = self.subscribed[topic]
@@ -197,7 +178,6 @@ class Ended:
         self.requests = []
 
     def request(self, error=None, code=0):
-        """Kept."""
         self.requests.append((error, code))
 
 

@@ -198,7 +198,6 @@ class Emulator:
         return self.time
 
     def command(self, message):
-        """Take a command at the time at which it comes."""
         now, stamp = self.now, message.header.stamp
         self.answered, self.heard_wall = stamp.sec * 10**9 + stamp.nanosec, self.wall
         self.advance(now)

@@ -120,7 +120,6 @@ class Broken(Waitable):
     get_num_entities = lambda self: NumberOfEntities()
 
     def take_data(self):
-        """Raise, or not."""
         self.times += 1
         if self._taken:
             raise UnicodeError("not to be read")

@@ -25,15 +25,16 @@ def bodies(request):
     scenario = scenarios.get(request.param)
     dsys = scenario.model()
     at_rest = scenario.reference(dsys, STARTS[request.param]).states[-1]
-    v = 0.3 * np.cos(np.arange(dsys.system.space.nw))
-    state = dsys.state(dsys.configuration(at_rest), v)
+    space = dsys.system.space
+    v = 0.3 * np.cos(np.arange(space.nw))
+    turned = space.retract(dsys.configuration(at_rest), 0.2 * np.ones(space.nv))
+    state = dsys.state(turned, v)
     entities = Entities(scenario, dsys, scenario.parameters, "robot/")
     assert entities.names
     return entities, dsys, state
 
 
 def made(name, prefix=""):
-    """Entities of a scenario, and its model."""
     scenario = scenarios.get(name)
     dsys = scenario.model()
     return Entities(scenario, dsys, scenario.parameters, prefix), dsys

@@ -56,7 +56,6 @@ class Handle:
         self.publish_feedback = self.feedback.append
 
     def execute(self, callback):
-        """As the executor does later."""
         self.result = callback(self)
 
 
@@ -74,19 +73,16 @@ class Goals:
         return Progress(self.step, 10**7 * self.step, "payload", "odom", actual, target)
 
     def refuse(self, what, reason, kind, action_request):
-        """Tell who asked."""
         self.refused.append(kind)
         action_request.ended(kind, reason)
 
     def trajectory(self, message, action_request):
-        """Note it."""
         self.asked.append((message, action_request))
 
     def goal(self, message, action_request):
         """Note nothing."""
 
     def stop(self):
-        """Note it."""
         self.stopped = True
 
 

@@ -64,7 +64,6 @@ class Recorded:
     """A guidance that returns what it was asked."""
 
     def through_points(self, *asked):
-        """What was asked."""
         return asked
 
 

@@ -69,7 +69,6 @@ class Running:
         return self
 
     def command(self, torque, stamp):
-        """A command arrives."""
         self.desk.give("joint_commands", JointState(name=["torque"], effort=[torque]), stamp)
 
     def stamps(self, topic=JOINT):
@@ -81,7 +80,6 @@ class Running:
         return np.array([[m.position[0], *m.velocity] for m in self.node.sent(topic)])
 
     def report(self):
-        """Level, text and values of a report now."""
         self.desk.closed = False
         return self.node.report()
 

@@ -33,17 +33,14 @@ class ListeningNode:
         self.services, self.ended = {}, []
 
     def create_service(self, kind, name, handle, callback_group=None):
-        """As a node's."""
         self.services[name] = kind, handle
 
     def call(self, name, **request):
-        """The response of a service."""
         kind, handle = self.services[name]
         response = handle(kind.Request(**request), kind.Response())
         return awaited(response, self.go_on) if hasattr(response, "send") else response
 
     def result(self, name, **request):
-        """Code and message of a service's result."""
         result = self.call(name, **request).result
         return result.result, result.error_message
 
@@ -69,7 +66,6 @@ class Actions:
         return self
 
     def destroy(self):
-        """End."""
         self.is_ended = True
 
 
@@ -139,7 +135,6 @@ def to(node, state):
 
 
 def state(node):
-    """State of the simulation."""
     return node.call("get_simulation_state").state.state
 
 
@@ -195,7 +190,6 @@ class Goal:
         self.told, self.ended, self.is_cancel_requested = [], "", False
 
     def publish_feedback(self, feedback):
-        """Keep it."""
         self.told.append((feedback.completed_steps, feedback.remaining_steps))
 
     def __getattr__(self, name):

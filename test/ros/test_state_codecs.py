@@ -136,7 +136,6 @@ def test_joints_and_bodies_in_any_order_among_others():
 
 
 def joint_states(position=(0.0, 0.0, 0.0), velocity=()):
-    """Of all joints."""
     return JointState(name=JOINTS.names, position=position, velocity=velocity)
 
 
@@ -244,11 +243,9 @@ class Heard:
         self.moving.append(self.reader.read(self.q, self.v))
 
     def joints(self, sec, value=0.0):
-        """Joint states of a time."""
         self.desk.give("joint_states", of_a_time(JOINTS, sec, value))
 
     def body(self, sec, value=0.0):
-        """A body of a time."""
         self.desk.give("odom", of_a_time(BODY, sec, value))
 
 

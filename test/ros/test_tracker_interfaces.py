@@ -75,11 +75,9 @@ class Interface:
 
     @property
     def values(self):
-        """The values of a report now."""
         return self.report.make().values
 
     def told(self, level):
-        """What was logged at a level."""
         return [text for one, text in self.node.logged if one == level]
 
 
@@ -108,7 +106,6 @@ class Hardware(Interface):
         )  # fmt: skip
 
     def arm(self, on=True):
-        """The answer of the service."""
         return self.node.call("~/arm", data=on)
 
 
@@ -157,7 +154,6 @@ class Simulated(Interface):
         return self.report.last[1].memory.disturbance
 
     def start(self, k):
-        """The plant says that the reference starts at step k."""
         time = Time()
         conversions.set_time(time, k * H_NS)
         self.desk.give("reference_start", time)
@@ -391,7 +387,6 @@ def test_after_a_disarming_commands_go_on_as_is_said(hardware, after):
 
 
 def steps(plant):
-    """Steps of all that was sent."""
     return [k for _, k, _ in plant.sent]
 
 

@@ -73,11 +73,9 @@ class Answering:
         return np.array(message.data).reshape(rows.size, columns.size)
 
     def set(self, name, value):
-        """Set a parameter."""
         return self.node.set_parameters([Parameter(name, value=value)])[0]
 
     def report(self):
-        """Level, text and values of a report now."""
         return self.node.report()
 
 
@@ -364,14 +362,12 @@ class Planner:
         self.asked, self.reference = [], hanging(MODEL)
 
     def to_goal(self, k, position):
-        """Hang."""
         self.asked.append((k, [float(x) for x in position]))
         if position[0] > 100:
             raise ValueError("too far")
         return self
 
     def through_points(self, k, times, positions, velocities):
-        """Hang."""
         self.asked.append((k, list(times)))
         return self
 

@@ -97,7 +97,6 @@ class Vehicle:
                 self.posted.pop(0)()
 
     def command(self, *values, **options):
-        """A command arrives."""
         self.desk.give("cmd_vel", command(*values, **options))
 
     def is_at(self, k, x):
@@ -107,7 +106,6 @@ class Vehicle:
 
     @property
     def last(self):
-        """The last leg."""
         return self.sequence.leg(10**6)
 
     def speed(self, k):
