@@ -270,12 +270,14 @@ def test_what_is_refused_is_neither_prepared_nor_done_with_the_next(changing):
         raise ValueError(f"no {values['step_count']}")
 
     done = []
-    set_, posted = changing(noting(done, "speed_factor"), Change(("step_count",), refuse))
+    speed = noting(done, "speed_factor", "fallback")
+    set_, posted = changing(speed, Change(("step_count",), refuse))
     assert "out of range" in set_(speed_factor=-1.0) and posted == []
+    assert "one of hold, zero" in set_(fallback="never") and posted == []
     assert set_(speed_factor=1.0, step_count=2) == "no 2" and posted == []
     assert set_(speed_factor=3.0) == ""
     posted[0]()
-    assert done == [{"speed_factor": 3.0}]
+    assert done == [{"speed_factor": 3.0, "fallback": "zero"}]
 
 
 UNLUCKY = StepFailed("model", 0.01, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
