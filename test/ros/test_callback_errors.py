@@ -74,6 +74,7 @@ def test_what_could_not_be_read_is_a_warning_without_a_traceback(errors):
 
 
 def test_an_error_of_the_node_itself_is_one_with_a_traceback_whatever_else_there_is(errors):
+    errors.malformed("goal", "before")
     for _ in range(3):
         try:
             raise ZeroDivisionError("oh" + "x" * 10 * LONGEST)

@@ -290,6 +290,13 @@ def test_what_is_applied_without_commands_is_the_parameter_s(plants):
         values = run.report()[2]
         assert values["fallback"] == fallback and int(values["fallback_steps"]) >= STEPS - 3
     assert ends["hold"] < ends["zero"] < ends["damp"] < 0
+    run = plants(lockstep=False, wait_for_tracker=False, fallback="tracker").run(lambda k: None)
+    run.node.call("~/reset_state")
+    run.run(lambda k: None)
+    dsys = BOB.model()
+    q = [float(dsys.configuration(x)[0]) for x in pushed(dsys).states]
+    assert run.rows()[: STEPS + 1, 0] == pytest.approx(q, abs=1e-9)
+    assert run.rows()[-STEPS - 1 :, 0] == pytest.approx(q, abs=1e-9)  # from its start again
 
 
 def test_a_run_waits_for_its_tracker_if_it_is_to(plants):
