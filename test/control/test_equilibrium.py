@@ -6,11 +6,12 @@ import pytest
 
 import nh_control as nh
 from nh_control.control import equilibrium
+from nh_control.control.equilibrium import NoEquilibrium
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.consistent_states import minimize_potential_energy
 from nh_control.scenarios.urdf import DEFAULT
-from nh_control.systems import snakeboard
+from nh_control.systems import pendulum, snakeboard
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +153,26 @@ def test_what_contacts_hold_is_no_question_of_the_potential():
     lying = equilibrium(dsys, dsys.state([1e-3], [0.0]), [])
     with pytest.raises(ValueError, match=r"without a potential; look at the eigenvalues"):
         str(lying.kind)
+
+
+def test_fixed_coordinates_keep_their_guess_in_an_equilibrium():
+    """A pendulum's torque for an angle, its angle for a torque, and neither of both."""
+    dsys = nh.midpoint(pendulum(), 0.05)
+    weight = 9.8 * np.sin(0.3)
+    x, u = equilibrium(dsys, [0.3, 0.0], [0.0], fixed=("theta",))
+    np.testing.assert_allclose([*x, *u], [0.3, 0.0, weight], atol=1e-9)
+    x, u = equilibrium(dsys, [0.2, 0.5], [weight], fixed=("torque",))
+    np.testing.assert_allclose([*x, *u], [0.3, 0.0, weight], atol=1e-9)
+    for angle in (-0.3, 0.3):  # what moves most moves backwards in one of them
+        with pytest.raises(NoEquilibrium, match=r"fix less than \['theta', 'torque'\]") as found:
+            equilibrium(dsys, [angle, 0.0], [0.0], fixed=("theta", "torque"))
+        nearest = found.value
+        np.testing.assert_array_equal([nearest.x[0], *nearest.u], [angle, 0.0])
+        np.testing.assert_array_equal(
+            nearest.motion, dsys.local(nearest.x, dsys.step(nearest.x, nearest.u))
+        )
+        worst = int(np.argmax(np.abs(nearest.motion)))
+        name = dsys.state_space.tangent_names[worst]
+        assert f"still moves {name} by {nearest.motion[worst]:.1e}" in str(nearest)
+    with pytest.raises(ValueError, match=r"cannot fix \['phi'\], choose of \['theta', 'p_theta"):
+        equilibrium(dsys, [0.3, 0.0], [0.0], fixed=("theta", "phi"))

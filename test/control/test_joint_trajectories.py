@@ -3,7 +3,6 @@ within limits, and motions of least effort.
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,10 +48,11 @@ def test_files_have_all_digits(tmp_path, ending, tables):
         np.testing.assert_equal(getattr(found, field), getattr(way, field))
 
 
-YAML = """joint_names: [elbow, shoulder]
+BOTH = "{sec: 1, nanosec: 500000000}"
+YAML = f"""joint_names: [elbow, shoulder]
 points:
 - positions: [0.1, 0.2]
-  time_from_start: {sec: 1, nanosec: 500000000}
+  time_from_start: {BOTH}
 - positions: [0.3, 0.4]
   time_from_start: 2
 """
@@ -95,38 +95,14 @@ def test_the_output_of_ros2_topic_echo_is_a_trajectory(tmp_path, times):
     assert found.times.tolist() == [1.5] and found.positions.tolist() == [[0.2, 0.1]]
 
 
-def test_different_messages_of_ros2_topic_echo_are_no_trajectory(tmp_path):
-    other = ECHOED.replace("- 0.1", "- 0.3")
-    (tmp_path / "way.yaml").write_text(ECHOED + other)
-    with pytest.raises(ValueError, match="2 different messages; keep one.*echo --once"):
-        JointTrajectory.load(tmp_path / "way.yaml")
-
-
 @pytest.mark.parametrize(
     ("written", "seconds"),
     [("{sec: 1}", 1.0), ("{nanosec: 500000000}", 0.5), ("{sec: 2, nanosec: 1}", 2 + 1e-9)],
 )
 def test_a_part_of_a_time_may_be_left_out(tmp_path, written, seconds):
-    (tmp_path / "way.yaml").write_text(YAML.replace("{sec: 1, nanosec: 500000000}", written))
-    text = YAML.replace("{sec: 1, nanosec: 500000000}", written).replace("start: 2", "start: 3")
+    text = YAML.replace(BOTH, written).replace("start: 2", "start: 3")
     (tmp_path / "way.yaml").write_text(text)
     assert JointTrajectory.load(tmp_path / "way.yaml").times.tolist() == [seconds, 3.0]
-
-
-@pytest.mark.parametrize("written", ["{}", "{sec: 1.5}", "{sec: true}", "{seconds: 1}"])
-def test_a_time_of_other_parts_is_refused(tmp_path, written):
-    (tmp_path / "way.yaml").write_text(YAML.replace("{sec: 1, nanosec: 500000000}", written))
-    with pytest.raises(ValueError, match="point 0: time_from_start must be seconds"):
-        JointTrajectory.load(tmp_path / "way.yaml")
-
-
-def test_a_message_is_read_by_its_fields():
-    time = SimpleNamespace(sec=2, nanosec=0)
-    point = SimpleNamespace(
-        positions=[1.0, 2.0], velocities=[], accelerations=[], effort=[], time_from_start=time
-    )
-    found = JointTrajectory.from_message(SimpleNamespace(joint_names=NAMES, points=[point]))
-    assert found.times.tolist() == [2.0] and found.velocities is None
 
 
 @pytest.mark.parametrize(
@@ -144,6 +120,15 @@ def test_a_message_is_read_by_its_fields():
         ("a.yaml", YAML.replace("0.3,", "high,"), "point 1: positions must be numbers"),
         ("a.yaml", YAML.replace("from_start: 2", "from_start: soon"), "point 1: time_from_start"),
         ("a.yaml", YAML.replace("from_start: 2", "from_start: 1"), "times .* must increase"),
+        *(
+            ("a.yaml", YAML.replace(BOTH, part), "point 0: time_from_start must be seconds")
+            for part in ("{}", "{sec: 1.5}", "{sec: true}", "{seconds: 1}")
+        ),
+        (
+            "a.yaml",
+            ECHOED + ECHOED.replace("- 0.1", "- 0.3"),
+            "2 different messages; keep one.*echo --once",
+        ),
     ],
 )
 def test_files_that_are_no_trajectory_say_where(tmp_path, name, text, words):
@@ -229,18 +214,17 @@ def test_the_reference_converges_to_the_spline_and_its_inputs_do_not_alternate(f
     assert errors[0] / errors[1] > 3.5
 
 
-def test_systems_that_cannot_follow_joint_trajectories_are_refused():
-    cart_pole = scenarios.get("cart_pole").model()
-    with pytest.raises(ValueError, match="2 coordinates and 1 inputs"):
-        joint_reference(cart_pole, WAY)
-    satellite = scenarios.get("satellite").model()
-    with pytest.raises(ValueError, match="whose coordinates are joints"):
-        joint_reference(satellite, WAY)
-
-
-def test_other_joints_are_named(arm):
-    with pytest.raises(ValueError, match=r"expected \['shoulder', 'elbow'\]"):
-        joint_reference(arm, replace(WAY, names=("shoulder", "wrist")))
+@pytest.mark.parametrize(
+    ("name", "way", "words"),
+    [
+        ("cart_pole", WAY, "2 coordinates and 1 inputs"),
+        ("satellite", WAY, "whose coordinates are joints"),
+        ("urdf", replace(WAY, names=("shoulder", "wrist")), r"expected \['shoulder', 'elbow'\]"),
+    ],
+)
+def test_what_cannot_follow_a_joint_trajectory_is_refused(name, way, words):
+    with pytest.raises(ValueError, match=words):
+        joint_reference(scenarios.get(name).model(), way)
 
 
 @pytest.mark.parametrize(
@@ -261,10 +245,8 @@ def test_limits_of_joints_and_actuators_are_checked(arm, way, words):
 
 
 def test_ranges_without_width_and_speeds_of_zero_are_none():
-    text = (
-        DEFAULT.read_text().replace('upper="2.8"', 'upper="-2.8"').replace('city="10"', 'city="0"')
-    )
-    model = nh.midpoint(nh.load_urdf(text), 0.01)
+    text = DEFAULT.read_text().replace('upper="2.8"', 'upper="-2.8"')
+    model = nh.midpoint(nh.load_urdf(text.replace('city="10"', 'city="0"')), 0.01)
     assert joint_limits(model) == [Limits(), Limits()]
     assert joint_reference(model, within_limits(model, WAY)).duration > WAY.duration
 

@@ -97,23 +97,17 @@ def test_periodic_gain_repeats_and_stabilizes_a_gait(board):
     Q, R, _ = SNAKEBOARD.weights
     one = Trajectory(board.h, whole.states[: n + 1], whole.inputs[:n], name="one period")
     gains = lqr.periodic(board, one, Q, R)
-    np.testing.assert_allclose(
-        gains.P[0], gains.P[-1], rtol=1e-7, atol=1e-9 * np.abs(gains.P[0]).max()
-    )
+    size = np.abs(gains.P[0]).max()
+    np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-7, atol=1e-9 * size)
     A, B = lqr.linearize_along(board, one)
     transition = np.eye(board.ndx)
     for a, b, k in zip(A, B, gains.K):
         transition = (a - b @ k) @ transition
     assert np.abs(np.linalg.eigvals(transition)).max() < 0.9
     long_horizon = lqr.finite_horizon(board, whole, Q, R, gains.P[0])
-    np.testing.assert_allclose(
-        long_horizon.P[0], gains.P[0], rtol=1e-6, atol=1e-8 * np.abs(gains.P[0]).max()
-    )
-
-
-def test_periodic_refuses_a_motion_that_is_not_periodic(board):
+    np.testing.assert_allclose(long_horizon.P[0], gains.P[0], rtol=1e-6, atol=1e-8 * size)
     with pytest.raises(ValueError, match="not periodic"):
-        lqr.periodic(board, SNAKEBOARD.reference(board, "forward"), *SNAKEBOARD.weights[:2])
+        lqr.periodic(board, SNAKEBOARD.reference(board, "forward"), Q, R)
 
 
 def test_snakeboard_at_rest_is_not_stabilizable_and_the_error_names_why(board):
@@ -146,54 +140,53 @@ def test_to_ss_is_the_control_library_s_model(upright):
     )
 
 
+UP, PI = np.array([np.pi, 0.0]), np.tile([np.pi, 0.0], (4, 1))
+ONE = np.eye(2), np.eye(1)
+PASSIVE = System("passive", Rn("x"), lambda q, v: v[0] ** 2 / 2)
+
+
+def horizon(states, inputs, h=0.05):
+    return lambda dsys: lqr.linearize_along(dsys, Trajectory(h, states, inputs))
+
+
 @pytest.mark.parametrize(
-    ("Q", "R", "text"),
+    ("call", "words"),
     [
-        (np.eye(3), np.eye(1), "Q must be a finite symmetric"),
-        (np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1), "Q must be a finite symmetric"),
-        (np.diag([1.0, -1.0]), np.eye(1), "Q must be positive semidefinite"),
-        (np.eye(2), np.zeros((1, 1)), "R must be positive definite"),
-        (np.eye(2), np.full((1, 1), np.nan), "R must be a finite"),
+        *(
+            ((lambda d, w=w: lqr.infinite_horizon(d, UP, np.zeros(1), *w)), words)
+            for w, words in (
+                ((np.eye(3), np.eye(1)), "Q must be a finite symmetric"),
+                ((np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1)), "Q must be a finite symmetric"),
+                ((np.diag([1.0, -1.0]), np.eye(1)), "Q must be positive semidefinite"),
+                ((np.eye(2), np.zeros((1, 1))), "R must be positive definite"),
+                ((np.eye(2), np.full((1, 1), np.nan)), "R must be a finite"),
+            )
+        ),
+        (
+            lambda d: lqr.infinite_horizon(
+                midpoint(PASSIVE, 0.1), np.zeros(2), [], np.eye(2), np.zeros((0, 0))
+            ),
+            "without inputs has no feedback gains",
+        ),
+        (lambda d: lqr.infinite_horizon(d, [1.0, 0.0], [0.0], *ONE), "not an equilibrium"),
+        (
+            lambda d: lqr.finite_horizon(d, holding(d, [1.0, 0.0], np.zeros(1), 3), *ONE),
+            "not feasible: step 0",
+        ),
+        (
+            lambda d: lqr.finite_horizon(
+                nonholonomic_midpoint(snakeboard(), 0.05), holding(d, UP, [0.0], 3), *ONE
+            ),
+            "expected 8, 2",
+        ),
+        (horizon(PI, np.zeros((3, 2))), "2 states, 2 inputs, h = 0.05; expected 2, 1, 0.05"),
+        (horizon(PI, np.zeros((3, 1)), 0.0501), "h = 0.0501; expected 2, 1, 0.05"),
+        (horizon(np.zeros((4, 3)), np.zeros((3, 1))), "3 states, 1 inputs"),
     ],
 )
-def test_bad_weights_are_refused(upright, Q, R, text):
-    dsys, x, u = upright
-    with pytest.raises(ValueError, match=text):
-        lqr.infinite_horizon(dsys, x, u, Q, R)
-
-
-def test_a_system_without_inputs_has_no_gains():
-    passive = midpoint(System("passive", Rn("x"), lambda q, v: v[0] ** 2 / 2), 0.1)
-    with pytest.raises(ValueError, match="without inputs has no feedback gains"):
-        lqr.infinite_horizon(passive, np.zeros(2), [], np.eye(2), np.zeros((0, 0)))
-
-
-def test_a_state_that_moves_is_no_equilibrium(upright):
-    dsys, _, u = upright
-    with pytest.raises(ValueError, match="not an equilibrium"):
-        lqr.infinite_horizon(dsys, np.array([1.0, 0.0]), u, np.eye(2), np.eye(1))
-
-
-def test_an_infeasible_or_foreign_trajectory_is_refused(upright):
-    dsys, _, u = upright
-    with pytest.raises(ValueError, match="not feasible: step 0"):
-        lqr.finite_horizon(dsys, holding(dsys, np.array([1.0, 0.0]), u, 3), np.eye(2), np.eye(1))
-    other = nonholonomic_midpoint(snakeboard(), 0.05)
-    with pytest.raises(ValueError, match="expected 8, 2"):
-        lqr.finite_horizon(
-            other, holding(dsys, np.array([np.pi, 0.0]), u, 3), np.eye(8), np.eye(2)
-        )
-
-
-def test_a_trajectory_of_other_inputs_or_another_step_is_refused(upright):
-    dsys, x, _ = upright
-    two, other = np.zeros((3, 2)), np.tile(x, (4, 1))
-    with pytest.raises(ValueError, match="has 2 states, 2 inputs, h = 0.05; expected 2, 1, 0.05"):
-        lqr.linearize_along(dsys, Trajectory(dsys.h, other, two))
-    with pytest.raises(ValueError, match="h = 0.0501; expected 2, 1, 0.05"):
-        lqr.linearize_along(dsys, Trajectory(0.0501, other, two[:, :1], name="slower"))
-    with pytest.raises(ValueError, match="3 states, 1 inputs"):
-        lqr.linearize_along(dsys, Trajectory(dsys.h, np.zeros((4, 3)), two[:, :1]))
+def test_what_does_not_fit_is_refused(upright, call, words):
+    with pytest.raises(ValueError, match=words):
+        call(upright[0])
 
 
 def test_a_gap_of_a_millionth_is_feasible_and_a_larger_one_where_it_is_allowed(upright):

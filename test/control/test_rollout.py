@@ -4,7 +4,7 @@ threads; runs that fail; what is refused.
 
 import _thread
 import threading as python_threads
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -128,15 +128,29 @@ def test_parameters_in_rows_equal_parameters_by_name(plant, tracker, starts):
     assert_equal(*runs)
 
 
+@dataclass(frozen=True)
+class Lengths(nh.Parameters):
+    J: float = nh.parameter(1.0, "", "one")
+    J_r: float = nh.parameter(2.0, "", "another, whose name begins alike")
+    l: tuple[float, ...] = nh.parameter((3.0, 4.0), "", "two")
+    length: float = nh.parameter(5.0, "", "and one more")
+
+
 def test_a_name_is_one_parameter_though_others_begin_with_it():
-    names, nominal = ("J", "J_r", "J_w", "l[0]", "l[1]", "length"), np.arange(6.0)
-    plant = SimpleNamespace(
-        system=SimpleNamespace(parameter_names=names, parameter_values=nominal)
+    plant = nh.midpoint(
+        nh.System("rods", nh.Rn("x"), lambda q, v, p: p.J * v[0] ** 2 / 2, parameters=Lengths()),
+        0.1,
     )
-    runs = RunSystems.of(plant, {"J": [7.0, 8.0], "l": [[30.0, 40.0], [31.0, 41.0]]})
-    np.testing.assert_array_equal(runs.values, [[7, 1, 2, 30, 40, 5], [8, 1, 2, 31, 41, 5]])
-    single = RunSystems.of(plant, {"l[1]": [9.0]})
-    np.testing.assert_array_equal(single.values, [[0, 1, 2, 3, 9, 5]])
+    for given, wanted in (
+        ({"J": [7.0, 8.0], "l": [[30.0, 40.0], [31.0, 41.0]]}, [[7, 2, 30, 40], [8, 2, 31, 41]]),
+        ({"l[1]": [9.0]}, [[1, 2, 3, 9]]),
+        ({"J": [[6.0], [7.0]]}, [[6, 2, 3, 4], [7, 2, 3, 4]]),
+    ):
+        values = RunSystems.of(plant, given).values
+        np.testing.assert_array_equal(values, [[*row, 5] for row in wanted])
+    for wrong in ({"l": np.ones(6)}, {"l": np.ones((6, 3))}, {"J": 1.0}, {"J": np.ones((6, 2))}):
+        with pytest.raises(ValueError, match=r"must have shape \(runs"):
+            RunSystems.of(plant, wrong)
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -188,11 +202,13 @@ def test_a_run_that_fails_ends_and_the_others_go_on(controlled, monkeypatch):
     assert runs.failures[1].step == runs.steps[1] == 9 and (runs.steps[[0, 2]] == 20).all()
     assert np.isfinite(runs.states[1, :10]).all() and np.isnan(runs.states[1, 10:]).all()
     assert np.isfinite(runs.inputs[1, :9]).all() and np.isnan(runs.inputs[1, 9:]).all()
-    assert len(runs.trajectory(1)) == 9 and "1 failed" in repr(runs)
+    assert len(runs.trajectory(1)) == 9 and runs.trajectory(1).name == "run 1"
+    assert repr(runs) == "Rollouts(limited by midpoint (h = 0.1 s), 3 runs of 20 steps, 1 failed)"
     some = nh.rollout(dsys, starts, inputs, every=1 if not controlled else 4)
     rows = 9 // some.every
     assert np.isnan(some.states[1, rows + 1 :]).all() and np.isfinite(some.states[1, rows]).all()
-    assert some.steps[1] == 9
+    assert some.steps[1] == 9 and some.trajectory(1).h == pytest.approx(0.1 * some.every)
+    assert some.trajectory(0).input_names == ("push",)
     if not controlled:
         held = nh.rollout(dsys, starts, np.zeros((5, 1)), every=4)
         assert held.steps[1] == held.failures[1].step == 9 and (held.steps[[0, 2]] == 20).all()
@@ -209,18 +225,21 @@ def test_parameters_that_a_system_refuses_fail_their_run(cart, tracker, starts):
         assert runs.steps[2] == 0 and np.isnan(runs.errors[2]).all()
 
 
-def test_noise_is_a_runs_own_and_does_not_depend_on_the_others(plant, tracker, starts):
+def test_noise_is_a_runs_own_beside_the_forces_and_does_not_depend_on_the_others(
+    plant, tracker, starts, forces
+):
     def runs(n, seed=3, **more):
-        given = dict(noise=[0.4, 0.0], seed=seed, substeps=2, **more)
+        given = dict(noise=[0.4, 0.1], seed=seed, substeps=2, disturbances=forces[0], **more)
         return nh.rollout(plant, starts[:n], tracker, steps=STEPS, **given)
 
     few, more = runs(2, threads=1), runs(4, threads=3)
     np.testing.assert_array_equal(few.states, more.states[:2])
     assert not np.array_equal(runs(2, seed=4).states, few.states)
-    draws = np.random.default_rng(np.random.SeedSequence(3).spawn(2)[1])
-    forces = draws.standard_normal((STEPS, 2)) * [0.4, 0.0]
-    single = closed_loop(plant, tracker, starts[1], STEPS, 2, disturbance=forces)
-    np.testing.assert_array_equal(few.states[1], single.trajectory.states)
+    for run in range(2):
+        draws = np.random.default_rng(np.random.SeedSequence(3).spawn(2)[run])
+        pushed = forces[0] + draws.standard_normal((STEPS, 2)) * [0.4, 0.1]
+        single = closed_loop(plant, tracker, starts[run], STEPS, 2, disturbance=pushed)
+        np.testing.assert_allclose(few.states[run], single.trajectory.states, atol=1e-12)
 
 
 class Proportional:
@@ -274,39 +293,52 @@ def test_native_loops_let_other_threads_run(cart, tracker, starts, monkeypatch):
     assert threads.gives_way(lambda: closed_loop(cart, tracker, starts[0], 50_000))
 
 
-WRONG = {
-    "x0s must have shape": lambda: dict(x0s=np.zeros((3, 5))),
-    "be finite": lambda: dict(x0s=np.full(4, np.nan)),
-    "numbers of runs must agree, got 6 of x0s, 2 of parameters": lambda: dict(
-        parameters={"m_cart": np.ones(2)}
+WRONG = [
+    (dict(x0s=np.zeros((3, 5))), "x0s must have shape"),
+    (dict(x0s=np.full(4, np.nan)), "be finite"),
+    (
+        dict(parameters={"m_cart": np.ones(2)}),
+        "numbers of runs must agree, got 6 of x0s, 2 of parameters",
     ),
-    "must agree, got 6 of m_cart, 2 of m_pole": lambda: dict(
-        parameters={"m_cart": np.ones(6), "m_pole": np.ones(2)}
+    (dict(parameters={"m_cart": np.ones(1)}), "must agree, got 6 of x0s, 1 of parameters"),
+    (
+        dict(parameters={"m_cart": np.ones(6), "m_pole": np.ones(2)}),
+        "must agree, got 6 of m_cart, 2 of m_pole",
     ),
-    "no parameter 'mass'": lambda: dict(parameters={"mass": np.ones(6)}),
-    r"parameter 'm_cart' must have shape \(runs\)": lambda: dict(
-        parameters={"m_cart": np.ones((6, 2))}
+    (dict(parameters={"mass": np.ones(6)}), "no parameter 'mass'"),
+    (dict(parameters={"m_cart": np.ones((6, 2))}), r"'m_cart' must have shape \(runs\)"),
+    (dict(parameters=np.ones((6, 2))), "parameters must have shape"),
+    (dict(parameters=np.ones((1, 6, 4))), "parameters must have shape"),
+    *(
+        (dict(disturbances=np.zeros(shape)), "disturbances must have shape")
+        for shape in ((6, STEPS, 3), (6, STEPS - 1, 2), (STEPS, 3), (2,), (1, 6, STEPS, 2))
     ),
-    "parameters must have shape": lambda: dict(parameters=np.ones((6, 2))),
-    "disturbances must have shape": lambda: dict(disturbances=np.zeros((6, STEPS, 3))),
-    "noise must be 2 standard deviations": lambda: dict(noise=[0.1]),
-    "one for every input": lambda: dict(noise=[0.1, -1.0]),
-    "1 substeps must make one step": lambda: dict(substeps=1),
-    "multiple of every": lambda: dict(every=7),
-    "threads must be at least 1": lambda: dict(threads=0),
-    "are for runs under a controller": lambda: dict(inputs=np.zeros((5, 3))),
-    "inputs of every run": lambda: dict(inputs=np.zeros((6, 5, 2)), substeps=1, steps=None),
-    "expected inputs or a Controller.*as the `command` of a class": lambda: dict(
-        inputs=lambda k, x: np.zeros(3)
+    *(
+        (dict(noise=noise), "noise must be 2 standard deviations, one for every input")
+        for noise in ([0.1], [0.1, -1e-9], [0.1, np.nan], 0.1, [[0.1, 0.1]])
     ),
-    "inputs must be finite": lambda: dict(inputs=np.full((5, 3), np.inf), substeps=1, steps=None),
-}
+    (dict(substeps=1), "1 substeps must make one step"),
+    (dict(every=7), "multiple of every"),
+    (dict(threads=0), "threads must be at least 1"),
+    *(
+        (dict(inputs=np.zeros((5, 3)), steps=None, substeps=1) | more, "are for runs under a cont")
+        for more in (dict(substeps=2), dict(noise=[0.1, 0.1]), dict(disturbances=np.zeros((5, 2))))
+    ),
+    *(
+        (dict(inputs=np.zeros(shape), substeps=1, steps=None), "inputs of every run")
+        for shape in ((6, 5, 2), (1, 6, 5, 3))
+    ),
+    (dict(inputs=np.zeros((6, 5, 3)), substeps=1, steps=5), "inputs of every run"),
+    (dict(inputs=lambda k, x: np.zeros(3)), "a Controller.*as the `command` of a class"),
+    (dict(inputs=np.full((5, 3), np.inf), substeps=1, steps=None), "inputs must be finite"),
+    (dict(inputs=np.full((6, 5, 3), np.inf), substeps=1, steps=None), "inputs must be finite"),
+]
 
 
-@pytest.mark.parametrize("message", WRONG)
-def test_what_does_not_fit_is_named(message, plant, tracker, starts):
-    given = dict(x0s=starts, inputs=tracker, steps=STEPS, substeps=2) | WRONG[message]()
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("changes", "words"), WRONG)
+def test_what_does_not_fit_is_named(changes, words, plant, tracker, starts):
+    given = dict(x0s=starts, inputs=tracker, steps=STEPS, substeps=2) | changes
+    with pytest.raises(ValueError, match=words):
         nh.rollout(plant, **given)
 
 

@@ -90,29 +90,42 @@ def test_limits_are_the_system_s_unless_they_are_given():
     tracker = LqrTracker(model, still, 100 * np.eye(4), np.eye(2))
     command = tracker.command(0, [-9.0, 9.0, 0.0, 0.0])
     assert command.u.tolist() == [4.0, -5.0] and command.saturated.all()
-    for wrong in (np.zeros(2), np.zeros((2, 3)), np.zeros((1, 2))):
-        with pytest.raises(ValueError, match=r"limits must have shape \(2, 2\), got"):
-            input_limits(model, wrong)
     assert input_limits(model, [(-1, 1), (0, 0)]).tolist() == [[-1.0, 1.0], [0.0, 0.0]]
-    for wrong in ([[1, -1], [0, 1]], [[np.nan, 1], [0, 1]]):
-        with pytest.raises(ValueError, match=r"rows \(lower, upper\), lower <= upper, got"):
+    for wrong, words in (
+        *((np.zeros(shape), r"shape \(2, 2\), got") for shape in (2, (2, 3), (1, 2))),
+        ([[1, -1], [0, 1]], r"rows \(lower, upper\), lower <= upper, got"),
+        ([[np.nan, 1], [0, 1]], r"rows \(lower, upper\), lower <= upper, got"),
+    ):
+        with pytest.raises(ValueError, match=words):
             input_limits(model, wrong)
 
 
-def test_bounds_of_what_a_tracker_may_be_told(model):
+@pytest.mark.parametrize(
+    ("weights", "options", "words"),
+    [
+        *(
+            ((Q, R), {"disturbance_gain": gain}, r"disturbance_gain must lie in \[0, 1\], got")
+            for gain in (-0.01, 1.01, np.nan)
+        ),
+        ((Q, R, Q), {"hold": True}, "hold.*give no Qf"),
+        ((Q, 0 * R), {}, "R must be positive definite"),
+        ((Q, 0 * R), {"disturbance_gain": 0.2}, "R must be positive definite"),
+    ],
+)
+def test_what_a_tracker_may_not_be_told(model, weights, options, words):
     for gain in (0.0, 1.0):
         LqrTracker(model, rest(), Q, R, disturbance_gain=gain)
-    for gain in (-0.01, 1.01, np.nan):
-        with pytest.raises(ValueError, match=r"disturbance_gain must lie in \[0, 1\], got"):
-            LqrTracker(model, rest(), Q, R, disturbance_gain=gain)
-    with pytest.raises(ValueError, match="hold.*give no Qf"):
-        LqrTracker(model, rest(), Q, R, Q, hold=True)
+    with pytest.raises(ValueError, match=words):
+        LqrTracker(model, rest(), *weights, **options)
+
+
+def test_a_system_without_inputs_is_commanded_nothing():
     free = nh.midpoint(nh.System("free", nh.Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
     tracker = LqrTracker(free, free.simulate([0.0, 0.0], (), steps=3), np.eye(2), np.eye(0))
+    command = tracker.command(1, [0.3, 0.0])
+    assert command.u.shape == (0,) and command.error.tolist() == [0.3, 0.0]
     with pytest.raises(ValueError, match="nothing can compensate a disturbance"):
         LqrTracker(free, tracker.reference, np.eye(2), np.eye(0), disturbance_gain=0.2)
-    command = tracker.command(1, [0.3, 0.0])  # nothing to command
-    assert command.u.shape == (0,) and command.error.tolist() == [0.3, 0.0]
 
 
 def test_a_run_has_whole_steps_at_least_one_and_none_beyond_an_end_in_motion(model):

@@ -7,17 +7,21 @@ import signal
 import casadi as ca
 import numpy as np
 import pytest
+from masses import mass
 from optimal_cases import pushed_ball, wandering
 
 from nh_control.control import collocation, lqr
-from nh_control.control.collocation import collocate, resample
+from nh_control.control.collocation import _history, collocate, resample
 from nh_control.control.constraints import Constraint
 from nh_control.control.costs import Cost, quadratic_cost
-from nh_control.control.optimize import optimize
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.integrators import midpoint, rdp
+from nh_control.geometry.spaces import Rn
+from nh_control.integrators import midpoint
+from nh_control.mechanics.system import System
 from nh_control.papers import johnson2014
-from nh_control.systems import pendulum, snakeboard
+from nh_control.systems import pendulum
+
+EFFORT = Cost(lambda x, u, w: ca.sumsqr(u))
 
 
 def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
@@ -36,52 +40,6 @@ def test_it_agrees_with_the_projection_operator_on_the_paper_s_swing_up(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: midpoint(pushed_ball(), 0.05), marks=pytest.mark.slow),
-        lambda: rdp(snakeboard(), 0.1, "cay"),
-    ],
-    ids=["sphere", "snakeboard by rdp"],
-)
-def test_it_agrees_with_the_projection_operator_on_manifolds(make):
-    dsys = make()
-    desired, start = (
-        wandering(dsys, 15, np.random.default_rng(4)),
-        wandering(dsys, 15, np.random.default_rng(5)),
-    )
-    guess = Trajectory(dsys.h, np.vstack([start.states[:1], desired.states[1:]]), desired.inputs)
-    cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu))
-    projected, collocated = (
-        optimize(dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), "newton"),
-        collocate(dsys, cost, guess),
-    )
-    assert projected.converged and collocated.converged
-    assert collocated.cost == pytest.approx(projected.cost, rel=1e-9)
-    for x, y in zip(collocated.trajectory.states, projected.trajectory.states):
-        np.testing.assert_allclose(dsys.local(x, y), 0, atol=1e-4)
-
-
-def test_bounds_are_those_that_the_barrier_tends_to():
-    dsys, steps = midpoint(pendulum(), 0.1), 30
-    desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
-    rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
-    cost, limits = (
-        quadratic_cost(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
-        {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)},
-    )
-    bounded, walled = (
-        collocate(dsys, cost, rest, limits=limits),
-        optimize(dsys, cost, rest, np.eye(2), np.eye(1), "newton", limits=limits),
-    )
-    assert bounded.converged and walled.converged
-    assert bounded.trajectory.inputs.max() == pytest.approx(
-        9, abs=1e-6
-    ) and bounded.trajectory.states[:, 1].max() == pytest.approx(1.5, abs=1e-6)
-    assert 0 < walled.cost - bounded.cost < 1e-4 * bounded.cost
-    np.testing.assert_allclose(walled.trajectory.states, bounded.trajectory.states, atol=1e-3)
-
-
 def test_limits_hold_at_the_last_state_too():
     dsys = midpoint(pendulum(), 0.1)
     rest = Trajectory(dsys.h, np.zeros((6, 2)), np.zeros((5, 1)))
@@ -97,14 +55,9 @@ def test_limits_hold_at_the_last_state_too():
 def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
     dsys = midpoint(pushed_ball(), 0.1)
     start = wandering(dsys, 20, np.random.default_rng(6))
-    effort, end = (
-        Cost(lambda x, u, w: ca.sumsqr(u)),
-        dsys.retract(start.states[0], np.array([0.4, -0.3, 0.0, 0.0])),
-    )
-    whole, part = (
-        collocate(dsys, effort, start, end),
-        collocate(dsys, effort, start, end, fixed=dsys.state_space.tangent_names[:2]),
-    )
+    end = dsys.retract(start.states[0], np.array([0.4, -0.3, 0.0, 0.0]))
+    whole = collocate(dsys, EFFORT, start, end)
+    part = collocate(dsys, EFFORT, start, end, fixed=dsys.state_space.tangent_names[:2])
     assert whole.converged and part.converged and part.cost < whole.cost
     np.testing.assert_allclose(dsys.local(end, whole.trajectory.states[-1]), 0, atol=1e-9)
     left = dsys.local(end, part.trajectory.states[-1])
@@ -114,24 +67,23 @@ def test_end_conditions_hold_in_the_coordinates_that_are_fixed():
 @pytest.mark.slow
 def test_it_converges_on_manifolds_from_guesses_that_end_elsewhere():
     """In the redundant coordinates of unit vectors IPOPT gave up on 5 of these 8."""
-    dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
+    dsys = midpoint(pushed_ball(), 0.1)
     for seed in (1, 2, 4, 5):
         moved = wandering(dsys, 20, np.random.default_rng(seed))
         end = dsys.retract(moved.states[0], np.array([0.4, -0.3, 0.0, 0.0]))
         for guess in (moved, dsys.simulate(moved.states[0], np.zeros((20, dsys.nu)))):
-            result = collocate(dsys, effort, guess, end)
+            result = collocate(dsys, EFFORT, guess, end)
             assert result.converged, (seed, result.reason)
             np.testing.assert_allclose(dsys.local(end, result.trajectory.states[-1]), 0, atol=1e-9)
             lqr.linearize_along(dsys, result.trajectory)
 
 
 def test_a_guess_beside_the_manifold_is_projected_on_it():
-    dsys, effort = midpoint(pushed_ball(), 0.1), Cost(lambda x, u, w: ca.sumsqr(u))
+    dsys = midpoint(pushed_ball(), 0.1)
     guess = wandering(dsys, 10, np.random.default_rng(3))
-    beside = Trajectory(
-        dsys.h, np.vstack([guess.states[:1], 1.1 * guess.states[1:]]), guess.inputs
-    )
-    found = [collocate(dsys, effort, g, guess.states[-1]) for g in (guess, beside)]
+    beside = np.vstack([guess.states[:1], 1.1 * guess.states[1:]])
+    beside = Trajectory(dsys.h, beside, guess.inputs)
+    found = [collocate(dsys, EFFORT, g, guess.states[-1]) for g in (guess, beside)]
     assert all(result.converged for result in found)
     np.testing.assert_allclose(
         np.linalg.norm(found[1].trajectory.states[:, :3], axis=1), 1, atol=1e-14
@@ -139,39 +91,39 @@ def test_a_guess_beside_the_manifold_is_projected_on_it():
     assert found[1].cost == pytest.approx(found[0].cost, rel=1e-9)
 
 
-def test_what_cannot_be_is_said():
+def test_what_cannot_be_reached_is_said():
     dsys, rest = midpoint(pendulum(), 0.1), Trajectory(0.1, np.zeros((6, 2)), np.zeros((5, 1)))
-    effort = Cost(lambda x, u, w: ca.sumsqr(u))
-    result = collocate(dsys, effort, rest, end=[np.pi, 0.0], limits={"torque": (-0.1, 0.1)})
+    result = collocate(dsys, EFFORT, rest, end=[np.pi, 0.0], limits={"torque": (-0.1, 0.1)})
     assert not result.converged and "Infeasible" in result.reason
-    for arguments, text in (
-        ({"end": [0.0]}, r"end must be a state of shape \(2,\)"),
-        ({"end": [0.0, 0.0], "fixed": ["phi"]}, "coordinates fixed among"),
-        ({"limits": {"phi": (0, 1)}}, "no state or input 'phi'"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            collocate(dsys, effort, rest, **arguments)
     ball = midpoint(pushed_ball(), 0.1)
-    there, nowhere = (
-        ball.simulate(ball.state([0.0, 0.0, 1.0], np.zeros(3)), np.zeros((3, 2))),
-        np.zeros((1, 6)),
-    )
-    through = Trajectory(
-        0.1, np.vstack([there.states[:2], nowhere, there.states[3:]]), there.inputs
-    )
-    with pytest.raises(ValueError, match="node 2 of the guess is near no state"):
-        collocate(ball, effort, through)
-    opposite = collocate(ball, effort, there, ball.state([0.0, 0.0, -1.0], np.zeros(3)))
+    there = ball.simulate(ball.state([0.0, 0.0, 1.0], np.zeros(3)), np.zeros((3, 2)))
+    opposite = collocate(ball, EFFORT, there, ball.state([0.0, 0.0, -1.0], np.zeros(3)))
     assert opposite.converged or opposite.reason.startswith("IPOPT: ")
-    with pytest.raises(ValueError, match="has 3 states"):
-        collocate(dsys, effort, Trajectory(0.1, np.zeros((6, 3)), np.zeros((5, 1))))
+    nowhere = there.states.copy()
+    nowhere[2] = 0.0
+    with pytest.raises(ValueError, match="node 2 of the guess is near no state"):
+        collocate(ball, EFFORT, Trajectory(0.1, nowhere, there.inputs))
 
 
-def test_resampled_guesses_keep_times_and_held_inputs():
-    coarse = Trajectory(0.1, np.arange(6.0)[:, None], np.arange(5.0)[:, None])
-    fine = resample(coarse, 0.025)
-    np.testing.assert_allclose(fine.states[:, 0], np.arange(21) / 4)
-    np.testing.assert_array_equal(fine.inputs[:, 0], np.repeat(np.arange(5.0), 4))
+@pytest.mark.parametrize(
+    ("guess", "options", "words"),
+    [
+        ((0.1, 2, 5), {"end": [0.0]}, r"end must be a state of shape \(2,\)"),
+        ((0.1, 2, 5), {"end": [0.0, 0.0], "fixed": ["phi"]}, "coordinates fixed among"),
+        ((0.1, 2, 5), {"limits": {"phi": (0, 1)}}, "no state or input 'phi'"),
+        ((0.1, 2, 5), {"solver": "snopt"}, "unknown solver 'snopt'"),
+        ((0.1, 3, 5), {}, "has 3 states"),
+        ((0.2, 2, 5), {}, r"h = 0.2 s, expected 0.1; .*`resample\(guess, 0.1\)`"),
+        ((0.1, 2, 4), {}, "5 steps.* 4$"),
+    ],
+)
+def test_problems_that_do_not_fit_are_refused(guess, options, words):
+    dsys, rest = midpoint(pendulum(), 0.1), Trajectory(0.1, np.zeros((6, 2)), np.zeros((5, 1)))
+    cost, (h, nx, steps) = quadratic_cost(dsys, rest, np.eye(2), np.eye(1)), guess
+    with pytest.raises(ValueError, match=words):
+        collocate(
+            dsys, cost, Trajectory(h, np.zeros((steps + 1, nx)), np.zeros((steps, 1))), **options
+        )
 
 
 class Interrupting(ca.Callback):
@@ -252,5 +204,68 @@ def test_fatrop_finds_the_same_optima(limited):
     a, b = by_ipopt.trajectory, by_fatrop.trajectory
     np.testing.assert_allclose(a.states, b.states, atol=1e-6)
     np.testing.assert_allclose(a.inputs, b.inputs, atol=1e-5)
-    with pytest.raises(ValueError, match="unknown solver 'snopt'"):
-        collocate(dsys, cost, guess, solver="snopt")
+
+
+def test_options_of_collocation_do_what_they_say(capfd):
+    """A problem that IPOPT needs some iterations for, by its bounds."""
+    carts = midpoint(
+        System(
+            "carts",
+            Rn("a", "b"),
+            lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2,
+            inputs=("push", "pull"),
+            force=lambda q, v, u: u,
+        ),
+        0.1,
+    )
+    still = Trajectory(0.1, np.zeros((9, 4)), np.zeros((8, 2)), name="crossing")
+    end, limits = [0.2, 0.1, 0.0, 0.0], {"push": (-1.5, 1.5), "p_b": (-1.0, 0.2)}
+    found = collocate(carts, EFFORT, still, end, limits=limits)
+    assert found.converged and found.trajectory.name == "crossing"
+    assert capfd.readouterr().out == ""
+    steps = len(found.history)
+    assert steps > 4 and [i.number for i in found.history] == list(range(steps))
+    few = collocate(carts, EFFORT, still, end, limits=limits, max_iterations=2)
+    assert not few.converged and "Maximum_Iterations" in few.reason and len(few.history) == 3
+    closer = collocate(carts, EFFORT, found.trajectory, end, limits=limits, barrier_start=1e-7)
+    assert closer.converged and len(closer.history) < steps - 2
+    loose = collocate(carts, EFFORT, still, end, limits=limits, tolerance=1e-2)
+    assert loose.converged and len(loose.history) < steps
+    capfd.readouterr()
+    collocate(carts, EFFORT, still, end, limits=limits, max_iterations=1, verbose=True)
+    assert "inf_pr" in capfd.readouterr().out
+
+
+def test_the_domain_of_a_model_is_kept_on_the_way():
+    """Nothing but the domain keeps the cart from the other side."""
+    dsys = midpoint(mass(end=1), 0.1)
+    still = Trajectory(0.1, np.zeros((9, 2)), np.zeros((8, 1)))
+    beyond = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) + (x[0] - 3) ** 2, lambda x, w: 0 * x[0])
+    found = collocate(dsys, beyond, still)
+    middles = (found.trajectory.states[1:, 0] + found.trajectory.states[:-1, 0]) / 2
+    assert found.converged and 0.9 < middles.max() < 1 + 1e-6
+
+
+def test_a_trajectory_is_resampled_to_a_step_that_does_not_divide_its_own():
+    """States at their times, inputs those that act in the middle of each step, the end kept."""
+    coarse = Trajectory(0.3, np.array([[0.0], [3.0], [9.0]]), np.array([[1.0], [2.0]]),
+                        ("x",), ("push",), "a name")  # fmt: skip
+    halves = resample(coarse, 0.15)
+    assert halves.states[:, 0].tolist() == [0.0, 1.5, 3.0, 6.0, 9.0]
+    assert halves.inputs[:, 0].tolist() == [1.0, 1.0, 2.0, 2.0]
+    fine = resample(coarse, 0.2)
+    np.testing.assert_allclose(fine.states[:, 0], [0.0, 2.0, 5.0, 9.0], atol=1e-12)
+    assert fine.inputs[:, 0].tolist() == [1.0, 2.0, 2.0] and fine.h == 0.2
+    assert (fine.name, fine.state_names, fine.input_names) == ("a name", ("x",), ("push",))
+    longer = resample(coarse, 0.25)  # two steps are less, three more than 0.6 s
+    assert len(longer) == 2 and longer.states[-1, 0] == pytest.approx(3.0 + 6 * 2 / 3)
+    over = resample(coarse, 0.16)
+    assert len(over) == 4 and over.states[-1, 0] == 9.0 and over.inputs[-1, 0] == 2.0
+
+
+def test_the_history_of_ipopt_has_the_larger_infeasibility():
+    table = {"obj": [3.0, 2.0], "inf_du": [1.0, 0.1], "inf_pr": [0.5, 0.2], "alpha_pr": [0.0, 1.0]}
+    first, second = _history(table)
+    assert (first.number, first.cost, first.descent, first.step) == (0, 3.0, 1.0, 0.0)
+    assert (second.number, second.cost, second.descent, second.step) == (1, 2.0, 0.2, 1.0)
+    assert _history(None) == ()

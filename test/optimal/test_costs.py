@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 from optimal_cases import entangled, pushed_ball, wandering
 
-from nh_control.control.costs import Cost, barrier_cost, compile_cost, quadratic_cost
+from nh_control.control.costs import (
+    Cost,
+    barrier_cost,
+    compile_cost,
+    limit_bounds,
+    limit_excess,
+    quadratic_cost,
+)
 from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.mechanics.system import System
 from nh_control.systems import pendulum, snakeboard
 from nh_control.systems.rigid_body import rigid_body
 
@@ -88,22 +97,17 @@ def test_every_derivative_is_exact(dsys, cost):
         )
 
 
-def test_quadratic_cost_is_its_formula(dsys):
+@pytest.mark.parametrize("end", [None, 3.0], ids=["Q at the end", "Qf"])
+def test_quadratic_cost_is_its_formula(dsys, end):
     rng = np.random.default_rng(3)
     desired, trajectory = wandering(dsys, STEPS, rng), wandering(dsys, STEPS, rng)
-    Q, R, Qf = np.diag(rng.uniform(1, 2, dsys.ndx)), np.eye(dsys.nu), 3 * np.eye(dsys.ndx)
-    value = 0.0
-    for k in range(STEPS):
-        dx, du = (
-            dsys.local(desired.states[k], trajectory.states[k]),
-            trajectory.inputs[k] - desired.inputs[k],
-        )
-        value += (dx @ Q @ dx + du @ R @ du) / 2
-    dx = dsys.local(desired.states[-1], trajectory.states[-1])
-    total = compile_cost(dsys, quadratic_cost(dsys, desired, Q, R, Qf))
-    assert total(trajectory.states, trajectory.inputs) == pytest.approx(
-        value + dx @ Qf @ dx / 2, rel=1e-13
-    )
+    Q, R = np.diag(rng.uniform(1, 2, dsys.ndx)), np.diag(rng.uniform(1, 2, dsys.nu))
+    Qf = () if end is None else (end * np.eye(dsys.ndx),)
+    dx = dsys.local(desired.states, trajectory.states)
+    du = trajectory.inputs - desired.inputs
+    value = sum(x @ Q @ x + u @ R @ u for x, u in zip(dx, du)) + dx[-1] @ (*Qf, Q)[0] @ dx[-1]
+    total = compile_cost(dsys, quadratic_cost(dsys, desired, Q, R, *Qf))
+    assert total(trajectory.states, trajectory.inputs) == pytest.approx(value / 2, rel=1e-12)
 
 
 def test_a_cost_whose_numbers_change_is_another_one():
@@ -118,56 +122,109 @@ def test_a_cost_whose_numbers_change_is_another_one():
     assert compile_cost(dsys, cost).functions is compile_cost(dsys, cost).functions
 
 
-def test_barrier_is_the_logarithm_inside_and_finite_outside():
-    dsys = midpoint(pendulum(), 0.1)
-    walls = compile_cost(dsys, barrier_cost(dsys, {"torque": (-1.0, 3.0)}, 0.01, 0.01, 1))
-
-    def at(torque):
-        return walls(np.zeros((2, 2)), np.array([[torque]]))
-
-    assert at(0.0) == pytest.approx(-0.01 * (np.log(0.25) + np.log(0.75)))
-    assert at(5.0) > at(3.0) > at(2.9)
-    for wall in (-1 + 0.01 * 4, 3 - 0.01 * 4):
-        assert at(wall - 1e-9) == pytest.approx(at(wall + 1e-9), rel=1e-5)
+LONG = Trajectory(0.1, np.zeros((3, 2)), np.zeros((2, 1)))
+WIDE = Trajectory(0.1, np.zeros((3, 3)), np.zeros((2, 1)))
+TORQUE = {"torque": (0, 1)}
 
 
 @pytest.mark.parametrize(
-    ("make", "text"),
+    ("make", "words"),
     [
-        (
-            lambda d: barrier_cost(d, {"spin": (0, 1)}, 1.0, 0.1, 2),
-            "no state or input 'spin' to limit",
-        ),
+        (lambda d: barrier_cost(d, {"spin": (0, 1)}, 1.0, 0.1, 2), "'spin' to limit"),
         (lambda d: barrier_cost(d, {"torque": (1, 1)}, 1.0, 0.1, 2), "must be lower < upper"),
-        (
-            lambda d: compile_cost(d, Cost(lambda x, u, w: x)),
-            "the stage cost must be one expression",
-        ),
-        (
-            lambda d: quadratic_cost(
-                d, Trajectory(0.1, np.zeros((3, 3)), np.zeros((2, 1))), np.eye(2), np.eye(1)
-            ),
-            "has 3 states",
-        ),
-        (
-            lambda d: quadratic_cost(
-                d, Trajectory(0.1, np.zeros((3, 2)), np.zeros((2, 1))), -np.eye(2), np.eye(1)
-            ),
-            "positive semidefinite",
-        ),
+        (lambda d: compile_cost(d, Cost(lambda x, u, w: x)), "stage cost must be one expression"),
+        (lambda d: quadratic_cost(d, WIDE, np.eye(2), np.eye(1)), "has 3 states"),
+        (lambda d: quadratic_cost(d, LONG, -np.eye(2), np.eye(1)), "positive semidefinite"),
         (
             lambda d: Cost(lambda x, u, w: ca.SX(0), parameters=np.zeros(3)),
             r"shape \(N \+ 1, n_parameters\)",
         ),
+        (lambda d: Cost(lambda x, u, w: w[0], parameters=[[1.0], [np.nan]]), "must be finite"),
         (
-            lambda d: (
-                barrier_cost(d, {"torque": (0, 1)}, 1.0, 0.1, 2)
-                + barrier_cost(d, {"torque": (0, 1)}, 1.0, 0.1, 3)
-            ),
+            lambda d: barrier_cost(d, TORQUE, 1.0, 0.1, 2) + barrier_cost(d, TORQUE, 1.0, 0.1, 3),
             "over 2 and 3 steps",
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(make, text):
-    with pytest.raises(ValueError, match=text):
+def test_what_makes_no_sense_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
         make(midpoint(pendulum(), 0.1))
+
+
+@pytest.fixture
+def carts():
+    """Two carts that are pushed, states (a, b, p_a, p_b)."""
+    system = System(
+        name="carts",
+        space=Rn("a", "b"),
+        lagrangian=lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2,
+        inputs=("push", "pull"),
+        force=lambda q, v, u: u,
+    )
+    return midpoint(system, 0.1)
+
+
+LIMITS = {"b": (-1.0, 3.0), "p_a": (-np.inf, 2.0), "pull": (0.5, np.inf), "push": (-2.0, 0.0)}
+
+
+def test_excess_is_a_fraction_of_the_distance_of_the_limits_where_there_is_one(carts):
+    """The first state is given, and does not count; nor what has no limit."""
+    both, span = limit_bounds(carts, LIMITS)
+    assert both.tolist() == [
+        *([-np.inf, np.inf], [-1.0, 3.0], [-np.inf, 2.0], [-np.inf, np.inf]),
+        *([-2.0, 0.0], [0.5, np.inf]),
+    ]
+    assert span.tolist() == [1.0, 4.0, 1.0, 1.0, 2.0, 1.0]
+    inside = np.zeros((3, 4)), np.tile([-1.0, 9.0], (2, 1))
+    for change, expected in (
+        ({}, -0.25),  # b, a quarter of its distance from the lower limit
+        ({(1, 1): -2.0}, 0.25),
+        ({(2, 1): 5.0}, 0.5),
+        ({(2, 2): 2.125}, 0.125),
+        ({(0, 1): 99.0}, -0.25),
+        ({(1, 0): 99.0, (1, 3): -99.0}, -0.25),
+        ({(0, 4): 1.0}, 0.5),
+        ({(1, 4): -3.0}, 0.5),
+        ({(1, 5): 0.25}, 0.25),
+    ):
+        states, inputs = (each.copy() for each in inside)
+        for (k, i), value in change.items():
+            (states if i < 4 else inputs)[k, i % 4] = value
+        found = limit_excess(carts, LIMITS, Trajectory(0.1, states, inputs))
+        assert found == pytest.approx(expected), change
+
+
+def test_a_barrier_is_the_sum_of_its_walls_the_last_node_s_of_states_alone(carts):
+    """Against the formula, with nodes inside, in the relaxed part, and outside."""
+    weight, d = 0.3, 0.2
+
+    def b(s):
+        return -np.log(s) if s > d else ((s - 2 * d) ** 2 / d**2 - 1) / 2 - np.log(d)
+
+    rng = np.random.default_rng(0)
+    states, inputs = rng.uniform(-2, 4, (5, 4)), rng.uniform(-3, 3, (4, 2))
+    slacks = [(states[:, 1] + 1) / 4, (3 - states[:, 1]) / 4, 2 - states[:, 2]]
+    slacks += [(inputs[:, 0] + 2) / 2, -inputs[:, 0] / 2, inputs[:, 1] - 0.5]
+    slacks = np.concatenate(slacks)
+    assert (slacks < 0).any() and (slacks > d).any() and ((slacks > 0) & (slacks < d)).any()
+    cost = compile_cost(carts, barrier_cost(carts, LIMITS, weight, d, 4))
+    assert cost(states, inputs) == pytest.approx(weight * sum(map(b, slacks)), rel=1e-12)
+
+
+def test_costs_add_whether_they_have_parameters_or_not(carts):
+    """Each gets its own, in either order."""
+    states, inputs = np.arange(12.0).reshape(3, 4), np.arange(4.0).reshape(2, 2)
+    w = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    one = Cost(lambda x, u, w: w[0] * x[0], lambda x, w: w[1] * x[1], w)
+    other = Cost(lambda x, u, w: w[0] * u[1], lambda x, w: w[0] * x[2], 7 * w[:, :1])
+    plain = Cost(lambda x, u, w: 100 * u[0])
+    of_one, of_other, of_plain = 2.0 * 4 + 30 * 9, 7 * 1.0 + 14 * 3 + 21 * 10, 200.0
+    for added, n_parameters, expected in (
+        (one + other, 3, of_one + of_other),
+        (other + one, 3, of_one + of_other),
+        (plain + other + one, 3, of_one + of_other + of_plain),
+        (one + plain, 2, of_one + of_plain),
+        (plain + plain, 0, 2 * of_plain),
+    ):
+        assert added.n_parameters == n_parameters
+        assert compile_cost(carts, added)(states, inputs) == expected

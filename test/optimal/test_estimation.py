@@ -1,5 +1,5 @@
-"""The Kalman filter: the textbook's on a linear system, exact derivatives on manifolds, errors
-within their covariance, feedback from measurements alone.
+"""The Kalman filter: the textbook's on a linear system and on rotations, errors within their
+covariance, innovations that are white, feedback from measurements alone.
 """
 
 import casadi as ca
@@ -8,10 +8,15 @@ import differences
 import numpy as np
 import pytest
 from optimal_cases import optimized, pushed_ball, springs_system
+from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from nh_control.control.estimation import Belief, KalmanFilter, OutputFeedback
+from nh_control.control import LqrTracker
+from nh_control.control.estimation import Belief, Innovation, KalmanFilter, OutputFeedback
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.geometry.rotations import SO3
 from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.mechanics.system import System
 from nh_control.scenarios import get
 from nh_control.systems import snakeboard
 
@@ -44,51 +49,16 @@ def test_it_is_the_kalman_filter_of_a_linear_system_and_settles_where_the_librar
     [lambda: midpoint(pushed_ball(), 0.1), lambda: nonholonomic_midpoint(snakeboard(), 0.1)],
     ids=["sphere", "SE(2)"],
 )
-def test_derivatives_on_manifolds_are_exact(make):
-    """H of a measurement of one's own, and how an error is carried to the corrected estimate, by
-    differences of every component.
-    """
+def test_derivatives_of_a_measurement_of_ones_own_are_exact_on_manifolds(make):
     dsys, rng = make(), np.random.default_rng(2)
     n = dsys.ndx
     kalman = KalmanFilter(
         dsys, np.eye(n), np.eye(2), lambda x: ca.vertcat(ca.sin(x[0]) * x[-1], ca.sumsqr(x) + x[1])
     )
-    x, dx = (
-        dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n)),
-        0.5 * rng.normal(size=n),
-    )
+    x = dsys.retract(dsys.state_space.origin, 0.5 * rng.normal(size=n))
     H = kalman.innovation(Belief(x, np.eye(n)), np.zeros(2)).H
-    corrected, carry = kalman._functions("correct", x, dx)
-    after = corrected[:, 0]
-    np.testing.assert_allclose(after, dsys.retract(x, dx), atol=1e-14)
-    np.testing.assert_allclose(
-        H, differences.jacobian(lambda e: kalman.expected(dsys.retract(x, e)), n, 2e-3), atol=1e-9
-    )
-    np.testing.assert_allclose(
-        carry,
-        differences.jacobian(lambda e: dsys.local(after, dsys.retract(x, dx + e)), n, 2e-3),
-        atol=1e-9,
-    )
-
-
-def test_the_covariance_of_an_update_is_about_the_new_estimate():
-    """On the sphere, after an innovation of half a radian: Joseph's form at the old estimate, in
-    local coordinates of the new one by differences.
-    """
-    dsys, rng = midpoint(pushed_ball(), 0.1), np.random.default_rng(3)
-    root = rng.normal(size=(4, 4))
-    P, V, H = root @ root.T / 10, 0.05 * np.eye(2), np.eye(4)[:2]
-    x = dsys.retract(dsys.state_space.origin, [0.3, -0.2, 0.6, 0.4])
-    y = dsys.system.space.retract(dsys.configuration(x), np.array([0.4, -0.5]))
-    after = KalmanFilter(dsys, np.eye(4), V).update(Belief(x, P), y)
-    K = P @ H.T @ np.linalg.inv(H @ P @ H.T + V)
-    joseph = (np.eye(4) - K @ H) @ P @ (np.eye(4) - K @ H).T + K @ V @ K.T
-    dx = K @ [0.4, -0.5]
-    carry = differences.jacobian(lambda e: dsys.local(after.x, dsys.retract(x, dx + e)), 4, 2e-3)
-    np.testing.assert_allclose(after.x, dsys.retract(x, dx), atol=1e-14)
-    assert np.abs(carry - np.eye(4)).max() > 0.01
-    np.testing.assert_allclose(after.P, carry @ joseph @ carry.T, atol=1e-9)
-    assert (after.P == after.P.T).all()
+    wanted = differences.jacobian(lambda e: kalman.expected(dsys.retract(x, e)), n, 2e-3)
+    np.testing.assert_allclose(H, wanted, atol=1e-9)
 
 
 def test_a_part_of_a_step_has_that_part_of_its_noise(springs):
@@ -108,21 +78,16 @@ def test_errors_of_the_snakeboard_are_within_their_covariance():
     scenario, runs, steps = get("snakeboard"), 20, 120
     dsys = scenario.model()
     reference, nv = scenario.reference(dsys, "parking"), dsys.system.space.nv
-    W, V, start = (
-        np.diag([1e-8] * nv + [1e-6] * 3),
-        1e-4 * np.eye(nv),
-        np.diag([1e-3] * nv + [1e-2] * 3),
-    )
+    W, V = np.diag([1e-8] * nv + [1e-6] * 3), 1e-4 * np.eye(nv)
+    start = np.diag([1e-3] * nv + [1e-2] * 3)
     kalman, errors = KalmanFilter(dsys, W, V), np.empty((runs, steps))
     for run in range(runs):
         rng = np.random.default_rng(run)
         x = dsys.retract(reference.states[0], np.sqrt(np.diag(start)) * rng.normal(size=dsys.ndx))
         belief = Belief(reference.states[0], start)
         for k, u in enumerate(reference.inputs[:steps]):
-            belief = kalman.update(
-                belief,
-                dsys.system.space.retract(dsys.configuration(x), 1e-2 * rng.normal(size=nv)),
-            )
+            y = dsys.system.space.retract(dsys.configuration(x), 1e-2 * rng.normal(size=nv))
+            belief = kalman.update(belief, y)
             e = dsys.local(belief.x, x)
             errors[run, k] = e @ np.linalg.solve(belief.P, e)
             belief = kalman.predict(belief, u)
@@ -144,12 +109,8 @@ def test_feedback_from_noisy_configurations_swings_up_and_holds(name):
     kalman = KalmanFilter(dsys, np.diag([1e-10] * nv + [1e-8] * nv), sigma**2 * np.eye(nv))
     start = Belief(reference.states[0], np.diag([1e-2] * nv + [1e-2] * nv))
     feedback = OutputFeedback(scenario.tracker(dsys, reference), kalman, start)
-    x, memory, steps = (
-        dsys.retract(reference.states[0], np.full(dsys.ndx, 0.05)),
-        None,
-        len(reference) + 100,
-    )
-    for k in range(steps):
+    x, memory = dsys.retract(reference.states[0], np.full(dsys.ndx, 0.05)), None
+    for k in range(len(reference) + 100):
         command = feedback.command(k, dsys.configuration(x) + sigma * rng.normal(size=nv), memory)
         memory = command.memory
         x = dsys.step(x, command.u)
@@ -169,3 +130,190 @@ def test_feedback_from_noisy_configurations_swings_up_and_holds(name):
 def test_covariances_that_are_none_are_refused(springs, W, V, text):
     with pytest.raises(ValueError, match=text):
         KalmanFilter(springs, W, V)
+
+
+# --- over long runs -----------------------------------------------------------------------------
+
+
+W = np.diag([1e-8, 1e-8, 4e-6, 1e-6])
+
+
+V = np.array([[4e-4, 1e-4], [1e-4, 9e-4]])
+
+
+C = np.eye(4)[:2]
+
+
+INERTIA = np.array([1.0, 2.0, 3.0])
+
+
+@pytest.fixture
+def body():
+    """A free rigid body."""
+    lagrangian = lambda q, v: ca.dot(ca.DM(INERTIA), v * v) / 2  # noqa: E731
+    return midpoint(System("body", SO3("r"), lagrangian), 0.05)
+
+
+def noise(rng, covariance, rows):
+    return rng.multivariate_normal(np.zeros(len(covariance)), covariance, rows, method="cholesky")
+
+
+def drawn(rng, values, rows):
+    """Rows of independent numbers with these variances, zeros among them."""
+    return np.sqrt(values) * rng.normal(size=(rows, len(values)))
+
+
+@pytest.fixture(scope="module", params=[1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def measured(request, springs):
+    """Inputs, true states and measurements of a run with noise."""
+    rng, lin, n = np.random.default_rng(11), springs.linearize(np.zeros(4), [0.0]), request.param
+    inputs, pushed = rng.normal(size=(n, 1)), drawn(rng, np.diag(W), n)
+    states = np.empty((n, 4))
+    states[0] = 0.1 * rng.normal(size=4)
+    for k in range(n - 1):
+        states[k + 1] = lin.A @ states[k] + lin.B @ inputs[k] + pushed[k]
+    return inputs, states, states @ C.T + noise(rng, V, n)
+
+
+@pytest.fixture(scope="module")
+def beliefs(springs, measured):
+    """Beliefs before and after every measurement."""
+    inputs, _, y = measured
+    kalman, belief, found = KalmanFilter(springs, W, V), Belief(np.zeros(4), np.eye(4)), []
+    for k in range(len(y)):
+        after = kalman.update(belief, y[k])
+        found.append((belief, after))
+        belief = kalman.predict(after, inputs[k])
+    return found
+
+
+def test_covariances_stay_symmetric_and_positive(beliefs):
+    after = np.array([belief.P for _, belief in beliefs])
+    before = np.array([belief.P for belief, _ in beliefs])
+    np.testing.assert_array_equal(after, np.swapaxes(after, 1, 2))
+    np.testing.assert_allclose(before, np.swapaxes(before, 1, 2), rtol=0, atol=1e-16)
+    for P in (before, after):
+        smallest = np.linalg.eigvalsh(P)[:, 0]
+        assert smallest.min() > 0 and smallest[-1] == pytest.approx(
+            smallest[len(P) // 2], rel=1e-9
+        )
+    assert np.linalg.eigvalsh(before - after)[:, 0].min() > -1e-15  # a measurement tells more
+
+
+def test_innovations_are_white_and_errors_match_their_covariance(measured, beliefs):
+    """What a measurement tells beyond what is known has the covariance that is foretold, and says
+    nothing of the next one; a filter with another memory makes them depend on each other.
+    """
+    _, states, y = measured
+    news = np.array(
+        [
+            np.linalg.solve(np.linalg.cholesky(C @ belief.P @ C.T + V), row - C @ belief.x)
+            for (belief, _), row in zip(beliefs, y)
+        ]
+    )[200:]
+    n = len(news)
+    assert np.abs(news.mean(axis=0)).max() < 4 / np.sqrt(n)
+    np.testing.assert_allclose(news.T @ news / n, np.eye(2), atol=4 * np.sqrt(2 / n))
+    for lag in (1, 2, 3, 5, 10):
+        assert np.abs(news[lag:].T @ news[:-lag] / n).max() < 4 / np.sqrt(n)
+    errors = states - np.array([after.x for _, after in beliefs])
+    squares = [e @ np.linalg.solve(b.P, e) for e, (_, b) in zip(errors, beliefs)][200::50]
+    low, high = chi2.ppf([1e-4, 1 - 1e-4], 4 * len(squares))
+    assert low < sum(squares) < high
+
+
+def rotation(x):
+    return Rotation.from_quat(np.roll(x[:4], -1))
+
+
+def plus(x, d):
+    turned = rotation(x) * Rotation.from_rotvec(d[:3])
+    return np.concatenate([np.roll(turned.as_quat(), 1), x[4:] + d[3:]])
+
+
+def minus(x, y):
+    return np.concatenate([(rotation(x).inv() * rotation(y)).as_rotvec(), y[4:] - x[4:]])
+
+
+def slope(function, n, e=1e-5):
+    return np.column_stack([(function(e * d) - function(-e * d)) / (2 * e) for d in np.eye(n)])
+
+
+W_BODY = np.array([0.0, 0.0, 0.0, 1e-6, 1e-6, 1e-6])
+
+
+V_BODY = np.array([1e-4, 4e-4, 2e-4])
+
+
+def multiplicative(body, x, P, y):
+    """One measurement and one step of the multiplicative extended Kalman filter on SciPy's
+    rotations, with all derivatives by differences; the belief after each.
+    """
+    H = np.eye(6)[:3]
+    gain = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(V_BODY))
+    d = gain @ (rotation(x).inv() * rotation(y)).as_rotvec()
+    corrected = plus(x, d)
+    reset = slope(lambda e: minus(corrected, plus(x, d + e)), 6)
+    after = corrected, reset @ (np.eye(6) - gain @ H) @ P @ reset.T
+    end = body.step(corrected)
+    A = slope(lambda e: minus(end, body.step(plus(corrected, e))), 6)
+    return after, (end, A @ after[1] @ A.T + np.diag(W_BODY))
+
+
+def attitudes(body, steps, seed):
+    """True states of a tumbling body, and its measured attitudes."""
+    rng = np.random.default_rng(seed)
+    x = body.state([1.0, 0.0, 0.0, 0.0], [0.3, 1.0, -0.5])
+    states, measured = [], []
+    shaken, seen = drawn(rng, W_BODY, steps), drawn(rng, V_BODY, steps)
+    for k in range(steps):
+        states.append(x)
+        measured.append(plus(x, np.append(seen[k], np.zeros(3)))[:4])
+        x = plus(body.step(x), shaken[k])
+    return states, measured
+
+
+def test_on_rotations_it_is_the_multiplicative_filter(body):
+    """From an error of one radian: the first corrections are so large that the covariance must be
+    turned with the estimate.
+    """
+    states, measured = attitudes(body, 60, 5)
+    start = plus(states[0], np.array([0.6, -0.7, 0.4, 0.5, -0.5, 0.5])), np.diag([0.5] * 6)
+    kalman = KalmanFilter(body, np.diag(W_BODY), np.diag(V_BODY))
+    belief, (x, P) = Belief(*start), start
+    for y in measured:
+        (x_after, P_after), (x, P) = multiplicative(body, x, P, y)
+        after = kalman.update(belief, y)
+        assert np.abs(minus(after.x, x_after)).max() <= 1e-7
+        np.testing.assert_allclose(after.P, P_after, rtol=0, atol=1e-7 * P_after.max())
+        belief = kalman.predict(after, ())
+    assert np.abs(minus(belief.x, x)).max() <= 1e-7
+
+
+def test_an_innovation_is_as_large_as_its_largest_number_in_deviations():
+    S = np.array([[4.0, 0.1], [0.1, 0.25]])
+    assert Innovation(np.array([1.0, -1.5]), np.eye(2), S).deviation == pytest.approx(3.0)
+    assert Innovation(np.array([-5.0, 0.5]), np.eye(2), S).deviation == pytest.approx(2.5)
+
+
+def test_output_feedback_is_the_tracker_on_the_estimate_with_the_memories_of_both(springs):
+    rest = Trajectory(0.1, np.zeros((9, 4)), np.zeros((8, 1)))
+    tracker = LqrTracker(
+        springs, rest, np.eye(4), [[0.1]], limits=[[-0.2, 0.2]], disturbance_gain=0.4
+    )
+    kalman, rng = (
+        KalmanFilter(springs, 1e-3 * np.eye(4), 0.1 * np.eye(2)),
+        np.random.default_rng(1),
+    )
+    before, memory, own = Belief(np.full(4, 0.5), np.eye(4)), None, None
+    feedback = OutputFeedback(tracker, kalman, before)
+    assert feedback.dsys is springs and feedback.reference is rest
+    assert (feedback.target(3) == rest.states[3]).all()
+    for k in range(6):
+        y = rng.normal(size=2)
+        belief = kalman.update(before, y)
+        found, wanted = feedback.command(k, y, memory), tracker.command(k, belief.x, own)
+        for name in ("u", "saturated", "error"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(found.memory[2].disturbance, wanted.memory.disturbance)
+        memory, own, before = found.memory, wanted.memory, kalman.predict(belief, wanted.u)

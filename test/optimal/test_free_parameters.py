@@ -213,19 +213,3 @@ def test_costs_that_are_added_and_constraints_have_the_parameters():
     t, h = found.trajectory, found.parameters["h"]
     assert found.cost == pytest.approx(h * (3 * np.sum(t.inputs**2) + 2 * steps), rel=1e-12)
     assert 3 * h * t.states[:, 1].max() == pytest.approx(0.4, abs=1e-7)
-
-
-def test_wrong_unknowns_are_refused():
-    dsys = nh.midpoint(pendulum(), 0.1)
-    cost, guess = swing(dsys, 5)
-    for text, options in (
-        (r"unknown free quantities \['mass_'\].*'l', 'g', 'h'", {"free": ["mass_"]}),
-        ("limits of 'h' must be lower < upper", {"free": ["h"], "limits": {"h": (2.0, 1.0)}}),
-        ("no state or input 'h' to limit", {"limits": {"h": (0.1, 1.0)}}),
-        ("a periodic motion ends where it starts", {"periodic": True, "end": [0.0, 0.0]}),
-        ("coordinates fixed among", {"periodic": True, "fixed": ["x"]}),
-    ):
-        with pytest.raises(ValueError, match=text):
-            nh.optimize(dsys, cost, guess, **options)
-    with pytest.raises(ValueError, match="periodic are for 'interior_point'"):
-        nh.optimize(dsys, cost, guess, np.eye(2), np.eye(1), "newton", periodic=True)

@@ -2,9 +2,11 @@
 known.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -12,8 +14,17 @@ from nh_control import scenarios
 from nh_control.command.identify_parameters import of_robot
 from nh_control.control.identification import identify, segments
 from nh_control.control.input_history import predict
-from nh_control.control.parameter_fit import NotIdentifiable, ParameterFit, with_values
+from nh_control.control.parameter_fit import (
+    MotionSegment,
+    NotIdentifiable,
+    ParameterFit,
+    with_values,
+)
+from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
+from nh_control.mechanics.parameters import Parameters, parameter
+from nh_control.mechanics.system import System
 from nh_control.runs.decoding import StateDecoder
 from nh_control.runs.measurements import Measurements, _spread_s
 from nh_control.systems.pendulum import pendulum
@@ -118,13 +129,13 @@ def test_the_jacobian_gives_the_gradient_of_the_squares_with_the_states_eliminat
     data = motion(with_values(model, NAMES, TRUTH), np.random.default_rng(1), 1e-3, n=60)
     at, e = np.array([1.02, 0.97, 1.01]), 1e-5
 
-    def squares(relative):
-        return (
-            np.sum(ParameterFit(model, NAMES, segments(model, *data)).linearized(relative)[0] ** 2)
-            / 2
-        )
+    def fitted(relative):
+        return ParameterFit(model, NAMES, segments(model, *data)).linearized(relative)
 
-    r, J = ParameterFit(model, NAMES, segments(model, *data)).linearized(at)
+    def squares(relative):
+        return np.sum(fitted(relative)[0] ** 2) / 2
+
+    r, J = fitted(at)
     slopes = [(squares(at + e * d) - squares(at - e * d)) / (2 * e) for d in np.eye(3)]
     np.testing.assert_allclose(J.T @ r, slopes, rtol=1e-4)
 
@@ -192,3 +203,129 @@ def test_parts_of_two_samples_are_never_put_together():
     slow += [message("pole_joint", 50 * k) for k in range(3)]
     assert _spread_s(decoder, slow, 0.01) == 0.01
     assert _spread_s(decoder, slow[:1], 0.01) == 0.01
+
+
+def chain_system():
+    @dataclass(frozen=True)
+    class Springs(Parameters):
+        stiffness: tuple[float, ...] = parameter((1.0, 2.0), "N/m", "of both springs")
+        damping: float = parameter(0.0, "N s/m", "of the first", at_least=0.0)
+        offset: float = parameter(0.0, "N", "of the second", above=-np.inf)
+
+    def force(q, v, u, p):
+        return ca.vertcat(
+            -p.stiffness[0] * q[0] - p.damping * v[0], p.offset - p.stiffness[1] * q[1]
+        )
+
+    return System(
+        name="springs",
+        space=Rn("a", "b"),
+        parameters=Springs(),
+        lagrangian=lambda q, v, p: (v[0] ** 2 + v[1] ** 2) / 2,
+        force=force,
+    )
+
+
+def measured(dsys, n=40):
+    run = dsys.simulate([0.5, -0.4, 0.0, 0.3], (), steps=n)
+    idle = [[(np.zeros(0), dsys.h)]] * n
+    return segments(
+        dsys, np.arange(n + 1) * round(dsys.h * 1e9), run.states[:, :2], idle, length_s=20 * dsys.h
+    )
+
+
+def test_entries_of_tuples_and_numbers_that_are_zero_can_be_identified():
+    """An entry keeps the others; a parameter of 0 is counted in its own unit."""
+    dsys = midpoint(chain_system(), 0.05)
+    names = ("stiffness[1]", "offset", "stiffness[0]")
+    changed = with_values(dsys, names, [3.0, 0.2, 1.5]).system.parameters
+    assert (changed.stiffness, changed.offset) == ((1.5, 3.0), 0.2)
+    single = with_values(dsys, ("stiffness[1]",), [3.0]).system.parameters
+    assert single.stiffness == (1.0, 3.0)
+    fit = ParameterFit(dsys, names, measured(dsys))
+    assert (fit.scale.tolist(), fit.start.tolist()) == ([2.0, 1.0, 1.0], [1.0, 0.0, 1.0])
+
+
+def test_parameters_stay_within_the_bounds_that_they_declare():
+    """A motion that grows is nearest to one without any damping."""
+    dsys = midpoint(chain_system(), 0.05)
+    fit = ParameterFit(dsys, ("stiffness[0]", "damping", "offset"), measured(dsys))
+    lower, upper = fit.bounds()
+    assert lower.tolist() == [0.0, 0.0, -np.inf] and np.isinf(upper).all()
+    quiet = with_values(dsys, ("damping",), [0.3])
+    delayed = ParameterFit(quiet, ("stiffness[1]", "damping"), lambda delay_s: measured(dsys))
+    assert delayed.bounds()[0].tolist() == [0.0, 0.0, -np.inf]
+    assert delayed.scale.tolist() == [2.0, 0.3, 0.05] and delayed.start.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_the_correlation_of_residuals_is_that_of_neighbours_within_a_piece(monkeypatch):
+    dsys = midpoint(chain_system(), 0.05)
+    fit = ParameterFit(dsys, ("stiffness[0]",), measured(dsys))
+    rows = np.random.default_rng(1).normal(size=(sum(fit._rows), 2)) + 1.0
+    monkeypatch.setattr(fit, "linearized", lambda relative: (rows.ravel(), None))
+    first = fit._rows[0]
+    pairs = [(k, k + 1) for k in range(len(rows) - 1) if (k + 1) % first]
+    assert len(fit._rows) > 1 and len(pairs) == len(rows) - len(fit._rows)
+    expected = sum(rows[a] @ rows[b] for a, b in pairs) / np.sum(rows**2)
+    assert fit.correlation(None) == pytest.approx(expected) and expected > 0.1
+    rows *= np.where(np.arange(len(rows)) % 2, 1, -1)[:, None]
+    assert fit.correlation(None) == 0.0
+
+
+def test_pieces_have_their_length_their_inputs_and_a_guess_of_the_velocity():
+    dsys = midpoint(chain_system(), 0.05)
+    times = np.array([0, 100, 200, 300, 400, 500, 900, 1000]) * 1_000_000
+    q = np.column_stack([np.arange(8.0), -2 * np.arange(8.0)])
+    inputs = [[(np.array([k]), 0.1)] for k in range(7)]
+    found = segments(dsys, times, q, inputs, length_s=0.3)
+    assert [piece.q[:, 0].tolist() for piece in found] == [[0, 1, 2], [3, 4, 5]]
+    assert [[int(i[0][0][0]) for i in piece.inputs] for piece in found] == [[0, 1], [3, 4]]
+    assert isinstance(found[0], MotionSegment)
+    np.testing.assert_allclose(found[1].velocity, [10.0, -20.0])
+    later = segments(dsys, times + 7, q, inputs, length_s=0.3)
+    assert [piece.q[:, 0].tolist() for piece in later] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(monkeypatch):
+    """Two of the springs' parameters and a state of four, from three measurements of two."""
+    dsys = midpoint(chain_system(), 0.5)
+    pieces = measured(dsys, n=2)
+    names = ("stiffness[0]", "stiffness[1]")
+    with pytest.raises(ValueError, match=r"6 measured numbers are too few for \['stiffness\[0\]"):
+        identify(dsys, names, pieces)
+    fit = ParameterFit(dsys, names, pieces)
+    assert np.isfinite(fit.residuals(fit.start)).all()
+
+    def fails(relative):
+        raise StepFailed("springs", 0.5, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
+
+    monkeypatch.setattr(fit, "linearized", fails)
+    assert fit.residuals(fit.start).tolist() == [np.inf] * 6
+
+
+def test_the_derivative_by_the_delay_is_by_later_inputs():
+    """The gradient of the squares, with the state eliminated, by differences of the delay, which
+    counts in steps.
+    """
+    dsys, n = midpoint(pendulum(), 0.1), 3
+    u, rng = 5 * np.sin(2.0 * np.arange(-1, n + 1)), np.random.default_rng(2)
+    q = 0.3 + 0.05 * rng.normal(size=(n + 1, 1))
+
+    def pieces(delay_s):
+        inputs = []
+        for k in range(1, n + 1):
+            now, before, after = (np.array([u[k + i]]) for i in (0, -1, 1))
+            late = [(before, delay_s), (now, 0.1 - delay_s)]
+            inputs.append(late if delay_s > 0 else [(now, 0.1 + delay_s), (after, -delay_s)])
+        return [MotionSegment(q, inputs, np.zeros(1))]
+
+    def fitted(delay):
+        return ParameterFit(dsys, ("l",), pieces).linearized(np.array([1.0, delay]))
+
+    def squares(delay):
+        return np.sum(fitted(delay)[0] ** 2) / 2
+
+    r, J = fitted(0.3)
+    slope = (squares(0.31) - squares(0.29)) / 0.02
+    assert J.shape == (n + 1, 2)
+    assert J[:, 1] @ r == pytest.approx(slope, rel=0.02)

@@ -42,20 +42,20 @@ def pushed():
     )
 
 
-def runs(monkeypatch, plant, tracker, x0=OFF, push=SHAKEN, **options):
+def runs(monkeypatch, plant, tracker, x0=OFF, push=SHAKEN, steps=STEPS, **options):
     """Loops in native code and in Python, and the numbers of the steps that the first one took
     from Python.
     """
     numbers, step, loops = [], closed_loop.ClosedLoopRunner._step, []
     model = tracker.dsys
-    external = push[:, : plant.nu - model.nu]
+    external = push[:steps, : plant.nu - model.nu] if plant is not model else np.zeros((steps, 0))
 
     def counted(loop):
         numbers.append(loop.k)
         step(loop)
 
     for native in (True, False):
-        record = closed_loop.LoopRecord.empty(plant, model, STEPS)
+        record = closed_loop.LoopRecord.empty(plant, model, steps)
         loop = closed_loop.ClosedLoopRunner(
             plant, tracker, x0, record, external, **options, native=native
         )
@@ -166,12 +166,6 @@ def test_prescribed_coordinates_and_holonomic_constraints(monkeypatch):
     mpc = mpc_tracker(scenario, model, reference, MpcOptions(horizon_s=4 * model.h), True)
     assert isinstance(mpc, MpcTracker) and mpc.fallback.law.impulses is not None
     x0 = scenario.perturb(model, reference.states[0], scenario.perturbation)
-    record, found = [], []
-    for native in (True, False):
-        kept = closed_loop.LoopRecord.empty(model, model, 12)
-        loop = closed_loop.ClosedLoopRunner(model, mpc, x0, kept, np.zeros((12, 0)), native=native)
-        loop.run()
-        record.append(kept)
-        found.append(loop._memory)
-    assert_same((record[0], found[0]), (record[1], found[1]))
-    assert found[0].failures < 12
+    native, python, _ = runs(monkeypatch, model, mpc, x0, steps=12)
+    assert_same(native, python)
+    assert native[1].failures < 12

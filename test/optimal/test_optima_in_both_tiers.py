@@ -16,10 +16,7 @@ from nh_control.control.optimal.transcription import SMALL, Problem, Transcripti
 from nh_control.integrators import INTEGRATORS
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.library import library
-from nh_control.scenarios import get
-from nh_control.scenarios.payload_flatness import flat_reference
-from nh_control.scenarios.quadrotor_payload import PATHS
-from nh_control.systems import Formation, cart_pole, pendulum
+from nh_control.systems import cart_pole, pendulum
 from nh_control.systems.cart_pole import CartPoleParameters
 
 NEEDS_COMPILER = needs_compiler()
@@ -89,27 +86,6 @@ def test_native_loops_of_mpc_have_the_same_bits(hessian):
         plant = nh.midpoint(cart_pole(heavy), 0.02)
         run = nh.rollout(plant, up + [0.0, 0.25, 0.0, 0.0], tracker, steps=40)
         assert run.steps[0] == 40
-        return run.states, run.inputs
-
-    assert_same_bits(solve)
-
-
-@pytest.mark.slow
-@NEEDS_COMPILER
-def test_mpc_of_the_payload_has_the_same_bits():
-    scenario = get("quadrotor_payload")
-    Q, R, _ = scenario.weights
-
-    def solve():
-        model = scenario.model(step_s=0.02)
-        rest = flat_reference(model, PATHS["hover"](), Formation(np.radians(30)), name="hover")
-        tracker = nh.MpcTracker(
-            *(model, rest, Q, R),
-            **dict(horizon_s=0.1, hold=True, constraints=[nh.tension_limit(model, 1.0, 10.0)]),
-        )
-        x0 = model.retract(rest.states[0], np.full(model.ndx, 0.01))
-        run = nh.rollout(model, x0, tracker, steps=4)
-        assert run.steps[0] == 4
         return run.states, run.inputs
 
     assert_same_bits(solve)

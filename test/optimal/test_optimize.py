@@ -12,10 +12,11 @@ import pytest
 from optimal_cases import entangled, pushed_ball, wandering
 
 from nh_control.control import lqr
+from nh_control.control.collocation import collocate
 from nh_control.control.costs import Cost, compile_cost, quadratic_cost
 from nh_control.control.optimize import Iteration, bar, optimize
 from nh_control.control.projected_descent import METHODS, _Descent, solve_linear_quadratic
-from nh_control.control.projection import follow_with_gains
+from nh_control.control.projection import follow_with_gains, project_trajectory
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.numerics.progress import Progress
@@ -59,9 +60,8 @@ def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsy
     cost = quadratic_cost(dsys, desired, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)) + Cost(
         lambda x, u, w: 0.1 * ca.sumsqr(u) ** 2
     )
-    result = optimize(
-        dsys, cost, guess, np.eye(dsys.ndx), np.eye(dsys.nu), "newton", tolerance=1e-12
-    )
+    weights = np.eye(dsys.ndx), np.eye(dsys.nu)
+    result = optimize(dsys, cost, guess, *weights, "newton", tolerance=1e-12)
     assert result.converged and "below" in result.reason
     np.testing.assert_array_equal(result.trajectory.states[0], guess.states[0])
     lqr.linearize_along(dsys, result.trajectory, gap=1e-9)
@@ -69,30 +69,29 @@ def test_newton_meets_the_first_order_conditions_and_converges_quadratically(dsy
     kinds = [i.kind for i in result.history]
     assert kinds[-2] == "newton" and result.history[-2].step == 1.0
     assert result.history[-1].descent < 1e-3 * result.history[-2].descent
-    assert result.cost == pytest.approx(
-        compile_cost(dsys, cost)(result.trajectory.states, result.trajectory.inputs), rel=1e-14
-    )
-    assert all(
-        later.cost < earlier.cost for earlier, later in zip(result.history, result.history[1:])
-    )
+    total = compile_cost(dsys, cost)(result.trajectory.states, result.trajectory.inputs)
+    assert result.cost == pytest.approx(total, rel=1e-14)
+    assert (np.diff([i.cost for i in result.history]) < 0).all()
+
+
+UNIT = np.eye(2), np.eye(1)
+
+
+def near(dsys, desired):
+    """The cost of a pendulum's way from a desired one."""
+    return quadratic_cost(dsys, desired, *UNIT)
 
 
 def test_all_methods_find_the_same_optimum():
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 15, np.random.default_rng(6))
-    guess = Trajectory(dsys.h, desired.states + 0.1, desired.inputs)
-    cost = quadratic_cost(dsys, desired, np.eye(2), np.eye(1))
-    found = {
-        m: optimize(dsys, cost, guess, np.eye(2), np.eye(1), m, tolerance=1e-13) for m in METHODS
-    }
-    assert {m: {i.kind for i in r.history[:-1]} for m, r in found.items()} == {
-        m: {m} for m in METHODS
-    }
-    for result in found.values():
-        np.testing.assert_allclose(
-            result.trajectory.states, found["newton"].trajectory.states, atol=1e-6
-        )
-        assert result.cost == pytest.approx(found["newton"].cost, rel=1e-12)
+    guess, best = Trajectory(dsys.h, desired.states + 0.1, desired.inputs), None
+    for method in reversed(METHODS):
+        found = optimize(dsys, near(dsys, desired), guess, *UNIT, method, tolerance=1e-13)
+        assert {i.kind for i in found.history[:-1]} == {method}
+        best = best or found
+        assert found.cost == pytest.approx(best.cost, rel=1e-12)
+        np.testing.assert_allclose(found.trajectory.states, best.trajectory.states, atol=1e-6)
 
 
 def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys):
@@ -154,63 +153,49 @@ def test_linear_quadratic_subproblem_is_solved_exactly():
 
 
 def test_limits_hold_and_the_barrier_costs_little():
-    """Against the same problem with tight limits the optimum is pressed to them; a solver for
-    bounded problems agrees with it in test_collocation.
-    """
-    dsys = midpoint(pendulum(), 0.1)
-    steps = 30
+    """Nearly nothing against a solver for bounded problems."""
+    dsys, steps = midpoint(pendulum(), 0.1), 30
     desired = Trajectory(dsys.h, np.tile([1.0, 0.0], (steps + 1, 1)), np.zeros((steps, 1)))
     rest = Trajectory(dsys.h, np.zeros((steps + 1, 2)), np.zeros((steps, 1)))
-    cost, weights = (
-        quadratic_cost(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1)),
-        (np.eye(2), np.eye(1)),
-    )
-    free = optimize(dsys, cost, rest, *weights, "newton")
+    cost = quadratic_cost(dsys, desired, np.diag([100.0, 1.0]), 0.1 * np.eye(1))
+    free = optimize(dsys, cost, rest, *UNIT, "newton")
     limits = {"torque": (-4.0, 9.0), "p_theta": (-2.0, 1.5)}
-    held = optimize(dsys, cost, rest, *weights, "newton", limits=limits)
+    held = optimize(dsys, cost, rest, *UNIT, "newton", limits=limits)
     assert free.trajectory.inputs.max() > 9.5 and free.trajectory.states[:, 1].max() > 2.0
     assert held.converged and held.cost > free.cost
     assert held.trajectory.inputs.min() > -4 and 8.9 < held.trajectory.inputs.max() < 9
     assert 1.49 < held.trajectory.states[:, 1].max() < 1.5
+    bounded = collocate(dsys, cost, rest, limits=limits)
+    assert bounded.converged and 0 < held.cost - bounded.cost < 1e-4 * bounded.cost
+    np.testing.assert_allclose(held.trajectory.states, bounded.trajectory.states, atol=1e-3)
 
 
 def test_limits_that_cannot_hold_are_reported():
     dsys = midpoint(pendulum(), 0.1)
     falling = dsys.simulate([0.4, 0.0], np.zeros((5, 1)))
-    cost = quadratic_cost(dsys, falling, np.eye(2), np.eye(1))
-    result = optimize(
-        dsys,
-        cost,
-        falling,
-        np.eye(2),
-        np.eye(1),
-        "newton",
-        limits={"theta": (0.35, 0.5), "torque": (-0.1, 0.1)},
-    )
+    limits = {"theta": (0.35, 0.5), "torque": (-0.1, 0.1)}
+    result = optimize(dsys, near(dsys, falling), falling, *UNIT, "newton", limits=limits)
     assert not result.converged and "limits are exceeded" in result.reason
 
 
-def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
+def ten_steps():
+    """A pendulum, a cost and a guess beside its optimum."""
     dsys = midpoint(pendulum(), 0.1)
     desired = wandering(dsys, 10, np.random.default_rng(9))
-    cost, seen = quadratic_cost(dsys, desired, np.eye(2), np.eye(1)), []
-    guess = Trajectory(dsys.h, desired.states + 0.2, desired.inputs)
+    return dsys, near(dsys, desired), Trajectory(dsys.h, desired.states + 0.2, desired.inputs)
+
+
+def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
+    seen = []
     with Progress() as progress:
         fill = bar(progress, "descent")
         result = optimize(
-            dsys,
-            cost,
-            guess,
-            np.eye(2),
-            np.eye(1),
-            "newton",
-            monitor=lambda i: (seen.append(i), fill(i)),
+            *ten_steps(), *UNIT, "newton", monitor=lambda i: (seen.append(i), fill(i))
         )
     assert tuple(seen) == result.history and [i.number for i in seen] == list(range(len(seen)))
-    assert (
-        str(Iteration(3, 1.5, 1e-3, "newton", 0.7))
-        == "   3  cost 1.5  descent 1.00e-03  newton step 0.7"
-    )
+    text = str(Iteration(7, 1.5, 2e-3, "newton", 0.49))
+    assert text == "   7  cost 1.5  descent 2.00e-03  newton step 0.49"
+    assert str(Iteration(12, 1.5, 0.0)).endswith("descent 0.00e+00  end")
 
 
 def test_a_saddle_is_not_reported_as_an_optimum():
@@ -218,61 +203,38 @@ def test_a_saddle_is_not_reported_as_an_optimum():
     dsys = midpoint(pendulum(), 0.1)
     rest = Trajectory(dsys.h, np.zeros((11, 2)), np.zeros((10, 1)))
     cost = Cost(lambda x, u, w: 1e-3 * ca.sumsqr(u) - ca.sin(x[0]) ** 2)
-    stuck = optimize(dsys, cost, rest, np.eye(2), np.eye(1), "newton")
+    stuck = optimize(dsys, cost, rest, *UNIT, "newton")
     assert stuck.converged and "may be a saddle" in stuck.reason
-    left = optimize(
-        dsys,
-        cost,
-        Trajectory(dsys.h, rest.states, rest.inputs + 0.1),
-        np.eye(2),
-        np.eye(1),
-        "newton",
-    )
+    beside = Trajectory(dsys.h, rest.states, rest.inputs + 0.1)
+    left = optimize(dsys, cost, beside, *UNIT, "newton")
     assert left.converged and "saddle" not in left.reason and left.cost < stuck.cost - 1
 
 
-def test_too_few_iterations_and_unknown_methods_are_reported():
-    dsys = midpoint(pendulum(), 0.1)
-    desired = wandering(dsys, 10, np.random.default_rng(9))
-    cost, guess = (
-        quadratic_cost(dsys, desired, np.eye(2), np.eye(1)),
-        Trajectory(dsys.h, desired.states + 0.2, desired.inputs),
-    )
-    result = optimize(
-        dsys, cost, guess, np.eye(2), np.eye(1), "steepest", tolerance=1e-14, max_iterations=2
-    )
-    assert (
-        not result.converged
-        and result.reason == "2 iterations were not enough"
-        and len(result.history) == 2
-    )
+def test_too_few_iterations_are_reported():
+    few = dict(tolerance=1e-14, max_iterations=2)
+    result = optimize(*ten_steps(), *UNIT, "steepest", **few)
+    assert not result.converged and len(result.history) == 2
+    assert result.reason == "2 iterations were not enough"
     walls = {"limits": {"torque": (-50.0, 50.0)}, "barrier_weights": (1.0, 0.1, 0.01)}
-    limited = optimize(
-        dsys,
-        cost,
-        guess,
-        np.eye(2),
-        np.eye(1),
-        "steepest",
-        tolerance=1e-14,
-        max_iterations=2,
-        **walls,
-    )
+    limited = optimize(*ten_steps(), *UNIT, "steepest", **few, **walls)
     assert [i.number for i in limited.history] == list(range(6))  # two for each weight
-    with pytest.raises(ValueError, match="unknown method 'gauss'"):
-        optimize(dsys, cost, guess, np.eye(2), np.eye(1), "gauss")
-    for weights in ((), (1.0, 0.0)):
-        with pytest.raises(ValueError, match="barrier_weights must be positive"):
-            optimize(dsys, cost, guess, np.eye(2), np.eye(1), "newton", barrier_weights=weights)
-    with pytest.raises(ValueError, match="over 10 steps, the trajectory has 9"):
-        optimize(
-            dsys,
-            cost,
-            Trajectory(dsys.h, guess.states[:-1], guess.inputs[:-1]),
-            np.eye(2),
-            np.eye(1),
-            "newton",
-        )
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "words"),
+    [
+        ("gauss", {}, "unknown method 'gauss'"),
+        ("newton", {"barrier_weights": ()}, "barrier_weights must be positive"),
+        ("newton", {"barrier_weights": (1.0, 0.0)}, "barrier_weights must be positive"),
+        ("newton", {"steps": 9}, "over 10 steps, the trajectory has 9"),
+    ],
+)
+def test_what_does_not_fit_is_refused(method, options, words):
+    dsys, cost, guess = ten_steps()
+    steps = options.pop("steps", 10)
+    guess = Trajectory(dsys.h, guess.states[: steps + 1], guess.inputs[:steps])
+    with pytest.raises(ValueError, match=words):
+        optimize(dsys, cost, guess, *UNIT, method, **options)
 
 
 def test_a_bar_is_filled_by_the_decades_of_the_descent_down_to_a_millionth():
@@ -281,3 +243,35 @@ def test_a_bar_is_filled_by_the_decades_of_the_descent_down_to_a_millionth():
     for number, descent in enumerate((1.0, 1e-3, 1e-6, 1e-9)):
         show(Iteration(number, 0.0, descent))
     assert shown == [0, 50, 100, 100]
+
+
+def test_within_limits_iterations_are_counted_on_and_the_cost_is_without_the_walls():
+    dsys = midpoint(pendulum(), 0.1)
+    raised = Trajectory(0.1, np.tile([1.0, 0.0], (5, 1)), np.zeros((4, 1)))
+    rest = Trajectory(0.1, np.zeros((5, 2)), np.zeros((4, 1)))
+    cost = quadratic_cost(dsys, raised, np.diag([30.0, 1.0]), 0.1 * np.eye(1))
+    walls, seen = (1.0, 0.1), []
+    limits = {"torque": (-4.0, 5.0)}
+    args = cost, rest, np.eye(2), np.eye(1), "newton"
+    options = dict(limits=limits, tolerance=1e-3, barrier_weights=walls)
+    found = optimize(dsys, *args, **options, monitor=seen.append)
+    assert [i.number for i in found.history] == list(range(len(found.history)))
+    assert tuple(seen) == found.history
+    states, inputs = found.trajectory.states, found.trajectory.inputs
+    assert found.cost == pytest.approx(compile_cost(dsys, cost)(states, inputs), rel=1e-12)
+    assert 3.0 < inputs.max() < 5
+
+
+def test_a_projection_starts_where_it_is_asked_to_and_keeps_what_is_feasible():
+    dsys = midpoint(pendulum(), 0.1)
+    feasible = dsys.simulate([0.5, 0.2], np.linspace(0, 1, 6)[:, None])
+    kept = project_trajectory(dsys, feasible, np.eye(2), np.eye(1))
+    np.testing.assert_allclose(kept.states, feasible.states, atol=1e-12)
+    wished = Trajectory(0.1, feasible.states + [[0.1, 0.0]], feasible.inputs, name="wished")
+    near, far = (project_trajectory(dsys, wished, w * np.eye(2), np.eye(1)) for w in (100.0, 1e-6))
+    for run in (near, far):
+        assert run.name == "wished" and (run.states[0] == wished.states[0]).all()
+        again = dsys.simulate(run.states[0], run.inputs)
+        np.testing.assert_allclose(again.states, run.states, atol=1e-10)
+    off = [np.abs(run.states - wished.states).max() for run in (near, far)]
+    assert off[0] < 0.7 * off[1]

@@ -9,7 +9,6 @@ from swing_ups import rigid_body
 
 import nh_control as nh
 from nh_control.control.constraints import rows_of
-from nh_control.control.costs import Cost
 from nh_control.geometry import quaternion
 from nh_control.systems import QuadrotorPayloadParameters, pendulum, quadrotor_payload
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
@@ -74,37 +73,6 @@ def test_near_a_ball_its_value_is_the_distance():
         assert values(ball, dsys, x, np.zeros(dsys.nu))[0] == pytest.approx(0.001, rel=0.01)
     own = nh.keep_out(dsys, lambda q: q[:2], [0.0, 0.0], 0.5)
     assert values(own, dsys, np.array([0.5, 0, 0, 0]), np.zeros(dsys.nu))[0] == 0
-
-
-@pytest.mark.slow
-def test_a_drone_flies_around_a_ball_without_leaning_too_far():
-    dsys, steps = nh.midpoint(drone(), 0.05), 40
-    still = np.zeros(6)
-    x0, goal = (dsys.state(np.r_[p, 1, 0, 0, 0], still) for p in ([0, 0, 0], [2.0, 0.0, 0.0]))
-    states = np.array(
-        [dsys.retract(x0, k / steps * dsys.local(x0, goal)) for k in range(steps + 1)]
-    )
-    guess = nh.Trajectory(dsys.h, states, np.tile([9.81, 0, 0, 0], (steps, 1)))
-    effort = Cost(lambda x, u, w: ca.sumsqr(u - ca.DM([9.81, 0, 0, 0])))
-    limits = nh.Limits(thrust=(0.0, 20.0))
-    center, radius, tilt = np.array([1.0, 0.1, -0.05]), 0.4, np.radians(15)
-    ball = nh.keep_out(dsys, lambda q: q[:3], center, radius)
-    free = nh.optimize(dsys, effort, guess, limits=limits, end=goal)
-    kept = nh.optimize(
-        dsys, effort, guess, limits=limits, end=goal, constraints=[ball, nh.tilt_limit(dsys, tilt)]
-    )
-    assert free.converged and kept.converged and kept.cost > free.cost
-    found = [
-        (
-            np.linalg.norm(r.trajectory.states[:, :3] - center, axis=1).min(),
-            np.arccos(1 - 2 * np.sum(r.trajectory.states[:, 4:6] ** 2, axis=1)).max(),
-        )
-        for r in (free, kept)
-    ]
-    assert found[0][0] < 0.2 and found[0][1] > tilt + 0.01
-    assert found[1][0] == pytest.approx(radius, abs=1e-6)
-    assert found[1][1] == pytest.approx(tilt, abs=1e-6)
-    assert {"keep_out >= 0", "tilt >= 0.965926"} <= set(kept.active)
 
 
 def test_what_does_not_fit_is_said():

@@ -15,7 +15,6 @@ import nh_control as nh
 from nh_control.control.costs import Cost, quadratic_cost
 from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.transcription import Problem, Transcription
-from nh_control.papers import johnson2014
 
 
 @pytest.mark.slow
@@ -34,21 +33,6 @@ def test_optima_are_ipopts(name, limited):
     assert there.converged and there.cost == pytest.approx(found.cost, rel=1e-8)
     for x, y in zip(found.trajectory.states, there.trajectory.states):
         np.testing.assert_allclose(p.dsys.local(x, y), 0, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_optimum_of_the_paper_is_the_same_by_both_methods():
-    dsys = johnson2014.model()
-    hanging = nh.Trajectory(0.1, np.zeros((101, 2)), np.zeros((100, 1)))
-    cost = quadratic_cost(dsys, johnson2014.infeasible_reference(), johnson2014.Q, johnson2014.R)
-    by_projection = nh.optimize(
-        dsys, cost, hanging, np.eye(2), np.eye(1), "newton", tolerance=1e-12
-    )
-    native = nh.optimize(dsys, cost, by_projection.trajectory, tolerance=1e-10)
-    assert native.converged and native.cost == pytest.approx(by_projection.cost, rel=1e-10)
-    a, b = native.trajectory, by_projection.trajectory
-    np.testing.assert_allclose(a.states, b.states, atol=1e-7)
-    np.testing.assert_allclose(a.inputs, b.inputs, atol=1e-7)
 
 
 def pushed(force):

@@ -76,9 +76,3 @@ def test_steps_that_python_makes_take_one_thread():
     dsys = INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1)
     native = Transcription(Problem(dsys, Cost(lambda x, u, w: u[0] ** 2), 4, threads=3))
     assert native.record.threads == 1 and not native.routines.are_native
-
-
-@pytest.mark.parametrize("make", [lambda: swing(0), lambda: tracker(threads=0)])
-def test_no_thread_is_refused(make):
-    with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
-        make()

@@ -39,7 +39,7 @@ ALL = [
     (True, *TESTS, "test/core/test_two_tiers.py", "test/multibody/test_tree_tiers.py"),
     (True, *TESTS, "test/interop/test_c_code.py", "test/lie/test_adaptive.py"),
     (True, *TESTS, "test/optimal/test_optima_in_both_tiers.py", "test/core/test_compiled.py"),
-    (False, *TESTS, "test/control/test_rollout.py", "test/control/test_small_loops.py"),
+    (False, *TESTS, "test/control/test_rollout.py", "test/control/test_damping.py"),
     (False, *TESTS, "test/optimal/test_mpc.py"),
 ]
 """Whether there is a compiler, and the arguments of Python, of every run."""

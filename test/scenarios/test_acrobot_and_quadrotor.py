@@ -2,10 +2,8 @@
 errors, messages, and what each does under disturbances.
 """
 
-from dataclasses import replace
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
 from transforms3d.axangles import axangle2mat
@@ -106,52 +104,3 @@ def test_no_flight_is_no_reference(monkeypatch):
     monkeypatch.setattr(flights, "DEPTH_M", 2.0)
     with pytest.raises(ValueError, match=r"no flight found \(.*'windows\[\d\] >= 0' cannot"):
         flights.windows(get("quadrotor").model(step_s=0.05))
-
-
-def test_initial_errors_of_the_quadrotor():
-    scenario = get("quadrotor")
-    model = scenario.model()
-    x = model.state(np.r_[1.0, 2.0, 3.0, mat2quat(axangle2mat([1, 2, 3], 0.5))], np.arange(1.0, 7))
-    error = type(scenario.perturbation)(position=0.2, heading=0.3, tilt=0.4, momentum=0.1)
-    dx = model.local(x, scenario.perturb(model, x, error))
-    np.testing.assert_allclose(dx[:6], [0, 0.2, 0, 0, 0.4, 0.3], atol=1e-12)
-    np.testing.assert_allclose(dx[6:], 0.1 * x[7:])
-    drawn = model.local(x, scenario.perturb(model, x, replace(error, seed=3)))
-    assert np.hypot(*drawn[:2]) == pytest.approx(0.2) and drawn[2] == 0
-    assert np.hypot(*drawn[3:5]) == pytest.approx(0.4) and abs(drawn[5]) == pytest.approx(0.3)
-    np.testing.assert_allclose(np.abs(drawn[6:]), np.abs(dx[6:]))
-    assert not np.allclose(drawn[:2], dx[:2])
-
-
-def test_the_quadrotor_s_message_has_its_whole_state():
-    scenario = get("quadrotor")
-    q = np.r_[1.0, 2.0, 3.0, mat2quat(axangle2mat([1, 2, 3], 0.5))]
-    v = np.arange(6.0)
-    (body,) = bodies = scenario.to_bodies(scenario.parameters, q, v)
-    assert (body.frame, body.parent) == ("quadrotor", "odom")
-    for got, want in zip(scenario.from_bodies(bodies), (q, v)):
-        np.testing.assert_allclose(got, want, rtol=1e-14)
-    with pytest.raises(ValueError, match=r"expected the body quadrotor, got \['payload'\]"):
-        scenario.from_bodies((replace(body, frame="payload"),))
-
-
-def test_pushes_act_where_they_are_said_to():
-    """On the acrobot's tip, and on the quadrotor in the axes of the world."""
-    scenario, q = get("acrobot"), np.array([0.3, 0.4])
-    system = scenario.make_system(scenario.parameters)
-    target = scenario.targets(system)["tip"]
-    force = target.force(ca.SX(q), ca.SX.zeros(2), ca.SX([1.0, 0.0, 2.0]), system.parameters)
-    jacobian = [[np.cos(0.3) + np.cos(0.7), np.sin(0.3) + np.sin(0.7)], [np.cos(0.7), np.sin(0.7)]]
-    np.testing.assert_allclose(np.asarray(ca.evalf(force))[:, 0], jacobian @ np.array([1.0, 2.0]))
-    poses = scenario.visual(scenario.parameters).poses(scenario.parameters, q)
-    tip = poses["tip"].position - poses["pivot"].position
-    np.testing.assert_allclose(tip, [np.sin(0.3) + np.sin(0.7), 0, -np.cos(0.3) - np.cos(0.7)])
-
-    scenario, R = get("quadrotor"), axangle2mat([1, 2, 3], 0.5)
-    system = scenario.make_system(scenario.parameters)
-    push, q = np.arange(1.0, 7), np.r_[0.0, 0.0, 0.0, mat2quat(R)]
-    target = scenario.targets(system)["quadrotor"]
-    force = target.force(ca.SX(q), ca.SX.zeros(6), ca.SX(push), system.parameters)
-    np.testing.assert_allclose(
-        np.asarray(ca.evalf(force))[:, 0], np.r_[push[:3], R.T @ push[3:]], rtol=1e-12
-    )

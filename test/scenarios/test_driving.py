@@ -11,12 +11,11 @@ from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import (
     Constant,
     Disturbance,
-    PlanarPerturbation,
     PlantOptions,
     differential_drive,
     rolling_disk,
 )
-from nh_control.scenarios.driving import figure_eight, perturbed, slalom, trajectory_with_velocity
+from nh_control.scenarios.driving import figure_eight, slalom, trajectory_with_velocity
 
 NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 REFERENCES = [
@@ -244,21 +243,10 @@ def test_the_initial_error_is_removed(name, one):
     assert run.saturated.mean() <= 0.03
 
 
-@pytest.mark.parametrize(
-    "name, one, integrator",
-    [
-        ("chaplygin_sleigh", "turn_round", "rdp_cay"),
-        *(
-            pytest.param(name, "figure_eight", integrator, marks=pytest.mark.slow)
-            for name in NAMES
-            for integrator in ("rdp_exp", "rdp_cay")
-        ),
-    ],
-)
-def test_other_integrators_track_on_the_default_plant(name, one, integrator):
+def test_another_integrator_tracks_on_the_default_plant():
     """Designed on one method, run on another with half the step."""
     options = PlantOptions(integrator="midpoint", substeps=2)
-    error, _ = errors(name, one, options, integrator)
+    error, _ = errors("chaplygin_sleigh", "turn_round", options, "rdp_cay")
     assert error[-1] <= error[0] / 100
 
 
@@ -291,18 +279,3 @@ def test_a_push_from_outside_is_withstood(name):
         for on in (False, True)
     )
     assert 1e-4 < integral.max() < plain.max()
-
-
-def test_seeds_draw_directions_from_all_around_and_both_signs():
-    dsys = model("differential_drive")
-    x = dsys.state([0.0, 0.0, 0.3, 1.0, 2.0], [4.0, 6.0, 0.5, 0.4, 0.0])
-    errors = [PlanarPerturbation(0.1, 0.2, 0.3, seed) for seed in range(16)]
-    moved = np.array([dsys.local(x, perturbed(dsys, x, error)) for error in errors])
-    np.testing.assert_allclose(np.hypot(*moved[:, 3:5].T), 0.1)
-    np.testing.assert_allclose(np.abs(moved[:, 2]), 0.2)
-    np.testing.assert_allclose(np.abs(moved[:, 5:]), np.abs(0.3 * x[5:]) * np.ones((16, 1)))
-    assert len({tuple(np.sign(one)) for one in moved[:, 3:5]}) == 4
-    for column in moved[:, [2, 5, 6]].T:
-        assert column.min() < 0 < column.max()
-    assert len(np.unique(np.sign(moved[:, [2, 5, 6]]), axis=0)) > 4  # each its own
-    assert not moved[:, :2].any()

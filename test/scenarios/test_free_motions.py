@@ -11,7 +11,7 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import PlantOptions, UnknownName
+from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.free_motion import lasting
 
 
@@ -36,7 +36,7 @@ def simulated(passive, tmp_path, capsys):
     return simulate
 
 
-@pytest.mark.parametrize("how", [(), ("--open-loop",), ("--reference", "free")])
+@pytest.mark.parametrize("how", [("--open-loop",), ("--reference", "free")])
 def test_a_robot_without_motors_moves_freely_from_its_rest(simulated, how):
     arrays, summary, shown = simulated("--no-plots", "--duration", "0.5", *how)
     assert np.abs(arrays["states"]).max() < 1e-12 and arrays["inputs"].shape == (100, 0)
@@ -121,14 +121,23 @@ def test_the_other_coordinates_of_a_loop_follow():
     np.testing.assert_allclose(start[:2], [0.6, -0.8], atol=1e-9)
 
 
-def test_starts_that_are_none_are_refused():
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("free:angle=1", "'angle'.*choose one of: x, theta, x_dot, theta_d"),
+        *(
+            (f"free:{wrong}", r"must be a finite number.*free\[:NAME=VALUE")
+            for wrong in ("x=far", "x", "x=nan", "duration=0")
+        ),
+    ],
+)
+def test_starts_that_are_none_are_refused(reference, words):
     scenario = scenarios.get("cart_pole")
-    model = scenario.model()
-    with pytest.raises(UnknownName, match="'angle'.*choose one of: x, theta, x_dot, theta_d"):
-        scenario.reference(model, "free:angle=1")
-    for wrong in ("free:x=far", "free:x", "free:x=nan", "free:duration=0"):
-        with pytest.raises(ValueError, match=r"must be a finite number.*free\[:NAME=VALUE"):
-            scenario.reference(model, wrong)
+    with pytest.raises(ValueError, match=words):
+        scenario.reference(scenario.model(), reference)
+
+
+def test_a_free_motion_lasts_as_long_as_the_run_unless_it_says_how_long():
     assert lasting("free", 2.0) == "free:duration=2.0"
     assert lasting("free:x=1", 2.0) == "free:x=1,duration=2.0"
     for kept in ("free:duration=1", "swing_up"):

@@ -17,8 +17,6 @@ from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import my_robot, new_scenario
-from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.parameters import declarations
 
 DRIVE_FIRST = [
@@ -136,33 +134,15 @@ def test_an_error_while_a_scenario_is_made_names_file_and_line(call, tmp_path):
         assert "Traceback" not in refused.stderr
 
 
-def test_values_that_a_file_refuses(call):
-    cart = FILES["cart_double_pendulum"]
-    for arguments, error in (
-        (("--plant-parameter", "cart=-1"), "CartParameters.cart must be a finite number > 0"),
-        (("--plant-parameter", "mass=1"), "unknown cart_double_pendulum parameter 'mass'"),
-        (("--perturb-swing", "1"), "'swing', choose one of: position, angle, momentum, seed"),
-        (("--perturb-angle", "much"), "--perturb-angle"),
-        (("--disturb", "top:constant:1"), "choose one of: x, lower, upper, tip"),
-        (("--reference", "backflip"), "balance, push"),
-    ):
-        refused = call("simulate", cart, *arguments)
-        assert refused.returncode == 2 and error in refused.stderr, refused.stderr
-
-
 # --- an installed package ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DRIVE_FIRST)
-def test_a_packages_scenario_is_simulated_by_name(name, call, tmp_path, monkeypatch):
+def test_a_packages_scenario_is_simulated_by_name(call, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(install(tmp_path / "site"))
+    name = "differential_drive"
     options = (*CALLS[name], "--duration", "1", "--json", "--no-plots")
-    ours, theirs = (
-        call("simulate", f"my_{name}", *options),
-        call("simulate", FILES[name], *options),
-    )
-    assert ours.returncode == theirs.returncode == 0, ours.stderr + theirs.stderr
-    ours, theirs = (json.loads(done.stdout) for done in (ours, theirs))
+    runs = [call("simulate", which, *options) for which in (f"my_{name}", FILES[name])]
+    ours, theirs = (json.loads(done.stdout) for done in runs)
     assert ours["error"] == theirs["error"] and ours["inputs"] == theirs["inputs"]
 
 
@@ -184,20 +164,17 @@ def test_list_shows_packages_and_goes_on_after_one_that_is_broken(call, tmp_path
 # --- as nodes ------------------------------------------------------------------------------------
 
 
-def run_as_nodes(scenario, name, tmp_path, **changes):
-    """The summary of 2 s in lock-step, and the folder of the results."""
+def run_as_nodes(scenario, name, tmp_path):
+    """The summary of 2 s in lock-step."""
     code = "import sys; from nh_control.cli import main; sys.exit(main())"
     options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--no-display", "--json")
-    path = os.pathsep.join(
-        filter(
-            None, [*changes.values(), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
-        )
-    )
+    places = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
     with reserved_domain() as domain:
+        own = {"PYTHONPATH": os.pathsep.join(places), "ROS_DOMAIN_ID": str(domain)}
         done = subprocess.run(
             [sys.executable, "-c", code, "run", str(scenario), *CALLS[name], *options],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": str(domain)},
+            env={**os.environ, **own},
             capture_output=True,
             text=True,
             timeout=120,
@@ -207,30 +184,18 @@ def run_as_nodes(scenario, name, tmp_path, **changes):
     return json.loads(done.stdout)
 
 
-def check_run(summary, tmp_path):
+@ros
+@pytest.mark.slow
+@pytest.mark.xdist_group("nodes")
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
+    summary = run_as_nodes(FILES[name], name, tmp_path)
     assert summary["steps"] == summary["steps_planned"] > 0
     assert summary["ros"]["difference_to_simulation"] == 0.0
     assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == 0
     folder = tmp_path / summary["output"]
     assert (folder / "path.png").is_file() and list((folder / "recording").glob("*.mcap"))
     assert np.load(folder / "results.npz")["states"].shape[0] == summary["steps"] + 1
-
-
-@ros
-@pytest.mark.slow
-@pytest.mark.xdist_group("nodes")
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
-    check_run(run_as_nodes(FILES[name], name, tmp_path), tmp_path)
-
-
-@ros
-@pytest.mark.slow
-@pytest.mark.xdist_group("nodes")
-@pytest.mark.parametrize("name", FILES)
-def test_a_packages_scenario_runs_as_nodes(name, tmp_path):
-    site = install(tmp_path / "site")
-    check_run(run_as_nodes(f"my_{name}", name, tmp_path, site=str(site)), tmp_path)
 
 
 # --- one's own -----------------------------------------------------------------------------------
@@ -252,32 +217,18 @@ def test_new_writes_a_short_scenario_that_runs_at_once(call, tmp_path):
     assert call("list", file).returncode == 0
 
 
-def test_the_robot_that_new_writes_loses_energy_by_its_friction():
-    robot = my_robot.my_robot(my_robot.MyRobotParameters(friction=0.05))
-    dsys = nonholonomic_midpoint(robot, 0.01)
-    run = dsys.simulate(dsys.state([1.0], [0.0]), np.zeros((200, 1)))
-    work = -0.05 * np.sum(np.diff(run.states[:, 0]) ** 2) / 0.01
-    lost = dsys.energy(run.states[-1]) - dsys.energy(run.states[0])
-    assert lost == pytest.approx(work, rel=1e-2) and lost < -0.1
-
-
-def test_new_takes_the_name_of_its_file(tmp_path):
-    file = new_scenario.write("arm.py", tmp_path)
-    assert file == tmp_path / "arm.py" and "ARM = Scenario(" in file.read_text()
-
-
-@pytest.mark.parametrize("name", ["1robot", "my robot", "class", "a/b"])
-def test_new_refuses_a_name_that_python_cannot_have(name, call, tmp_path):
-    refused = call("new", name)
-    assert refused.returncode == 2 and "letters, digits and _" in refused.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_new_overwrites_nothing(call, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((name, "letters, digits and _") for name in ("1robot", "my robot", "class", "a/b")),
+        ("robot", "exists already"),
+    ],
+)
+def test_new_writes_no_name_that_python_cannot_have_and_over_no_file(name, words, call, tmp_path):
     (tmp_path / "robot.py").write_text("mine")
-    refused = call("new", "robot")
-    assert refused.returncode == 2 and "exists already" in refused.stderr
-    assert (tmp_path / "robot.py").read_text() == "mine"
+    refused = call("new", name)
+    assert refused.returncode == 2 and words in refused.stderr
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
 
 
 # --- the command itself --------------------------------------------------------------------------

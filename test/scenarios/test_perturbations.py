@@ -3,11 +3,12 @@ are declared.
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
 import pytest
+from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import mat2quat
 
 from nh_control import scenarios
 from nh_control.geometry.rotations import S2, SO3
@@ -16,7 +17,7 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import declarations
 from nh_control.mechanics.system import System
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Displacement, PlanarPerturbation, joints, marionette
+from nh_control.scenarios import Displacement, PlanarPerturbation, driving, joints, marionette
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.perturbation import displaced
 
@@ -83,49 +84,27 @@ def test_all_errors_are_declared_with_meaning_and_none_is_the_default(name):
         assert entry.value == (-1 if entry.name == "seed" else 0.0)
 
 
-def test_values_and_kinds_are_checked():
-    with pytest.raises(
-        ValueError, match="PlanarPerturbation.position must be a finite number, got nan m"
-    ):
-        PlanarPerturbation(position=np.nan)
-    with pytest.raises(ValueError, match="seed must be an integer >= -1"):
-        PlanarPerturbation(seed=1.5)
-    board = scenarios.get("snakeboard")
-    with pytest.raises(ValueError, match=r"must be a PlanarPerturbation\(position, heading"):
-        Experiment.make(board, perturbation=Displacement())
-    with pytest.raises(ValueError, match="PlanarPerturbation needs a function perturb"):
-        replace(board, perturb=displaced)
+BOARD = scenarios.get("snakeboard")
 
 
-@pytest.mark.parametrize("seed", [-1, 0, 3])
-def test_the_marionette_s_torso_is_moved_and_turned_and_the_rest_follows(seed, monkeypatch):
-    """What was moved and the strings' ends are kept while the strings are made taut again."""
-    names = ("arm", "torso_tx", "torso_ty", "torso_rz", "string")
-    space = SimpleNamespace(names=names)
-    system = SimpleNamespace(space=space, nrho=4, prescribed=("string",))
-    model = SimpleNamespace(system=system, configuration=lambda x: np.array(x[:5]))
-    asked = []
-
-    def taut(system, q, kept):
-        asked.append(kept)
-        return q + [0.5, 0.0, 0.0, 0.0, 0.0]
-
-    monkeypatch.setattr(marionette, "satisfy_constraints", taut)
-    x = np.r_[0.1, 0.2, 0.3, 0.4, 0.5, 1.0, -2.0, 3.0, -4.0, 0.7]
-    error = PlanarPerturbation(position=0.1, heading=0.2, momentum=0.5, seed=seed)
-    direction, signs = error.draw_direction_and_signs(5)
-    perturbed_x = marionette.perturbed(model, x, error)
-    np.testing.assert_allclose(
-        perturbed_x[:5] - x[:5], [0.5, *(0.1 * direction), 0.2 * signs[0], 0.0], atol=1e-15
-    )
-    np.testing.assert_allclose(perturbed_x[5:9], x[5:9] * (1 + 0.5 * signs[1:]))
-    assert perturbed_x[9] == x[9] == 0.7 and x[1] == 0.2
-    assert asked == [("torso_tx", "torso_ty", "torso_rz", "string")]
-    if seed < 0:
-        assert direction.tolist() == [0.0, 1.0] and (signs == 1.0).all()
-    same = marionette.perturbed(model, x, PlanarPerturbation(momentum=0.0))
-    np.testing.assert_array_equal(same, x)
-    assert len(asked) == 1
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: PlanarPerturbation(position=np.nan), "PlanarPerturbation.position .*nan m"),
+        (lambda: PlanarPerturbation(seed=1.5), "seed must be an integer >= -1"),
+        (
+            lambda: Experiment.make(BOARD, perturbation=Displacement()),
+            r"must be a PlanarPerturbation\(position, heading",
+        ),
+        (
+            lambda: replace(BOARD, perturb=displaced),
+            "PlanarPerturbation needs a function perturb",
+        ),
+    ],
+)
+def test_values_and_kinds_are_checked(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 def test_what_is_drawn_is_a_direction_of_length_one_and_signs_by_the_seed():
@@ -143,3 +122,57 @@ def test_what_is_drawn_is_a_direction_of_length_one_and_signs_by_the_seed():
     assert min(angles) < -2 and max(angles) > 2
     signs = [tuple(Displacement(seed=seed).signs(3)) for seed in range(40)]
     assert len(set(signs)) == 8 and Displacement().signs(3).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_initial_errors_of_the_quadrotor():
+    scenario = scenarios.get("quadrotor")
+    model = scenario.model()
+    x = model.state(np.r_[1.0, 2.0, 3.0, mat2quat(axangle2mat([1, 2, 3], 0.5))], np.arange(1.0, 7))
+    error = type(scenario.perturbation)(position=0.2, heading=0.3, tilt=0.4, momentum=0.1)
+    dx = model.local(x, scenario.perturb(model, x, error))
+    np.testing.assert_allclose(dx[:6], [0, 0.2, 0, 0, 0.4, 0.3], atol=1e-12)
+    np.testing.assert_allclose(dx[6:], 0.1 * x[7:])
+    drawn = model.local(x, scenario.perturb(model, x, replace(error, seed=3)))
+    assert np.hypot(*drawn[:2]) == pytest.approx(0.2) and drawn[2] == 0
+    assert np.hypot(*drawn[3:5]) == pytest.approx(0.4) and abs(drawn[5]) == pytest.approx(0.3)
+    np.testing.assert_allclose(np.abs(drawn[6:]), np.abs(dx[6:]))
+    assert not np.allclose(drawn[:2], dx[:2])
+
+
+def test_seeds_draw_directions_from_all_around_and_both_signs():
+    dsys = scenarios.get("differential_drive").model()
+    x = dsys.state([0.0, 0.0, 0.3, 1.0, 2.0], [4.0, 6.0, 0.5, 0.4, 0.0])
+    errors = [PlanarPerturbation(0.1, 0.2, 0.3, seed) for seed in range(16)]
+    moved = np.array([dsys.local(x, driving.perturbed(dsys, x, error)) for error in errors])
+    np.testing.assert_allclose(np.hypot(*moved[:, 3:5].T), 0.1)
+    np.testing.assert_allclose(np.abs(moved[:, 2]), 0.2)
+    np.testing.assert_allclose(np.abs(moved[:, 5:]), np.abs(0.3 * x[5:]) * np.ones((16, 1)))
+    assert len({tuple(np.sign(one)) for one in moved[:, 3:5]}) == 4
+    for column in moved[:, [2, 5, 6]].T:
+        assert column.min() < 0 < column.max()
+    assert len(np.unique(np.sign(moved[:, [2, 5, 6]]), axis=0)) > 4  # each its own
+    assert not moved[:, :2].any()
+
+
+@pytest.mark.parametrize("seed", [-1, 0, 3])
+def test_a_torso_on_a_string_is_moved_and_turned_and_the_rest_follows(seed):
+    """As that of the marionette: what was moved and the string's end stay where they are put."""
+    puppet = System(
+        name="puppet",
+        space=Rn("arm", "torso_tx", "torso_ty", "torso_rz", "string"),
+        lagrangian=lambda q, v: ca.sumsqr(v[:4]) / 2,
+        holonomic_constraint=lambda q: q[0] + 2 * q[1] - q[4],
+        prescribed=("string",),
+    )
+    model = midpoint(puppet, 0.01)
+    x = model.state([0.3, 0.1, 0.4, 0.5, 0.5], [-4.0, 2.0, 3.0, -4.0, 0.0])
+    error = PlanarPerturbation(position=0.1, heading=0.2, momentum=0.5, seed=seed)
+    (x_, y_), signs = error.draw_direction_and_signs(5)
+    moved = marionette.perturbed(model, x, error)
+    change = [-0.2 * x_, 0.1 * x_, 0.1 * y_, 0.2 * signs[0], 0.0]
+    np.testing.assert_allclose(moved[:5] - x[:5], change, atol=1e-12)
+    np.testing.assert_allclose(moved[5:9], x[5:9] * (1 + 0.5 * signs[1:]))
+    if seed < 0:
+        assert (x_, y_) == (0.0, 1.0) and (signs == 1.0).all()
+    same = marionette.perturbed(model, x, PlanarPerturbation(momentum=0.0))
+    np.testing.assert_array_equal(same, x)

@@ -3,7 +3,6 @@ not slip along their axles, and there is a picture of every system.
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -11,8 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from nh_control.figures import portraits
-from nh_control.figures.scene import Scene, visual_scene
-from nh_control.scenarios.visual_model import Pose
+from nh_control.figures.scene import visual_scene
 
 AXLES = {
     "rolling disk": ("disk",),
@@ -22,13 +20,17 @@ AXLES = {
     "car": ("rear_left", "rear_right", "front_left", "front_right"),
     "roller racer": ("rear_left", "rear_right", "front_left", "front_right"),
 }
-ROLLING = {"rolling disk": {"disk": "phi"}} | {
-    "differential drive": {"left_wheel": "left", "right_wheel": "right"},
+ROLLING = {
+    "rolling disk": ("disk",),
+    "differential drive": ("left_wheel", "right_wheel"),
+    "rolling ball": ("ball",),
 }
 
 
 def moving(name, seed):
-    """Poses at a configuration, and their rates of change along an admissible velocity v."""
+    """Poses at a configuration, and the velocities and angular velocities of all frames under an
+    admissible velocity v.
+    """
     portrait, rng = portraits.PORTRAITS[name], np.random.default_rng(seed)
     system = portrait.make()
     space, visual = system.space, portrait.visual(system.parameters)
@@ -40,10 +42,12 @@ def moving(name, seed):
     ahead, behind = (
         visual.poses(system.parameters, space.retract(q, s * v)) for s in (step, -step)
     )
-    rates = {
-        frame: (ahead[frame].position - behind[frame].position) / (2 * step) for frame in ahead
-    }
-    return system, visual.poses(system.parameters, q), rates, v
+    poses, rates = visual.poses(system.parameters, q), {}
+    for frame, pose in poses.items():
+        center = (ahead[frame].position - behind[frame].position) / (2 * step)
+        turn = (ahead[frame].rotation - behind[frame].rotation) / (2 * step) @ pose.rotation.T
+        rates[frame] = center, np.array([turn[2, 1], turn[0, 2], turn[1, 0]])
+    return system, poses, rates, v
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -52,27 +56,17 @@ def test_wheels_do_not_move_along_their_axles(name, seed):
     """The front wheels of the car, too, each of which is turned by an angle of its own."""
     _, poses, rates, v = moving(name, seed)
     for frame in AXLES[name]:
-        assert abs(rates[frame] @ poses[frame].rotation[:, 1]) <= 1e-8 * (1 + np.abs(v).max())
+        assert abs(rates[frame][0] @ poses[frame].rotation[:, 1]) <= 1e-8 * (1 + np.abs(v).max())
 
 
 @pytest.mark.parametrize("name", ROLLING)
-def test_wheels_roll_as_far_as_they_turn(name):
-    system, poses, rates, v = moving(name, 3)
-    theta = system.space.velocity_names.index("omega")
-    for frame, angle in ROLLING[name].items():
-        axle = poses[frame].rotation[:, 1]
-        forward = np.array([axle[1], -axle[0], 0.0])
-        spin = v[system.space.names.index(angle)]
-        assert rates[frame] @ forward == pytest.approx(system.parameters.r * spin, abs=1e-7)
-    assert v[theta] != 0
-
-
-def test_the_ball_turns_about_its_contact():
-    """The rate of the lowest point of the ball, carried by its rotation, vanishes."""
-    system, poses, rates, v = moving("rolling ball", 0)
-    inertial = poses["ball"].rotation @ v[:3]
-    lowest = rates["ball"] + np.cross(inertial, [0.0, 0.0, -system.parameters.r])
-    assert np.abs(lowest).max() <= 1e-8 and np.abs(rates["ball"]).max() > 0.01
+def test_what_rolls_is_at_rest_at_its_lowest_point(name):
+    """As it is drawn: the rate of the point, carried by its rotation, vanishes."""
+    system, poses, rates, _ = moving(name, 3)
+    for frame in ROLLING[name]:
+        center, spin = rates[frame]
+        lowest = center + np.cross(spin, [0.0, 0.0, -system.parameters.r])
+        assert np.abs(lowest).max() <= 1e-7 and np.abs(center).max() > 0.01
 
 
 @pytest.mark.parametrize("name", portraits.PORTRAITS)
@@ -106,43 +100,31 @@ def test_all_portraits_stand_on_one_sheet(monkeypatch):
     """Here of short motions."""
     short = {name: replace(one, steps=10) for name, one in portraits.PORTRAITS.items()}
     monkeypatch.setattr(portraits, "PORTRAITS", short)
-    figure = portraits.sheet()
-    assert isinstance(figure, Figure) and figure.get_size_inches().tolist() == [13.0, 5.0]
+    figure = portraits.sheet(columns=4)
     assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)
     assert all(axes.collections and axes.lines for axes in figure.axes)
-
-
-def test_every_portrait_has_its_place_and_its_name(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(portraits, "draw", lambda axes, portrait: drawn.append((axes, portrait)))
-    portraits.sheet(columns=4)
-    assert [portrait for _, portrait in drawn] == list(portraits.PORTRAITS.values())
-    assert [axes.get_title() for axes, _ in drawn] == list(portraits.PORTRAITS)
-    places = [axes.get_subplotspec() for axes, _ in drawn]
+    places = [axes.get_subplotspec() for axes in figure.axes]
     assert [(at.rowspan.start, at.colspan.start) for at in places] == [
-        divmod(k, 4) for k in range(len(drawn))
+        divmod(k, 4) for k in range(len(places))
     ]
+    assert portraits.sheet().get_size_inches().tolist() == [13.0, 5.0]
 
 
-def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail(monkeypatch):
+def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail():
     """Earlier ones darker, and all of them within the axes."""
-    looked, colors = [], []
-    rows = np.arange(11.0)[:, None]
-    system = SimpleNamespace(parameters="its own")
-    pose = lambda p, q: {"foot": Pose(np.array([q[0], 2 * q[0], 1.0]), np.eye(3))}  # noqa: E731
-    visual = SimpleNamespace(trail="foot", poses=pose)
-
-    def seen(visual, parameters, q):
-        looked.append((parameters, q[0]))
-        return Scene(outlines=[np.array([[q[0], -1.0, 0.0], [q[0], 1.0, 3.0]])])
-
-    monkeypatch.setattr(portraits, "visual_scene", seen)
-    monkeypatch.setattr(portraits, "draw_scene", lambda axes, shapes, color: colors.append(color))
-    portrait = SimpleNamespace(configurations=lambda: (system, rows), visual=lambda p: visual)
+    disk = replace(portraits.PORTRAITS["rolling disk"], steps=40)
+    system, configurations = disk.configurations()
+    visual = disk.visual(system.parameters)
+    scenes = [visual_scene(visual, system.parameters, q) for q in configurations[::8]]
+    trail = [visual.poses(system.parameters, q)[visual.trail].position for q in configurations]
     axes = Figure().add_subplot(projection="3d")
-    portraits.draw(axes, portrait)
-    assert looked == [("its own", q) for q in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)]
-    assert len(set(colors)) == 6 and np.all(np.diff([color[1] for color in colors]) > 0)
-    trail = np.transpose(axes.lines[0].get_data_3d())
-    np.testing.assert_array_equal(trail, np.column_stack([rows, 2 * rows, np.ones(11)]))
-    assert (axes.get_xlim(), axes.get_ylim(), axes.get_zlim()) == ((0, 10), (-1, 20), (0, 3))
+    portraits.draw(axes, disk)
+    np.testing.assert_allclose(np.transpose(axes.lines[0].get_data_3d()), trail)
+    colors = [tuple(color) for one in axes.collections for color in one.get_edgecolor()]
+    shades = list(dict.fromkeys(colors))
+    assert len(scenes) == len(shades) == 6 and np.all(np.diff([c[1] for c in shades]) > 0)
+    for points in (np.vstack([scene.points for scene in scenes]), np.array(trail)):
+        for (low, high), column in zip(
+            (axes.get_xlim(), axes.get_ylim(), axes.get_zlim()), points.T
+        ):
+            assert low <= column.min() + 1e-9 and column.max() <= high + 1e-9

@@ -13,7 +13,7 @@ from nh_control.cli import main
 from nh_control.command import new_scenario
 from nh_control.loop.wire_format import MessageStates
 from nh_control.runs.experiment import Experiment
-from nh_control.scenarios import Body, BodyState, Joint, Scenario, UnknownName
+from nh_control.scenarios import Body, BodyState, Joint, Scenario
 
 
 def scenario(space, joints=(), **others):
@@ -100,6 +100,10 @@ REFUSED = {
         scenario(SLIDES, [Joint("a", "x"), Joint("a", "y")]),
         r"names of joints must differ, got \['a', 'a'\]",
     ),
+    "a joint of no coordinate": (
+        scenario(SLIDES, [Joint("a", "z")]),
+        "the joint 'a', 'z', choose one of: x, y",
+    ),
     "a joint of an attitude": (
         scenario(nh.SO3("base_"), [Joint("a", "base_qw")]),
         "the joint 'a', 'base_qw'",
@@ -166,17 +170,6 @@ def test_a_scenario_without_messages_is_simulated_and_not_run_as_nodes(tmp_path,
     assert main(["simulate", *given]) == 0
     assert main(["run", *given, "--overwrite"]) == 2
     assert "lack the coordinates ['angle']" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", [*scenarios.names(), *map(str, FILES.values())])
-def test_all_scenarios_carry_their_state(name):
-    made = scenarios.get(name)
-    made.require_messages(made.make_system(made.parameters))
-
-
-def test_a_joint_of_no_coordinate_is_named():
-    with pytest.raises(UnknownName, match="the joint 'a', 'z', choose one of: x, y"):
-        scenario(SLIDES, [Joint("a", "z")]).model()
 
 
 @pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])

@@ -108,11 +108,6 @@ def test_ice_may_come_after_forces_on_other_targets():
     assert icy.step(x, [*u, 0, 0, 0, 0.7]) == pytest.approx(other.step(x, u), abs=1e-12)
 
 
-def test_systems_without_contacts_have_no_ground():
-    assert "ground" in (one := scenarios.get("wet_car")).targets(one.make_system(one.parameters))
-    assert "ground" not in (one := scenarios.get("car")).targets(one.make_system(one.parameters))
-
-
 def test_ice_at_a_place_is_in_the_derivatives():
     slippery = replace(
         wet_snakeboard(), smoothing=1e-3, friction_factor=lambda q, u, p: 0.2 + 0.1 * ca.tanh(q[3])

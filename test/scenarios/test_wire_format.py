@@ -39,10 +39,7 @@ def test_unwrap_is_the_nearest_equal_angle(angle, near):
     unwrapped = unwrap(angle, near)
     assert abs(unwrapped - near) <= math.pi + 1e-9
     assert math.remainder(unwrapped - angle, math.tau) == pytest.approx(0, abs=1e-9)
-
-
-def test_an_angle_that_is_not_known_does_not_change_the_next_one():
-    assert math.isnan(unwrap(math.nan, 0.0)) and unwrap(2.0, math.nan) == 2.0
+    assert math.isnan(unwrap(math.nan, near)) and unwrap(angle, math.nan) == angle
 
 
 @pytest.mark.parametrize("heading", np.linspace(-math.pi + 1e-6, math.pi, 7))
