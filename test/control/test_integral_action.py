@@ -55,12 +55,9 @@ def test_the_disturbance_estimate_uses_the_limited_input(model):
 
 def test_the_gains_on_the_state_are_those_without_a_disturbance(model):
     """It goes its own way, whatever the weights of the last state."""
-    rest = Trajectory(H, np.zeros((STEPS + 1, 2)), np.zeros((STEPS, 1)))
-    weights = np.eye(2), [[0.1]], np.diag([50.0, 3.0])
-    with_estimate = tracker(model, Qf=weights[2]).gains.K
-    np.testing.assert_allclose(
-        with_estimate, LqrTracker(model, rest, *weights).gains.K, rtol=1e-12
-    )
+    end = tracker(model, Qf=np.diag([50.0, 3.0]))
+    plain = LqrTracker(model, end.reference, np.eye(2), [[0.1]], np.diag([50.0, 3.0]))
+    np.testing.assert_allclose(end.gains.K, plain.gains.K, rtol=1e-12)
 
 
 def test_a_limit_that_is_just_reached_does_not_count_as_saturated(model):
@@ -140,16 +137,10 @@ def test_conserved_quantities_are_those_of_the_held_end():
     reversal = np.where(np.arange(model.nx) < nq, 1.0, -1.0)
     moving = Trajectory(model.h, away.states[::-1] * reversal, torques[::-1])
     still = model.simulate(moving.states[-1], np.zeros((2, model.nu)))
+    weights = np.eye(model.ndx), np.eye(model.nu)
+    given = dict(disturbance_gain=GAIN, hold=True, excluded=scenario.excluded)
     ends = [
-        LqrTracker(
-            model,
-            reference,
-            np.eye(model.ndx),
-            np.eye(model.nu),
-            disturbance_gain=GAIN,
-            hold=True,
-            excluded=scenario.excluded,
-        ).gains.P[-1]
+        LqrTracker(model, reference, *weights, **given).gains.P[-1]
         for reference in (moving, still)
     ]
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-9 * np.abs(ends[1]).max())

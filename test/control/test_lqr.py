@@ -175,7 +175,9 @@ def horizon(states, inputs, h=0.05):
         ),
         (
             lambda d: lqr.finite_horizon(
-                nonholonomic_midpoint(snakeboard(), 0.05), holding(d, UP, [0.0], 3), *ONE
+                nonholonomic_midpoint(snakeboard(), 0.05),
+                holding(d, UP, [0.0], 3),
+                *(np.eye(8), np.eye(2)),
             ),
             "expected 8, 2",
         ),

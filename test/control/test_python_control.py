@@ -15,7 +15,7 @@ from nh_control import scenarios
 from nh_control.control.tracking import Command
 from nh_control.mechanics.outputs import Output
 from nh_control.systems.cart_pole import cart_pole
-from nh_control.systems.pendulum import PendulumParameters, pendulum
+from nh_control.systems.pendulum import pendulum
 
 
 def velocities(model, x):
@@ -58,25 +58,6 @@ def test_a_linearization_has_names_step_and_frequency_response(case):
     z = np.exp(1j * 3.0 * model.h)
     expected = np.linalg.solve(z * np.eye(model.ndx) - lin.A, lin.B)
     np.testing.assert_allclose(sys(z), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-
-
-def test_the_frequency_response_is_that_of_a_small_sine():
-    """Of a damped pendulum, after the transient, as the package simulates it."""
-    model = nh.midpoint(pendulum(PendulumParameters()), 0.05)
-    x = model.state([0.0], [0.0])
-    K, small, steps, w = np.array([[0.5, 2.0]]), 1e-5, 4000, 2 * np.pi / (80 * model.h)
-    sine = small * np.sin(w * model.h * np.arange(steps))
-    states = [x]
-    for push in sine:
-        states.append(model.step(states[-1], -K @ model.local(x, states[-1]) + push))
-    last = np.array(states)[-81:-1, 0]
-    phase = np.exp(-1j * w * model.h * np.arange(steps - 80, steps))
-    measured = 2j / 80 * (last @ phase) / small
-    sys = nh.to_control(model, x, [0.0], ["theta"])
-    full = nh.to_control(model, x, [0.0])
-    closed = control.ss(full.A - full.B @ K, full.B, sys.C, 0, model.h)
-    magnitude, angle, _ = control.frequency_response(closed, [w])
-    assert measured == pytest.approx(np.squeeze(magnitude * np.exp(1j * angle)), rel=1e-4)
 
 
 def test_the_step_simulates_in_python_control():

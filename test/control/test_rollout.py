@@ -203,7 +203,7 @@ def test_a_run_that_fails_ends_and_the_others_go_on(controlled, monkeypatch):
     assert np.isfinite(runs.states[1, :10]).all() and np.isnan(runs.states[1, 10:]).all()
     assert np.isfinite(runs.inputs[1, :9]).all() and np.isnan(runs.inputs[1, 9:]).all()
     assert len(runs.trajectory(1)) == 9 and runs.trajectory(1).name == "run 1"
-    assert repr(runs) == "Rollouts(limited by midpoint (h = 0.1 s), 3 runs of 20 steps, 1 failed)"
+    assert repr(runs) == "Rollouts(limited by midpoint, h = 0.1 s, 3 runs of 20 steps, 1 failed)"
     some = nh.rollout(dsys, starts, inputs, every=1 if not controlled else 4)
     rows = 9 // some.every
     assert np.isnan(some.states[1, rows + 1 :]).all() and np.isfinite(some.states[1, rows]).all()

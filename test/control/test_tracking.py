@@ -148,19 +148,6 @@ def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by
     np.testing.assert_allclose(memory.disturbance, [h * torque], rtol=0.05)
 
 
-def test_disturbance_estimate_finds_a_constant_torque(model, trackers):
-    """A plant with a constant extra rotor torque: the estimate settles at its momentum per
-    step.
-    """
-    tracker, extra = trackers["parking"][True], np.array([0.3, 0.0])
-    x, memory = tracker.reference.states[0], None
-    for k in range(300):
-        command = tracker.command(k, x, memory)
-        memory = command.memory
-        x = model.step(x, command.u + extra)
-    np.testing.assert_allclose(memory.disturbance[:2], extra * model.h, rtol=0.02, atol=1e-5)
-
-
 @pytest.mark.slow
 def test_references_are_feasible_and_stay_regular(model):
     for name in SNAKEBOARD.references:

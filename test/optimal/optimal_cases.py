@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import casadi as ca
+import numpy as np
 
 from nh_control.control.costs import Cost
 from nh_control.discrete.system import DiscreteSystem
@@ -64,3 +65,9 @@ def springs_system() -> System:
         inputs=("pull",),
         force=lambda q, v, u: ca.vertcat(u - 0.1 * v[0], 0),
     )
+
+
+def resting(dsys: DiscreteSystem, steps: int, x=None) -> Trajectory:
+    """A guess that stays at a state."""
+    x = dsys.state_space.origin if x is None else np.asarray(x)
+    return Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.zeros((steps, dsys.nu)))

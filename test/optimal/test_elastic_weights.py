@@ -4,13 +4,11 @@ whole optimizations and from one plan of an `MpcTracker` to the next.
 
 import numpy as np
 import pytest
-from test_mpc import UP, WEIGHTS, tracker, upright
+from test_mpc import OFF, UP, WEIGHTS, tracker, upright
 
 import nh_control as nh
 from nh_control.control.optimal.elastic import LARGE, normalized
 from nh_control.systems import cart_pole
-
-OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])

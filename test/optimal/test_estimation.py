@@ -301,10 +301,8 @@ def test_output_feedback_is_the_tracker_on_the_estimate_with_the_memories_of_bot
     tracker = LqrTracker(
         springs, rest, np.eye(4), [[0.1]], limits=[[-0.2, 0.2]], disturbance_gain=0.4
     )
-    kalman, rng = (
-        KalmanFilter(springs, 1e-3 * np.eye(4), 0.1 * np.eye(2)),
-        np.random.default_rng(1),
-    )
+    kalman = KalmanFilter(springs, 1e-3 * np.eye(4), 0.1 * np.eye(2))
+    rng = np.random.default_rng(1)
     before, memory, own = Belief(np.full(4, 0.5), np.eye(4)), None, None
     feedback = OutputFeedback(tracker, kalman, before)
     assert feedback.dsys is springs and feedback.reference is rest

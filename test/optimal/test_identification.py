@@ -60,19 +60,6 @@ def test_without_noise_the_parameters_are_found(model):
     assert found.rms < 1e-8 < 1e-3 < found.rms_before and found.count == 120
 
 
-@pytest.mark.slow
-def test_with_noise_the_parameters_have_the_stated_deviations(model):
-    """The mean of the squared errors over their variances is that of 1."""
-    true, ratios = with_values(model, NAMES, TRUTH), []
-    for seed in range(6):
-        data = motion(true, np.random.default_rng(seed), 1e-3)
-        found = identify(model, NAMES, segments(model, *data))
-        error = found.values - TRUTH
-        ratios.append(error @ np.linalg.solve(found.covariance, error) / len(NAMES))
-        assert abs(found.rms - 1e-3) < 3e-4
-    assert 0.4 < np.mean(ratios) < 2.0  # 18 degrees of freedom: 0.4 and 2.0 are 1 % away
-
-
 def test_the_states_of_all_pieces_count_as_estimated(model):
     """Of pieces with hardly more numbers than a state has, little of the noise remains; what is
     said of it is its size all the same.

@@ -8,7 +8,7 @@ import casadi as ca
 import differences
 import numpy as np
 import pytest
-from optimal_cases import pushed_ball, wandering
+from optimal_cases import pushed_ball, resting, wandering
 from random_trees import random_tree
 from swing_ups import problem
 
@@ -19,12 +19,6 @@ from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.integrators import INTEGRATORS
 from nh_control.systems import cart_pole, pendulum, rolling_disk, satellite, snakeboard
-
-
-def resting(dsys, steps, x=None):
-    """A guess that stays at a state."""
-    x = dsys.state_space.origin if x is None else np.asarray(x)
-    return nh.Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.zeros((steps, dsys.nu)))
 
 
 def raising(dsys, steps, x, weight=1.0):

@@ -21,6 +21,7 @@ from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, p
 from nh_control.systems import Formation, cart_pole, pendulum
 
 UP = np.array([0.0, np.pi, 0.0, 0.0])
+OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
 WEIGHTS = np.diag([10.0, 10.0, 1.0, 1.0]), 0.01 * np.eye(1)
 
 
@@ -60,21 +61,20 @@ def test_without_limits_its_commands_are_those_of_lqr(hold):
 def test_it_keeps_limits_and_constraints_and_is_pure():
     """Real-time iterations stay near whole solutions, and repeat to the bit."""
     dsys, rest = upright()
-    off = UP + np.array([0.0, 0.25, 0.0, 0.0])
     track = nh.Constraint("track", lambda x, u, w: x[0], -0.32, 0.32, weight=1e3)
     free, kept = tracker(), tracker(constraints=[track])
-    runs = [nh.rollout(dsys, off, controller, steps=150) for controller in (free, kept)]
+    runs = [nh.rollout(dsys, OFF, controller, steps=150) for controller in (free, kept)]
     assert all(not run.failures for run in runs)
     assert np.abs(runs[0].states[0, :, 0]).max() > 0.329
     assert np.abs(runs[1].states[0, :, 0]).max() < 0.321
     for run in runs:
         assert 7.99 < np.abs(run.inputs).max() < 8 and run.saturated.any()
         np.testing.assert_allclose(run.states[0, -1], UP, atol=0.02)
-    again = nh.rollout(dsys, np.array([off, off]), kept, steps=150)
-    looped = closed_loop(dsys, kept, off, 150)
+    again = nh.rollout(dsys, np.array([OFF, OFF]), kept, steps=150)
+    looped = closed_loop(dsys, kept, OFF, 150)
     for states in (*again.states, looped.trajectory.states):
         np.testing.assert_array_equal(states, runs[1].states[0])
-    x, memory = off, None
+    x, memory = OFF, None
     for k in range(40):
         command = kept.command(k, x, memory)
         assert abs(command.u - kept.command(k, x).u)[0] < 0.2

@@ -1,12 +1,13 @@
 """Closed loops of an `MpcTracker` in native code: the same as from Python, to the bit."""
 
-from functools import cache
+from functools import cache, partial
 
 import casadi as ca
 import numpy as np
 import pytest
+import test_mpc
 from masses import mass
-from test_mpc import UP, WEIGHTS, upright
+from test_mpc import OFF, WEIGHTS, upright
 
 import nh_control as nh
 from nh_control.control import closed_loop
@@ -16,7 +17,7 @@ from nh_control.scenarios import MpcOptions, get, mpc_tracker
 from nh_control.systems import cart_pole
 
 STEPS = 60
-OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
+tracker = partial(test_mpc.tracker, horizon_s=0.4)
 SHAKEN = 2.0 * np.sin(np.arange(STEPS))[:, None]
 
 
@@ -78,12 +79,6 @@ def assert_same(one, other):
     assert memory.arrays.keys() == wanted.arrays.keys()
     for name in wanted.arrays:
         np.testing.assert_array_equal(memory.arrays[name], wanted.arrays[name], name)
-
-
-def tracker(**options):
-    dsys, rest = upright()
-    given = dict(horizon_s=0.4, hold=True, limits={"force": (-8.0, 8.0)}) | options
-    return nh.MpcTracker(dsys, rest, *WEIGHTS, **given)
 
 
 def test_native_loops_give_the_same_bits_as_python(monkeypatch):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from optimal_cases import resting
 from swing_ups import NAMES, problem
 
 import nh_control as nh
@@ -49,9 +50,7 @@ def pushed(force):
 def test_a_predictor_and_a_corrector_take_fewer_iterations_of_a_convex_problem():
     """14, 12 and 12 with steps that aim at what the first ones leave out, else 17, 15 and 14."""
     dsys = nh.midpoint(pushed(lambda u: u), 0.1)
-    rest, goal = (
-        nh.Trajectory(0.1, np.tile([x, 0.0], (31, 1)), np.zeros((30, 1))) for x in (0.0, 1.0)
-    )
+    rest, goal = (resting(dsys, 30, [x, 0.0]) for x in (0.0, 1.0))
     cost = quadratic_cost(dsys, goal, np.diag([10.0, 1.0]), 0.01 * np.eye(1))
     total = 0
     for most in (0.5, 1.0, 2.0):

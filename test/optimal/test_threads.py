@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from masses import mass
-from test_mpc import UP, tracker, upright
+from test_mpc import OFF, tracker, upright
+from test_optima_in_both_tiers import swing_problem
 
 import nh_control as nh
 from nh_control.control.costs import Cost
@@ -13,18 +14,10 @@ from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.integrators import INTEGRATORS
 from nh_control.systems import pendulum
 
-OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
 
-
-def swing(threads, integrator="midpoint"):
-    """A pendulum that swings up within limits, over 23 steps."""
-    dsys = INTEGRATORS[integrator].make(pendulum(), 0.1)
-    rest = nh.Trajectory(0.1, np.tile([0.3, 0.0], (24, 1)), np.zeros((23, 1)))
-    cost = nh.quadratic_cost(dsys, rest, np.eye(2), 0.1 * np.eye(1), 100 * np.eye(2))
-    fast = nh.Constraint("speed", lambda x, u, w: x[1], upper=1.5)
-    limits = {"torque": (-4.0, 4.0)}
-    guess = nh.Trajectory(0.1, np.tile([2.0, 0.5], (24, 1)), np.full((23, 1), 0.5))
-    return nh.optimize(dsys, cost, guess, limits=limits, constraints=[fast], threads=threads)
+def swing(threads):
+    dsys, cost, guess, options = swing_problem()
+    return nh.optimize(dsys, cost, guess, **options, threads=threads)
 
 
 def test_an_optimum_has_the_same_bits_for_any_number_of_threads():

@@ -94,13 +94,3 @@ def test_a_gust_between_the_windows_throws_lqr_beside_the_second_one():
         missed.append(-kept_constraints(result)["windows"].margins.min())
         assert result.configuration_error()[-1] < 0.01
     assert missed[0] > 0.2 and missed[1] < 0.04
-
-
-@pytest.mark.slow
-def test_no_flight_is_no_reference(monkeypatch):
-    """A window that is closed by the other's wall."""
-    from nh_control.scenarios import quadrotor as flights
-
-    monkeypatch.setattr(flights, "DEPTH_M", 2.0)
-    with pytest.raises(ValueError, match=r"no flight found \(.*'windows\[\d\] >= 0' cannot"):
-        flights.windows(get("quadrotor").model(step_s=0.05))

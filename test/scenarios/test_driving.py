@@ -24,11 +24,6 @@ REFERENCES = [
     for one in scenarios.get(name).references
     if one != "standstill"  # where lateral errors cannot be corrected
 ]
-TO_REST = [
-    *((name, "figure_eight") for name in NAMES),
-    ("differential_drive", "delivery"),
-    ("car", "parking"),
-]
 QUICK = (
     ("differential_drive", "delivery"),
     ("car", "parking"),
@@ -79,14 +74,6 @@ def test_references_are_motions_that_leave_torque_for_feedback(name, one):
     assert (np.abs(motion.inputs) <= 0.75 * dsys.system.input_bounds[:, 1]).all()
 
 
-@pytest.mark.parametrize(
-    "name, one", quick_first(TO_REST, (*QUICK, ("chaplygin_sleigh", "figure_eight")))
-)
-def test_courses_lead_from_rest_to_rest(name, one):
-    rates = velocities(name, one)
-    assert np.abs(rates[[0, -1]]).max() <= 1e-9 * np.abs(rates).max()
-
-
 @pytest.mark.parametrize("name", SLEIGH_FIRST)
 def test_the_figure_of_eight_follows_geronos_curve(name):
     """The pose's point, of the sleigh the skate, stays on Gerono's curve but for the error of the
@@ -114,19 +101,9 @@ def test_parking_goes_back_into_the_gap_and_forth_in_it():
     assert (forward[1:450] < 0).all() and (forward[451:-1] > 0).all()
 
 
-def test_a_lane_change_ends_beside_the_lane_it_began_in():
-    motion, rates = reference("car", "lane_change"), velocities("car", "lane_change")
-    assert motion.states[-1, 4] - motion.states[0, 4] == pytest.approx(3.5, abs=0.01)
-    assert np.abs(motion.states[[0, -1], 2]).max() <= 1e-3
-    sideways = rates[:, 2] * rates[:, 3]
-    assert 1.0 <= np.abs(sideways).max() <= 2.0  # m/s^2, as on a road
-
-
 def test_the_sleigh_turns_round_by_itself():
-    motion, rates = (
-        reference("chaplygin_sleigh", "turn_round"),
-        velocities("chaplygin_sleigh", "turn_round"),
-    )
+    motion = reference("chaplygin_sleigh", "turn_round")
+    rates = velocities("chaplygin_sleigh", "turn_round")
     assert not motion.inputs.any()
     assert rates[0, 1] == -1.0 and rates[-1, 1] == pytest.approx(1.0, abs=1e-3)
     assert abs(rates[-1, 0]) < 1e-2 < 0.6 < np.abs(rates[:, 0]).max()
@@ -198,14 +175,11 @@ def test_rates_of_a_course_equal_finite_differences(course, t):
     assert rates.curvature_rate == pytest.approx((ahead - behind) / (2 * step), rel=1e-5)
 
 
-def errors(name, one, options=PlantOptions(), integrator="", integral=False, perturbation=None):
+def errors(name, one, options=PlantOptions(), integral=False, perturbation=None):
     """Distance from the reference's poses (N + 1), m and rad, and the run itself."""
-    scenario = scenarios.get(name)
-    if not integrator:
-        scenario = replace(scenario, references={one: lambda _: reference(name, one)})
-    experiment = Experiment.make(
-        scenario, one, integrator, 0.0, options, perturbation or scenario.perturbation, integral
-    )
+    scenario = replace(scenarios.get(name), references={one: lambda _: reference(name, one)})
+    start = perturbation or scenario.perturbation
+    experiment = Experiment.make(scenario, one, "", 0.0, options, start, integral)
     run = experiment.run()
     assert run.failure is None
     at = column(name, "theta")
@@ -241,28 +215,6 @@ def test_the_initial_error_is_removed(name, one):
     error, run = errors(name, one)
     assert error[0] > 0.14 and error[-1] <= error[0] / SHRINK[name, one]
     assert run.saturated.mean() <= 0.03
-
-
-def test_another_integrator_tracks_on_the_default_plant():
-    """Designed on one method, run on another with half the step."""
-    options = PlantOptions(integrator="midpoint", substeps=2)
-    error, _ = errors("chaplygin_sleigh", "turn_round", options, "rdp_cay")
-    assert error[-1] <= error[0] / 100
-
-
-HEAVIER = {
-    "differential_drive": {"m_body": 9.9},
-    "car": {"m": 1320.0},
-    "chaplygin_sleigh": {"m": 1.1},
-    "rolling_disk": {"m": 2.2},
-}
-
-
-@pytest.mark.parametrize("name", SLEIGH_FIRST)
-def test_a_tenth_more_mass_costs_little(name):
-    error, _ = errors(name, "figure_eight", PlantOptions(parameters=HEAVIER[name]))
-    middle = error[len(error) // 3 :]
-    assert middle.max() <= 0.5 * error[0]
 
 
 @pytest.mark.parametrize("name", SLEIGH_FIRST)

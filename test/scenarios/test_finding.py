@@ -83,10 +83,8 @@ def test_installed_packages_and_modules(tmp_path, monkeypatch):
 
 
 def test_a_name_of_two_packages_is_refused_with_both_and_others_still_work(tmp_path, monkeypatch):
-    cart, drive = (
-        "cart_double_pendulum:CART_DOUBLE_PENDULUM",
-        "differential_drive:DIFFERENTIAL_DRIVE",
-    )
+    cart = "cart_double_pendulum:CART_DOUBLE_PENDULUM"
+    drive = "differential_drive:DIFFERENTIAL_DRIVE"
     first = {"rover": f"one.{drive}", "snakeboard": f"one.{cart}"}
     second = {"rover": f"two.{cart}", "pole": f"two.{cart}"}
     for package, found in (("one", first), ("two", second)):

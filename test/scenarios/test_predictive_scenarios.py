@@ -2,19 +2,15 @@
 there, the predictive tracker does not.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from own_scenarios import EXAMPLES
 from urdf_robots import robot_file
 
-import nh_control as nh
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.kept_constraints import kept_constraints
-from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, from_urdf, get
+from nh_control.scenarios import MpcOptions, PlantOptions, disturbance, get
 from nh_control.scenarios.constraints import OBSTACLES
-from nh_control.scenarios.obstacles import clear_of
 
 CASES = {
     ("cart_pole", "short_track"): ("short_track", -0.1, 0.3),
@@ -122,15 +118,3 @@ def test_links_at_30_degrees_stay_taut_in_wind_along_them():
         tensions.append(made.monitored.min())
         errors.append(made.configuration_error().max())
     assert tensions[0] < -1 and tensions[1] > 0.2 and errors[1] < 0.8 * errors[0]
-
-
-@pytest.mark.slow
-def test_a_robot_keeps_the_ranges_of_its_urdf_and_leaves_a_ball():
-    """The tool of an arm that is to be held in the ball moves out of it."""
-    arm = from_urdf(robot_file("ur5e"))
-    tool = nh.Robot(arm.make_system(arm.parameters).model).frame_pose(np.zeros(6), "tool0")
-    ball = [(tool.position + [0.0, 0.0, 0.07], 0.1)]
-    around = replace(arm, constraints={**arm.constraints, "ball": clear_of(["tool0"], ball, 1e4)})
-    kept = kept_constraints(run(around, "", MpcOptions(), duration_s=1.0))
-    assert kept["joint_ranges"].values.shape == (200, 6) and kept["joint_ranges"].margins.min() > 1
-    assert kept["ball"].margins[0] < -0.02 and kept["ball"].margins[100:].min() > -CLOSE

@@ -22,7 +22,6 @@ from nh_control import scenarios
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody.bodies import inertia_problem
 from nh_control.scenarios.declared_frames import (
-    CONTINUOUS,
     FIXED,
     FLOATING,
     PLANAR,
@@ -94,19 +93,6 @@ def test_only_bodies_and_ackermann_wheels_float(name):
     frames = frames_of(name)
     floating = [link.frame for link in frames.links if link.kind == FLOATING]
     assert floating == [*frames.bodies, *FLOATS.get(name, [])]
-
-
-def test_links_have_the_axes_and_signs_of_joints():
-    cart = {link.frame: link for link in frames_of("cart_pole").links}
-    assert (cart["cart"].kind, cart["pole"].kind) == (PRISMATIC, CONTINUOUS)
-    assert (cart["pole"].parent, cart["push"].parent) == ("cart", "cart")
-    assert cart["cart"].axis.tolist() == [1, 0, 0] and cart["pole"].axis.tolist() == [0, -1, 0]
-    board = {link.frame: link for link in frames_of("snakeboard").links}
-    assert board["front_truck"].joint.sign == -1.0
-    assert board["front_truck"].axis.tolist() == board["rear_truck"].axis.tolist() == [0, 0, 1]
-    joints = {link.joint.name for link in board.values() if link.joint}
-    assert joints == {joint.name for joint in scenarios.get("snakeboard").joints}
-    assert (board["board"].parent, board["board"].kind) == ("base_link", FIXED)
 
 
 STRINGS = {
