@@ -233,46 +233,32 @@ def test_its_errors_are_those_of_the_lagrangian():
     """The gradient by central differences along every coordinate, on a manifold, where nothing has
     converged yet, and complementarity and violation by their definitions.
     """
-    dsys = nh.midpoint(pushed_ball(), 0.05)
-    begin = wandering(dsys, 6, np.random.default_rng(1))
+    dsys, steps = nh.midpoint(pushed_ball(), 0.05), 6
+    begin = wandering(dsys, steps, np.random.default_rng(1))
     far = dsys.retract(begin.states[0], np.array([0.5, -0.3, 0.1, 0.0]))
-    cost, limits = raising(dsys, 6, far), {"force_x": (-0.4, 0.4)}
+    cost, limits = raising(dsys, steps, far), {"force_x": (-0.4, 0.4)}
     high = nh.Constraint("high", lambda x, u, w: x[2] + 0.1 * u[1] * x[0], lower=-0.2)
     options = dict(limits=limits, constraints=[high], end=far)
     found = nh.optimize(dsys, cost, begin, max_iterations=4, **options)
     assert not found.converged and found.errors.stationarity > 1e-6
     m, total = found.multipliers, nh.control.costs.compile_cost(dsys, cost)
-    states, inputs = found.trajectory.states, found.trajectory.inputs
 
-    def lagrangian(states, inputs):
+    def lagrangian(y):
+        moved = y[: steps * dsys.ndx].reshape(steps, dsys.ndx)
+        states = np.vstack([begin.states[:1], dsys.retract(found.trajectory.states[1:], moved)])
+        inputs = found.trajectory.inputs + y[steps * dsys.ndx :].reshape(steps, dsys.nu)
         value = total(states, inputs) + m.end @ dsys.local(far, states[-1])
         for k, (x, u) in enumerate(zip(states, inputs)):
+            rows = {
+                "force_x >= -0.4": u[0] + 0.4,
+                "force_x <= 0.4": 0.4 - u[0],
+                "high >= -0.2": x[2] + 0.1 * u[1] * x[0] + 0.2,
+            }
             value += m.costates[k] @ dsys.local(states[k + 1], dsys.step(x, u))
-            value -= m.inequalities["force_x >= -0.4"][k] * (u[0] + 0.4)
-            value -= m.inequalities["force_x <= 0.4"][k] * (0.4 - u[0])
-            row = x[2] + 0.1 * u[1] * x[0] + 0.2
-            value -= m.inequalities["high >= -0.2"][k] * row
+            value -= sum(m.inequalities[name][k] * row for name, row in rows.items())
         return value
 
-    slopes = []
-    for k in range(7):
-        for i in range(dsys.ndx if k else 0):
-            d = np.eye(dsys.ndx)[i]
-
-            def moved(t, k=k, d=d):
-                changed = states.copy()
-                changed[k] = dsys.retract(states[k], t * d)
-                return lagrangian(changed, inputs)
-
-            slopes.append(differences.derivative(moved, 1e-3))
-        for j in range(dsys.nu if k < 6 else 0):
-
-            def pushed(t, k=k, j=j):
-                changed = inputs.copy()
-                changed[k, j] += t
-                return lagrangian(states, changed)
-
-            slopes.append(differences.derivative(pushed, 1e-3))
+    slopes = differences.jacobian(lagrangian, steps * (dsys.ndx + dsys.nu), 1e-3)
     assert np.abs(slopes).max() == pytest.approx(found.errors.stationarity, rel=1e-6, abs=1e-9)
     products = [(m.slacks[n] * m.inequalities[n]).max() for n in m.slacks]
     assert max(products) == pytest.approx(found.errors.complementarity, rel=1e-12)

@@ -9,26 +9,40 @@ from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.scenarios.ros2_control import controllers, ros2_control_urdf
 
-SUITABLE = ("cart_pole", "urdf", "snakeboard", "pendulum_swing_up", "car")
-CASES = [
-    *((name, "position") for name in SUITABLE),
-    *(("cart_pole", interface) for interface in ("velocity", "effort")),
-]
+SUITABLE = {
+    "cart_pole": ["cart_joint"],
+    "urdf": ["shoulder", "elbow"],
+    "snakeboard": ["rotor_joint", "rear_truck_joint"],
+    "pendulum_swing_up": ["pendulum_joint"],
+    "car": ["rear_wheels_joint", "steering_joint"],
+}
 
 
-@pytest.mark.parametrize(("name", "interface"), CASES)
-def test_hardware_interface_and_controllers_command_the_driven_joints(name, interface, snapshot):
-    """With the parameters that joint_state_topic_hardware_interface and ros2_controllers
-    document; the hardware interface has all joints.
-    """
-    scenario = scenarios.get(name)
+@pytest.mark.parametrize("interface", ["position", "velocity", "effort"])
+def test_files_have_the_parameters_that_packages_document(interface, snapshot):
+    """Of joint_state_topic_hardware_interface and ros2_controllers, for a cart with a pole."""
+    scenario = scenarios.get("cart_pole")
     robot = ElementTree.fromstring(ros2_control_urdf(scenario, interface))
     (control,) = robot.findall("ros2_control")
     ElementTree.indent(control)
-    assert ElementTree.tostring(control, "unicode") == snapshot
-    assert yaml.safe_dump(controllers(scenario, interface)) == snapshot
-    joints = {joint.get("name") for joint in control.findall("joint")}
-    assert joints <= {joint.get("name") for joint in robot.findall("joint")}
+    file = yaml.safe_dump(controllers(scenario, interface))
+    assert f"{ElementTree.tostring(control, 'unicode')}{file}" == snapshot
+
+
+@pytest.mark.parametrize("name", SUITABLE)
+def test_the_driven_joints_are_commanded_of_all(name):
+    scenario = scenarios.get(name)
+    robot = ElementTree.fromstring(ros2_control_urdf(scenario, "position"))
+    joints = robot.findall("ros2_control/joint")
+    driven = [joint.get("name") for joint in joints if joint.find("command_interface") is not None]
+    assert driven == SUITABLE[name]
+    names = [joint.get("name") for joint in joints]
+    assert names == [joint.name for joint in scenario.joints]
+    assert set(names) <= {joint.get("name") for joint in robot.findall("joint")}
+    file = controllers(scenario, "position")
+    rate = file.pop("controller_manager")["ros__parameters"]["update_rate"]
+    ((_, of_node),) = file.items()
+    assert of_node["ros__parameters"]["joints"] == driven and rate == round(1 / scenario.step_s)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def declared(scenario):
             for target in scenario.targets(system).values()
         ),
     }
-    return "\n".join(f"{what}: {words or '-'}" for what, words in lines.items())
+    return "\n".join(f"{what}: {words}" for what, words in lines.items() if words)
 
 
 @pytest.mark.parametrize("name", scenarios.built_in())

@@ -40,6 +40,7 @@ def scenario(space, joints=(), **others):
     )
 
 
+BUILT_IN = scenarios.built_in()
 SLIDES = nh.Rn("x", "y")
 POSED = nh.Product(nh.SO3("base_"), nh.Rn("arm"))
 
@@ -137,6 +138,26 @@ def test_a_joint_that_is_left_out_is_named_by_the_command(tmp_path, capsys):
     for call in ("list", "simulate", "run"):
         assert main([call, str(file)]) == 2
         assert "lack the coordinates ['upper']" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(n, marks=pytest.mark.slow) if n == "marionette" else n for n in BUILT_IN),
+        *map(str, FILES.values()),
+    ],
+)
+def test_the_state_that_messages_carry_is_that_of_the_scenario(name):
+    made, rng = scenarios.get(name), np.random.default_rng(0)
+    model = made.model()
+    space = model.system.space
+    q = space.retract(model.system.nominal_configuration, 0.3 * rng.normal(size=space.nv))
+    v = model.velocity(
+        model.state(q, np.asarray(ca.DM(space.frame(ca.SX(q)))) @ rng.normal(size=space.nv))
+    )
+    states = MessageStates(made, model, model, made.parameters)
+    for read, written in zip(states.carried(model.measured_state(q, v)), (q, v)):
+        np.testing.assert_allclose(read, written, atol=1e-12)
 
 
 def test_two_joints_may_show_one_coordinate_as_the_trucks_of_a_snakeboard_do():
