@@ -171,28 +171,27 @@ def test_the_memory_of_a_method_has_no_weight():
 
 
 def test_without_a_visual_model_bodies_are_balls():
-    turned = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
+    turned, still = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)]), np.zeros(3)
 
     def bodies(p, q, v):
-        still = np.zeros(3)
         return (
             BodyState("one", "map", np.array([q[0], 1.0, 2.0]), turned, still, still),
-            BodyState("two", "map", np.zeros(3), np.eye(4)[0], still, still),
+            BodyState("two", "map", still, np.eye(4)[0], still, still),
         )
 
-    visual = replace(SLED, to_bodies=bodies).visual_model()
-    poses = visual.poses(SLED.parameters, np.array([0.7, 0.0]))
-    np.testing.assert_allclose(poses["one"].position, [0.7, 1.0, 2.0])
-    np.testing.assert_allclose(poses["one"].rotation, quat2mat(turned))
-    assert (visual.parent, visual.trail, list(poses)) == ("map", "one", ["one", "two"])
-    assert [s.frame for s in visual.shapes if s.kind == "sphere"] == ["one", "two"]
-    assert [s.frame for s in visual.shapes if s.kind == "box"] == 3 * ["one"] + 3 * ["two"]
-    resting = replace(SLED, to_bodies=bodies).resting_bodies(nh.Rn("x", "theta"))
+    shown = replace(SLED, to_bodies=bodies)
+    visual, resting = shown.visual_model(), shown.resting_bodies(nh.Rn("x", "theta"))
+    pose = visual.poses(SLED.parameters, np.array([0.7, 0.0]))["one"]
+    np.testing.assert_allclose(pose.position, [0.7, 1.0, 2.0])
+    np.testing.assert_allclose(pose.rotation, quat2mat(turned))
+    assert (visual.parent, visual.trail) == ("map", "one")
+    kinds = [(shape.frame, shape.kind) for shape in visual.shapes]
+    assert sorted(kinds) == [(b, k) for b in ("one", "two") for k in (*3 * ["box"], "sphere")]
     assert [body.frame for body in resting] == ["one", "two"] and not SLED.resting_bodies(None)
     board = replace(nh.scenarios.get("snakeboard"), visual=None)
-    pose = board.visual_model().poses(board.parameters, np.array([9.0, 9.0, 0.3, 1.0, 2.0]))
-    np.testing.assert_allclose(pose["base_link"].position, [1.0, 2.0, 0.0])
-    np.testing.assert_allclose(pose["base_link"].rotation[:2, 0], [np.cos(0.3), np.sin(0.3)])
+    poses = board.visual_model().poses(board.parameters, np.array([9.0, 9.0, 0.3, 1.0, 2.0]))
+    np.testing.assert_allclose(poses["base_link"].position, [1.0, 2.0, 0.0])
+    np.testing.assert_allclose(poses["base_link"].rotation[:2, 0], [np.cos(0.3), np.sin(0.3)])
 
 
 def with_reference(made):

@@ -12,7 +12,6 @@ from lifted import LIFTED
 import nh_control as nh
 from nh_control import multibody as mb
 from nh_control import scenarios
-from nh_control.command.list_scenarios import example
 from nh_control.discrete.plant_steps import with_external, without_external
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
@@ -234,18 +233,6 @@ def test_external_forces_stand_between_a_models_forces_and_its_prescribed_coordi
     u, forces = np.array([1.0, 3.0]), np.array([2.0])
     assert with_external(plant, u, forces).tolist() == [1.0, 2.0, 3.0]
     assert without_external(plant, np.array([1.0, 2.0, 3.0]), 1).tolist() == [1.0, 3.0]
-
-
-@pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
-def test_the_example_that_is_shown_is_a_gust_on_the_last_target(name):
-    """Of one newton in the first direction; torques are left out."""
-    scenario = scenarios.get(name)
-    targets = scenario.targets(scenario.make_system(scenario.parameters))
-    assert len(targets) > 1
-    shown, last = parse(example(list(targets.values()))), list(targets.values())[-1]
-    push = (1.0,) + (0.0,) * (last.n_forces - 1)
-    assert shown == Disturbance(last.name, Gust(push, start=2.0, duration=0.5))
-    assert DisturbanceForces((shown,), targets, H)(200)[0] == 1.0
 
 
 def push_of_four():

@@ -78,15 +78,19 @@ def test_a_sensor_measures_at_its_rate_and_late():
     assert values.tolist() == [0.3] * 5
 
 
-def test_noise_and_bias_are_those_declared():
+def test_noise_and_bias_are_those_declared_for_each_number():
     """Mean and variance of 4000 values, within what is likely at 1e-6."""
-    n, deviation, bias = 4000, 0.02, 0.1
-    _, _, values = measured(Sensor("a", "angle", deviation, bias=bias), n)
-    errors = values - 0.3
-    assert abs(errors.mean() - bias) < 5 * deviation / np.sqrt(n)
-    spread = (n - 1) * errors.var(ddof=1) / deviation**2
-    assert chi2.ppf(5e-7, n - 1) < spread < chi2.ppf(1 - 5e-7, n - 1)
-    assert abs(np.corrcoef(errors[1:], errors[:-1])[0, 1]) < 5 / np.sqrt(n)
+    both = Output("both", lambda q, v, u, p: [q[0], v[0]], space=Rn("a", "b"))
+    d, truth = nh.midpoint(replace(pendulum(), outputs=(both,)), 0.01), np.array([0.3, -0.2])
+    n, deviations, bias = 4000, np.array([0.02, 0.05]), 0.1
+    made = Sensors([Sensor("a", "both", tuple(deviations), bias=bias)], d, d.h)
+    at = truth[:1], truth[1:], np.zeros(1)
+    errors = np.array([made.measure(k, *at)[0].values for k in range(n)]) - truth
+    assert (np.abs(errors.mean(axis=0) - bias) < 5 * deviations / np.sqrt(n)).all()
+    spread = (n - 1) * errors.var(axis=0, ddof=1) / deviations**2
+    assert (chi2.ppf(5e-7, n - 1) < spread).all() and (spread < chi2.ppf(1 - 5e-7, n - 1)).all()
+    correlations = np.corrcoef(errors[1:].T, errors[:-1].T)
+    assert np.abs(correlations - np.eye(4)).max() < 5 / np.sqrt(n)
 
 
 def test_two_runs_measure_the_same_and_two_sensors_do_not():

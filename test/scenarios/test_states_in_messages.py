@@ -152,9 +152,8 @@ def test_the_state_that_messages_carry_is_that_of_the_scenario(name):
     model = made.model()
     space = model.system.space
     q = space.retract(model.system.nominal_configuration, 0.3 * rng.normal(size=space.nv))
-    v = model.velocity(
-        model.state(q, np.asarray(ca.DM(space.frame(ca.SX(q)))) @ rng.normal(size=space.nv))
-    )
+    d = np.asarray(ca.DM(space.frame(ca.SX(q)))) @ rng.normal(size=space.nv)
+    v = model.velocity(model.state(q, d))
     states = MessageStates(made, model, model, made.parameters)
     for read, written in zip(states.carried(model.measured_state(q, v)), (q, v)):
         np.testing.assert_allclose(read, written, atol=1e-12)
@@ -202,3 +201,12 @@ def test_commands_of_a_run_by_messages_answer_the_states_that_messages_carry(nam
     np.testing.assert_array_equal(run.inputs, expected)
     exact = experiment.run().trajectory
     assert 0 < np.abs(run.inputs - exact.inputs).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", ["satellite", "quadrotor"])
+def test_a_body_of_another_name_is_refused(name):
+    made = scenarios.get(name)
+    space = made.make_system(made.parameters).space
+    (body,) = made.to_bodies(made.parameters, space.origin, np.zeros(space.nw))
+    with pytest.raises(ValueError, match=f"expected the body {name}, got .'moon'"):
+        made.from_bodies((replace(body, frame="moon"),))

@@ -12,7 +12,7 @@ from differences import jacobian
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.mechanics.external_forces import on_ground, with_external_forces
+from nh_control.mechanics.external_forces import with_external_forces
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import MpcOptions, PlantOptions
 from nh_control.scenarios.disturbance import parse
@@ -84,28 +84,17 @@ def test_forces_of_wheels_are_within_the_friction_of_the_plant():
     assert max(found) <= bound and max(found) == pytest.approx(bound, rel=1e-3)
 
 
-def test_ice_is_a_smaller_friction_for_a_time():
+def test_ice_is_a_smaller_friction_for_a_time_also_after_forces_on_other_targets():
     system = wet_snakeboard()
-    icy = nh.midpoint(with_external_forces(system, [on_ground(system.space)]), 0.01)
-    dsys = nh.midpoint(system, 0.01)
+    dsys, targets = nh.midpoint(system, 0.01), scenarios.get("wet_snakeboard").targets(system)
     x, u = dsys.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.2]), np.array([0.5, -0.3])
-    assert icy.system.inputs[-1] == "ground_friction_loss"
-    for loss in (0.0, 0.7):
-        other = dsys.with_parameters(friction=0.8 * (1 - loss))
-        assert icy.step(x, [*u, loss]) == pytest.approx(other.step(x, u), abs=1e-12)
-    least = dsys.with_parameters(friction=0.8e-3)
-    assert icy.step(x, [*u, 2.0]) == pytest.approx(least.step(x, u), abs=1e-12)
-
-
-def test_ice_may_come_after_forces_on_other_targets():
-    """As in a plant that takes wrenches and drives onto ice."""
-    system = wet_snakeboard()
-    targets = scenarios.get("wet_snakeboard").targets(system)
-    chosen = [targets["base_link"], targets["ground"]]
-    icy = nh.midpoint(with_external_forces(system, chosen), 0.01)
-    x, u = icy.state(np.zeros(5), [0.3, -0.2, 0.1, 0.5, 0.2]), [0.5, -0.3]
-    other = nh.midpoint(system, 0.01).with_parameters(friction=0.8 * 0.3)
-    assert icy.step(x, [*u, 0, 0, 0, 0.7]) == pytest.approx(other.step(x, u), abs=1e-12)
+    for names, still in ((["ground"], []), (["base_link", "ground"], [0, 0, 0])):
+        chosen = [targets[name] for name in names]
+        icy = nh.midpoint(with_external_forces(system, chosen), 0.01)
+        assert icy.system.inputs[-1] == "ground_friction_loss"
+        for loss, left in ((0.0, 1.0), (0.7, 0.3), (2.0, 1e-3)):
+            other = dsys.with_parameters(friction=0.8 * left)
+            assert icy.step(x, [*u, *still, loss]) == pytest.approx(other.step(x, u), abs=1e-12)
 
 
 def test_ice_at_a_place_is_in_the_derivatives():
