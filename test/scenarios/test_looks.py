@@ -67,7 +67,7 @@ def listed(poses):
     """Positions and axes of frames, in lines."""
 
     def numbers(values):
-        return " ".join(f"{round(float(v), 4) + 0.0:g}" for v in np.ravel(values))
+        return " ".join(f"{round(float(v), 8) + 0.0:.9g}" for v in np.ravel(values))
 
     return "\n".join(
         f"{name}: {numbers(pose.position)} | {numbers(pose.rotation)}"

@@ -74,8 +74,8 @@ def test_scenarios_are_what_is_said_of_them(name, snapshot):
 # --- the motions behind the references -----------------------------------------------------------
 
 
-def rounded(values):
-    return " ".join(f"{round(float(v), 2) + 0.0:g}" for v in np.ravel(values))
+def rounded(values, digits=8):
+    return " ".join(f"{round(float(v), digits) + 0.0:.9g}" for v in np.ravel(values))
 
 
 def test_courses_have_their_sizes_times_and_speeds(snapshot):
@@ -87,7 +87,7 @@ def test_courses_have_their_sizes_times_and_speeds(snapshot):
         speeds = [course.rates(t).speed for t in (0.0, course.duration)]
         ends = poses[1:, [0, -1]].T
         lines.append(
-            f"{name}: {rounded(course.duration)} s, {rounded(extents)}, {rounded(ends)},"
+            f"{name}: {rounded(course.duration)} s, {rounded(extents, 2)}, {rounded(ends)},"
             f" {rounded(speeds)}"
         )
         np.testing.assert_array_equal(course.start, poses[:, 0])
@@ -118,7 +118,7 @@ def test_paths_of_the_payload_have_their_sizes_times_and_speeds(snapshot):
         extents = np.array([jets[:, 0].min(axis=0), jets[:, 0].max(axis=0)]).T
         fastest = np.linalg.norm(jets[:, 1], axis=1).max()
         lines.append(
-            f"{name}: {rounded(path.duration)} s, {rounded(extents)}, {rounded(fastest)},"
+            f"{name}: {rounded(path.duration)} s, {rounded(extents, 2)}, {rounded(fastest, 3)},"
             f" {rounded(jets[[0, -1], 0])}"
         )
     assert "\n".join(lines) == snapshot
