@@ -244,6 +244,9 @@ def test_the_domain_of_a_model_is_kept_on_the_way():
     found = collocate(dsys, beyond, still)
     middles = (found.trajectory.states[1:, 0] + found.trajectory.states[:-1, 0]) / 2
     assert found.converged and 0.9 < middles.max() < 1 + 1e-6
+    past = Trajectory(0.1, np.vstack([[0.0, 0.0], *8 * [[1.5, 0.0]]]), still.inputs)
+    again = collocate(dsys, beyond, past)  # from where no step is possible
+    assert again.converged and again.cost == pytest.approx(found.cost, rel=1e-6)
 
 
 def test_a_trajectory_is_resampled_to_a_step_that_does_not_divide_its_own():
