@@ -41,29 +41,23 @@ TILT = euler2mat(0.3, -0.8, 0.5)
 TENSOR = TILT @ np.diag([0.3, 0.4, 0.2]) @ TILT.T
 AXIS = (1.0, -2.0, 0.5)
 PITCH = 0.3
-DEGREES = {
-    "spherical": 3,
-    "revolute": 1,
-    "prismatic": 1,
-    "helical": 1,
-    "universal": 2,
-    "cylindrical": 2,
-    "planar": 3,
+JOINTS = {
+    "spherical": (spherical, 3),
+    "revolute": (revolute, 1, AXIS),
+    "prismatic": (prismatic, 1, AXIS),
+    "helical": (helical, 1, AXIS),
+    "universal": (universal, 2, ("x", (0.2, 1.0, 0.0))),
+    "cylindrical": (cylindrical, 2, AXIS),
+    "planar": (planar, 3, AXIS),
 }
+"""Joints, their degrees of freedom, and their axes."""
 
 
 def joined(kind, name, parent, **where):
     """The frames of a joint of a kind."""
-    make = {
-        "spherical": lambda: spherical(name, parent, **where),
-        "revolute": lambda: revolute(name, parent, AXIS, **where),
-        "prismatic": lambda: prismatic(name, parent, AXIS, **where),
-        "helical": lambda: helical(name, parent, AXIS, pitch=PITCH, **where),
-        "planar": lambda: planar(name, parent, AXIS, **where),
-        "universal": lambda: universal(name, parent, ("x", (0.2, 1.0, 0.0)), **where),
-        "cylindrical": lambda: cylindrical(name, parent, AXIS, **where),
-    }
-    made = make[kind]()
+    make, _, *ways = JOINTS[kind]
+    where |= {"pitch": PITCH} if kind == "helical" else {}
+    made = make(name, parent, *ways, **where)
     return made if isinstance(made, tuple) else (made,)
 
 
@@ -110,7 +104,7 @@ def rate_of_transferred_velocity(model, maximal, q, v, u, s=1e-4):
     "kind",
     [
         pytest.param(kind, marks=pytest.mark.slow) if kind in ("revolute", "spherical") else kind
-        for kind in DEGREES
+        for kind in JOINTS
     ],
 )
 def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
@@ -118,7 +112,9 @@ def test_joints_as_constraints_give_the_motion_of_joint_coordinates(kind):
     maximal = maximal_coordinates(model, {"inner": "SE3", "outer": "SO3xR3"})
     q, v = moving(model)
     q1, v1 = maximal_state(model, q, v, maximal)
-    assert maximal.system.n_holonomic_constraints == 12 - 2 * DEGREES[kind] == 12 - model.space.nv
+    assert (
+        maximal.system.n_holonomic_constraints == 12 - 2 * JOINTS[kind][1] == 12 - model.space.nv
+    )
     system = maximal.system
     slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q1)
     assert np.linalg.svd(slope, compute_uv=False)[-1] > 1e-2
@@ -177,10 +173,8 @@ def test_reactions_carry_the_weight_and_balance_the_motion():
     u = np.zeros(6)
     a = ContinuousSystem(maximal.system).acceleration(q, v, u)
     reactions = joint_reactions(maximal, q, v, u)
-    outer, spring_at = (
-        maximal.spatial_inertias[1],
-        maximal.point(q, Point("outer", (0.1, 0.0, 0.0))),
-    )
+    outer = maximal.spatial_inertias[1]
+    spring_at = maximal.point(q, Point("outer", (0.1, 0.0, 0.0)))
     line = maximal.point(q, "wall") - spring_at
     spring = 20.0 * (1 - 0.3 / np.linalg.norm(line)) * line
     force, torque = reactions["outer"]
@@ -246,122 +240,93 @@ def test_a_helical_joint_without_pitch_is_a_revolute_one():
 
 def four_bar(kind, axis=(0.0, 1.0, 0.0)):
     """A linkage of three links about y, but for the last one's axis, closed by a pin of a kind."""
-    return Multibody(
-        "four_bar",
-        frames=[
-            revolute("crank", axis="y"),
-            revolute("coupler", "crank", axis="y", position=(0.2, 0.0, 0.0)),
-            revolute("rocker", "coupler", axis=axis, position=(0.4, 0.0, 0.0)),
-        ],
-        bodies=[Body(name, 1.0, inertia=TENSOR) for name in ("crank", "coupler", "rocker")],
-        constraints=[
-            JointConstraint(
-                "pin",
-                kind,
-                Point(WORLD, (0.5, 0.0, 0.0)),
-                Point("rocker", (0.3, 0.0, 0.0)),
-                axis="y",
-            )
-        ],
-    )
+    frames = [
+        revolute("crank", axis="y"),
+        revolute("coupler", "crank", axis="y", position=(0.2, 0.0, 0.0)),
+        revolute("rocker", "coupler", axis=axis, position=(0.4, 0.0, 0.0)),
+    ]
+    bodies = [Body(frame.name, 1.0, inertia=TENSOR) for frame in frames]
+    ends = Point(WORLD, (0.5, 0.0, 0.0)), Point("rocker", (0.3, 0.0, 0.0))
+    pin = JointConstraint("pin", kind, *ends, axis="y")
+    return Multibody("four_bar", frames, bodies, constraints=[pin])
 
 
 FOLDED = {"crank": 0.4, "coupler": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("revolute", "holonomic_constraint has 20 equations for 18 admissible velocities"),
-        ("spherical", "'pin'.* depend on rows before"),
-    ],
-)
-def test_dependent_constraints_are_named(kind, message):
-    """A plane four-bar linkage: the last pin of the revolute joints need hold two rows only."""
-    model = four_bar(kind)
-    q, v = model.configuration(FOLDED), model.velocity()
-    with pytest.raises(ValueError, match=message):
-        maximal_state(model, q, v, maximal_coordinates(model))
+def four_bar_state(*pin):
+    model = four_bar(*pin)
+    start = model.configuration(FOLDED), model.velocity()
+    return maximal_state(model, *start, maximal_coordinates(model))
 
 
 def test_constraints_that_are_nearly_dependent_are_taken():
     """An axis a thousandth of a radian out of the others' direction: the third row of the pin says
     a little that the others do not.
     """
-    model = four_bar("spherical", axis=(0.0, 1.0, 1e-3))
-    q, v = maximal_state(
-        model, model.configuration(FOLDED), model.velocity(), maximal_coordinates(model)
-    )
+    q, v = four_bar_state("spherical", (0.0, 1.0, 1e-3))
     assert len(q) == 21 and not v.any()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda m: maximal_coordinates(m, "SE2"), "unknown configuration space 'SE2'"),
-        (
-            lambda m: maximal_coordinates(m, {"leg": "SE3"}),
-            r"no bodies on moving frames \['leg'\]",
-        ),
-        (lambda m: floating("x", space="R6"), "unknown space 'R6' of a floating frame"),
-        (
-            lambda m: JointConstraint("c", "screw", "inner", "outer"),
-            "unknown kind of joint 'screw', choose one of spherical",
-        ),
-        (
-            lambda m: JointConstraint("c", "universal", "a", "b", axis="x", second_axis="x"),
-            "two axes of a universal joint must not be parallel",
-        ),
-        (
-            lambda m: JointConstraint("c", "helical", "inner", "outer"),
-            "the pitch of a helical joint must be finite and not zero, got 0.0",
-        ),
-        (
-            lambda m: JointConstraint("c", "helical", "inner", "outer", pitch=np.inf),
-            "the pitch of a helical joint must be finite and not zero, got inf",
-        ),
-        (
-            lambda m: JointConstraint("c", "revolute", "inner", "outer", pitch=0.1),
-            "a revolute joint has no pitch, got 0.1",
-        ),
-        (
-            lambda m: maximal_coordinates(replace(m, frames=with_own_joint(m))),
-            "no constraint for the Own joint of 'outer' in maximal coordinates",
-        ),
-    ],
-)
-def test_unsupported_models_are_refused(change, message):
+class Own(Revolute):
+    """A joint that the package does not know."""
+
+
+def with_own_joint():
+    *frames, last = CHAIN.frames
+    return replace(CHAIN, frames=[*frames, replace(last, joint=Own(last.joint.axis))])
+
+
+def in_a_row(**last):
+    """Two joints without a body between them."""
+    frames = [revolute("a"), revolute("b", "a", "x", position=(0.0, 0.0, 1.0))]
+    return Multibody("two", [*frames, revolute("c", "b", **{"axis": "y"} | last)], BODIES)
+
+
+def bound(kind, **ways):
+    return JointConstraint("c", kind, "inner", "outer", **ways)
+
+
+CHAIN = chain("revolute")
+BETWEEN = "no body on 'b', between the joints of 'b' and 'c'"
+REFUSED = [
+    (lambda: maximal_coordinates(CHAIN, "SE2"), "unknown configuration space 'SE2'"),
+    (lambda: maximal_coordinates(CHAIN, {"leg": "SE3"}), r"no bodies on moving frames \['leg'\]"),
+    (lambda: floating("x", space="R6"), "unknown space 'R6' of a floating frame"),
+    (lambda: bound("screw"), "unknown kind of joint 'screw', choose one of spherical"),
+    (lambda: bound("universal", axis="x", second_axis="x"), "two axes .* must not be parallel"),
+    (lambda: bound("helical"), "pitch of a helical joint must be finite and not zero, got 0.0"),
+    (lambda: bound("helical", pitch=np.inf), "must be finite and not zero, got inf"),
+    (lambda: bound("revolute", pitch=0.1), "a revolute joint has no pitch, got 0.1"),
+    (lambda: helical("nut", pitch=np.nan), "'nut': pitch must be finite"),
+    (lambda: maximal_coordinates(with_own_joint()), "no constraint for the Own joint of 'outer'"),
+    (lambda: maximal_coordinates(in_a_row(position=(0.0, 0.0, 0.1))), BETWEEN),
+    (lambda: maximal_coordinates(in_a_row(axis="x")), BETWEEN),
+    (lambda: maximal_coordinates(in_a_row(mimic=Mimic("a"))), r"\['c'\] cannot mimic"),
+    # a plane four-bar linkage: the last pin of the revolute joints need hold two rows only
+    (lambda: four_bar_state("revolute"), "has 20 equations for 18 admissible velocities"),
+    (lambda: four_bar_state("spherical"), "'pin'.* depend on rows before"),
+]
+
+
+@pytest.mark.parametrize("make, message", REFUSED)
+def test_what_has_no_maximal_coordinates_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
-        change(chain("revolute"))
-
-
-def with_own_joint(model):
-    """The model's frames, the last one with a joint of a class that the package does not know."""
-
-    class Own(Revolute):
-        pass
-
-    *frames, last = model.frames
-    return [*frames, replace(last, joint=Own(last.joint.axis))]
+        make()
 
 
 BODIES = [Body(name, 1.0, inertia=TENSOR) for name in "ac"]
 
 
 def test_joints_that_form_a_universal_joint_may_have_a_rotation_between_them():
-    model = Multibody(
-        "turned",
-        frames=[
-            revolute("a", axis=AXIS, rotation=TILT),
-            fixed("flange", "a", position=(0.2, 0.0, 0.1), rotation=TILT),
-            revolute(
-                "b", "flange", "x", position=(0.1, 0.3, 0.0), rotation=euler2mat(0.2, 0.4, -0.9)
-            ),
-            revolute("c", "b", "y", rotation=euler2mat(-0.5, 0.1, 0.7)),
-        ],
-        bodies=BODIES,
-        gravity=(1.0, -2.0, 3.0),
-    )
+    turned = {"position": (0.1, 0.3, 0.0), "rotation": euler2mat(0.2, 0.4, -0.9)}
+    frames = [
+        revolute("a", axis=AXIS, rotation=TILT),
+        fixed("flange", "a", position=(0.2, 0.0, 0.1), rotation=TILT),
+        revolute("b", "flange", "x", **turned),
+        revolute("c", "b", "y", rotation=euler2mat(-0.5, 0.1, 0.7)),
+    ]
+    model = Multibody("turned", frames, BODIES, gravity=(1.0, -2.0, 3.0))
     maximal = maximal_coordinates(model)
     assert maximal.gravity == model.gravity
     assert maximal.constraints[1].kind == "universal"
@@ -371,22 +336,6 @@ def test_joints_that_form_a_universal_joint_may_have_a_rotation_between_them():
     system = maximal.system
     slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q1)
     assert np.abs(slope @ v1).max() < 1e-13
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"position": (0.0, 0.0, 0.1)}, "no body on 'b', between the joints of 'b' and 'c'"),
-        ({"axis": "x"}, "no body on 'b', between the joints of 'b' and 'c'"),
-        ({"mimic": Mimic("a")}, r"in maximal coordinates \['c'\] cannot mimic"),
-    ],
-)
-def test_two_joints_without_a_body_between_them_must_share_a_point(changed, message):
-    frames = [revolute("a"), revolute("b", "a", "x", position=(0.0, 0.0, 1.0))]
-    given = {"axis": "y"} | changed
-    model = Multibody("two", [*frames, revolute("c", "b", **given)], BODIES)
-    with pytest.raises(ValueError, match=message):
-        maximal_coordinates(model)
 
 
 def test_inputs_are_named_after_the_efforts_of_their_joints():

@@ -13,8 +13,7 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from test_tree_constraints import satisfied
-from test_tree_parameters import parametrized
+from tree_models import parametrized, satisfied
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointFriction, Multibody, Wrench, planar_frames

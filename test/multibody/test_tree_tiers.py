@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from random_trees import JOINTS, random_tree
-from test_tree_constraints import constrained_tree
-from test_tree_parameters import parametrized
 from tiers import needs_compiler, with_compiler
+from tree_models import constrained_tree, parametrized
 
 import nh_control as nh
 from nh_control.multibody import Body, Multibody, Point, planar, revolute

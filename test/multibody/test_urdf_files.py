@@ -29,6 +29,7 @@ FILES = {
     "Windows": declared("windows-1252").encode("cp1252"),
     "UTF-16 with a mark": declared("UTF-16").encode("utf-16"),
     "UTF-16 without": declared("UTF-16").encode("utf-16-be"),
+    "UTF-8": declared("utf-8").encode(),
     "UTF-8 with a mark": codecs.BOM_UTF8 + TEXT.encode(),
     "no declaration": BARE.encode(),
     "a zero at the end": TEXT.encode() + b"\r\n\0",

@@ -29,11 +29,24 @@ def test_an_impossible_inertia_of_one_of_several_welded_links_is_a_warning(dummy
     np.testing.assert_allclose(model.mass_matrix([0.2]), [[0.3 + PART]], rtol=1e-15)
 
 
-def test_welded_links_with_an_impossible_inertia_are_named_together():
+def test_impossible_inertias_are_refused_unless_accepted(caplog):
+    """Those of links that are welded together by both names."""
+    alone = robot(link("base", ""), link("a", WRONG), HINGE)
     text = robot(link("base", ""), link("a"), link("b", WRONG.replace("0.7", "7")), HINGE, WELD)
-    with pytest.raises(UrdfError, match="links 'a' and 'b': inertia violates the triangle"):
-        load_urdf(text)
-    assert load_urdf(text, accept_any_inertia=True).space.names == ("j",)
+    for wrong, names, warned in (
+        (text, "links 'a' and 'b'", "b"),
+        (alone, "URDF of 'robot': link 'a'", "a"),
+    ):
+        words = f"{names}: inertia violates the triangle inequality.*accept_any_inertia=True"
+        with pytest.raises(UrdfError, match=words):
+            load_urdf(wrong)
+        assert load_urdf(wrong, accept_any_inertia=True).space.names == ("j",)
+        assert f"link '{warned}': inertia violates the triangle inequality" in caplog.text
+    light = alone.replace('<mass value="2"', '<mass value="0.1"')
+    (body,) = load_urdf(light, accept_any_inertia=True).bodies
+    assert body.mass == 0.1 and body.inertia[2][2] == 0.7
+    with pytest.raises(UrdfError, match="mass must be positive"):
+        load_urdf(alone.replace('"2"', '"-2"'), accept_any_inertia=True)
 
 
 def test_links_that_do_not_move_may_have_any_inertia(caplog):

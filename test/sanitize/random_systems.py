@@ -22,9 +22,7 @@ TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "multibody")]
 
 from random_trees import random_tree, with_followers, with_wrenches  # noqa: E402
-from test_tree_constraints import KINDS, constrained_tree  # noqa: E402
-from test_tree_parameters import parametrized  # noqa: E402
-from test_tree_springs import with_bonds  # noqa: E402
+from tree_models import KINDS, constrained_tree, parametrized, with_bonds  # noqa: E402
 
 import nh_control as nh  # noqa: E402
 from nh_control.control.parallel_steps import step_all  # noqa: E402
