@@ -7,7 +7,7 @@ from differences import jacobian
 from scipy.spatial.transform import Rotation
 
 import nh_control as nh
-from nh_control.multibody import Body, Point, floating
+from nh_control.multibody import Body, floating
 
 BODIES = {"a": (1.0, (0.004, 0.005, 0.006)), "b": (2.0, (0.010, 0.008, 0.009))}
 ROUND = {
@@ -16,7 +16,6 @@ ROUND = {
     "a sphere and a capsule": (nh.Sphere(0.1), nh.Capsule(0.06, 0.3, axis="x")),
     "two capsules": (nh.Capsule(0.05, 0.2), nh.Capsule(0.06, 0.3, axis="x")),
 }
-LONGER = [name for name in ROUND if name != "a capsule and a sphere"]
 
 
 def pair(shapes, friction=0.5, restitution=0.0, h=0.005, smoothing=1e-8):
@@ -101,25 +100,6 @@ def test_a_is_the_derivative_through_a_contact_of_two_bodies():
     lin = dsys.linearize(x)
     expected = jacobian(lambda dx: dsys.local(lin.x1, dsys.step(dsys.retract(x, dx))), 24, 2e-6)
     assert np.abs(lin.A - expected).max() < 1e-6 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda: nh.BodySurface("b", nh.Disc(0.1)),
-        lambda: nh.Contact("a", nh.Corner(), ground=nh.BodySurface("b", nh.Sphere(0.1))),
-    ],
-)
-def test_other_shapes_are_refused_between_bodies(made):
-    with pytest.raises(ValueError, match="two bodies touch as spheres and capsules"):
-        made()
-
-
-def test_a_body_surface_names_a_known_frame():
-    surface = nh.BodySurface(Point("c", (0, 0, 0.1)), nh.Sphere(0.1))
-    contact = nh.Contact("a", nh.Sphere(0.1), ground=surface)
-    with pytest.raises(ValueError, match="unknown frame 'c'"):
-        nh.Multibody("a", [floating("a")], [Body("a", 1.0, inertia=(1, 1, 1))], contacts=[contact])
 
 
 @pytest.mark.slow

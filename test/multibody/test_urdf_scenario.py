@@ -10,7 +10,7 @@ from urdf_robots import robot_file
 
 from nh_control import scenarios
 from nh_control.control.identification import identify, segments
-from nh_control.multibody import Robot, UrdfError, load_urdf
+from nh_control.multibody import Robot, load_urdf
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import Body, PlantOptions
 from nh_control.scenarios.joints import JointPerturbation
@@ -21,27 +21,31 @@ TEXT = DEFAULT.read_text()
 PASSIVE = TEXT.replace('effort="20"', 'effort="0"').replace('effort="10"', 'effort="0"')
 
 
+def held(scenario, model, plant, angle):
+    """The run that begins with the joints off the reference, and its last error."""
+    tracker = scenario.tracker(model, scenario.reference(model))
+    rest = tracker.reference.states[0]
+    start = scenario.perturb(model, rest, JointPerturbation(angle=angle))
+    run = closed_loop(plant, tracker, start, 400)
+    return run, np.abs(model.local(rest, run.trajectory.states[-1]))
+
+
 def test_the_default_robot_is_held_at_rest_and_returns_there():
     scenario = scenarios.get("urdf")
     model = scenario.model()
-    tracker = scenario.tracker(model, scenario.reference(model))
-    start = scenario.perturb(model, tracker.reference.states[0], JointPerturbation(angle=0.2))
-    np.testing.assert_allclose(model.local(tracker.reference.states[0], start)[:2], [0.2, 0.2])
-    run = closed_loop(
-        scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.2})), tracker, start, 400
-    )
-    assert (
-        np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])[:2]).max()
-        <= 1e-3
-    )
+    plant = scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.2}))
+    run, error = held(scenario, model, plant, 0.2)
+    rest = scenario.reference(model).states[0]
+    np.testing.assert_allclose(model.local(rest, run.trajectory.states[0])[:2], [0.2, 0.2])
+    assert error[:2].max() <= 1e-3
 
 
 def test_the_plant_may_be_heavier_than_its_file():
     scenario = scenarios.get("urdf")
-    model = scenario.model()
-    light, heavy = model, scenario.plant(model, PlantOptions(parameters={"mass_scale": 1.5}))
-    x = light.state([0.3, -0.2], [0.5, 0.1])
-    np.testing.assert_allclose(heavy.state([0.3, -0.2], [0.5, 0.1])[2:], 1.5 * x[2:], rtol=1e-14)
+    light = scenario.model()
+    heavy = scenario.plant(light, PlantOptions(parameters={"mass_scale": 1.5}))
+    phase = [0.3, -0.2], [0.5, 0.1]
+    np.testing.assert_allclose(heavy.state(*phase)[2:], 1.5 * light.state(*phase)[2:], rtol=1e-14)
     assert scenario.parameters.mass_scale == 1.0
 
 
@@ -69,10 +73,8 @@ CRANE = """<robot name="crane"><link name="base"/>
 
 def test_sliding_joints_are_in_meters_and_moving_links_can_be_pushed():
     scenario = scenarios.from_urdf(CRANE)
-    assert [(joint.name, joint.unit) for joint in scenario.joints] == [
-        ("yaw", "rad"),
-        ("slide", "m"),
-    ]
+    units = [(joint.name, joint.unit) for joint in scenario.joints]
+    assert units == [("yaw", "rad"), ("slide", "m")]
     model = scenario.model()
     x = model.state([0.1, 0.05], [0.2, 0.3])
     moved = scenario.perturb(model, x, JointPerturbation(position=0.01, angle=0.2))
@@ -86,11 +88,8 @@ def test_a_robot_s_file_and_base_go_with_it(tmp_path, monkeypatch):
     (tmp_path / "robot.urdf").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
     scenario = scenarios.from_urdf("robot.urdf", "floating")
-    assert scenario.origin == {
-        "scenario": "urdf",
-        "urdf": str(tmp_path / "robot.urdf"),
-        "base": "floating",
-    }
+    file = str(tmp_path / "robot.urdf")
+    assert scenario.origin == {"scenario": "urdf", "urdf": file, "base": "floating"}
     assert scenarios.get("urdf").origin == {"scenario": "urdf", "base": "fixed"}
 
 
@@ -107,9 +106,8 @@ def test_weights_are_bryson_s_of_errors_rates_and_efforts():
     v = np.array([0.3, -0.7])
     momenta = model.state([0.0, 0.0], v)[2:]
     assert momenta @ Q[2:, 2:] @ momenta == pytest.approx((v / 10) @ (v / 10))
-    slow = TEXT.replace(
-        'velocity="10" lower="-2.8" upper="2.8"', 'velocity="0" lower="-0.1" upper="0.3"'
-    )
+    narrow = 'velocity="0" lower="-0.1" upper="0.3"'
+    slow = TEXT.replace('velocity="10" lower="-2.8" upper="2.8"', narrow)
     Q = scenarios.from_urdf(slow).weights[0]
     np.testing.assert_allclose(np.diag(Q)[:2], [1 / 0.1**2, 1 / 0.02**2])
     assert momenta @ Q[2:, 2:] @ momenta == pytest.approx(v @ (v * [0.01, 1.0]))
@@ -144,9 +142,8 @@ def test_a_robot_with_too_few_actuators_is_held_where_it_rests():
 
 def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     scenario = scenarios.get("urdf", base="floating")
-    assert [joint.name for joint in scenario.joints] == ["shoulder", "elbow"] and list(
-        scenario.references
-    ) == ["free"]
+    assert [joint.name for joint in scenario.joints] == ["shoulder", "elbow"]
+    assert list(scenario.references) == ["free"]
     model = scenario.model()
     run = scenario.reference(model)
     t = run.duration
@@ -160,12 +157,9 @@ def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     base_q, base_v = scenario.from_bodies([replace(body, quaternion_wxyz=1.1 * q[:4])])
     np.testing.assert_allclose(base_q, q[:7], atol=1e-15)
     np.testing.assert_allclose(base_v, v[:6], atol=1e-15)
-    moved = scenario.perturb(
-        model, model.state(q, v), JointPerturbation(position=0.1, angle=0.2, momentum=0.5)
-    )
-    np.testing.assert_allclose(
-        model.local(model.state(q, v), moved)[[2, 4, 6, 7]], [0.2, 0.1, 0.2, 0.2], atol=1e-12
-    )
+    x, push = model.state(q, v), JointPerturbation(position=0.1, angle=0.2, momentum=0.5)
+    moved = model.local(x, scenario.perturb(model, x, push))[[2, 4, 6, 7]]
+    np.testing.assert_allclose(moved, [0.2, 0.1, 0.2, 0.2], atol=1e-12)
 
 
 def test_a_robot_without_actuators_moves_freely():
@@ -182,14 +176,8 @@ def test_a_robot_without_actuators_moves_freely():
 def test_real_robots_are_held_as_they_are(name):
     """On a fixed base, by the scenario's weights and within the actuators' limits."""
     scenario = scenarios.from_urdf(robot_file(name))
-    model = scenario.model()
-    tracker = scenario.tracker(model, scenario.reference(model))
-    start = scenario.perturb(model, tracker.reference.states[0], JointPerturbation(angle=0.1))
-    run = closed_loop(model, tracker, start, 400)
-    assert (
-        np.abs(model.local(tracker.reference.states[0], run.trajectory.states[-1])).max() <= 1e-8
-    )
-    assert run.saturated.sum() <= 5
+    run, error = held(scenario, scenario.model(), scenario.model(), 0.1)
+    assert error.max() <= 1e-8 and run.saturated.sum() <= 5
 
 
 def test_the_skeleton_joins_the_frames():
@@ -209,18 +197,6 @@ def test_the_skeleton_joins_the_frames():
         assert np.linalg.det(pose.rotation) > 0
 
 
-def test_invalid_scenarios_are_refused():
-    planar = TEXT.replace('type="continuous"', 'type="planar"')
-    with pytest.raises(ValueError, match="planar joint of .* cannot be shown as x, y"):
-        scenarios.from_urdf(planar)
-    with pytest.raises(UrdfError, match="well-formed"):
-        scenarios.from_urdf("<robot")
-    with pytest.raises(FileNotFoundError):
-        scenarios.get("urdf", "no_such.urdf")
-    with pytest.raises(ValueError, match="'snakeboard' takes no robot"):
-        scenarios.get("snakeboard", "robot.urdf")
-
-
 MASSLESS = """<robot name="gripper">
   <link name="arm"><inertial><mass value="1"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
@@ -228,14 +204,6 @@ MASSLESS = """<robot name="gripper">
   <joint name="wrist" type="continuous"><parent link="arm"/><child link="tool"/>
     <axis xyz="0 1 0"/></joint>
 </robot>"""
-
-
-@pytest.mark.parametrize("base", ["fixed", "floating"])
-def test_a_joint_through_its_point_mass_is_named(base, tmp_path):
-    file = tmp_path / "gripper.urdf"
-    file.write_text(MASSLESS)
-    with pytest.raises(ValueError, match="'wrist_dot'.* of the frame 'tool' move no mass"):
-        scenarios.get("urdf", str(file), base)
 
 
 def test_masses_inertias_and_damping_of_a_robot_are_parameters_by_name():
@@ -334,15 +302,29 @@ def test_two_floating_bodies_are_shown():
     assert q.shape == (14,) and v.shape == (12,)
 
 
+PLANE = TEXT.replace('type="continuous"', 'type="planar"')
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("robot", "words"),
     [
-        (rover("planar", origin=TURNED), "'hull' cannot be shown as x, y and a heading"),
-        (rover("planar").replace('"0 0 1"', '"0 1 0"'), "'hull' cannot be shown"),
-        (rover("floating").replace("continuous", "floating"), "the link 'hull', which moves"),
-        (rover("floating").replace("continuous", "planar"), "the link 'hull', which moves"),
+        ((PLANE,), "planar joint of .* cannot be shown as x, y"),
+        ((rover("planar", origin=TURNED),), "'hull' cannot be shown as x, y and a heading"),
+        ((rover("planar").replace('"0 0 1"', '"0 1 0"'),), "'hull' cannot be shown"),
+        ((rover("floating").replace("continuous", "floating"),), "the link 'hull', which moves"),
+        ((rover("floating").replace("continuous", "planar"),), "the link 'hull', which moves"),
+        (("<robot",), "well-formed"),
+        ((MASSLESS, "fixed"), "'wrist_dot'.* of the frame 'tool' move no mass"),
+        ((MASSLESS, "floating"), "'wrist_dot'.* of the frame 'tool' move no mass"),
     ],
 )
-def test_joints_that_messages_cannot_show_are_named(text, words):
+def test_robots_that_cannot_be_simulated_or_shown_are_named(robot, words):
     with pytest.raises(ValueError, match=words):
-        scenarios.from_urdf(text)
+        scenarios.from_urdf(*robot)
+
+
+def test_scenarios_that_are_no_robots_and_files_that_are_not_there_are_refused():
+    with pytest.raises(FileNotFoundError):
+        scenarios.get("urdf", "no_such.urdf")
+    with pytest.raises(ValueError, match="'snakeboard' takes no robot"):
+        scenarios.get("snakeboard", "robot.urdf")
