@@ -60,16 +60,8 @@ def along(theta):
 
 # A skate that pulls an arm ---------------------------------------------------------------------
 
-M_SKATE, I_SKATE, M_ARM, I_ARM, HITCH, REACH, TORQUE, PUSH = (
-    2.0,
-    0.3,
-    0.5,
-    0.05,
-    0.4,
-    0.6,
-    0.2,
-    1.0,
-)
+M_SKATE, I_SKATE, M_ARM, I_ARM, HITCH, REACH = 2.0, 0.3, 0.5, 0.05, 0.4, 0.6
+TORQUE, PUSH = 0.2, 1.0
 
 
 def wheel_with_arm() -> Case:
@@ -237,14 +229,8 @@ def ball_on_turntable() -> Case:
 
     def turned(t):
         def rate(s, p):
-            w = np.concatenate([[0.0], spin(*center(s))])
-            a, b = w, p
-            return 0.5 * np.array(
-                [
-                    -a[1:] @ b[1:],
-                    *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])),
-                ]
-            )
+            w = spin(*center(s))
+            return np.array([-w @ p[1:], *(p[0] * w + np.cross(w, p[1:]))]) / 2
 
         found = solve_ivp(rate, (0, t), q[2:], "DOP853", rtol=1e-13, atol=1e-13)
         return found.y[:, -1] / np.linalg.norm(found.y[:, -1])
