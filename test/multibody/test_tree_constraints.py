@@ -113,7 +113,10 @@ def test_helical_joints_in_a_closed_loop_step_as_generated(seed):
 
 @pytest.mark.parametrize(
     "kinds, constraints",
-    [([0, 0, 1], ["string"]), pytest.param([5, 0], ["reeled", "plane"], marks=pytest.mark.slow)],
+    [
+        ([0, 1, 0, 1], ["string", "plane"]),
+        pytest.param([5, 0], ["reeled", "plane"], marks=pytest.mark.slow),
+    ],
 )
 def test_second_derivatives_of_multipliers_equal_generated_ones(kinds, constraints):
     rng = np.random.default_rng(4)
