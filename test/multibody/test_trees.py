@@ -1,5 +1,6 @@
 """Trees in linear time against the equations that are generated from the Lagrangian: one table of
-models, of which steps, first and second derivatives and those by parameters are compared.
+models, of which steps, first and second derivatives and those by parameters are compared. Random
+trees are those of test/laws.
 """
 
 from dataclasses import dataclass, replace
@@ -8,8 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 from differences import jacobian
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from random_trees import (
     JOINTS,
     assert_derivatives,
@@ -198,41 +197,6 @@ def test_states_of_many_joints_are_the_generated_ones():
     rng = np.random.default_rng(6)
     model = random_tree([5, 0, 1, 2, 3], rng)
     assert_the_same_states(kernel(model), by_equations(model.system), rng)
-
-
-def drawn(joints, most):
-    """Draws of a tree, and of what is added to it."""
-    return given(
-        kinds=st.lists(st.sampled_from(joints), min_size=1, max_size=most),
-        followers=st.integers(0, 2),
-        wrenches=st.integers(0, 2),
-        bonds=st.integers(0, 2),
-        screws=st.booleans(),
-        seed=st.integers(0, 2**16),
-        forcing=st.sampled_from(["symmetric", "left"]),
-    )
-
-
-def assert_drawn_tree(kinds, followers, wrenches, bonds, screws, seed, forcing):
-    rng = np.random.default_rng(seed)
-    model = random_tree([0, *kinds], rng)
-    if followers:
-        model = with_followers(model, followers, rng)
-    model = with_wrenches(with_bonds(model, bonds, rng), wrenches, rng)
-    assert_the_same(*both_ways(with_screws(model, rng) if screws else model, forcing=forcing), rng)
-
-
-@settings(max_examples=4, deadline=None)
-@drawn([0, 1, 5], 1)
-def test_random_trees_step_as_generated(**draw):
-    assert_drawn_tree(**draw)
-
-
-@pytest.mark.slow
-@settings(max_examples=12, deadline=None)
-@drawn(range(len(JOINTS)), 5)
-def test_larger_random_trees_of_all_joints_step_as_generated(**draw):
-    assert_drawn_tree(**draw)
 
 
 SECOND = ["hinges", "a ball", "everything", "a bent spring", "a scaled bent spring", "screws"]
