@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from bodies import HALF, G, ball, box, thrown
+from bodies import HALF, G, ball, box
 from differences import hessian, jacobian
-
-SMOOTHINGS = (1e-2, 1e-4, 1e-6, 1e-8)
 
 
 def spacing(smoothing):
@@ -21,39 +19,22 @@ def impact(dsys, smoothing):
     return dsys.state([0, 0.11, 0], [1.0, -3.0, 0])
 
 
-def slide(dsys, smoothing):
-    return dsys.state([0, HALF + smoothing / G, 0], [0.5, 0, 1.0])
+def slide(dsys, smoothing, speed=0.5):
+    return dsys.state([0, HALF + smoothing / G, 0], [speed, 0, 1.0])
 
 
 def roll(dsys, smoothing):
-    return dsys.state([0, HALF + smoothing / G, 0], [0.1, 0, 1.0])
+    return slide(dsys, smoothing, speed=0.1)
 
 
 @pytest.mark.parametrize("motion", [impact, slide, roll])
-@pytest.mark.parametrize("smoothing", SMOOTHINGS[1::2])
+@pytest.mark.parametrize("smoothing", [1e-4, 1e-8])
 def test_a_is_the_derivative_at_every_smoothing(motion, smoothing):
     dsys = ball(0.3, 0.3).with_smoothing(smoothing)
     x = motion(dsys, smoothing)
     lin = dsys.linearize(x)
     expected = jacobian(
         lambda dx: dsys.local(lin.x1, dsys.step(dsys.retract(x, dx))), 6, spacing(smoothing)
-    )
-    assert relative(lin.A, expected) < 1e-6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("smoothing", SMOOTHINGS[::3])
-def test_a_box_that_lands_on_corners_has_exact_derivatives(smoothing):
-    dsys = box().with_smoothing(smoothing)
-    x = thrown(dsys, np.random.default_rng(1))
-    for _ in range(300):
-        after = dsys.step(x)
-        if dsys.energy(after) < dsys.energy(x) - 0.1:
-            break
-        x = after
-    lin = dsys.linearize(x)
-    expected = jacobian(
-        lambda dx: dsys.local(lin.x1, dsys.step(dsys.retract(x, dx))), 12, 10 * spacing(smoothing)
     )
     assert relative(lin.A, expected) < 1e-6
 

@@ -2,6 +2,8 @@
 motion; against Pinocchio in test_urdf_pinocchio.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -198,12 +200,7 @@ def test_calls_that_cannot_be_answered_say_what_is_expected(robot, call, words):
 
 
 def test_closed_loops_are_refused():
-    model = arm()
-    closed = Multibody(
-        "closed",
-        model.frames,
-        model.bodies,
-        constraints=[Distance("rod", Point("tool"), Point("base"), 0.5)],
-    )
+    rod = Distance("rod", Point("tool"), Point("base"), 0.5)
+    closed = replace(arm(), name="closed", constraints=[rod])
     with pytest.raises(ValueError, match="closed has constraints"):
         nh.Robot(closed)
