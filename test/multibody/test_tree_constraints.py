@@ -10,6 +10,8 @@ from random_trees import (
     assert_derivatives,
     by_equations,
     random_tree,
+    with_followers,
+    with_wrenches,
 )
 from tree_models import (
     PIN,
@@ -51,6 +53,19 @@ def test_helical_joints_in_a_closed_loop_step_as_generated(seed):
     rng = np.random.default_rng(seed)
     screws = with_screws(random_tree([0] * 4, rng), rng)
     assert_steps_as_generated(*constrained_model(screws, ["coincident"], rng), rng)
+
+
+def test_strings_on_what_followers_carry_step_as_generated():
+    """With wrenches; the joints of two followers and the leaders move both strings."""
+    rng = np.random.default_rng(1)
+    free = with_wrenches(with_followers(random_tree([0, 1], rng), 2, rng), 2, rng)
+    q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
+    at = Point("world", (0.3, -0.4, 0.5)), Point("c0", (0.2, 0.1, 0.0)), Point("c1", (0.1, 0, 0.3))
+    strings = [
+        Distance(f"s{i}", a, b, float(np.linalg.norm(free.point(q, a) - free.point(q, b))))
+        for i, (a, b) in enumerate((at[:2], at[1:]))
+    ]
+    assert_steps_as_generated(replace(free, constraints=strings), q, rng)
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_states_of_many_joints_are_the_generated_ones():
 SECOND = ["hinges", "a ball", "everything", "a bent spring", "a scaled bent spring", "screws"]
 
 
-@pytest.mark.parametrize("name", named(*SECOND, slow=SLOW))
+@pytest.mark.parametrize("name", named(*SECOND, slow=KIND))
 def test_second_derivatives_equal_generated_ones(name):
     rng = np.random.default_rng(3)
     tree, generated = pair(name)
