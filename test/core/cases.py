@@ -138,53 +138,28 @@ PAIRS += [
     (system, method) for system in NONHOLONOMIC for method in ("dla", "dla-left", *RDP_METHODS)
 ]
 
-RUN_ABOVE = ("midpoint", "nonholonomic_midpoint", *(name for name in INTEGRATORS if "rdp" in name))
-"""Registered integrators that run over all these systems under their own names above, and over
-groups in test_rdp_groups.py.
-"""
 METHODS |= {name: entry.make for name, entry in INTEGRATORS.items()}
-REGISTERED = [
-    (system, name)
-    for system, built in {name: make() for name, make in SYSTEMS.items()}.items()
-    for name, entry in INTEGRATORS.items()
-    if name not in RUN_ABOVE
-    if (system not in CURVED or entry.order <= 4) and entry.takes(built)
-]
-QUICK = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
-"""The system of an integrator's quick tests; the sleigh, or the pendulum, where none is named."""
-COMPOSED = tuple(name for name in INTEGRATORS if "_order" in name)
+OWN = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
+"""The system of an integrator; the sleigh, or the pendulum, where none is named."""
 FAMILIES = (lie_group, lie_poisson, symplectic_lie_group)
 LIE_GROUP = tuple(one.name for family in FAMILIES for one in family.INTEGRATORS)
-OWN_DERIVATIVES = (*COMPOSED, *LIE_GROUP)
-OWN_TESTS = (*ENERGY, *VARIATIONAL, *OWN_DERIVATIVES)
-"""Integrators that have quick tests of order and structure of their own; those of two of these
-groups of their derivatives, too.
-"""
+OWN_TESTS = (*ENERGY, *VARIATIONAL, *LIE_GROUP)
+"""Integrators whose quick tests of order are elsewhere, as are those of compositions and rdp."""
 
 
-EVERYWHERE = ("gni_implicit", "spark_2", "nprk_2", "mean_value")
-"""One of every kind: they run over all systems with the long studies."""
-
-
-def registered(*more, slow=OWN_TESTS) -> list:
-    """(system, name, *more) of every registered integrator and every system that it takes.
-
-    By default one system an integrator, but for those named in `slow`; with the long studies the
-    snakeboard, or the pendulum, for every integrator and all systems for EVERYWHERE; all others
-    are exhaustive.
-    """
-    cases = []
-    for system, name in REGISTERED:
-        default = "sleigh" if ("sleigh", name) in REGISTERED else "pendulum"
-        own = QUICK.get(name, default)
-        if system == own and name not in slow:
-            marks: tuple = ()
-        elif system in (own, "snakeboard") or name in EVERYWHERE:
-            marks = (pytest.mark.slow,)
-        else:
-            marks = (pytest.mark.exhaustive,)
-        cases.append(pytest.param(system, name, *more, marks=marks))
-    return cases
+def registered() -> list:
+    """(system, name) of every registered integrator on one system."""
+    sleigh, swing = chaplygin_sleigh(), pendulum()
+    return [
+        pytest.param(
+            OWN.get(name, "sleigh" if entry.takes(sleigh) else "pendulum"),
+            name,
+            marks=pytest.mark.slow if name in OWN_TESTS else (),
+        )
+        for name, entry in INTEGRATORS.items()
+        if "_order" not in name and "rdp" not in name
+        if entry.takes(sleigh) or entry.takes(swing)
+    ]
 
 
 def discrete(system: str, method: str, h: float) -> DiscreteSystem:

@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import continuous
 import numpy as np
@@ -17,7 +16,6 @@ from differences import hessian, jacobian
 sys.path.insert(0, str(Path(__file__).parents[1] / "constraints"))
 import linkages  # noqa: E402
 
-from nh_control.discrete.composition import ComposedEngine  # noqa: E402
 from nh_control.discrete.engine import Engine  # noqa: E402
 from nh_control.discrete.equations import StepEquations  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402
@@ -149,30 +147,6 @@ def test_a_base_of_order_four_becomes_one_of_order_six():
     assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] + 6) <= 0.25, errors
 
 
-def one_by_one(dsys: DiscreteSystem, x, u) -> np.ndarray:
-    """The substeps as steps of their own, negative ones with a step that users cannot ask for."""
-    for fraction in dsys.method.substeps:
-        part = dsys._copy_with(method=replace(dsys.method, substeps=(1.0,)), h=fraction * dsys.h)
-        x = part.step(x, u)
-    return x
-
-
-@pytest.mark.parametrize("order", [4, 6, 8])
-def test_a_step_is_all_substeps_and_a_trajectory_all_steps(order):
-    """The substeps to round-off, which start from an extrapolated guess; steps to the bit."""
-    dsys = INTEGRATORS[f"nonholonomic_midpoint_order{order}"].make(SYSTEMS["snakeboard"](), 0.1)
-    x, u = random_point(dsys, np.random.default_rng(0), steering=0.1)
-    inputs = np.tile(u, (5, 1))
-    states = [x]
-    for held in inputs:
-        x1 = dsys.step(states[-1], held)
-        np.testing.assert_allclose(x1, one_by_one(dsys, states[-1], held), rtol=0, atol=1e-13)
-        states.append(x1)
-    assert np.array_equal(dsys.simulate(x, inputs).states, states)
-    lin = dsys.linearize(x, u)
-    assert np.array_equal(lin.x1, states[1]) and np.array_equal(dsys.step(x, u), states[1])
-
-
 def test_a_guess_that_leads_nowhere_is_dropped():
     """A step from a useless guess is the one from zero."""
     dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
@@ -286,12 +260,6 @@ def test_multipliers_are_those_of_the_first_substep_over_its_fraction(rod):
     np.testing.assert_allclose(curvature, want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
-def test_constraints_hold_at_the_nodes():
-    dsys = composed("snakeboard", 4, 5, 0.1)
-    x, u = random_point(dsys, np.random.default_rng(3), steering=0.1)
-    assert np.abs(dsys.constraint_residual(x, dsys.step(x, u))).max() <= 1e-14
-
-
 def test_a_failed_substep_fails_the_step_and_leaves_no_trace():
     dsys = composed("snakeboard", 4, 5, 0.1)
     x, u = random_point(dsys, np.random.default_rng(3), steering=0.1)
@@ -328,17 +296,6 @@ def test_substeps_are_tried_from_other_starts_and_the_same_call_says_the_same(mo
     told = failed(board, *at)
     assert "leaves the domain" in told and failed(board, *at) == told
     np.testing.assert_array_equal(board._arrays.work.x, at[0])
-
-
-def test_conditioning_is_the_worst_of_the_substeps():
-    dsys = composed("pendulum", 6, 7, 0.1)
-    x, u = np.array([0.5, 0.2]), np.array([0.1])
-    parts, y = [], x
-    for fraction in dsys.method.substeps:
-        part = dsys._copy_with(method=replace(dsys.method, substeps=(1.0,)), h=fraction * dsys.h)
-        parts.append(part.conditioning(y, u).jacobian)
-        y = part.step(y, u)
-    assert dsys.conditioning(x, u).jacobian == max(parts)
 
 
 def test_what_cannot_be_composed_is_refused_by_name():
@@ -393,22 +350,6 @@ def test_no_call_leaves_a_trace_in_the_next_one():
     fresh = {name: call(dsys.with_step(dsys.h)) for name, call in calls.items()}
     for name in (*calls, *reversed(calls)):
         np.testing.assert_array_equal(calls[name](dsys), fresh[name], err_msg=name)
-
-
-def test_substeps_start_from_mean_velocities_extrapolated_in_time():
-    """Of unknowns that are linear in time, at the middles of substeps, the next one; the last one
-    where that is further ahead than three times what lies between two before.
-    """
-    parts = (0.4, -0.2, 0.5, 0.3)
-    ends = np.cumsum(parts)
-    middles = 2.0 + 3.0 * (ends - np.array(parts) / 2)
-    engine = ComposedEngine(SimpleNamespace(nz=1), parts)
-    solved = [np.array([z]) for z in middles]
-    assert engine._guess(1, solved[:1]) == solved[0]
-    assert engine._guess(2, solved[:2]) == pytest.approx(middles[2])
-    assert engine._guess(3, solved[:3]) == pytest.approx(middles[3])
-    far = ComposedEngine(SimpleNamespace(nz=1), (0.2, -0.1, 0.5, 0.4))
-    assert far._guess(2, solved[:2]) == solved[1]
 
 
 def test_unknowns_of_a_composition_are_those_of_its_first_substep():

@@ -49,24 +49,6 @@ def test_methods_keep_their_order_through_all_headings(vehicle, name):
         assert slope > order - 0.35, (slope, errors)
 
 
-@pytest.mark.parametrize("heading", np.radians([0, 45, 90, 135]))
-@pytest.mark.parametrize(
-    "vehicle",
-    [v if v in ("sleigh", "car") else pytest.param(v, marks=pytest.mark.slow) for v in VEHICLES],
-)
-def test_derivatives_are_exact_at_all_headings(vehicle, heading):
-    system = made(vehicle)
-    model = nonholonomic_midpoint(system, 0.05)
-    q, v = plain_vehicles.start(system)
-    q[2] = heading
-    x = model.state(q, plain_vehicles.admissible(system, q, v))
-    lin, e = model.linearize(x), 1e-5
-    for i, d in enumerate(np.eye(model.ndx)):
-        ahead, behind = (model.step(model.retract(x, s * e * d)) for s in (1, -1))
-        slope = (model.local(lin.x1, ahead) - model.local(lin.x1, behind)) / (2 * e)
-        np.testing.assert_allclose(lin.A[:, i], slope, rtol=0, atol=2e-9)
-
-
 @pytest.mark.parametrize("vehicle", VEHICLES)
 def test_local_coordinates_lead_there_and_back(vehicle):
     system, rng = made(vehicle), np.random.default_rng(0)

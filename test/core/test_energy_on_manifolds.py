@@ -10,13 +10,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, mean_value
+from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
-from nh_control.systems.marionette import (
-    MarionetteParameters,
-    initial_configuration,
-    marionette,
-)
 from nh_control.systems.quadrotor_payload import quadrotor_payload
 from nh_control.systems.spherical_pendulum import (
     SphericalPendulumParameters,
@@ -73,23 +68,6 @@ def test_energy_of_the_payload_over_a_thousand_steps(method):
     at_rest = dsys.state(dsys.configuration(last), 0 * dsys.velocity(last))
     kinetic = energies[-1] - dsys.energy(at_rest)
     assert np.ptp(energies) <= 1e-13 * kinetic
-
-
-@pytest.mark.exhaustive
-def test_energy_of_the_marionette_over_a_thousand_steps():
-    """It swings on six strings whose upper ends are at rest; three points keep the energy of
-    these steps to round-off.
-    """
-    system = marionette(MarionetteParameters(damping=0.0))
-    dsys, q = mean_value(system, 0.005, points=3), initial_configuration()
-    v = np.append(0.3 * np.random.default_rng(0).normal(size=22), np.zeros(18))
-    error, states = energy_error(dsys, dsys.state(q, v), q[22:], 1000)
-    assert error <= 1e-12
-    h = ca.Function(
-        "h", [system.symbols[0], system.parameter_symbols], [system.holonomic(system.symbols[0])]
-    )
-    strings = [np.array(h(dsys.configuration(x), system.parameter_values)) for x in states]
-    assert np.abs(strings).max() <= 1e-14
 
 
 def puppet() -> System:

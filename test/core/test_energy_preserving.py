@@ -59,19 +59,6 @@ BRIEF = ("mean_value", "gonzalez_f", "energy_collocation_4")
 WORK = [pytest.param(m, marks=() if m in BRIEF else pytest.mark.slow) for m in ENERGY]
 
 
-def seldom(name, method):
-    """Marks of a case of the derivatives. With the long studies every method has one system with
-    constraints, and two of them one in space; the costly ones have the sleigh of test_derivatives.
-    """
-    if name == "double_pendulum":
-        return ()
-    costs = method in ("gonzalez_r_differences", "itoh_abe_symmetrized")
-    quick = (name, method) in QUICK or name == "generic"
-    return pytest.mark.exhaustive if costs or not quick else pytest.mark.slow
-
-
-DERIVED = [pytest.param(*pair, marks=seldom(*pair)) for pair in QUICK + SLOW]
-DERIVED += [("skate", "itoh_abe")]
 PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)]
 
 
@@ -248,32 +235,16 @@ def test_the_energy_grows_by_the_work_of_the_forces(method):
         assert abs(gain - force @ way) <= 1e-14
 
 
-@pytest.mark.parametrize("name, method", PAIRS)
-def test_symmetric_methods_return(name, method):
-    """A step, the velocity reversed, the same step: back, but for Itoh and Abe's. (A term linear
-    in v is not reversible, and the momenta have no room for it.)
-    """
-    dsys = discrete(name, method).with_parameters(field=0.0)
-    flip = np.where(np.arange(dsys.nx) < dsys.system.space.nq, 1, -1)
-    x = dsys.simulate(dsys.state(*start(name)), np.tile(INPUT, (3, 1))).states[-1]
-    back = np.abs(flip * dsys.step(flip * dsys.step(x, INPUT), INPUT) - x).max()
-    assert back <= 1e-13 if INTEGRATORS[method].symmetric else back >= 1e-3
-
-
-@pytest.mark.parametrize("name, method", DERIVED)
-def test_derivatives_are_those_of_the_step(name, method):
-    """A, B and the contracted Hessian against eighth-order differences. Those of Gonzalez-F need
-    small spacings, because its correction turns with sigma over the length of a step, and so do
-    steps from outside of a surface, which return to it in one step.
-    """
-    spacing = 0.002 if method == "gonzalez_f" or name == "tied" else 0.02
-    dsys, rng = discrete(name, method), np.random.default_rng(2)
-    x, n, lam = dsys.state(*start(name)), dsys.ndx, rng.normal(size=dsys.ndx)
+@pytest.mark.parametrize("method", [m for m in ENERGY if m != "gonzalez_f"])
+def test_derivatives_are_those_of_the_step(method):
+    """A, B and the contracted Hessian against eighth-order differences."""
+    dsys, rng = discrete("double_pendulum", method), np.random.default_rng(2)
+    x, n, lam = dsys.state(*start("double_pendulum")), dsys.ndx, rng.normal(size=dsys.ndx)
     lin = dsys.linearize(x, INPUT)
     step = lambda w: dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), INPUT + w[n:]))
-    slope = jacobian(step, n + dsys.nu, spacing)
+    slope = jacobian(step, n + dsys.nu, 0.02)
     assert np.abs(np.hstack([lin.A, lin.B]) - slope).max() <= 1e-11 * np.abs(slope).max()
-    bend = hessian(lambda w: lam @ step(w), n + dsys.nu, spacing)
+    bend = hessian(lambda w: lam @ step(w), n + dsys.nu, 0.02)
     assert np.abs(dsys.hessian(x, INPUT, lam) - bend).max() <= 1e-8 * np.abs(bend).max()
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import casadi as ca
-import differences
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -19,8 +18,7 @@ from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.mechanics.reduced import ReducedEquations
 from nh_control.scenarios.default_visual import system_visual
-from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
-from nh_control.systems.rigid_body import rigid_body
+from nh_control.systems import pendulum, snakeboard
 
 
 @dataclass(frozen=True)
@@ -130,85 +128,6 @@ def test_an_integrator_of_the_angle_is_a_first_order_coordinate():
     assert end == pytest.approx([0.3, 0.6, 0.0], abs=1e-14)
 
 
-def slow_sleigh():
-    """Rolling, with a lag of both inputs: a velocity constraint on SE(2) beside them."""
-    system = chaplygin_sleigh()
-    return with_lag(system, {name: 0.1 for name in system.inputs})
-
-
-def slow_body():
-    """Rotations in space, with motors."""
-    system = rigid_body()
-    motor = DcMotor(resistance=0.5, inductance=0.02, gear=3.0, rotor_inertia=1e-3, friction=1e-3)
-    return with_dc_motors(system, {system.inputs[0]: motor, system.inputs[2]: motor})
-
-
-CASES = {
-    "motor": (motor_pendulum, nh.midpoint),
-    "sleigh": (slow_sleigh, nh.nonholonomic_midpoint),
-    "body": (slow_body, nh.midpoint),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_derivatives_are_exact(case):
-    system, method = CASES[case][0](), CASES[case][1]
-    d = method(system, 0.02)
-    rng = np.random.default_rng(3)
-    x = d.retract(
-        d.state(system.nominal_configuration, np.zeros(system.space.nw)),
-        0.3 * rng.normal(size=d.ndx),
-    )
-    u, lam = rng.normal(size=d.nu), rng.normal(size=d.ndx)
-    names = [name for name in ("resistance", "I") if name in system.parameter_names]
-    lin = d.linearize(x, u, names)
-
-    def moved(z):
-        values = {n: getattr(system.parameters, n) + z[d.ndx + d.nu] for n in names}
-        varied = d.with_parameters(**values) if names else d
-        x1 = varied.step(d.retract(x, z[: d.ndx]), u + z[d.ndx : d.ndx + d.nu])
-        return d.local(lin.x1, x1)
-
-    n = d.ndx + d.nu + len(names)
-    exact = np.hstack([lin.A, lin.B, lin.P]) if names else np.hstack([lin.A, lin.B])
-    numeric = differences.jacobian(moved, n, 1e-2)
-    assert np.abs(exact - numeric).max() < 1e-9 * np.abs(exact).max()
-    hessian = d.hessian(x, u, lam, parameters=names)
-    if case != "body":
-        second = differences.hessian(lambda z: lam @ moved(z), n, 2e-2)
-        assert np.abs(hessian - second).max() < 1e-6 * max(1.0, np.abs(hessian).max())
-
-
-@pytest.mark.parametrize("case", ["sleigh", "body"])
-def test_order_two_beside_constraints_and_rotations(case):
-    """Against the reduced equations by SciPy."""
-    system, method = CASES[case][0](), CASES[case][1]
-    equations = ReducedEquations(system)
-    probe = method(system, 0.1)
-    q0 = system.space.retract(system.nominal_configuration, np.full(system.space.nv, 0.2))
-    v0 = probe.velocity(probe.state(q0, np.full(system.space.nw, 0.5)))
-    u = np.linspace(0.4, 0.7, system.nu)
-    run = solve_ivp(
-        equations.rates(u),
-        (0, 0.4),
-        equations.start(q0, v0),
-        method="DOP853",
-        rtol=1e-12,
-        atol=1e-13,
-    )
-    q, v = equations.phase(run.y[:, -1])
-    exact, errors = probe.state(q, v), []
-    for steps in (20, 40):
-        d = method(system, 0.4 / steps)
-        x = d.state(q0, v0)
-        for _ in range(steps):
-            x = d.step(x, u)
-        errors.append(np.abs(d.local(exact, x)))
-    kept = errors[0] > 1e-9
-    slopes = np.log2(errors[0][kept] / errors[1][kept])
-    assert kept.sum() > 3 and (np.abs(slopes - 2) < 0.2).all(), slopes
-
-
 def test_lqr_balances_a_pendulum_by_the_voltage_of_its_motor():
     d = nh.midpoint(motor_pendulum(), 0.01)
     x = d.state([0.0, 0.0], [0.0, 0.0])
@@ -243,16 +162,6 @@ def test_external_forces_leave_the_rates_alone():
     assert pushed.step(x, [0.7, 1.0])[1] == pytest.approx(plain.step(x, [0.7])[1], abs=1e-15)
 
 
-def test_parameters_change_rates_without_new_code():
-    d = nh.midpoint(motor_pendulum(), 0.01)
-    other = d.with_parameters(resistance=2.0)
-    x = d.state([0.0, 1.0], [0.0, 0.0])
-    p = Motor()
-    for model, resistance in ((d, 1.0), (other, 2.0)):
-        rate = (model.step(x, [0.0])[1] - 1.0) / 0.01
-        assert rate == pytest.approx(-resistance / p.inductance, rel=0.2)
-
-
 def test_a_motor_equals_the_declared_system():
     p = Motor()
     bare = nh.System(
@@ -285,17 +194,6 @@ def test_a_gear_multiplies_torque_and_divides_speed():
     assert float(more) == pytest.approx(20.0**2 * 1e-4 * float(v[steer]) ** 2 / 2)
     wanted = 20.0 * 0.1 * float(q[5]) - 20.0**2 * 1e-3 * float(v[steer])
     assert float(force[steer]) == pytest.approx(wanted)
-
-
-def test_steps_are_the_same_bits_in_a_trajectory():
-    d = nh.midpoint(motor_pendulum(), 0.02)
-    x = d.state([0.4, 0.1], [0.3, 0.0])
-    inputs = np.linspace(-1.0, 1.0, 25)[:, None]
-    path = d.simulate(x, inputs)
-    for k, u in enumerate(inputs):
-        x = d.step(x, u)
-        assert x.tolist() == path.states[k + 1].tolist()
-    assert path.velocities[-1][1] == 0.0
 
 
 def test_sticks_are_drawn_of_coordinates_with_inertia_alone():

@@ -3,13 +3,9 @@ the energy.
 
 The constraint is checked at every step with formulas of this file, in the retraction of the
 method. Energy error e = (E - E_0) / E_0:
-- its envelope in the last tenth of a run is not above that in the first tenth, and a line fitted
-  to the last nine tenths rises by at most a twentieth
-  of it, for motions that recur: the sleigh (which settles to a straight line within the first
-  tenth) and a snakeboard with a steering spring;
-- a snakeboard without a spring steers at a constant rate, so 1e5 steps within |phi| < pi/2 are one
-  slow sweep: the envelope
-  of that sweep must not grow when it takes ten times as many steps.
+its envelope in the last tenth of a run is not above that in the first tenth, and a line fitted to
+the last nine tenths rises by at most a twentieth of it, for motions that recur: the sleigh (which
+settles to a straight line within the first tenth) and a snakeboard with a steering spring.
 Below `N * TARGET` an error is the round-off that N solved steps may leave.
 """
 
@@ -137,25 +133,3 @@ def test_snakeboard_with_a_steering_spring(method, start):
     assert np.ptp(states[:, 1]) > 1.5
     assert_constraint(dsys, board_constraint(states, method), states)
     assert_no_drift(energy_error(dsys, states))
-
-
-@pytest.mark.parametrize("method", board_methods(GAINS))
-def test_snakeboard_steering_slowly_from_side_to_side(method):
-    dsys, envelope = discrete("snakeboard", method, BOARD_STEP), []
-    for steps in (N // 10, N):
-        states = free_run(dsys, *board_start(-1.2, 1.7, 2.4 / (steps * BOARD_STEP), -0.8), steps)
-        assert abs(states[-1, 1] - 1.2) <= 1e-9
-        assert_constraint(dsys, board_constraint(states, method), states)
-        envelope.append(np.abs(energy_error(dsys, states)).max())
-    assert envelope[1] <= 1.05 * envelope[0] + N * TARGET
-
-
-@pytest.mark.parametrize("method", board_methods(GAINS))
-def test_snakeboard_on_a_circle(method):
-    """With the steering still the motion is a relative equilibrium, and the energy is constant to
-    round-off.
-    """
-    dsys = discrete("snakeboard", method, BOARD_STEP)
-    states = free_run(dsys, *board_start(0.5, 1.7, 0.0, -0.8))
-    assert_constraint(dsys, board_constraint(states, method), states)
-    assert np.abs(energy_error(dsys, states)).max() <= N * TARGET

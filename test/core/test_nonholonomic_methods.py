@@ -143,17 +143,6 @@ def test_the_oscillation_is_a_mode_of_the_method_alone():
     assert np.sum(np.abs(values + 1) <= 0.1) == 2 and np.sum(np.abs(values - 1) <= 0.1) == 8
 
 
-def test_there_and_back():
-    """S is an involution: 200 steps, the momentum turned, 200 steps, back to 1e-12."""
-    dsys = gni(quartic(), H)
-    flip = np.concatenate([np.ones(7), -np.ones(7), [1.0]])
-    x = dsys.state(Q, V)
-    there = dsys.simulate(x, np.zeros((200, 7))).states[-1]
-    back = dsys.simulate(flip * there, np.zeros((200, 7))).states[-1]
-    assert np.abs(there - x).max() >= 0.5
-    assert np.abs(flip * back - x).max() <= ROUND_OFF
-
-
 def test_the_momentum_of_a_horizontal_symmetry_is_conserved():
     """psi turns the rotor, a symmetry that satisfies the constraints: its momentum rho_1 changes
     by the rotor's impulses alone, over 2000 steps.

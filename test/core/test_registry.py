@@ -143,6 +143,7 @@ ones.
 def test_a_method_says_which_options_it_has(name):
     dsys = CALLED[name]()
     assert dsys.method.name == name
+    assert name not in INTEGRATORS or (dsys.method.nz == 0) == INTEGRATORS[name].explicit
     assert dsys.name == f"{dsys.system.name} by {name}, h = 0.05 s"
 
 

@@ -10,23 +10,20 @@ from cases import (
     METHODS,
     RDP_METHODS,
     SYMMETRIC,
-    SYSTEMS,
     discrete,
     random_phase,
     random_point,
-    registered,
 )
 
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint
+from nh_control.integrators import nonholonomic_midpoint
 from nh_control.mechanics.system import System
-from nh_control.systems import pendulum, snakeboard
+from nh_control.systems import snakeboard
 
 H = 0.1
-SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 5))]
 ROUND_OFF = 1e-12
 ALL = ("dla", "dla-left", *RDP_METHODS)
-SOME = ("rdp-exp-exact-0.5", "rdp-ccsk-truncated-0.3")
+SOME = ("dla", "dla-left", "rdp-exp-exact-0.5", "rdp-ccsk-truncated-0.3")
 PARAMETERS = dict(m=1.0, l=2.0, rotor=1.0, axle=1.2)
 
 
@@ -34,24 +31,16 @@ def close(got, want):
     return np.abs(got - want).max() <= ROUND_OFF * (1 + np.abs(want).max())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
-def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system, seed):
+def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system):
     """Reduced d'Alembert-Pontryagin with the exponential's exact tangent and Lagrange-d'Alembert
     with multipliers eliminated: one map.
     """
     one, other = discrete(system, "rdp-exp-exact-0.5", H), discrete(system, "dla", H)
-    x, u = random_point(one, np.random.default_rng(seed))
+    x, u = random_point(one, np.random.default_rng(1))
     assert close(one.step(x, u), other.step(x, u))
     for got, want in zip(one.linearize(x, u), other.linearize(x, u)):
         assert close(got, want)
-
-
-@pytest.mark.parametrize("forcing", ["symmetric", "left"])
-def test_without_constraints_lagrange_dalembert_is_midpoint(forcing):
-    one, other = midpoint(pendulum(), H, forcing), nonholonomic_midpoint(pendulum(), H, forcing)
-    x, u = random_point(one, np.random.default_rng(0))
-    assert np.array_equal(one.step(x, u), other.step(x, u))
 
 
 @pytest.mark.parametrize(
@@ -63,36 +52,19 @@ def test_without_inputs_one_sided_forcing_is_symmetric_forcing(system, method):
     assert close(one.step(x, np.zeros(one.nu)), other.step(x, np.zeros(one.nu)))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     "system, method",
-    [("pendulum", "midpoint"), *((s, m) for s in ("sleigh", "snakeboard") for m in SYMMETRIC)],
+    [(s, m) for s in ("sleigh", "snakeboard") for m in SYMMETRIC if m != "dla"],
 )
-def test_reversibility(system, method, seed):
+def test_reversibility(system, method):
     """A step, the velocity reversed, the same step under the same input, the velocity reversed:
     back at the start.
     """
     dsys = discrete(system, method, H)
     n = dsys.system.space.nq
     flip = np.where(np.arange(dsys.nx) < n, 1, -1)
-    x, u = random_point(dsys, np.random.default_rng(seed))
+    x, u = random_point(dsys, np.random.default_rng(1))
     assert close(flip * dsys.step(flip * dsys.step(x, u), u), x)
-
-
-@pytest.mark.parametrize("system, name", registered(slow=()))
-def test_explicit_integrators_have_no_unknowns(system, name):
-    entry = INTEGRATORS[name]
-    assert (entry.make(SYSTEMS[system](), H).method.nz == 0) == entry.explicit
-
-
-PLANAR = [case for case in registered() if case.values[0] in ("sleigh", "snakeboard")]
-
-
-@pytest.mark.parametrize("system, method", PLANAR)
-def test_registered_integrators_know_the_symmetry_of_the_plane(system, method):
-    dsys, rng = discrete(system, method, H), np.random.default_rng(4)
-    (x, u), g, pose = random_point(dsys, rng), rng.uniform(-3, 3, 3), {"sleigh": 0}.get(system, 2)
-    assert close(dsys.step(moved(x, pose, g), u), moved(dsys.step(x, u), pose, g))
 
 
 def moved(x, pose, g):
@@ -103,19 +75,13 @@ def moved(x, pose, g):
     return y
 
 
+@pytest.mark.parametrize("system, pose", [("sleigh", 0), ("snakeboard", 2)])
 @pytest.mark.parametrize(
-    "method, system, pose, seed",
-    [
-        pytest.param(method, *where, seed, marks=pytest.mark.slow if seldom else ())
-        for method in ALL
-        for where in (("sleigh", 0), ("snakeboard", 2))
-        for seed in range(5)
-        for seldom in [seed or (where[0] == "sleigh" and method not in ("dla", *SOME))]
-    ],
+    "method", [m if m in SOME else pytest.param(m, marks=pytest.mark.slow) for m in ALL]
 )
-def test_symmetry_under_planar_motions(system, pose, method, seed):
+def test_symmetry_under_planar_motions(system, pose, method):
     """Steps commute with moving the plane, and A, B, which live in body frames, do not change."""
-    dsys, rng = discrete(system, method, H), np.random.default_rng(seed)
+    dsys, rng = discrete(system, method, H), np.random.default_rng(1)
     x, u = random_point(dsys, rng)
     g = rng.uniform(-3, 3, 3)
     assert close(dsys.step(moved(x, pose, g), u), moved(dsys.step(x, u), pose, g))
@@ -123,12 +89,7 @@ def test_symmetry_under_planar_motions(system, pose, method, seed):
         assert close(got, want)
 
 
-OFTEN = ("dla", "dla-left", *SOME)
-
-
-@pytest.mark.parametrize(
-    "method", [*OFTEN, *(pytest.param(m, marks=pytest.mark.slow) for m in ALL if m not in OFTEN)]
-)
+@pytest.mark.parametrize("method", SOME)
 def test_momenta_of_cyclic_and_decoupled_coordinates(method):
     """rho_1 = I (psi_dot + omega) belongs to the symmetry in psi, rho_2 = 2 J phi_dot to steering
     alone: each changes by its impulse exactly.
@@ -142,36 +103,6 @@ def test_momenta_of_cyclic_and_decoupled_coordinates(method):
         np.abs(run.states[:, 5:7] - x[5:7] - impulses).max()
         <= 2000 * 16 * np.finfo(float).eps * np.abs(run.states[:, 5:7]).max()
     )
-
-
-def central_force() -> System:
-    return System("comet", Rn("x", "y"), lambda q, v: ca.sumsqr(v) / 2 + 1 / ca.norm_2(q))
-
-
-def test_midpoint_conserves_angular_momentum():
-    """The discrete Lagrangian is invariant under rotations, so the discrete momentum map x p_y - y
-    p_x is constant (discrete Noether theorem).
-    """
-    dsys = midpoint(central_force(), 0.02)
-    states = dsys.simulate(dsys.state([1.0, 0.0], [0.1, 1.2]), 20_000).states
-    momentum = states[:, 0] * states[:, 3] - states[:, 1] * states[:, 2]
-    assert np.abs(momentum - momentum[0]).max() <= 20_000 * 16 * np.finfo(float).eps
-    assert np.abs(np.hypot(states[:, 0], states[:, 1])).max() > 2
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("system", [pendulum(), central_force()], ids=lambda s: s.name)
-def test_midpoint_is_symplectic(system, seed):
-    dsys, rng = midpoint(system, H), np.random.default_rng(seed)
-    n = system.space.nq
-    j = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
-    a = np.eye(2 * n)
-    x = dsys.state(1.0 + rng.uniform(-0.3, 0.3, n), rng.normal(size=n))
-    for _ in range(10):
-        lin = dsys.linearize(x, np.zeros(dsys.nu))
-        assert np.abs(lin.A.T @ j @ lin.A - j).max() <= ROUND_OFF * np.abs(lin.A).max() ** 2
-        a, x = lin.A @ a, lin.x1
-    assert np.abs(a.T @ j @ a - j).max() <= ROUND_OFF * np.abs(a).max() ** 2
 
 
 def test_a_forced_step_is_symplectic_too_for_forces_of_the_input_alone():
@@ -279,8 +210,7 @@ def test_a_system_of_the_users_own_converges_at_second_order():
     assert (np.abs(slopes - 2) <= 0.1).all(), slopes
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_basis_that_is_not_declared_gives_the_same_motion(seed):
+def test_a_basis_that_is_not_declared_gives_the_same_motion():
     """A snakeboard that only declares its constraints: other momenta, the same configurations and
     velocities.
     """
@@ -288,7 +218,7 @@ def test_a_basis_that_is_not_declared_gives_the_same_motion(seed):
     eliminated = nonholonomic_midpoint(
         replace(snakeboard(), distribution=None, symmetry=None), 0.02
     )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     q, v = random_phase(given, rng, steering=0.1)
     inputs = rng.uniform(-0.3, 0.3, (100, 2))
     runs = [(d, d.simulate(d.state(q, v), inputs).states) for d in (given, eliminated)]
@@ -296,16 +226,3 @@ def test_a_basis_that_is_not_declared_gives_the_same_motion(seed):
     assert np.abs(xs[:, :5] - ys[:, :5]).max() <= 1e-11
     assert max(np.abs(a.velocity(x) - b.velocity(y)).max() for x, y in zip(xs, ys)) <= 1e-11
     assert xs.shape[1] == 5 + 3 and ys.shape[1] == 5 + 5
-
-
-def test_constraint_residuals_of_many_steps_are_those_of_each():
-    dsys, rng = discrete("snakeboard", "dla", 0.1), np.random.default_rng(0)
-    before, after = rng.normal(size=(2, 5, dsys.nx))
-    each = [dsys.constraint_residual(*pair) for pair in zip(before, after)]
-    found = dsys.constraint_residuals(before, after)
-    np.testing.assert_array_equal(found, each)
-    assert found.shape == (5, dsys.system.n_velocity_constraints) and np.abs(found).min() > 0
-    assert dsys.constraint_residuals(before[:0], after[:0]).shape == (
-        0,
-        dsys.system.n_velocity_constraints,
-    )

@@ -1,7 +1,7 @@
 """What a user may not write, and what the error says; parameters of the systems."""
 
 import math
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -13,25 +13,11 @@ from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
 from nh_control.systems import (
     ChaplyginSleighParameters,
-    PendulumParameters,
     SnakeboardParameters,
     chaplygin_sleigh,
     pendulum,
     snakeboard,
 )
-
-
-@pytest.mark.parametrize(
-    "parameters", [PendulumParameters, ChaplyginSleighParameters, SnakeboardParameters]
-)
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
-def test_every_parameter_is_checked(parameters, value):
-    for name in parameters.__dataclass_fields__:
-        with pytest.raises(
-            ValueError,
-            match=f"{parameters.__name__}.{name} must be a finite number > 0, got {value}",
-        ):
-            parameters(**{name: value})
 
 
 def test_rotor_inertia_is_part_of_the_total():
@@ -40,15 +26,6 @@ def test_rotor_inertia_is_part_of_the_total():
             SnakeboardParameters(m=1.0, l=2.0, I=inertia)
     with pytest.raises(ValueError, match="total yaw inertia"):
         replace(SnakeboardParameters(), m=0.25)
-
-
-@pytest.mark.parametrize(
-    "parameters", [PendulumParameters(), ChaplyginSleighParameters(), SnakeboardParameters()]
-)
-def test_parameters_are_values(parameters):
-    with pytest.raises(FrozenInstanceError):
-        parameters.m = 2.0
-    assert replace(parameters, m=2.0).m == 2.0 and parameters == type(parameters)()
 
 
 def test_systems_carry_their_parameters():
@@ -85,194 +62,138 @@ def point(**changes) -> System:
     return System(**{**fields, **changes})
 
 
+FREE = dict(velocity_constraint=None, distribution=None)
+UNDRIVEN = dict(inputs=(), force=None)
+BELT = dict(space=Rn("x", "y", "belt"), prescribed=("belt",), **UNDRIVEN)
+
+
+def rolling(rows, **changes):
+    """A constraint without a distribution."""
+    return dict(velocity_constraint=rows, distribution=None, **changes)
+
+
+def lagrangian(function, **changes):
+    return dict(lagrangian=function, **changes)
+
+
 WRONG = {
-    "inputs without a force": (dict(force=None), ["push", "force"]),
-    "force of the wrong shape": (dict(force=lambda q, v, u: u), ["force", "(2, 1)", "(1, 1)"]),
-    "lagrangian that is a vector": (
-        dict(lagrangian=lambda q, v: v),
-        ["lagrangian", "(1, 1)", "(2, 1)"],
+    "inputs without a force": (dict(force=None), "push|force"),
+    "a force of another shape": (dict(force=lambda q, v, u: u), "force|(2, 1)|(1, 1)"),
+    "a vector": (lagrangian(lambda q, v: v), "lagrangian|(1, 1)|(2, 1)"),
+    "fourth degree": (lagrangian(lambda q, v: ca.sumsqr(v) ** 2), "quadratic"),
+    "no mass": (
+        lagrangian(lambda q, v: v[1] ** 2 / 2),
+        "mass matrix|singular|q = [0.0, 0.0]|kinetic energy",
     ),
-    "lagrangian of fourth degree": (
-        dict(lagrangian=lambda q, v: ca.sumsqr(v) ** 2),
-        ["quadratic"],
-    ),
-    "lagrangian without a mass": (
-        dict(lagrangian=lambda q, v: v[1] ** 2 / 2),
-        ["mass matrix", "singular", "q = [0.0, 0.0]", "kinetic energy"],
-    ),
-    "constraint whose rows depend on each other": (
+    "dependent rows": (
         dict(
             velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
             distribution=lambda q: ca.SX(2, 0),
         ),
-        ["rows [1]", "q = [0.0, 0.0]", "drop dependent rows"],
+        "rows [1]|q = [0.0, 0.0]|drop dependent rows",
     ),
     "dependent rows without a distribution": (
-        dict(
-            velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
-            distribution=None,
-        ),
-        ["rows [1]", "q = [0.0, 0.0]", "drop dependent rows"],
+        rolling(lambda q: ca.SX([[1, 2], [2, 4]])),
+        "rows [1]|q = [0.0, 0.0]|drop dependent rows",
     ),
-    "constraint that vanishes at the origin": (
-        dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None),
-        ["rows [0]", "q = [0.0, 0.0]"],
+    "a constraint that vanishes": (
+        rolling(lambda q: q[0] * ca.SX([[0, 1]])),
+        "rows [0]|q = [0.0",
     ),
-    "constraint with a velocity in its matrix": (
-        dict(velocity_constraint=lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
-        ["speed", "A(q) v = b(q)", "without v"],
+    "a constraint of velocities": (
+        rolling(lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
+        "speed|A(q) v = b(q)|without v|depends on [SX(speed)]|the matrix A(q) of A(q) v",
     ),
-    "lagrangian with a NaN mass": (
-        dict(lagrangian=lambda q, v: np.nan * ca.sumsqr(v)),
-        ["lagrangian(q, v)", "NaN"],
+    "a NaN": (lagrangian(lambda q, v: np.nan * ca.sumsqr(v)), "lagrangian(q, v)|NaN"),
+    "a lagrangian of another library": (
+        lagrangian(lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
+        "lagrangian(q, v) contains NaN|CasADi's functions|ca.cos|math",
     ),
-    "lagrangian of another library": (
-        dict(lagrangian=lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
-        ["lagrangian(q, v) contains NaN", "CasADi's functions", "ca.cos", "math"],
-    ),
-    "force of another library": (
+    "a force of another library": (
         dict(force=lambda q, v, u: ca.vertcat(math.sin(u), 0)),
-        ["force(q, v, u) contains NaN", "CasADi's functions"],
+        "force(q, v, u) contains NaN|CasADi's functions",
     ),
-    "domain of another library": (
+    "a domain of another library": (
         dict(domain=lambda q: float(q[0])),
-        ["domain(q) contains NaN", "float()"],
+        "domain(q) contains NaN|float()",
     ),
-    "lagrangian with an if": (
-        dict(lagrangian=lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
-        ["lagrangian(q, v) fails", "truth value", "ca.fmax, ca.if_else"],
+    "an if": (
+        lagrangian(lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
+        "lagrangian(q, v) fails|truth value|ca.fmax, ca.if_else",
     ),
-    "negative mass": (
-        dict(lagrangian=lambda q, v: -ca.sumsqr(v) / 2),
-        ["not positive definite", "eigenvalue is -1", "kinetic less potential energy"],
+    "a negative mass": (
+        lagrangian(lambda q, v: -ca.sumsqr(v) / 2),
+        "not positive definite|eigenvalue is -1|kinetic less potential energy",
     ),
-    "indefinite mass": (
-        dict(
-            lagrangian=lambda q, v: (v[0] ** 2 - v[1] ** 2) / 2,
-            velocity_constraint=None,
-            distribution=None,
-        ),
-        ["not positive definite", "eigenvalue is -1"],
-    ),
-    "negative mass of a nanogram": (
-        dict(
-            lagrangian=lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2,
-            velocity_constraint=None,
-            distribution=None,
-        ),
-        ["not positive definite", "eigenvalue is -1e-12"],
+    "a negative mass of a nanogram": (
+        lagrangian(lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2, **FREE),
+        "not positive definite|eigenvalue is -1e-12",
     ),
     "more constraints than coordinates": (
-        dict(velocity_constraint=lambda q: ca.SX([[1, 0], [0, 1], [1, 1]]), distribution=None),
-        ["rows [2]", "drop dependent rows"],
+        rolling(lambda q: ca.SX([[1, 0], [0, 1], [1, 1]])),
+        "rows [2]|drop dependent rows",
     ),
-    "as many constraints as coordinates": (
-        dict(velocity_constraint=lambda q: ca.SX.eye(2), distribution=None),
-        ["2 rows", "the 2 velocities", "drop rows"],
-    ),
-    "constraints that leave only what is prescribed": (
-        dict(
-            space=Rn("x", "y", "belt"),
-            inputs=(),
-            force=None,
-            velocity_constraint=lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]),
-            distribution=None,
-            prescribed=("belt",),
-        ),
-        ["2 rows", "the 2 velocities that are not prescribed", "drop rows"],
+    "as many": (rolling(lambda q: ca.SX.eye(2)), "2 rows|the 2 velocities|drop rows"),
+    "only what is prescribed is left": (
+        rolling(lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]), **BELT),
+        "2 rows|the 2 velocities that are not prescribed|drop rows",
     ),
     "more holonomic constraints than what is not prescribed": (
-        dict(
-            space=Rn("x", "belt"),
-            inputs=(),
-            force=None,
-            velocity_constraint=None,
-            distribution=None,
-            holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1]),
-            prescribed=("belt",),
-        ),
-        ["holonomic_constraint has 2 equations for 1 admissible"],
-    ),
-    "constraint that is infinite at the origin": (
-        dict(velocity_constraint=lambda q: ca.horzcat(1 / q[0], 1), distribution=None),
-        ["velocity_constraint is not finite", "q = [0.0, 0.0]"],
+        {**BELT, **FREE, "space": Rn("x", "belt")}
+        | dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1])),
+        "holonomic_constraint has 2 equations for 1 admissible",
     ),
     "more holonomic constraints than velocities": (
         dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[1])),
-        ["holonomic_constraint has 2 equations for 1 admissible", "drop"],
+        "holonomic_constraint has 2 equations for 1 admissible|drop",
     ),
-    "distribution that violates the constraint": (
+    "an infinite constraint": (
+        rolling(lambda q: ca.horzcat(1 / q[0], 1)),
+        "velocity_constraint is not finite|q = [0.0, 0.0]",
+    ),
+    "a distribution that violates the constraint": (
         dict(distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))),
-        ["vanish"],
+        "vanish",
     ),
-    "distribution that violates it away from the origin": (
+    "a distribution that violates it away from the origin": (
         dict(distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))),
-        ["vanish"],
+        "vanish",
     ),
-    "distribution of the wrong width": (
+    "a wide distribution": (
         dict(distribution=lambda q: ca.SX.zeros(2, 2)),
-        ["distribution", "(2, 1)", "(2, 2)"],
+        "distribution|(2, 1)|(2, 2)",
     ),
-    "distribution without a constraint": (dict(velocity_constraint=None), ["velocity_constraint"]),
-    "constraint of the wrong width": (
+    "a distribution alone": (dict(velocity_constraint=None), "velocity_constraint"),
+    "a wide constraint": (
         dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])),
-        ["velocity_constraint"],
+        "velocity_constraint",
     ),
-    "units that do not match": (dict(input_units=("N", "N")), ["1 inputs", "2 input_units"]),
-    "limits of the wrong shape": (dict(input_limits=[-1.0, 1.0]), ["input_limits", "(1, 2)"]),
-    "limits upside down": (dict(input_limits=[[1.0, -1.0]]), ["lower < upper"]),
-    "a constraint of a symbol from elsewhere": (
-        dict(velocity_constraint=lambda q: ca.horzcat(ca.SX.sym("slope"), -1)),
-        ["depends on [SX(slope)]", "the matrix A(q) of A(q) v"],
+    "more units": (dict(input_units=("N", "N")), "1 inputs|2 input_units"),
+    "fewer units": (
+        dict(inputs=("push", "pull"), force=lambda q, v, u: u, input_units=("N",)),
+        "2 inputs|1 input_units",
     ),
-    "limits that are NaN": (dict(input_limits=[[np.nan, 1.0]]), ["lower < upper"]),
-    "limits that leave nothing": (dict(input_limits=[[1.0, 1.0]]), ["lower < upper"]),
-    "limits of more inputs": (dict(input_limits=[[-1.0, 1.0]] * 2), ["input_limits", "(1, 2)"]),
-    "fewer units than inputs": (
-        dict(
-            inputs=("push", "pull"),
-            force=lambda q, v, u: u,
-            input_units=("N",),
-        ),
-        ["2 inputs", "1 input_units"],
+    "limits of another shape": (dict(input_limits=[-1.0, 1.0]), "input_limits|(1, 2)"),
+    "limits of more inputs": (dict(input_limits=[[-1.0, 1.0]] * 2), "input_limits|(1, 2)"),
+    "limits upside down": (dict(input_limits=[[1.0, -1.0]]), "lower < upper"),
+    "limits that are NaN": (dict(input_limits=[[np.nan, 1.0]]), "lower < upper"),
+    "limits that leave nothing": (dict(input_limits=[[1.0, 1.0]]), "lower < upper"),
+    "a drift alone": (
+        dict(velocity_drift=lambda q: q[0], **FREE),
+        "velocity_drift needs its velocity_constraint",
     ),
-    "a drift without a constraint": (
-        dict(
-            velocity_constraint=None,
-            distribution=None,
-            velocity_drift=lambda q: q[0],
-        ),
-        ["velocity_drift needs its velocity_constraint"],
-    ),
-    "a drift of more rows than the constraint": (
-        dict(velocity_drift=lambda q: q),
-        ["velocity_drift", "(1, 1)", "(2, 1)"],
-    ),
+    "a long drift": (dict(velocity_drift=lambda q: q), "velocity_drift|(1, 1)|(2, 1)"),
     "a prescribed coordinate before another": (
-        dict(velocity_constraint=None, distribution=None, prescribed=("x",)),
-        ["prescribed coordinates ('x',) must be the last ones", "('x', 'y')"],
+        dict(prescribed=("x",), **FREE),
+        "prescribed coordinates ('x',) must be the last ones|('x', 'y')",
     ),
     "prescribed coordinates in another order": (
-        dict(
-            space=Rn("z", "x", "y"),
-            force=None,
-            inputs=(),
-            velocity_constraint=None,
-            distribution=None,
-            prescribed=("y", "x"),
-        ),
-        ["('y', 'x') must be the last ones"],
+        dict(space=Rn("z", "x", "y"), prescribed=("y", "x"), **UNDRIVEN, **FREE),
+        "('y', 'x') must be the last ones",
     ),
     "a prescribed coordinate of a pose": (
-        dict(
-            space=SE2(),
-            force=None,
-            inputs=(),
-            velocity_constraint=None,
-            distribution=None,
-            prescribed=("y",),
-        ),
-        ["('y',) must be the last ones of a space Rn"],
+        dict(space=SE2(), prescribed=("y",), **UNDRIVEN, **FREE),
+        "('y',) must be the last ones of a space Rn",
     ),
 }
 
@@ -282,7 +203,7 @@ def test_wrong_systems_are_refused(case):
     changes, words = WRONG[case]
     with pytest.raises(ValueError) as error:
         point(**changes)
-    assert all(word in str(error.value) for word in ["point", *words]), error.value
+    assert all(word in str(error.value) for word in ["point", *words.split("|")]), error.value
 
 
 @pytest.mark.parametrize("function", [lambda q, v: ca.horzcat(v[1], -v[0]), lambda: ca.SX(1, 2)])
@@ -450,19 +371,6 @@ def test_time_is_had_as_the_errors_say():
     x = dsys.state([0.0, 0.0], [0.0, 1.0])
     pull = 9.81 * 0.1**2 / 2
     assert dsys.step(x, [0.1])[:2] == pytest.approx([pull * 0.05 / (1 + pull / 2), 0.1], rel=1e-3)
-
-
-def test_the_right_one_is_accepted():
-    system = point()
-    assert (system.nu, system.n_velocity_constraints, system.nrho) == (
-        1,
-        1,
-        1,
-    ) and system.mechanics.state_space.names == (
-        "x",
-        "y",
-        "rho_1",
-    )
 
 
 @pytest.mark.parametrize(

@@ -136,19 +136,6 @@ def ends(name: str, method: str, units: Units) -> np.ndarray:
     return np.concatenate([q, dsys.velocity(x) / motion.of_v])
 
 
-DEFAULT = {
-    ("sleigh", "mean_value"),
-    ("sleigh", "energy_collocation_4"),
-    ("sleigh", "nonholonomic_midpoint"),
-    ("cart", "gonzalez_kinetic"),
-    ("cart", "midpoint"),
-    ("rod", "midpoint"),
-    ("rod", "rkmk4_baumgarte"),
-    ("top", "lie_midpoint"),
-}
-
-
-EUCLIDEAN = ("gonzalez", "gonzalez_r", "gonzalez_r_differences", "gonzalez_f")
 KNOWS_UNITS = pytest.mark.xfail(
     raises=AssertionError,
     strict=True,
@@ -158,23 +145,6 @@ KNOWS_UNITS = pytest.mark.xfail(
 )
 
 
-def taken() -> list:
-    """(system, integrator) of all that are registered; a few of them by default, every integrator
-    on one system with the long studies.
-    """
-    pairs, seen = [], set()
-    for name, make in MOTIONS.items():
-        for method in INTEGRATORS.fitting(make(SI).system):
-            marks = [] if (name, method) in DEFAULT else [pytest.mark.slow]
-            if method in seen and marks:
-                marks = [pytest.mark.exhaustive]
-            seen.add(method)
-            if method in EUCLIDEAN and name != "sleigh":
-                marks.append(KNOWS_UNITS)
-            pairs.append(pytest.param(name, method, marks=marks))
-    return pairs
-
-
 def by(method: str, units: Units) -> Make:
     """Makes a method whose rates are numbers in units of time."""
     if method == "rkmk4_baumgarte":
@@ -182,17 +152,23 @@ def by(method: str, units: Units) -> Make:
     return INTEGRATORS[method].make
 
 
-def require_same(name: str, method: str) -> None:
+@pytest.mark.parametrize(
+    "name, method",
+    [
+        ("sleigh", "mean_value"),
+        ("cart", "gonzalez_kinetic"),
+        ("rod", "midpoint"),
+        ("rod", "rkmk4_baumgarte"),
+        ("top", "lie_midpoint"),
+        pytest.param("cart", "gonzalez", marks=(pytest.mark.slow, KNOWS_UNITS)),
+    ],
+)
+def test_the_same_system_in_other_units_takes_the_same_steps(name, method):
+    """The laws say so of all methods; here with multipliers, rates and norms that have units."""
     expected = ends(name, method, SI)
     for told, units in OTHERS.items():
-        np.testing.assert_allclose(
-            ends(name, method, units), expected, rtol=1e-12, atol=1e-12, err_msg=told
-        )
-
-
-@pytest.mark.parametrize("name, method", taken())
-def test_the_same_system_in_other_units_takes_the_same_steps(name, method):
-    require_same(name, method)
+        found = ends(name, method, units)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=told)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
