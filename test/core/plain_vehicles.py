@@ -46,16 +46,6 @@ def sleigh() -> System:
     )
 
 
-def knife_edge() -> System:
-    """A knife edge on a slope."""
-    return System(
-        name="plain_knife_edge",
-        space=Rn("x", "y", "theta"),
-        lagrangian=lambda q, v: (v[0] ** 2 + v[1] ** 2 + 0.4 * v[2] ** 2) / 2 - 0.5 * q[0],
-        velocity_constraint=lambda q: _rows(_across(q[2])),
-    )
-
-
 def car() -> System:
     """Rear wheels in the middle, and steered ones 0.5 m ahead, held by a spring."""
     return System(
@@ -87,18 +77,6 @@ def trailer() -> System:
     )
 
 
-def rolling_disk() -> System:
-    """An upright disk that rolls and pivots."""
-    return System(
-        name="plain_disk",
-        space=Rn("x", "y", "theta", "phi"),
-        lagrangian=lambda q, v: _planar(q, v, 1.0, 0.25) + 0.25 * v[3] ** 2,
-        velocity_constraint=lambda q: _rows(
-            [1, 0, 0, -0.5 * ca.cos(q[2])], [0, 1, 0, -0.5 * ca.sin(q[2])]
-        ),
-    )
-
-
 def snakeboard() -> System:
     """A board with a rotor and two axles that turn against each other."""
     return System(
@@ -118,25 +96,7 @@ def snakeboard() -> System:
     )
 
 
-def roller_racer() -> System:
-    """Two bodies with an axle each, joined at a pivot."""
-    return System(
-        name="plain_roller_racer",
-        space=Rn("x", "y", "theta", "alpha"),
-        lagrangian=lambda q, v: (
-            _planar(q, v, 1.0, 0.3) + 0.05 * (v[2] + v[3]) ** 2 - 0.1 * (q[3] - 0.6) ** 2
-        ),
-        velocity_constraint=lambda q: _rows(
-            [*_across(q[2], 0.0, 1)],
-            [-ca.sin(q[2] + q[3]), ca.cos(q[2] + q[3]), 0.5 * ca.cos(q[3]) + 0.2, 0.2],
-        ),
-    )
-
-
-VEHICLES = {
-    make.__name__: make
-    for make in (sleigh, knife_edge, car, trailer, rolling_disk, snakeboard, roller_racer)
-}
+VEHICLES = {make.__name__: make for make in (sleigh, car, trailer, snakeboard)}
 
 
 def admissible(system: System, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -150,8 +110,6 @@ def start(system: System) -> tuple[np.ndarray, np.ndarray]:
     n = system.space.nv
     q = np.r_[0.4, 0.1, 0.2, 0.5 * np.ones(n - 3)]
     v = np.r_[np.cos(0.2), np.sin(0.2), 1.5, np.zeros(n - 3)]
-    if system.name == "plain_disk":
-        v[3] = 2.0
     return q, admissible(system, q, v)
 
 

@@ -36,30 +36,17 @@ from nh_control.mechanics.system import System
 from nh_control.systems import car, chaotic_quartic, chaplygin_sleigh, gearbox, snakeboard
 
 STEPS = {1: (20, 40, 80, 160), 2: (10, 20, 40, 80), 4: (6, 9, 13, 19), 6: (5, 7, 9, 12)}
-FINER = {("suslov", 6): (9, 12, 16, 21), ("hung", 6): (7, 9, 12, 16)}
 DAMPING = 0.1
-QUICK = [("double_pendulum", method) for method in ENERGY if method != "gonzalez_f"]
-QUICK += [("generic", method) for method in ("mean_value", "gonzalez_r", "gonzalez_f")]
-QUICK += [
+PAIRS = [("double_pendulum", method) for method in ENERGY if method != "gonzalez_f"]
+PAIRS += [("generic", method) for method in ("mean_value", "gonzalez_r", "gonzalez_f")]
+PAIRS += [
     ("suslov", "gonzalez"),
     ("hung", "gonzalez"),
     ("swinging", "gonzalez"),
     ("tied", "gonzalez"),
 ]
-UNFIT = {("body", "gonzalez_f"), ("swinging", "gonzalez_f"), ("tied", "gonzalez_f")}
-UNFIT |= {("hung", "mean_value")}
-"""What methods refuse, and a motion whose energy five points keep to 2e-12, seven to 2e-14."""
-SLOW = [
-    (name, method)
-    for name in ("generic", "suslov", "body", "hung", "swinging", "tied")
-    for method in ENERGY
-    if (name, method) not in QUICK and (name, method) not in UNFIT
-]
 BRIEF = ("mean_value", "gonzalez_f", "energy_collocation_4")
 WORK = [pytest.param(m, marks=() if m in BRIEF else pytest.mark.slow) for m in ENERGY]
-
-
-PAIRS = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)]
 
 
 def evaluated(expressions, *values, of=None):
@@ -166,7 +153,7 @@ def test_discrete_gradients_are_discrete_gradients(gradient, size):
 def test_order(name, method):
     """Slopes of the errors in configuration and velocity under damping and constant inputs."""
     order = INTEGRATORS[method].order
-    found = slopes(name, method, FINER.get((name, order), STEPS[order]), DAMPING)
+    found = slopes(name, method, STEPS[order], DAMPING)
     assert np.abs(found - order).max() <= 0.05 * order, found
 
 

@@ -61,12 +61,14 @@ def results(case):
     u, lam = 0.1 * rng.normal(size=dsys.nu), rng.normal(size=dsys.ndx)
     if case == "puppet":
         u[-1] = x[3] + 0.01
-    lin = dsys.linearize(x, u)
+    names = dsys.parameter_names
+    lin = dsys.linearize(x, u, names)
     return [
         dsys.step(x, u),
         lin.A,
         lin.B,
-        dsys.hessian(x, u, lam),
+        lin.P,
+        dsys.hessian(x, u, lam, parameters=names),
         lin.multipliers,
         lin.multipliers_x,
         dsys.velocity(x),

@@ -17,8 +17,6 @@ from nh_control.mechanics.system import System
 from nh_control.numerics import newton
 from nh_control.systems import gearbox
 
-LINKS = 32
-
 
 def planar_chain(n: int, g: float = 9.8) -> System:
     """Chain of n links of unit length with unit masses at their ends, absolute angles from the
@@ -39,11 +37,11 @@ def planar_chain(n: int, g: float = 9.8) -> System:
     return System(f"chain_{n}", Rn(*(f"theta_{i}" for i in range(n))), lagrangian)
 
 
-@pytest.mark.parametrize("links", [8, LINKS])
-def test_a_long_chain_steps_at_its_own_scale(links):
+def test_a_long_chain_steps_at_its_own_scale():
     """32 links with momenta of 700: round-off alone leaves residuals that an absolute tolerance
     would have to know of.
     """
+    links = 32
     dsys, large = midpoint(planar_chain(links), 0.01), 0.78 * links**2
     x = dsys.state(np.linspace(0.3, 0.6, links), np.full(links, 1.35))
     assert 0.75 * large < np.abs(x[links:]).max() < large
@@ -280,21 +278,17 @@ def test_a_step_out_of_the_domain_says_where_it_ends_and_nothing_of_newtons_iter
     assert not any(word in text for word in ("residual", "condition", "iterations"))
 
 
-@pytest.mark.parametrize("name", ["linearize", "hessian"])
-def test_derivatives_of_a_step_that_fails_fail_alike(name):
-    dsys = midpoint(explosive(), 4.0)
-    with pytest.raises(StepFailed):
-        getattr(dsys, name)([1.0, 0.0], (), *([[1.0, 0.0]] if name == "hessian" else []))
-
-
-@pytest.mark.parametrize("name", ["linearize", "hessian"])
-def test_a_step_with_a_singular_jacobian_has_no_derivative(name):
-    """The step itself solves (zero is a solution), but it is not differentiable: StepFailed, as
-    for every step that cannot be used.
-    """
-    dsys = midpoint(unstable(4.0), 1.0)
-    with pytest.raises(StepFailed):
-        getattr(dsys, name)([0.0, 0.0], (), *([[1.0, 0.0]] if name == "hessian" else []))
+@pytest.mark.parametrize(
+    "call", [lambda d, x: d.linearize(x), lambda d, x: d.hessian(x, (), [1.0, 0.0])]
+)
+def test_steps_that_fail_or_are_singular_have_no_derivatives(call):
+    """A step that solves (zero is a solution) may not be differentiable."""
+    for dsys, x in (
+        (midpoint(explosive(), 4.0), [1.0, 0.0]),
+        (midpoint(unstable(4.0), 1.0), [0, 0]),
+    ):
+        with pytest.raises(StepFailed):
+            call(dsys, x)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """What the integrators preserve, and which of them are the same map by different derivations."""
 
-from dataclasses import replace
-
-import casadi as ca
 import continuous
 import numpy as np
 import pytest
@@ -11,13 +8,9 @@ from cases import (
     RDP_METHODS,
     SYMMETRIC,
     discrete,
-    random_phase,
     random_point,
 )
 
-from nh_control.geometry.spaces import Rn
-from nh_control.integrators import nonholonomic_midpoint
-from nh_control.mechanics.system import System
 from nh_control.systems import snakeboard
 
 H = 0.1
@@ -168,61 +161,3 @@ def test_truncated_exp_is_the_snakeboard_scheme_of_the_paper():
     assert abs(2 * np.cos(phi) * run.states[0, 7] + 1) <= ROUND_OFF
     expected = printed_snakeboard_rdp(q, v, inputs, h, **PARAMETERS)
     assert np.abs(run.states - expected).max() <= 1e-11
-
-
-def nonholonomic_particle() -> System:
-    """A particle with zdot = y xdot in a potential, basis eliminated from A."""
-    return System(
-        "particle",
-        Rn("x", "y", "z"),
-        lambda q, v: ca.sumsqr(v) / 2 - (q[0] ** 2 + 2 * q[1] ** 2 + q[2] ** 2 / 2) / 2,
-        velocity_constraint=lambda q: ca.horzcat(-q[1], 0, 1),
-    )
-
-
-def test_a_system_of_the_users_own_converges_at_second_order():
-    """Potential, position-dependent constraint, no distribution given: against Newton's equations
-    with a multiplier.
-    """
-    system, start, velocity = (
-        nonholonomic_particle(),
-        np.array([0.8, 0.5, -0.3]),
-        np.array([0.4, -0.7, 0.2]),
-    )
-
-    def acceleration(q, qd, u):
-        a, a_dot = np.array([[-q[1], 0, 1]]), np.array([[-qd[1], 0, 0]])
-        return continuous.constrained_acceleration(np.eye(3), a, a_dot, -q * [1, 2, 0.5], qd)
-
-    motion = continuous.Motion(3, acceleration, None, None, None, None)
-    times = np.linspace(0, 2.0, 11)
-    reference = motion.solve(np.concatenate([start, velocity]), times, lambda t: None)
-    steps, errors = (40, 80, 160, 320), []
-    for n in steps:
-        dsys = nonholonomic_midpoint(system, 2.0 / n)
-        states = dsys.simulate(dsys.state(start, velocity), n).states[:: n // 10]
-        errors.append(
-            np.abs(np.hstack([states[:, :3], [dsys.velocity(x) for x in states]]) - reference).max(
-                axis=0
-            )
-        )
-    slopes = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
-    assert (np.abs(slopes - 2) <= 0.1).all(), slopes
-
-
-def test_a_basis_that_is_not_declared_gives_the_same_motion():
-    """A snakeboard that only declares its constraints: other momenta, the same configurations and
-    velocities.
-    """
-    given = nonholonomic_midpoint(snakeboard(), 0.02)
-    eliminated = nonholonomic_midpoint(
-        replace(snakeboard(), distribution=None, symmetry=None), 0.02
-    )
-    rng = np.random.default_rng(1)
-    q, v = random_phase(given, rng, steering=0.1)
-    inputs = rng.uniform(-0.3, 0.3, (100, 2))
-    runs = [(d, d.simulate(d.state(q, v), inputs).states) for d in (given, eliminated)]
-    (a, xs), (b, ys) = runs
-    assert np.abs(xs[:, :5] - ys[:, :5]).max() <= 1e-11
-    assert max(np.abs(a.velocity(x) - b.velocity(y)).max() for x, y in zip(xs, ys)) <= 1e-11
-    assert xs.shape[1] == 5 + 3 and ys.shape[1] == 5 + 5

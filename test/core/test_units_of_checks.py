@@ -11,15 +11,13 @@ from test_units import MOTIONS, OTHERS, SI, Units, by
 from nh_control.control import equilibrium
 from nh_control.discrete.results import Conditioning
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, midpoint
+from nh_control.integrators import midpoint
 from nh_control.mechanics.consistent_states import (
     NotConsistent,
     minimize_potential_energy,
     satisfy_constraints,
 )
 from nh_control.mechanics.system import System
-from nh_control.systems import SnakeboardParameters, snakeboard
-from nh_control.systems.chaplygin_sleigh import ChaplyginSleighParameters, chaplygin_sleigh
 
 
 def require_same(found: dict[str, Conditioning]) -> None:
@@ -31,6 +29,7 @@ def require_same(found: dict[str, Conditioning]) -> None:
     "name, method",
     [
         ("rod", "midpoint"),
+        ("sleigh", "nonholonomic_midpoint"),
         pytest.param("cart", "midpoint", marks=pytest.mark.slow),
         pytest.param("sleigh", "energy_collocation_4", marks=pytest.mark.slow),
         pytest.param("top", "lie_midpoint", marks=pytest.mark.slow),
@@ -55,23 +54,6 @@ def test_condition_numbers_of_a_tree_are_the_same_in_all_units(name):
         dsys = midpoint(it.model.system, H / 4 * units.s)
         x = dsys.state(it.q * of_q, it.v * of_d / units.s)
         found[told] = dsys.conditioning(x, it.u * of_u)
-    require_same(found)
-
-
-@pytest.mark.parametrize("name", ["snakeboard", pytest.param("sleigh", marks=pytest.mark.slow)])
-def test_condition_numbers_of_rolling_bodies_are_those_of_si(name):
-    found = {}
-    for told, n in ({"SI": SI} | OTHERS).items():
-        inertia = n.kg * n.m**2
-        if name == "sleigh":
-            system = chaplygin_sleigh(ChaplyginSleighParameters(m=n.kg, I=inertia, a=n.m))
-            q, v = [0.4, 0.3 * n.m, 0.0], [0.9, 0.7 * n.m, 0.9 * n.m]
-        else:
-            own = SnakeboardParameters(m=n.kg, l=2 * n.m, I=inertia, J=1.2 * inertia)
-            system = snakeboard(own)
-            q, v = [0.2, 0.3, 0.4, 0.1 * n.m, 0.0], [0.3, -0.2, 0.1, 0.5 * n.m, 0.0]
-        dsys = INTEGRATORS["nonholonomic_midpoint"].make(system, 0.02 * n.s)
-        found[told] = dsys.conditioning(dsys.state(q, np.array(v) / n.s), np.zeros(dsys.nu))
     require_same(found)
 
 
