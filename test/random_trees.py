@@ -9,6 +9,9 @@ from differences import jacobian
 from nh_control.integrators import midpoint
 from nh_control.multibody import (
     Body,
+    Coincident,
+    Distance,
+    JointConstraint,
     JointDamper,
     JointFriction,
     JointInput,
@@ -16,6 +19,7 @@ from nh_control.multibody import (
     Mimic,
     Multibody,
     Point,
+    PointOnPlane,
     Wrench,
     fixed,
     floating,
@@ -98,6 +102,54 @@ def with_wrenches(model, count, rng):
     return replace(model, inputs=[*wrenches[:1], *model.inputs, *wrenches[1:]])
 
 
+KINDS = (
+    "string",
+    "reeled",
+    "plane",
+    "coincident",
+    "universal",
+    "cylindrical",
+    "planar",
+    "helical",
+)
+"""Constraints that close loops."""
+
+
+def satisfied(kind, number, model, q, rng):
+    """A constraint of this kind between points of random frames, or of the world, that holds at
+    q; a point of b is where it must be.
+    """
+    names = [frame.name for frame in model.frames]
+    b = str(rng.choice(names))
+    a = Point(str(rng.choice(["world", *(n for n in names if n != b)])), rng.normal(size=3) / 3)
+    name, place = f"c{number}", model.poses(q)
+    turn_a, turn_b = place[a.frame].rotation, place[b].rotation
+    met = Point(b, turn_b.T @ (model.point(q, a) - place[b].position))
+    if kind == "string":
+        return Distance(name, a, b, np.linalg.norm(model.point(q, a) - place[b].position))
+    if kind == "reeled":
+        return Distance(name, a, b, f"length{number}")
+    if kind == "plane":
+        return PointOnPlane(name, met, a, rng.normal(size=3))
+    if kind == "coincident":
+        return Coincident(name, a, met, "zx")
+    ways = {"axis": rng.normal(size=3), "second_axis": rng.normal(size=3)}
+    if kind == "helical":
+        ways["pitch"] = rng.uniform(0.1, 0.5)
+    return JointConstraint(name, kind, a, met, rotation=turn_a.T @ turn_b, **ways)
+
+
+def constrained_model(free, constraints, rng):
+    """The model under random constraints (of KINDS), and a configuration that satisfies them."""
+    q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
+    held = [satisfied(kind, i, free, q, rng) for i, kind in enumerate(constraints)]
+    ends = [c for c in held if isinstance(c, Distance) and isinstance(c.length, str)]
+    lengths = [c.length for c in ends]
+    model = replace(free, constraints=held, prescribed=[*free.prescribed, *lengths])
+    reeled = [np.linalg.norm(free.point(q, c.a) - free.point(q, c.b)) for c in ends]
+    return model, np.concatenate([q, reeled])
+
+
 def by_equations(system, h=0.02, forcing="symmetric"):
     """Return the discrete system by generated equations: a copy is no longer known as a tree."""
     generated = midpoint(replace(system), h, forcing)
@@ -154,12 +206,27 @@ def assert_derivatives(dsys, x, u, rng, spacing):
 
 
 def assert_the_same(tree, generated, rng):
-    x, u = random_motion(generated, rng)
-    expected = generated.step(x, u)
-    np.testing.assert_allclose(tree.step(x, u), expected, rtol=0, atol=1e-12 * np.abs(x).max())
-    np.testing.assert_allclose(tree.unknowns(x, u), generated.unknowns(x, u), rtol=0, atol=1e-11)
+    """Compare the kernel and generated equations at a random motion."""
+    assert_the_same_at(tree, generated, *random_motion(generated, rng))
+
+
+def assert_the_same_at(tree, generated, x, u):
+    """Compare steps, derivatives, multipliers, conditions and energies. Round-off enters a step by
+    the condition number of its equations.
+    """
+    expected, wanted = generated.step(x, u), generated.conditioning(x, u)
+    near, size = max(1e-12, np.finfo(float).eps * wanted.jacobian), max(1.0, np.abs(x).max())
+    np.testing.assert_allclose(tree.step(x, u), expected, rtol=0, atol=near * size)
+    np.testing.assert_allclose(
+        tree.unknowns(x, u), generated.unknowns(x, u), rtol=0, atol=10 * near * size
+    )
     ours, theirs = tree.linearize(x, u), generated.linearize(x, u)
-    for a, b in zip(ours, theirs):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(b).max(initial=0.0))
-    found, wanted = tree.conditioning(x, u), generated.conditioning(x, u)
-    assert found.jacobian == pytest.approx(wanted.jacobian, rel=1e-6)
+    for part in ("A", "B", "multipliers", "multipliers_x", "multipliers_u"):
+        a, b = getattr(ours, part), getattr(theirs, part)
+        of = theirs.multipliers_x if part.startswith("m") else b
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(of).max(initial=0.0))
+    found = tree.conditioning(x, u)
+    for part in ("jacobian", "mass", "constraint"):
+        assert getattr(found, part) == pytest.approx(getattr(wanted, part), rel=1e-5)
+    np.testing.assert_allclose(tree.velocity(x), generated.velocity(x), rtol=0, atol=1e-11 * size)
+    assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-11, abs=1e-11)

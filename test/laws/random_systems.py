@@ -7,12 +7,14 @@ depends only on what is at least as heavy, as a light body depends on the heavy 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 from hypothesis import strategies as st
+from laws import Converted, Move, Subject, Units
+from transforms3d.quaternions import axangle2quat, qmult, quat2mat
 
 import nh_control as nh
 from nh_control.geometry import S2, SE2, SE3, SO3, Product, Rn, Space, quaternion
@@ -44,15 +46,17 @@ class Numbers(nh.Parameters):
     stiffness: float = nh.parameter(1.0)
     damping: float = nh.parameter(0.2, at_least=0.0)
     ground: float = nh.parameter(0.5, at_least=0.0)
+    turning: float = nh.parameter(1.0, at_least=0.0)
 
 
 @dataclass(frozen=True)
-class Draw:
+class Draw(Subject):
     """What is drawn of a system; simpler ones have smaller numbers, and spaces from the front.
 
     `holonomic` and `rolling` are numbers of constraints: as many are kept as leave a motion. A
     `rigid` system has a constant mass matrix and no forces of the velocities but damping, masses
-    are spread over `decades`, and all random numbers follow from the `seed`.
+    are spread over `decades`, and all random numbers follow from the `seed`. In an `unmarked`
+    world nothing depends on where the first factor of the space is.
     """
 
     spaces: tuple[str, ...] = ("R1",)
@@ -66,6 +70,9 @@ class Draw:
     drifting: bool = False
     prescribed: bool = False
     first_order: bool = False
+    unmarked: bool = False
+
+    nonconservative = ("turning",)
 
     @classmethod
     def random(cls, rng: np.random.Generator, largest: int) -> Draw:
@@ -79,7 +86,7 @@ class Draw:
         spaces = (str(first), *map(str, rng.choice(more, min(len(more), rng.integers(2)))))
         numbers = (rng.integers(1000), rng.integers(5), rng.integers(3))
         constraints = (max(0, rng.integers(-2, 3)) for _ in range(2))
-        options = (bool(rng.random() < chance) for chance in (0.5, 0.5, *[0.25] * 3))
+        options = (bool(rng.random() < chance) for chance in (0.5, 0.5, *[0.25] * 3, 0.5))
         return cls(spaces, *map(int, (*numbers, *constraints)), *options)
 
     @cached_property
@@ -104,12 +111,71 @@ class Draw:
         q = satisfy_constraints(system, q)
         return q, consistent_velocity(system, q, v)
 
+    def world_motion(self, rng: np.random.Generator) -> Move | None:
+        first, n = self.parts[0], self.parts[0].nq
+        if not self.unmarked or isinstance(first, S2):
+            return None
+        shift, angle = rng.uniform(-3, 3, 4), rng.uniform(-3, 3)
+        turn = axangle2quat(shift[:3], angle)
+
+        def moved(q: np.ndarray) -> np.ndarray:
+            if isinstance(first, SE2):
+                c, s = np.cos(angle), np.sin(angle)
+                return np.append(q[0] + angle, shift[:2] + np.array([[c, -s], [s, c]]) @ q[1:])
+            if isinstance(first, SO3 | SE3):
+                place = shift[:3] + quat2mat(turn) @ q[4:] if len(q) > 4 else []
+                return np.append(qmult(turn, q[:4]), place)
+            return q + shift[:n]
+
+        return lambda q, v: (np.append(moved(q[:n]), q[n:]), v)
+
+    def momentum(self, x: np.ndarray) -> np.ndarray:
+        """The momentum of the first factor in the frame at rest, of a state (q, p)."""
+        first = self.parts[0]
+        q, p = x[: first.nq], x[self.system.space.nq :][: first.nw]
+        if isinstance(first, SE2):
+            c, s = np.cos(q[0]), np.sin(q[0])
+            along = np.array([[c, -s], [s, c]]) @ p[1:]
+            return np.append(p[0] + q[1] * along[1] - q[2] * along[0], along)
+        if isinstance(first, SO3 | SE3):
+            turned = [quat2mat(q[:4]) @ part for part in p.reshape(-1, 3)]
+            orbital = np.cross(q[4:], turned[1]) if len(turned) > 1 else 0
+            return np.concatenate([turned[0] + orbital, *turned[1:]])
+        return p
+
+    def in_units(self, units: Units) -> Converted:
+        kg, m, s = units
+        system, energy = self.system, kg * m**2 / s**2
+        lengths = {SE2: ([1, m, m],) * 2, S2: ([1] * 3,) * 2, SO3: ([1] * 4, [1] * 3)}
+        lengths |= {SE3: ([1] * 4 + [m] * 3, [1] * 3 + [m] * 3)}
+        units_of = [lengths.get(type(part), ([m] * part.nq,) * 2) for part in self.parts]
+        of_q, of_w = (np.concatenate(each) for each in zip(*units_of))
+        at = lambda q: q / of_q
+        own = {
+            "lagrangian": lambda q, v, p: energy * system.lagrangian(at(q), v * s / of_w, p),
+            "force": lambda q, v, u, p: energy / of_w * system.force(at(q), v * s / of_w, u, p),
+        }
+        if system.holonomic_constraint:
+            own["holonomic_constraint"] = lambda q, p: m * system.holonomic_constraint(at(q), p)
+        if system.velocity_constraint:
+            own["velocity_constraint"] = lambda q, p: (
+                system.velocity_constraint(at(q), p) @ ca.diag(1 / of_w)
+            )
+        if system.velocity_drift:
+            own["velocity_drift"] = lambda q, p: system.velocity_drift(at(q), p) / s
+        if system.first_order_rate:
+            own["first_order_rate"] = lambda q, v, u, p: (
+                m / s * system.first_order_rate(at(q), v * s / of_w, u, p)
+            )
+        of_u = np.append(np.ones(self.inputs), [m] * self.prescribed)
+        return Converted(replace(system, **own), of_q, of_w / s, of_u)
+
 
 def draws() -> st.SearchStrategy[Draw]:
     """Draws that shrink to a small system."""
     spaces = st.lists(st.sampled_from(list(SPACES)), min_size=1, max_size=2).map(tuple)
     few, perhaps = st.integers(0, 2), st.booleans()
-    return st.builds(Draw, spaces, st.integers(0, 999), *[few] * 4, *[perhaps] * 5)
+    return st.builds(Draw, spaces, st.integers(0, 999), *[few] * 4, *[perhaps] * 6)
 
 
 def _features(part: Space, q: ca.SX) -> ca.SX:
@@ -136,7 +202,10 @@ def _system(draw: Draw) -> System:
     moving = has_mass & (masses < np.inf)
     plain, flat = moving & (kinds == "Rn"), moving & (kinds != "S2")
     places = np.concatenate([np.resize(range(a, a + p.nq), p.nw) for a, p in zip(first, parts)])
+    marked = np.arange(space.nw) >= parts[0].nw * draw.unmarked
+    plain = plain & marked
     place = dict(zip(np.flatnonzero(plain), places[plain]))  # of coordinates in a configuration
+    seen = parts[draw.unmarked :]
 
     def function(least_mass: float = 0.0) -> Function:
         """sin(w . features + phase) of the configuration of all that has at least this mass."""
@@ -145,7 +214,7 @@ def _system(draw: Draw) -> System:
             at = list(range(start + (part.names[0] == "current"), start + part.nq))
             count = _features(part, ca.SX(len(at), 1)).numel()
             weights = rng.normal(size=count) / np.sqrt(max(1, count))
-            if count and mass >= least_mass:
+            if count and mass >= least_mass and part in seen:
                 terms.append((part, at, weights))
         return lambda q: ca.sin(phase + sum(ca.dot(w, _features(p, q[at])) for p, at, w in terms))
 
@@ -173,7 +242,7 @@ def _system(draw: Draw) -> System:
         total = ca.SX(space.nw, 1)
         current = q[first[-2]] if draw.first_order else 0
         for k, mass, _, _, c, _, _, turn in bodies:
-            turning = turn(q) * (1 if draw.rigid else ca.dot(c, v) ** 2)
+            turning = p.turning * turn(q) * (1 if draw.rigid else ca.dot(c, v) ** 2)
             drag = p.damping * v[k] if draw.damped else 0
             total[k] = mass * (ca.dot(pushes[k], ca.vertcat(u, current)) + turning - drag)
         return total

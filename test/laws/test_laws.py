@@ -1,323 +1,279 @@
-"""What holds for every system and every integrator that takes it, stated once, on systems that
-nobody wrote (random_systems.py).
-
-All numbers are compared in units of their own: a momentum in the size that velocities of order one
-give it, everything else in 1. By the form of the systems all motions are then of order one, so
-that truncation of differences and round-off are, too, whatever the masses.
+"""All laws (laws.py) for the systems that rooms register (cases.py) under every integrator that
+takes them: by default a sample of each room, with the long studies all, and by hand a search that
+shrinks what fails to the simplest system.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import islice, pairwise
+import re
+from dataclasses import replace
 from zlib import crc32
 
 import casadi as ca
 import numpy as np
 import pytest
-from differences import derivative, second_derivative
+from cases import ROOMS, BuiltIn, UrdfRobot, case_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import DERIVATIVES, LAWS, Case, Subject
+from random_robots import Robot, robots
 from random_systems import Draw, draws
 
+import nh_control as nh
+from nh_control import scenarios
+from nh_control.discrete.method import Method
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import INTEGRATORS, Integrator
+from nh_control.loop.wire_format import MessageStates
+from nh_control.mechanics.continuous import ContinuousSystem
 
-H = 0.05
-SPACING, SPACING_2 = 0.02, 0.05
-DIRECTIONS = 4
-"""Random directions of second differences: a wrong entry shows in each of them."""
-EPS = np.finfo(float).eps
-
-
-@dataclass(frozen=True)
-class Case:
-    """A random system under an integrator, at a random state and input."""
-
-    draw: Draw
-    method: str
-    seed: int = 0
-
-    @cached_property
-    def dsys(self) -> DiscreteSystem:
-        return INTEGRATORS[self.method](self.draw.system, H)
-
-    @property
-    def entry(self) -> Integrator:
-        return INTEGRATORS[self.method]
-
-    @cached_property
-    def phase(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.draw.phase(np.random.default_rng(self.seed))
-
-    def input(self, h: float, steps: int = 1) -> np.ndarray:
-        """Inputs (steps, nu): constant forces, and a driven coordinate that moves evenly."""
-        (q, v), system = self.phase, self.draw.system
-        forces = np.random.default_rng(self.seed + 1).uniform(-1, 1, system.nu)
-        times = h * np.arange(1, steps + 1)[:, None]
-        n = len(system.prescribed)
-        driven = q[len(q) - n :] + times * v[len(v) - n :]
-        return np.hstack([np.tile(forces, (steps, 1)), driven])
-
-    @cached_property
-    def u(self) -> np.ndarray:
-        return self.input(H)[0]
-
-    @cached_property
-    def x(self) -> np.ndarray:
-        return self.dsys.state(*self.phase, self.u)
-
-    @cached_property
-    def x1(self) -> np.ndarray:
-        return self.dsys.step(self.x, self.u)
-
-    @cached_property
-    def units(self) -> np.ndarray:
-        """Units of the local coordinates (ndx) of states."""
-        q, v = self.phase
-        n, units = self.dsys.system.space.nv, np.ones(self.dsys.ndx)
-        rest = self.dsys.measured_state(q, 0 * v)
-        frame = np.asarray(ca.DM(self.dsys.system.space.frame(ca.SX(q))))
-        moving = [self.dsys.local(rest, self.dsys.measured_state(q, w)) for w in frame.T]
-        sizes = np.abs(moving).max(axis=0)[n:]
-        units[n:] = np.where(sizes > 0, sizes, 1.0)
-        return units
-
-    def difference(self, x0: np.ndarray, x1: np.ndarray) -> np.ndarray:
-        """From one state to the other in local coordinates, in their units."""
-        return self.dsys.local(x0, x1) / self.units
-
-    def moved_step(self, w: np.ndarray, parameters: tuple[str, ...] = ()) -> np.ndarray:
-        """The step from a state, an input and parameters that are moved by w, in the local
-        coordinates of these parameters about the step.
-        """
-        dsys, n, m = self.dsys, self.dsys.ndx, self.dsys.ndx + self.dsys.nu
-        if w[m:].any():
-            values = dict(zip(dsys.parameter_names, dsys.parameter_values))
-            changed = {name: values[name] + d for name, d in zip(parameters, w[m:])}
-            dsys = dsys.with_step(changed.pop("h", H)).with_parameters(**changed)
-        x1 = dsys.step(dsys.retract(self.x, w[:n] * self.units), self.u + w[n:m])
-        return dsys.local(self.x1, x1) / self.units
-
-
-def close(got, want, tolerance):
-    """Within a tolerance of the largest number."""
-    assert np.shape(got) == np.shape(want)
-    error, size = np.abs(np.subtract(got, want)), np.abs(want).max(initial=1.0)
-    assert error.max(initial=0.0) <= tolerance * size, (error.max() / size, got, want)
-
-
-def close_to_difference(rule, function, spacing, got):
-    """Within what halving the spacing changes of a difference of order 8, which is 2^8 times its
-    error, and round-off.
-    """
-    coarse, fine = rule(function, spacing), rule(function, spacing / 2)
-    change, size = np.abs(fine - coarse).max(), np.abs(fine).max(initial=1.0)
-    assert change <= 1e-5 * size, ("the differences are too coarse", coarse, fine)
-    assert np.abs(got - fine).max() <= change + 1e-10 * size, (got, fine, change)
-
-
-def the_linearization_is_the_derivative_of_the_step(case):
-    dsys, names = case.dsys, case.dsys.parameter_names
-    lin = dsys.linearize(case.x, case.u, names)
-    assert np.array_equal(lin.x1, case.x1)
-    got = np.hstack([lin.A * case.units, lin.B, lin.P]) / case.units[:, None]
-    for column, e in zip(got.T, np.eye(got.shape[1])):
-        spacing = SPACING * (H if e[-1] else 1.0)
-        close_to_difference(derivative, lambda t: case.moved_step(t * e, names), spacing, column)
-    plain = dsys.linearize(case.x, case.u)
-    close(plain.A, lin.A, 8 * EPS)
-    close(plain.B, lin.B, 8 * EPS)
-
-
-def the_hessian_is_the_second_derivative_of_the_step(case):
-    dsys, rng = case.dsys, np.random.default_rng(case.seed + 2)
-    names = dsys.parameter_names if case.seed % 2 else ()
-    lam = rng.normal(size=dsys.ndx)
-    got = dsys.hessian(case.x, case.u, lam / case.units, parameters=names)
-    close(got, got.T, 1e-12)
-    units = np.concatenate([case.units, np.ones(len(got) - dsys.ndx)])
-    for _ in range(DIRECTIONS):
-        d = rng.normal(size=len(got)) / np.sqrt(len(got))
-        d[-1] *= H if names else 1.0
-        bent = lambda t: lam @ case.moved_step(t * d, names)
-        close_to_difference(second_derivative, bent, SPACING_2, units * d @ got @ (units * d))
-
-
-def a_symmetric_step_is_reversible(case):
-    """A step, the velocity reversed, the step back, the velocity reversed: back at the start,
-    without damping, moving ground and currents. A method's memory turns or stays.
-    """
-    draw, n = case.draw, case.dsys.system.space.nq
-    if not case.entry.symmetric or draw.first_order:
-        return
-    dsys = case.dsys.with_parameters(damping=0.0, ground=0.0)
-    x, errors, memory = dsys.state(*case.phase, case.u), [], len(dsys.method.memory)
-    backward = np.append(case.u[: draw.inputs], x[n - draw.prescribed : n])
-    for sign in (1, -1):
-        flip = np.where(np.arange(dsys.nx) < n, 1, -1)
-        flip[dsys.nx - memory :] = sign
-        ends = x, flip * dsys.step(flip * dsys.step(x, case.u), backward)
-        if dsys.method.multipliers:  # no step depends on the impulses of constraints
-            none = np.zeros(dsys.system.n_holonomic_constraints)
-            ends = [dsys.with_constraint_impulses(end, none) for end in ends]
-        errors.append(np.abs(dsys.local(*ends) / case.units).max())
-    assert min(errors) <= 1e-11, errors
-
-
-def constraints_hold_at_the_node(case):
-    dsys, system, x1 = case.dsys, case.dsys.system, case.x1
-    q, v = dsys.configuration(x1), dsys.velocity(x1)
-    np.testing.assert_allclose(system.space.retract(q, np.zeros(system.space.nv)), q, atol=4 * EPS)
-    symbol = system.symbols[0]
-    value = lambda expression: system.value(ca.densify(expression), q)
-    rolling = value(system.constraint_matrix(symbol)) @ v - value(system.drift(symbol))[:, 0]
-    close(rolling, np.zeros(system.n_velocity_constraints), 1e-13)
-    if "holonomic constraints" in case.entry.preserves:
-        held = value(system.holonomic(symbol))[:, 0]
-        close(held, np.zeros(system.n_holonomic_constraints), 1e-11)
-    if "velocity constraints at the middle" in case.entry.preserves:
-        between = dsys.constraint_residual(case.x, x1)
-        close(between, np.zeros(system.n_velocity_constraints), 1e-11)
-
-
-def states_are_configurations_and_velocities(case):
-    dsys = case.dsys
-    q, v = dsys.configuration(case.x), dsys.velocity(case.x)
-    again = dsys.state(q, v, case.u)
-    close(dsys.configuration(again), q, EPS)
-    close(case.difference(case.x, again), np.zeros(dsys.ndx), 1e-12)
-    close(dsys.velocity(dsys.measured_state(q, v, case.u)), v, 1e-12)
-
-
-def local_coordinates_are_the_inverse_of_the_retraction(case):
-    dsys, rng = case.dsys, np.random.default_rng(case.seed + 3)
-    dx = rng.uniform(-1, 1, dsys.ndx) * case.units
-    close(case.difference(case.x, dsys.retract(case.x, dx)), dx / case.units, 1e-13)
-    close(dsys.retract(case.x, 0 * dx), case.x, 4 * EPS)
-    assert not np.abs(dsys.local(case.x, case.x) / case.units).max() > EPS
-
-
-def a_step_is_a_pure_function_and_a_simulation_is_its_repetition(case):
-    dsys, x, u = case.dsys, case.x.copy(), case.u.copy()
-    inputs = case.input(H, 5)
-    states = [x]
-    for row in inputs:
-        states.append(dsys.step(states[-1], row))
-    dsys.linearize(x, u)
-    assert np.array_equal(dsys.simulate(x, inputs).states, states)
-    assert np.array_equal(dsys.step(x, u), states[1])
-    assert np.array_equal(dsys.with_step(2 * H).with_step(H).step(x, u), states[1])
-    assert np.array_equal(x, case.x) and np.array_equal(u, case.u)
-
-
-def wrong_arguments_are_refused_by_name(case):
-    dsys = case.dsys
-    for what, x, u in (
-        ("state", case.x[1:], case.u),
-        ("state", np.append(case.x, 0.0), case.u),
-        ("input", case.x, np.append(case.u, 0.0)),
-        ("state", np.where(np.arange(dsys.nx) == dsys.nx - 1, np.nan, case.x), case.u),
-        *[("input", case.x, case.u * np.inf)] * (dsys.nu > 0),
-    ):
-        for call in (dsys.step, dsys.linearize):
-            with pytest.raises(ValueError, match=what) as refusal:
-                call(x, u)
-            assert dsys.system.name in str(refusal.value)
-
-
-def a_method_has_its_order(case):
-    """By the differences of three runs with half the step each, at four common nodes, where they
-    stand above round-off: they shrink at least as the order says.
-    """
-    runs, order, steps = [], case.entry.order, (8, 16, 32)
-    for n in steps:
-        h = 8 * H / n
-        dsys = case.dsys.with_step(h)
-        inputs = case.input(h, n)
-        states = dsys.simulate(dsys.state(*case.phase, inputs[0]), inputs).states[:: n // 4]
-        runs.append((dsys.configuration(states), dsys.velocity(states)))
-    for part in zip(*runs):
-        coarse, fine = (np.abs(b - a).max() for a, b in pairwise(part))
-        assert fine <= 1e-11 or np.log2(coarse / fine) >= order - 0.5, (coarse, fine)
-
-
-LAWS = (
-    a_symmetric_step_is_reversible,
-    constraints_hold_at_the_node,
-    states_are_configurations_and_velocities,
-    local_coordinates_are_the_inverse_of_the_retraction,
-    a_step_is_a_pure_function_and_a_simulation_is_its_repetition,
-    wrong_arguments_are_refused_by_name,
-    a_method_has_its_order,
-)
-DERIVATIVES = (
-    the_linearization_is_the_derivative_of_the_step,
-    the_hessian_is_the_second_derivative_of_the_step,
-)
-METHODS = [name for name in INTEGRATORS if not name.startswith("rdp")]  # they need a symmetry
 DERIVED = ("midpoint", "nonholonomic_midpoint", "gni_implicit", "spark_2", "cf4")
-"""One of every kind, whose derivatives are tested at once: those of others take long to make."""
-LARGE = ("energy", "gonzalez", "itoh", "nonholonomic_gauss", "nprk", "spark", "variational_gauss")
-"""Starts of names of methods whose equations are large: their first systems are on R^1 or R^2."""
-POOL = 60
-"""Number of draws of which every method takes some."""
-drawn = cache(lambda seed, largest: Draw.random(np.random.default_rng(seed), largest))
+"""One method of every kind, whose derivatives are tested at once: those of others take long to
+make."""
+SAMPLE = {"trees": (0, 1, 2, 5), "loops": (0, 1), "contacts": (0, 1), "robots": (0, 1, 2)}
+SYSTEMS = ("midpoint", "nonholonomic_midpoint", "rdp_cay", "gni", "mean_value", "rk4")
 
 
-@lru_cache(maxsize=2)
-def case_of(method: str, number: int) -> Case:
-    """The system of this number, from 0, of those that a method takes, small for the number 0."""
-    first, largest = crc32(method.encode()), 5 if number else 2 if method.startswith(LARGE) else 3
-    pool = (drawn((first + i) % POOL, largest) for i in range(POOL))
-    fitting = (draw for draw in pool if INTEGRATORS[method].takes(draw.system))
-    return Case(next(islice(fitting, number, None)), method, number)
-
-
-def is_quick(method: str) -> bool:
-    """Whether the first system of a method is tested by default: a third of those whose equations
-    are small, and one of every kind.
+def is_quick(room: str, method: str, number: int) -> bool:
+    """Whether a case is tested by default: a third of the methods whose equations are small, and
+    one of every kind, on a small random system; some systems of other rooms.
     """
-    return method in DERIVED or (
-        INTEGRATORS[method].order <= 4 and crc32(method.encode()) % 3 == 0
-    )
+    if room in SAMPLE:
+        return number in SAMPLE[room]
+    if room == "systems":
+        return method in SYSTEMS and number == 0
+    third = INTEGRATORS[method].order <= 4 and crc32(method.encode()) % 3 == 0
+    return room in ("small", "tiny") and (method in DERIVED or third)
 
 
-def cases(quick) -> list:
-    """(method, number) of all methods and three systems each; slow but for the first system of a
-    method that is `quick`.
-    """
-    return [
-        pytest.param(
-            method, number, marks=() if quick(method) and not number else pytest.mark.slow
-        )
-        for method in METHODS
-        for number in range(3)
-    ]
+def obeys(room: str, entry: Integrator, number: int, laws=LAWS) -> list[Case]:
+    """Require all laws that are about a case; returns the cases of each."""
+    failures, cases = [], []
+    for law in laws:
+        if not law.of_method(entry):
+            continue
+        case = case_of(room, entry, number, law)
+        if case is None:
+            continue
+        cases.append(case)
+        try:
+            law.holds(case)
+        except Exception as failure:
+            failures.append((f"{law.name}: {case}", failure))
+    if failures:
+        texts = "\n".join(f"{name}: {type(e).__name__}: {e}" for name, e in failures)
+        raise AssertionError(texts) from failures[0][1]
+    return cases
 
 
-def ids(value):
-    return getattr(value, "__name__", None)
+def all_cases():
+    for room in ROOMS.values():
+        for method in room.methods:
+            for number in range(min(room.each, room.size)):
+                yield room.name, method, number
 
 
-@pytest.mark.parametrize("law", LAWS, ids=ids)
-@pytest.mark.parametrize("method, number", cases(is_quick))
-def test_a_random_system_obeys(law, method, number):
-    law(case_of(method, number))
+QUICK = [case for case in all_cases() if is_quick(*case)]
+LONG = [(room.name, method) for room in ROOMS.values() for method in room.methods]
 
 
-@pytest.mark.parametrize("law", DERIVATIVES, ids=ids)
-@pytest.mark.parametrize("method, number", cases(lambda method: method in DERIVED))
-def test_of_a_random_system(law, method, number):
-    law(case_of(method, number))
+@pytest.mark.parametrize("room, method, number", QUICK)
+def test_the_laws_hold(room, method, number):
+    derivatives = DERIVATIVES if method in DERIVED and room != "systems" else ()
+    assert obeys(room, INTEGRATORS[method], number, (*LAWS, *derivatives))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room, method", LONG)
+def test_the_laws_hold_for_all(room, method):
+    entry = INTEGRATORS[method]
+    for number in range(min(ROOMS[room].each, sum(1 for _ in ROOMS[room].fitting(entry)))):
+        derivatives = DERIVATIVES if entry.order <= 4 or number == 0 else ()
+        obeys(room, entry, number, (*LAWS, *derivatives))
 
 
 @pytest.mark.exhaustive
 @settings(max_examples=100)
 @given(draws(), st.data())
-def test_all_systems_obey_all_laws(draw, data):
-    """The same, with failures shrunk to the simplest system that has them."""
+def test_all_random_systems_obey_all_laws(draw, data):
+    """With failures shrunk to the simplest system that has them."""
     method = data.draw(st.sampled_from(list(INTEGRATORS.fitting(draw.system))))
+    require_all(Case(draw, INTEGRATORS[method]))
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=300)
+@given(robots())
+def test_all_random_robots_obey_all_laws(robot):
+    require_all(Case(UrdfRobot(robot), INTEGRATORS["midpoint"]))
+    irregular_texts_describe_the_same_robot(robot)
+
+
+def require_all(case: Case) -> None:
     for law in (*LAWS, *DERIVATIVES):
-        law(Case(draw, method))
+        if law.applies(case):
+            law.holds(case)
+
+
+# --- robots and messages -------------------------------------------------------------------------
+
+
+def accelerations(subject: UrdfRobot, names: list[str], velocity_names: list[str]):
+    """Of a state that is given by the names of its numbers, in their order."""
+    rng, space = np.random.default_rng(7), subject.system.space
+    q = np.array(space.origin)
+    v, a = np.zeros(space.nw), np.zeros(space.nw)
+    for name, value in zip(names, rng.uniform(-1, 1, len(names))):
+        q[space.names.index(name)] += value / 2
+    q = space.retract(q / 1, np.zeros(space.nv)) if space.nq == space.nv else normalized(space, q)
+    places = [space.velocity_names.index(name) for name in velocity_names]
+    v[places] = rng.uniform(-1, 1, len(places))
+    a = ContinuousSystem(subject.system).acceleration(q, v, np.zeros(subject.system.nu))
+    return a[places]
+
+
+def normalized(space, q):
+    for k, name in enumerate(space.names):
+        if name.endswith("_qw"):
+            q[k : k + 4] /= np.linalg.norm(q[k : k + 4])
+    return q
+
+
+def irregular_texts_describe_the_same_robot(robot: Robot) -> None:
+    plain, own = UrdfRobot(robot.plain), UrdfRobot(robot)
+    renamed = [
+        [re.sub(r"(joint|link)_(\d+)", lambda m: robot.name(m[1], int(m[2])), name) for name in of]
+        for of in (plain.system.space.names, plain.system.space.velocity_names)
+    ]
+    names = plain.system.space.names, plain.system.space.velocity_names
+    want, got = accelerations(plain, *names), accelerations(own, *renamed)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9 * np.abs(want).max(initial=1.0))
+    masses = sum(body.mass for body in own.model.bodies)
+    assert masses == pytest.approx(sum(robot.masses.values()), rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_irregular_texts_describe_the_same_robot(seed):
+    irregular_texts_describe_the_same_robot(Robot.random(np.random.default_rng(100 + seed), 5))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_robots_have_the_dynamics_of_pinocchio(seed, tmp_path):
+    pytest.importorskip("pinocchio", reason="needs the package pin, see the extra urdf-test")
+    from pinocchio_reference import Reference
+
+    robot = Robot.random(np.random.default_rng(200 + seed), 5)
+    subject, path = UrdfRobot(robot), tmp_path / "robot.urdf"
+    path.write_text(robot.text(), encoding="utf-8")
+    reference = Reference(path, robot.base, subject.model)
+    q, v = subject.phase(np.random.default_rng(seed))
+    mass, gravity, _ = reference.terms(q, v)
+    model = nh.multibody.Robot(subject.model)
+    for found, expected in ((model.mass_matrix(q), mass), (model.gravity(q), gravity)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+SHOWN = [name for name in scenarios.names() if name != "urdf"]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_messages_of_every_scenario_contain_the_state(name):
+    """At a random state near the reference's first one."""
+    scenario, rng = scenarios.get(name), np.random.default_rng(3)
+    model = scenario.model()
+    q, v = BuiltIn.phase(subject_of(model.system), rng)
+    x = model.measured_state(q, v)
+    states = MessageStates(scenario, model, model, scenario.parameters, x)
+    q1, v1 = states.carried(x)
+    np.testing.assert_allclose(q1, q, rtol=0, atol=1e-13 * np.abs(q).max(initial=1.0))
+    np.testing.assert_allclose(v1, model.velocity(x), rtol=0, atol=1e-12 * np.abs(v).max())
+
+
+def subject_of(system) -> Subject:
+    subject = Subject()
+    subject.system = system
+    return subject
+
+
+# --- what a new method and a new system get by being registered ----------------------------------
+
+
+def own_method(system, h):
+    """A symplectic Euler method of Rn and a mass matrix that is constant."""
+
+    def residual(s):
+        slope, momentum = s.gradients(s.q, s.z)
+        return momentum - s.rho - s.h * slope
+
+    def readout(s):
+        return s.q + s.h * s.z, s.gradients(s.q, s.z)[1]
+
+    return DiscreteSystem(system, h, Method("own", system.space.nv, residual, readout))
+
+
+class WrongSign(DiscreteSystem):
+    """Derivatives by the last input have the wrong sign."""
+
+    def linearize(self, *arguments, **options):
+        lin = super().linearize(*arguments, **options)
+        lin.B[:, -1:] *= -1
+        return lin
+
+
+def with_class(kind: type, make):
+    def made(system, h):
+        dsys = make(system, h)
+        dsys.__class__ = kind
+        return dsys
+
+    return made
+
+
+def flat(system) -> str:
+    is_flat = type(system.space) is nh.Rn and not (
+        system.inputs
+        or system.prescribed
+        or system.n_velocity_constraints
+        or system.n_holonomic_constraints
+    )
+    return "" if is_flat else "is not flat"
+
+
+OWN = Integrator("own", own_method, 1, False, False, ("symplectic form", "momenta"), refuses=flat)
+
+
+def test_a_new_method_is_under_all_laws_by_its_entry():
+    laws = (*LAWS, *DERIVATIVES)
+    assert len(obeys("random", OWN, 0, laws)) >= 9
+
+
+def test_a_new_system_is_under_all_laws_by_its_name():
+    class Own(Subject):
+        system = nh.System("own", nh.Rn("x"), lambda q, v: v[0] ** 2 / 2 + ca.cos(q[0]))
+
+        def phase(self, rng):
+            return rng.uniform(-1, 1, 1), rng.uniform(-1, 1, 1)
+
+    for method in ("midpoint", "mean_value", "rk4"):
+        require_all(Case(Own(), INTEGRATORS[method]))
+
+
+MIDPOINT, RK4 = INTEGRATORS["midpoint"], INTEGRATORS["rk4"]
+WRONG = {
+    "a_method_has_its_order": replace(MIDPOINT, order=4),
+    "a_symmetric_step_is_reversible": replace(RK4, symmetric=True),
+    "the_energy_is_kept": replace(MIDPOINT, preserves=("energy",)),
+    "the_symplectic_form_is_kept": replace(RK4, preserves=("symplectic form",)),
+    "the_linearization_is_the_derivative_of_the_step": replace(
+        MIDPOINT, make=with_class(WrongSign, MIDPOINT.make)
+    ),
+}
+
+
+@pytest.mark.parametrize("law", WRONG)
+def test_a_method_that_breaks_a_law_is_caught(law):
+    (one,) = (one for one in (*LAWS, *DERIVATIVES) if one.name == law)
+    draw = Draw(("R2",), inputs=1)
+    one.holds(Case(draw, INTEGRATORS["mean_value" if "energy" in law else "midpoint"]))
+    with pytest.raises(AssertionError):
+        one.holds(Case(draw, WRONG[law]))

@@ -1,0 +1,253 @@
+"""Rooms register systems, and with them all integrators that take these are under all laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import islice
+from zlib import crc32
+
+import casadi as ca
+import numpy as np
+from laws import Case, Law, Subject
+from random_robots import Robot
+from random_systems import Draw
+from random_trees import (
+    JOINTS,
+    KINDS,
+    constrained_model,
+    random_tree,
+    with_followers,
+    with_wrenches,
+)
+
+import nh_control as nh
+from nh_control import systems
+from nh_control.discrete.results import StepFailed
+from nh_control.integrators import INTEGRATORS, Integrator, midpoint
+from nh_control.mechanics.consistent_states import consistent_velocity
+from nh_control.mechanics.system import System
+from nh_control.multibody import Body, Multibody, Point, floating, revolute
+
+
+@dataclass(frozen=True)
+class Room:
+    """A name, and a function from a number to a system (the same one each time), from 0 to `size`;
+    `methods` are the names of the integrators, each of which is tested on `each` systems.
+    """
+
+    name: str
+    make: Callable[[int], Subject]
+    size: int
+    methods: tuple[str, ...]
+    each: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "make", cache(self.make))
+
+    def fitting(self, entry: Integrator) -> Iterator[Subject]:
+        """The systems that an integrator takes, from another one on for every method."""
+        first = crc32(entry.name.encode())
+        pool = (self.make((first + k) % self.size) for k in range(self.size))
+        return (subject for subject in pool if entry.takes(subject.system))
+
+
+ROOMS: dict[str, Room] = {}
+
+
+def register(room: Room) -> None:
+    """Put the systems of a room under all laws."""
+    ROOMS[room.name] = room
+
+
+@lru_cache(maxsize=4)
+def _case(room: str, entry: Integrator, number: int) -> Case | None:
+    subject = next(islice(ROOMS[room].fitting(entry), number, None), None)
+    return subject and Case(subject, entry, number)
+
+
+def case_of(room: str, entry: Integrator, number: int, law: Law | None = None) -> Case | None:
+    """The case of this number, from 0, of a room and an integrator, or the next one that a law is
+    about; None if there is none.
+    """
+    case = _case(room, entry, number)
+    if case is None or law is None or law.applies(case):
+        return case
+    others = (Case(subject, entry, number) for subject in ROOMS[room].fitting(entry))
+    return next(filter(law.applies, others), None)
+
+
+# --- systems of the package ----------------------------------------------------------------------
+
+
+class BuiltIn(Subject):
+    """A system of `nh_control.systems` with its default parameters."""
+
+    h = 0.02
+
+    def __init__(self, name: str):
+        self.name, self.system = name, getattr(systems, name)()
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def phase(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        space, symbol = self.system.space, self.system.symbols[0]
+        q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+        basis = self.system.value(ca.densify(self.system.mechanics.admissible_basis(symbol)), q)
+        return q, basis @ rng.uniform(-1, 1, basis.shape[1])
+
+
+SYSTEMS = tuple(
+    name
+    for name in systems.__all__
+    if name[0].islower() and name not in ("link_tensions", "quadrotor_payload")
+)
+register(Room("systems", lambda k: BuiltIn(SYSTEMS[k]), len(SYSTEMS), tuple(INTEGRATORS), 99))
+
+# --- random systems ------------------------------------------------------------------------------
+
+LARGE = ("energy", "gonzalez", "itoh", "nonholonomic_gauss", "nprk", "spark", "variational_gauss")
+"""Starts of names of methods whose equations are large: their first systems are on R^1 or R^2."""
+SYMMETRIC = tuple(name for name in INTEGRATORS if not name.startswith("rdp"))
+"""Methods that need no declared symmetry."""
+
+
+def draw(k: int, largest: int) -> Draw:
+    return Draw.random(np.random.default_rng(k), largest)
+
+
+for _name, _largest, _methods, _each in (
+    ("small", 3, [name for name in SYMMETRIC if not name.startswith(LARGE)], 1),
+    ("tiny", 2, [name for name in SYMMETRIC if name.startswith(LARGE)], 1),
+    ("random", 5, SYMMETRIC, 2),
+):
+    _make = lambda k, largest=_largest: draw(k, largest)
+    register(Room(_name, _make, 60, tuple(_methods), _each))
+
+# --- trees ---------------------------------------------------------------------------------------
+
+
+class Tree(Subject):
+    """A random tree of bodies, with followers and wrenches, and with constraints if some are
+    named.
+    """
+
+    h = 0.02
+
+    def __init__(self, seed: int, joints: int, constraints: Iterable[str] = (), scalar=False):
+        rng = np.random.default_rng(seed)
+        kinds = [int(rng.integers(2 if scalar else len(JOINTS))) for _ in range(joints)]
+        model = random_tree(kinds, rng)
+        if set(kinds) & {0, 1} and rng.random() < 0.5:
+            model = with_followers(model, 1, rng)
+        if rng.random() < 0.5:
+            model = with_wrenches(model, 2, rng)
+        self.name, self.q = f"tree({seed}, {kinds}, {constraints})", None
+        if constraints:
+            model, self.q = constrained_model(model, constraints, rng)
+            self.h = 0.005
+        self.model, self.system = model, model.system
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def phase(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        space = self.system.space
+        if self.q is None:
+            q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+            return q, rng.uniform(-1, 1, space.nw)
+        v = rng.uniform(-1, 1, space.nw)
+        v[space.nw - len(self.system.prescribed) :] = 0
+        return self.q, consistent_velocity(self.system, self.q, v)
+
+
+def loops(k: int) -> Tree:
+    """A tree whose constraints are independent of each other."""
+    rng = np.random.default_rng(k)
+    while True:
+        kinds = [str(kind) for kind in rng.choice(KINDS[: 4 if k < 4 else 8], 1 + k % 2)]
+        try:
+            tree = Tree(int(rng.integers(2**16)), 3 if k < 4 else 4, kinds, scalar=k < 4)
+            q, v = tree.phase(rng)
+            dsys = midpoint(tree.system, tree.h)
+            if dsys.conditioning(dsys.state(q, v), dsys.idle(dsys.state(q, v))).jacobian < 1e4:
+                return tree
+        except (StepFailed, ValueError, np.linalg.LinAlgError):
+            continue
+
+
+register(Room("trees", lambda k: Tree(k, 1 + k % 4, scalar=k < 4), 24, ("midpoint",), 24))
+register(Room("loops", loops, 16, ("midpoint",), 16))
+
+# --- contacts ------------------------------------------------------------------------------------
+
+
+class Touching(Subject):
+    """A random body, or one with an arm, that lands on the ground within the step."""
+
+    h, spacing, smooth = 0.01, 2e-4, False
+
+    def __init__(self, seed: int):
+        rng = np.random.default_rng(seed)
+        self.name, self.arm = f"touching({seed})", seed % 2 == 1
+        self.radius = rng.uniform(0.1, 0.3)
+        frames = [floating("body", space="SO3xR3")]
+        bodies = [Body("body", rng.uniform(0.5, 2), inertia=rng.uniform(0.01, 0.015, 3))]
+        friction, restitution = rng.uniform(0.2, 0.8), rng.choice([0.0, 0.5])
+        shape = nh.Sphere(self.radius)
+        contacts = [nh.Contact("body", shape, friction=friction, restitution=restitution)]
+        if self.arm:
+            frames.append(revolute("arm", "body", rng.normal(size=3), position=(0.1, 0.2, 0.5)))
+            bodies.append(Body("arm", 0.3, (0.1, 0, 0), (0.002, 0.003, 0.004)))
+            contacts.append(nh.Contact(Point("arm", (0.2, 0.0, 0.0)), friction=0.3))
+        smoothing = 10.0 ** rng.integers(-4, -1)
+        model = Multibody("touching", frames, bodies, contacts=contacts, smoothing=smoothing)
+        self.system: System = model.system
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def phase(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        space = self.system.space
+        q = space.retract(space.origin, rng.uniform(-0.2, 0.2, space.nv))
+        q[space.names.index("body_z")] = self.radius + 0.003
+        v = rng.uniform(-1, 1, space.nw)
+        v[space.velocity_names.index("body_z_dot")] = -0.6
+        return q, v
+
+
+register(Room("contacts", Touching, 6, ("midpoint",), 6))
+
+# --- robots of URDF files ------------------------------------------------------------------------
+
+
+class UrdfRobot(Subject):
+    """A random robot of a URDF file."""
+
+    h = 0.01
+
+    def __init__(self, robot: Robot):
+        self.robot, self.model = robot, nh.load_urdf(robot.text(), robot.base)
+        self.system = self.model.system
+
+    def __repr__(self) -> str:
+        return repr(self.robot)
+
+    def phase(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        space = self.system.space
+        q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+        return q, rng.uniform(-1, 1, space.nw)
+
+
+ROBOTS = 20
+register(
+    Room(
+        "robots",
+        lambda k: UrdfRobot(Robot.random(np.random.default_rng(k), 2 + k % 4)),
+        ROBOTS,
+        ("midpoint",),
+        ROBOTS,
+    )
+)
