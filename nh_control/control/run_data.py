@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics import parametric
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class RunSystems:
         """The system of a run; raises ValueError for values that the parameters refuse."""
         if self.values is None:
             return self.dsys
-        nominal = self.dsys.system.parameters
-        return self.dsys.with_parameters(**parametric.by_field(nominal, self.values[run]))
+        return self.dsys.with_parameter_values(np.append(self.values[run], self.dsys.h))
 
 
 def _by_name(dsys: DiscreteSystem, parameters: Mapping[str, ArrayLike]) -> np.ndarray:

@@ -24,6 +24,7 @@ from nh_control.discrete.state_map import StateMap, checked_step, of_states
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.discrete.workspace import Workspace, assign
 from nh_control.geometry.spaces import Space
+from nh_control.mechanics.parametric import by_field
 from nh_control.mechanics.system import System
 from nh_control.numerics.compiled import wait_for_compiler
 from nh_control.numerics.virtual_machine import FunctionData
@@ -144,6 +145,17 @@ class DiscreteSystem:
         ValueError for an unknown name or a value of another structure.
         """
         return self._copy_with(system=self.system.with_parameters(**changes))
+
+    def with_parameter_values(self, values: ArrayLike) -> DiscreteSystem:
+        """The same discrete system with these values (n) of all `parameter_names`, among them the
+        smoothing of contacts and h; compiled code is shared. Raises ValueError for a value that
+        is out of range.
+        """
+        numbers, system = np.asarray(values, dtype=float), self.system
+        changed = system.with_parameters(**by_field(system.parameters, numbers))
+        if system.has_contacts:
+            changed = changed.with_smoothing(numbers[-2])
+        return self._copy_with(system=changed, h=checked_step(self.method, float(numbers[-1])))
 
     def with_step(self, h: float) -> DiscreteSystem:
         """The same system with another step h (s) > 0; compiled code is shared. Raises

@@ -12,7 +12,6 @@ import numpy as np
 from nh_control.control.parallel_steps import step_all
 from nh_control.discrete.results import StepFailed
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics import parametric
 from nh_control.numerics.compiled import Functions
 
 
@@ -105,8 +104,7 @@ class StoredNumbers:
             return self.dsys
         values = self.dsys.parameter_values.copy()
         values[self._places] = p
-        changed = parametric.by_field(self.dsys.system.parameters, values[:-1])
-        return self.dsys.with_parameters(**changed).with_step(float(values[-1]))
+        return self.dsys.with_parameter_values(values)
 
     @cached_property
     def _functions(self) -> Functions:

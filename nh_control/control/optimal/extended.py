@@ -12,7 +12,6 @@ import numpy as np
 from nh_control.control.constraints import Row, between
 from nh_control.control.costs import LimitsByName
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics import parametric
 from nh_control.mechanics.parameters import declarations
 
 STEP = "h"
@@ -123,8 +122,7 @@ class ExtendedStates:
             return self.dsys
         values = self.dsys.parameter_values
         values[self.places] = list(self.values(x).values())
-        fields = parametric.by_field(self.dsys.system.parameters, values[:-1])
-        return self.dsys.with_parameters(**fields).with_step(float(values[-1]))
+        return self.dsys.with_parameter_values(values)
 
     def motion_limits(self, limits: LimitsByName) -> LimitsByName:
         """The limits of states and inputs among these."""

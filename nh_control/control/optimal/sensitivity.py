@@ -16,7 +16,6 @@ from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.control.optimum import Multipliers, Optimum
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.mechanics import parametric
 
 LEAST_BARRIER = 1e-9
 """A smaller barrier would make active rows so stiff that the factors lose digits."""
@@ -133,9 +132,7 @@ class _Conditions:
         for times, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
             moved = values.copy()
             moved[i] += times * e
-            fields = parametric.by_field(d.system.parameters, moved[:-1])
-            changed = d.with_parameters(**fields).with_step(float(moved[-1]))
-            native = self.native(replace(problem, dsys=changed))
+            native = self.native(replace(problem, dsys=d.with_parameter_values(moved)))
             gap += weight * native.array("gap") / (12 * e)
             g += weight * np.einsum("kij,ki->kj", native.array("ab"), pi) / (12 * e)
         return gap, g, float(np.sum(gap * pi))
