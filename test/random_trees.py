@@ -226,7 +226,7 @@ def assert_the_same_at(tree, generated, x, u):
         of = theirs.multipliers_x if part.startswith("m") else b
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-10 * np.abs(of).max(initial=0.0))
     found = tree.conditioning(x, u)
-    for part in ("jacobian", "mass", "constraint"):
-        assert getattr(found, part) == pytest.approx(getattr(wanted, part), rel=1e-5)
+    for part in ("jacobian", "mass", "constraint"):  # close to 1, several eigenvalues are the same
+        assert getattr(found, part) == pytest.approx(getattr(wanted, part), rel=1e-5, abs=1e-3)
     np.testing.assert_allclose(tree.velocity(x), generated.velocity(x), rtol=0, atol=1e-11 * size)
     assert tree.energy(x) == pytest.approx(generated.energy(x), rel=1e-11, abs=1e-11)

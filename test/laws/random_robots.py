@@ -154,8 +154,8 @@ class Robot:
         leader = self.leader(k)
         if leader is not None:
             followed = quoteattr(self.name("joint", leader))
-            ratio, offset = rng.uniform(-2, 2, 2)
-            parts.append(f'<mimic joint={followed} multiplier="{ratio!r}" offset="{offset!r}"/>')
+            ratio, offset = map(self._numbers, rng.uniform(-2, 2, 2))
+            parts.append(f'<mimic joint={followed} multiplier="{ratio}" offset="{offset}"/>')
         if "shuffled" in quirks:
             parts.reverse()
         name = quoteattr(self.name("joint", k))

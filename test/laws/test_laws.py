@@ -58,7 +58,7 @@ def obeys(room: str, entry: Integrator, number: int, laws=LAWS) -> list[Case]:
         cases.append(case)
         try:
             law.holds(case)
-        except Exception as failure:
+        except (Exception, pytest.fail.Exception) as failure:
             failures.append((f"{law.name}: {case}", failure))
     if failures:
         texts = "\n".join(f"{name}: {type(e).__name__}: {e}" for name, e in failures)
@@ -157,12 +157,18 @@ def test_irregular_texts_describe_the_same_robot(seed):
     irregular_texts_describe_the_same_robot(Robot.random(np.random.default_rng(100 + seed), 5))
 
 
+UNREAD = {"infinite limits", "line breaks in numbers"}
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_robots_have_the_dynamics_of_pinocchio(seed, tmp_path):
     pytest.importorskip("pinocchio", reason="needs the package pin, see the extra urdf-test")
     from pinocchio_reference import Reference
 
     robot = Robot.random(np.random.default_rng(200 + seed), 5)
+    # urdfdom reads no "inf" and only spaces between numbers, Pinocchio no axis of a planar joint
+    kinds = tuple(kind.replace("planar", "floating") for kind in robot.kinds)
+    robot = replace(robot, kinds=kinds, quirks=robot.quirks - UNREAD)
     subject, path = UrdfRobot(robot), tmp_path / "robot.urdf"
     path.write_text(robot.text(), encoding="utf-8")
     reference = Reference(path, robot.base, subject.model)
