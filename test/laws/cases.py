@@ -91,6 +91,7 @@ class BuiltIn(Subject):
 
     def __init__(self, name: str):
         self.name, self.system = name, getattr(systems, name)()
+        self.smooth = not self.system.has_contacts
 
     def __repr__(self) -> str:
         return self.name

@@ -55,6 +55,7 @@ class Robot:
         rng = np.random.default_rng(self.seed)
         numbers = rng.uniform(0.5, 3, len(self.kinds) + 1)
         light = range(2, len(self.kinds), 2) if "massless links" in self.quirks else ()
+        light = [k for k in light if self.kinds[k - 1] not in ("planar", "floating")]
         first = 1 if "dummy root" in self.quirks and self.base == "fixed" else 0
         return {k: numbers[k] for k in range(first, len(numbers)) if k not in light}
 
@@ -99,7 +100,8 @@ class Robot:
             angles = np.zeros(3) if k % 2 else np.array(mat2euler(turn))
         if k not in self.masses:
             return f"<link name={name}/>"
-        if "point masses" in quirks and k == len(self.kinds) and k > 1:
+        last = k == len(self.kinds) > 1 and self.kinds[-1] not in ("planar", "floating")
+        if "point masses" in quirks and last:
             tensor, center = 0 * tensor, center + 0.3
         places = zip(("xx", "xy", "xz", "yy", "yz", "zz"), tensor[np.triu_indices(3)])
         inertia = " ".join(f'i{at}="{self._numbers(value)}"' for at, value in places)

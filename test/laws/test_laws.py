@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from cases import ROOMS, BuiltIn, UrdfRobot, case_of
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from laws import DERIVATIVES, LAWS, Case, Subject
 from random_robots import Robot, robots
@@ -104,7 +104,13 @@ def test_all_random_systems_obey_all_laws(draw, data):
 @settings(max_examples=300)
 @given(robots())
 def test_all_random_robots_obey_all_laws(robot):
-    require_all(Case(UrdfRobot(robot), INTEGRATORS["midpoint"]))
+    subject = UrdfRobot(robot)
+    try:
+        subject.system  # noqa: B018  (made when asked for)
+    except ValueError as refusal:
+        assume("mass matrix is singular" not in str(refusal))
+        raise
+    require_all(Case(subject, INTEGRATORS["midpoint"]))
     irregular_texts_describe_the_same_robot(robot)
 
 
