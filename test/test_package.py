@@ -431,11 +431,7 @@ SHOWN = {
         "Path": "/reference",
         "Odometry": "/payload/odom",
     },
-    "quadrotor": {
-        "MarkerArray": "/markers",
-        "Path": "/reference",
-        "Odometry": "/quadrotor/odom",
-    },
+    "quadrotor": {"MarkerArray": "/markers", "Path": "/reference", "Odometry": "/quadrotor/odom"},
     "acrobot": {"MarkerArray": "/markers"},
     "urdf": {"MarkerArray": "/markers"},
     "marionette": {"MarkerArray": "/markers"},

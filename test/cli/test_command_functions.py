@@ -232,11 +232,7 @@ def test_ctrl_c_raises_unless_running_work_polls_it(set_handler):
 
 def test_a_second_ctrl_c_raises_and_one_after_the_end_does_not(set_handler):
     set_handler(signal.default_int_handler)
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Interruption() as interruption,
-        interruption.waiting(),
-    ):
+    with pytest.raises(KeyboardInterrupt), Interruption() as interruption, interruption.waiting():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
     assert interruption.requested and not interruption._again.repeating

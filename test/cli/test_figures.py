@@ -18,11 +18,10 @@ from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, PlantOptions, Scenario, disturbance, error_metrics
+from nh_control.scenarios import Joint, Scenario, error_metrics
 from nh_control.scenarios.error_metrics import error_unit
 from nh_control.scenarios.joints import JointPerturbation
-from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
-from nh_control.scenarios.visual_model import Cable, Pose, Shape, VisualModel
+from nh_control.scenarios.visual_model import Pose, VisualModel
 from nh_control.systems import PendulumParameters, pendulum
 
 
@@ -46,52 +45,6 @@ def result(scenario, **options):
     experiment = Experiment.make(scenario, **options)
     loop = experiment.run()
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
-
-
-def test_joints_alone_have_all_figures_and_sticks_for_a_path(tmp_path, sketched):
-    run = result(PENDULUM)
-    files = save_all(run, tmp_path)
-    assert set(files) == {"path", "states", "inputs", "energy", "error"}
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in files}
-    panels = figures(PENDULUM)["states"](run).axes
-    assert [panel.get_ylabel() for panel in panels] == ["theta (rad)", "p of theta (kg m²/s)"]
-
-
-def hanging(parameters, q):
-    pivot = Pose(np.array([0.0, 0.0, 2.0]), np.eye(3)).rotated(
-        q[0], (0.0, 0.0, 0.0), (0.0, -1.0, 0.0)
-    )
-    return {"rod": pivot, "end": pivot.rotated(0.0, (0.0, 0.0, -1.0))}
-
-
-def visual_model(parameters):
-    shapes = [
-        Shape(kind, (0.1, 0.2, 1.0), (1.0, 0.0, 0.0), "rod", (0.0, 0.0, -0.5), roll=np.pi)
-        for kind in ("box", "cylinder", "sphere")
-    ]
-    return VisualModel(
-        "odom", hanging, tuple(shapes), trail="end", cables=(Cable("rod", "end", ""),)
-    )
-
-
-def test_planar_joints_are_drawn_in_their_plane(tmp_path, sketched):
-    shown = replace(PENDULUM, visual=visual_model)
-    run = result(shown)
-    assert "path" in save_all(run, tmp_path)
-    axes = figures(shown)["path"](run).axes[0]
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_aspect()) == ("x (m)", "z (m)", 1.0)
-    (path,) = [line for line in axes.lines if line.get_label() == "tracked"]
-    angle = run.loop.trajectory.states[:, 0]
-    np.testing.assert_allclose(
-        np.column_stack(path.get_data()),
-        np.column_stack([np.sin(angle), 2 - np.cos(angle)]),
-        atol=1e-12,
-    )
-    for state, outline in zip(
-        run.loop.trajectory.states[[0, -1]], (axes.patches[3], axes.patches[-3])
-    ):
-        end = scene(run.experiment, state).cables[0][1]
-        assert outline.get_path().contains_point(0.9 * end[[0, 2]] + [0, 0.2])
 
 
 def test_the_summary_of_joints_omits_missing_quantities():
@@ -133,17 +86,6 @@ def test_the_table_shows_existing_units_only():
     assert error_unit(board, board.make_system(board.parameters).space) == "m, rad"
 
 
-@pytest.mark.parametrize(
-    "reduction, text",
-    [(1234.0, "1,234 times smaller"), (0.5, "2.00 times larger")]
-    + [(5.7e43, "down to round-off"), (1e-20, "up from round-off")],
-)
-def test_ratios_of_errors_say_what_they_mean(reduction, text):
-    summary = summarize(result(PENDULUM))
-    summary["error"]["reduction"] = reduction
-    assert rows(summary)["tracking error"].endswith(text)
-
-
 def test_prescribed_inputs_have_the_units_of_their_coordinates():
     marionette = scenarios.get("marionette")
     units = error_metrics.input_units(marionette, marionette.make_system(marionette.parameters))
@@ -157,71 +99,10 @@ def test_prescribed_inputs_have_the_units_of_their_coordinates():
     assert error_metrics.input_units(scenario, lifted) == ("", "rad")
 
 
-def test_a_gust_is_marked_in_every_figure_over_time_and_limits_are_explained():
-    run = result(
-        PENDULUM,
-        options=PlantOptions(
-            disturbances=(disturbance.parse("theta:gust:0.5,start=0.1,duration=0.2"),)
-        ),
-    )
-    for name in ("error", "inputs", "energy"):
-        drawn = figures(PENDULUM)[name](run)
-        spans = [patch for panel in drawn.axes for patch in panel.patches]
-        for span in spans:
-            assert (span.get_x(), span.get_width()) == pytest.approx((0.1, 0.2))
-        assert len(spans) == len(drawn.axes)
-        assert "gust on theta" in [text.get_text() for text in drawn.legends[0].get_texts()]
-
-
-@pytest.mark.slow
-def test_accepted_residuals_are_explained(short_hover):
-    run = result(short_hover, reference="hover", duration_s=0.1)
-    residual = figures(short_hover)["energy"](run).axes[1]
-    assert [text.get_text() for text in residual.texts] == ["accepted: 1e-14"]
-    top = 10 * max(1e-14, run.manifold_residual.max())
-    assert residual.get_ylim()[1] == pytest.approx(top)
-
-
 def test_what_stays_in_place_is_drawn_once():
     line = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     seen = [Scene(cables=[line + [x, 0.0, 0.0]]) for x in (0.0, 0.01, 0.02, 0.5, 0.51, 1.2)]
     assert distinct_scenes(seen) == [0, 3, 5] and distinct_scenes(seen[:3]) == [0]
-
-
-@pytest.fixture(scope="module")
-def short_hover():
-    """The quadrotors with payload, without a visual model."""
-    return replace(scenarios.get("quadrotor_payload"), visual=None)
-
-
-@pytest.mark.slow
-def test_bodies_in_space_have_a_path_without_a_visual_model(tmp_path, short_hover):
-    run = result(
-        short_hover,
-        reference="hover",
-        duration_s=0.5,
-        perturbation=PayloadPerturbation(0.5, tilt=0.5),
-    )
-    assert set(save_all(run, tmp_path)) == {
-        "path",
-        "states",
-        "inputs",
-        "energy",
-        "error",
-        "tension",
-        "constraints",
-    }
-    drawn = figures(short_hover)["path"](run)
-    space, bar = drawn.axes
-    assert (space.name, bar.get_ylabel()) == ("3d", "time (s)")
-    sides = np.diff([space.get_xlim(), space.get_ylim(), space.get_zlim()], axis=1)[:, 0]
-    np.testing.assert_allclose(
-        space._box_aspect / space._box_aspect[0], sides / sides[0], rtol=1e-9
-    )
-    labels = [line.get_label() for line in space.lines]
-    assert {"payload, tracked", "reference", "quad1", "quad2", "shadow"} <= set(labels)
-    path = np.array(space.lines[labels.index("payload, tracked")].get_data_3d()).T
-    np.testing.assert_allclose(path, run.loop.trajectory.states[:, :3], atol=1e-12)
 
 
 ARM = """<robot name="arm"><link name="base"/>
@@ -338,23 +219,6 @@ def test_limits_are_drawn_if_the_input_comes_near(limits, drawn, named):
 def test_long_labels_are_wrapped_and_keep_their_units_whole():
     assert style.wrapped("p of a_long_name (kg m²/s)", 18) == "p of a_long_name\n(kg m²/s)"
     assert style.wrapped("torque (N m)", 18) == "torque (N m)"
-
-
-@pytest.mark.slow
-def test_inputs_are_drawn_with_their_limits_near_or_named(short_hover):
-    run = result(
-        short_hover, reference="hover", duration_s=0.5, perturbation=PayloadPerturbation(tilt=1.0)
-    )
-    panels = {panel.get_ylabel(): panel for panel in figures(short_hover)["inputs"](run).axes}
-    thrust, torque = panels["quad1 thrust (N)"], panels["quad1 torque x (N m)"]
-    saturated = run.loop.saturated.sum(axis=0)
-    assert saturated[1] > 0 == saturated[0]
-    assert thrust.get_title(loc="right") == "limits 0 ... 30"
-    assert torque.get_title(loc="right") == f"{saturated[1]} of 50 steps at the limit"
-    assert [line.get_ydata()[0] for line in torque.lines if line.get_label() == "limit"] == [
-        -5.0,
-        5.0,
-    ]
 
 
 @pytest.mark.parametrize("scenario", ["snakeboard", "cart_pole"])

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
-from recorded_messages import (
-    STORE,
-    diagnostics,
-    joint_state,
-    multi_dof_joint_state,
-    odometry,
-)
+from recorded_messages import STORE, diagnostics, joint_state, multi_dof_joint_state, odometry
 from rosbags.rosbag2 import StoragePlugin, Writer
 from transforms3d.quaternions import axangle2quat, quat2mat
 
@@ -251,10 +245,7 @@ def test_the_last_diagnostics_of_the_plant_are_read(reader):
     reader, model = reader
     states(reader, model, range(2))
     for statuses in (
-        [
-            ("plant: simulation", "running", {"step": "1"}),
-            ("tracker: tracking", "late", {}),
-        ],
+        [("plant: simulation", "running", {"step": "1"}), ("tracker: tracking", "late", {})],
         [("plant: simulation", "done", {"step": "2", "rate_hz": "9"})],
         [("tracker: tracking", "waiting", {"step": "7"})],
     ):

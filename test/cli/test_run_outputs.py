@@ -71,12 +71,7 @@ def test_results_have_the_outputs_of_the_plant(run, tmp_path):
 def test_summary_and_table_have_their_extent(run):
     told = summarize(run)["outputs"]["power"]
     values = run.outputs.values[:, 1]
-    assert told == {
-        "min": values.min(),
-        "max": values.max(),
-        "final": values[-1],
-        "unit": "W",
-    }
+    assert told == {"min": values.min(), "max": values.max(), "final": values[-1], "unit": "W"}
     labels, texts = table(summarize(run)).columns
     shown = dict(zip((label.strip() for label in labels.cells), map(str, texts.cells)))
     assert shown["power"] == f"{values.min():.3g} ... {values.max():.3g} W"

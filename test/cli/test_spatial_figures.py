@@ -10,7 +10,7 @@ from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
 from nh_control.figures import attitude, spatial, style
-from nh_control.figures.scene import Scene, _axes, bodies_of, scene
+from nh_control.figures.scene import Scene, _axes, scene
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios.visual_model import Pose
 
@@ -22,20 +22,6 @@ def turned():
     tilted = replace(satellite.perturbation, attitude=0.5)
     experiment = Experiment.make(satellite, duration_s=0.5, perturbation=tilted)
     return Result(experiment, experiment.run(), None, 0.1)
-
-
-def test_of_bodies_in_space_is_shown_what_moves(turned):
-    drawn = spatial.states(turned)
-    (frame,) = [body.frame for body in bodies_of(turned.experiment, turned.experiment.x0)]
-    assert [axes.get_ylabel() for axes in drawn.axes] == ["body z axis", "body rates (rad/s)"]
-    assert [axes.get_title() for axes in drawn.axes] == [frame, ""]
-    rates = bodies_of(turned.experiment, turned.loop.trajectory.states[-1])[0]
-    ends = [curve.get_ydata()[-1] for curve in drawn.axes[1].lines[::2]]
-    np.testing.assert_array_equal(ends, rates.angular_velocity_body)
-    ends = [curve.get_ydata()[-1] for curve in drawn.axes[0].lines[::2]]
-    axis = quat2mat(rates.quaternion_wxyz) @ [0.0, 0.0, 1.0]
-    np.testing.assert_allclose(ends, axis, atol=1e-15)
-    assert np.abs(axis - quat2mat(rates.quaternion_wxyz)[2]).max() > 0.1  # no symmetric turn
 
 
 def test_the_system_is_drawn_in_front_of_its_track(turned):
@@ -73,31 +59,6 @@ def test_body_axes_begin_in_the_body_and_point_along_it():
         np.testing.assert_allclose((line[1] - line[0]) / length, direction, atol=1e-12)
 
 
-def test_a_rotating_body_is_drawn_at_equal_times_in_one_cube(turned):
-    drawn = attitude.path(turned)
-    nodes = np.unique(np.linspace(0, len(turned.loop.trajectory), 8).round().astype(int))
-    titles = [f"{t:.1f} s" for t in turned.loop.trajectory.times[nodes]]
-    assert [axes.get_title() for axes in drawn.axes] == titles
-    for axes, k in zip(drawn.axes, nodes):
-        sizes = [np.ptp(limits) for limits in (axes.get_xlim(), axes.get_ylim(), axes.get_zlim())]
-        np.testing.assert_allclose(sizes, sizes[0])
-        drawn_lines = np.vstack(
-            [
-                np.vstack(part._segments3d)
-                for part in axes.collections
-                if hasattr(part, "_segments3d")
-            ]
-        )
-        seen = scene(turned.experiment, turned.loop.trajectory.states[k])
-        for axis, _ in seen.axes:
-            assert np.abs(drawn_lines - axis[1]).max(axis=1).min() < 1e-12
-        wanted = scene(turned.experiment, turned.targets[k]).solids[-1].faces[0]
-        ghosts = np.vstack(axes.collections[0]._segments3d)
-        assert max(np.abs(ghosts - point).max(axis=1).min() for point in wanted) < 1e-12
-    legend = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert legend == ["tracked", "reference"]
-
-
 def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
     """The reference may reach farther than the run."""
 
@@ -111,14 +72,3 @@ def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
     axes = attitude.path(turned).axes[0]
     assert axes.get_xlim() == axes.get_ylim() == (-5.0, 5.0)
     assert axes.get_zlim() == (-4.75, 5.25)
-
-
-@pytest.mark.parametrize(("steps", "rows"), [(1, 1), (4, 2), (5, 2)])
-def test_of_a_short_run_every_node_is_seen_in_rows_of_four(turned, steps, rows):
-    short = replace(turned.experiment, steps=steps)
-    drawn = attitude.path(Result(short, short.run(), None, 0.1))
-    places = [axes.get_subplotspec() for axes in drawn.axes]
-    assert [(at.rowspan.start, at.colspan.start) for at in places] == [
-        divmod(k, 4) for k in range(steps + 1)
-    ]
-    assert {at.get_gridspec().nrows for at in places} == {rows}

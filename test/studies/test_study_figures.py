@@ -55,8 +55,7 @@ def test_samples_are_colored_by_their_success(sampled):
     known = np.isfinite(columns["final_error"])
     np.testing.assert_array_equal(shown[known], columns["final_error"][known])
     np.testing.assert_array_equal(
-        errors.collections[0].get_offsets(),
-        np.column_stack([columns["m"], columns["l"]])[~known],
+        errors.collections[0].get_offsets(), np.column_stack([columns["m"], columns["l"]])[~known]
     )
     assert (share.get_xscale(), share.get_yscale()) == ("linear", "log")
     assert (share.get_xlabel(), share.get_ylabel()) == ("m (kg)", "l (m)")
