@@ -4,6 +4,8 @@ with stand-ins.
 
 import ast
 import importlib.util
+import json
+import os
 import signal
 import sys
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ ANY = ("scenario", "hil", "multi", "ros2_control")
 NAMED = [name for name in LAUNCH_FILES if name not in ANY]
 SOME = ("snakeboard", "quadrotor_payload", "urdf")
 EVERY = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow) for name in NAMED]
+EXAMPLES = ROOT / "resource" / "examples"
 BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
@@ -176,25 +179,109 @@ def inline(action):
     return action["parameters"][-1]
 
 
+GIVEN = "speed_factor=2 integral=false plant_substeps=4 plant_m=1.1 perturb_seed=7 on_finish=exit"
+LAUNCHES = (
+    "snakeboard",
+    "quadrotor_payload",
+    "urdf",
+    "snakeboard lockstep=True headless=True",
+    "snakeboard headless=true on_finish=stay reference=/motions/pick.csv",
+    "snakeboard composed=true rviz=false speed_factor=2.0",
+    "snakeboard composed=true tracker=false use_robot_state_publisher=false",
+    f"snakeboard lockstep=true {GIVEN}",
+    "quadrotor_payload plant_lengths=[0.7,0.9] perturb_tilt=0.5 reference=free:theta=1.0 "
+    "disturb=payload:gust:1,-2,0,start=3+quad1:constant:0,0,1",
+    "snakeboard namespace=/test record=true bag=run shadow=true view=true",
+    "quadrotor_payload namespace=/test record=true",
+    "snakeboard record=true clock=none",
+    "snakeboard plant=false clock=global",
+    "scenario scenario=+snakeboard namespace=+one+ duration_s=+3 speed_factor=++",
+    "scenario scenario=snakeboard shadow=true plant_m=1.5 step_s=0.005",
+    "scenario scenario=urdf base=floating",
+    "scenario scenario=EXAMPLES/underwater_vehicle.py",
+    "hil scenario=snakeboard shadow=true plant_m=1.5 hardware_noise=0.01 disarm_error=0.5",
+    "multi scenario=snakeboard robots=left+right record=true",
+    "cart_pole plant_m_cart=0.5",
+)
+"""Launch files with their arguments; + is a space."""
+
+
+def started(actions, folder):
+    """The keyword arguments of all nodes, a line each, without places on this machine."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {plain(key): plain(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(one) for one in value]
+        if hasattr(value, "value"):
+            return f"robot {value.value.partition('name=')[2].partition('>')[0]}"
+        if isinstance(value, str | Path):
+            value = "PID" if value == str(os.getpid()) else str(value)
+            return value.replace(str(ROOT), "ROOT").replace(str(folder), "FOLDER")
+        return "a function" if callable(value) else value
+
+    return [json.dumps(plain(action), sort_keys=True) for action in actions]
+
+
+def arguments_of(words):
+    """Name of a launch file, and its arguments."""
+    name, *given = words.replace("EXAMPLES", str(EXAMPLES)).split()
+    pairs = (one.replace("+", " ").split("=", 1) for one in given)
+    return name, dict(pairs)
+
+
+@pytest.mark.parametrize("words", LAUNCHES)
+def test_a_launch_starts_these_nodes(launched_all, words, tmp_path, snapshot):
+    name, given = arguments_of(words)
+    assert started(launched_all(name, **given), tmp_path) == snapshot
+
+
 @pytest.mark.parametrize(
-    ("name", "models"),
+    ("words", "error"),
     [
-        ("snakeboard", {"robot_state_publisher"}),
-        ("quadrotor_payload", set()),
-        ("urdf", {"robot_state_publisher"}),
+        ("quadrotor_payload plant_substeps=2.5", "'plant_substeps': expected .* got '2.5'"),
+        ("quadrotor_payload speed_factor=fast", "'speed_factor': expected .* got 'fast'"),
+        ("quadrotor_payload plant_lengths=[0.6;0.8]", "'plant_lengths': expected .*0.6;0.8"),
+        ("snakeboard speed_factor=-1", "'speed_factor': expected a finite number >= 0, got '-1'"),
+        ("snakeboard params_file=missing.yaml", "'params_file': no such file 'missing.yaml'"),
+        ("snakeboard rviz=no_way", 'value "no_way" is not valid. Valid options are'),
+        ("snakeboard lockstep=no_way", 'value "no_way" is not valid. Valid options are'),
+        ("snakeboard plant_integrator=no_way", 'value "no_way" is not valid. Valid options are'),
+        ("snakeboard fallback=no_way", 'value "no_way" is not valid. Valid options are'),
+        ("urdf urdf=/none.urdf", "none.urdf"),
+        ("scenario scenario=unicycle", "unknown scenario 'unicycle'"),
+        ("scenario scenario=snakeboard perturb_swing=0.1", "choose one of .*perturb_position"),
+        ("scenario scenario=cart_pole plant_mass=0.1", "'plant_mass'.*plant_m_cart"),
+        ("scenario scenario=snakeboard urdf=robot.urdf", "takes no robot"),
+        ("cart_pole plant_payload_mass=0.5", "'plant_payload_mass'.*plant_m_cart"),
+        ("multi scenario=snakeboard robots=a+a", "different names"),
+        ("multi scenario=snakeboard robots=0", "got '0'"),
+        ("multi scenario=snakeboard robots=-1", "got '-1'"),
+        ("multi scenario=snakeboard robots=a/b", "got 'a/b'"),
+        ("multi scenario=snakeboard robots=2+a", "got '2 a'"),
+        ("multi scenario=snakeboard robots=", "got ''"),
+        ("multi scenario=snakeboard spacing=far", "'spacing': expected a number"),
     ],
 )
-def test_default_starts_everything_but_the_recording(launched, name, models):
-    actions = launched(name)
-    assert set(actions) == {"plant", "tracker", "display", "rviz2"} | models
-    assert inline(actions["plant"]) == {}
-    assert actions["plant"]["parameters"][:-1] == [n for n in [scenarios.get(name).nodes] if n]
-    assert Path(actions["rviz2"]["arguments"][1]) == ROOT / "config" / f"{name}.rviz"
-    assert {executable for executable, action in actions.items() if "on_exit" in action} == {
-        "plant",
-        "tracker",
-        "display",
-    }
+def test_what_cannot_be_launched_is_refused_before_the_start(launched, words, error):
+    name, given = arguments_of(words)
+    with pytest.raises((ValueError, RuntimeError, FileNotFoundError), match=error):
+        launched(name, **given)
+
+
+@pytest.mark.parametrize("name", ["snakeboard", "hil", "multi"])
+def test_arguments_are_declared_with_defaults_choices_and_meanings(launched_all, name, snapshot):
+    """Those of a parameter are empty by default: the value in params_file applies."""
+    declared = [one for one in description(name).entities if hasattr(one, "default_value")]
+    said = [f"{a.name} = {text(a.default_value)!r} {a.choices or ''}: {text(a.description)}"
+            for a in declared]  # fmt: skip
+    assert said == snapshot
+
+
+def text(value):
+    """A text that `launch` keeps as substitutions."""
+    return value if isinstance(value, str) else "".join(one.text for one in value)
 
 
 @pytest.mark.parametrize(
@@ -224,114 +311,6 @@ def test_missing_packages_are_omitted_with_a_message_or_refused(launched, packag
         launched(record="true")
 
 
-def test_yes_may_be_written_as_python_does(launched):
-    actions = launched(lockstep="True", headless="True")
-    assert set(actions) == {"plant", "tracker"}
-    assert inline(actions["plant"])["lockstep"] is True
-
-
-TYPED = {
-    "snakeboard": (
-        {
-            "speed_factor": "2",
-            "lockstep": "true",
-            "integral": "false",
-            "plant_substeps": "4",
-            "plant_m": "1.1",
-            "perturb_seed": "7",
-            "on_finish": "exit",
-        },
-        {
-            "speed_factor": 2.0,
-            "lockstep": True,
-            "integral": False,
-            "plant.substeps": 4,
-            "plant.parameters.m": 1.1,
-            "perturb.seed": 7,
-            "on_finish": "exit",
-        },
-    ),
-    "quadrotor_payload": (
-        {
-            "plant_lengths": "[0.7, 0.9]",
-            "disturb": "payload:gust:1,-2,0,start=3 quad1:constant:0,0,1",
-            "perturb_tilt": "0.5",
-            "reference": "circle",
-        },
-        {
-            "plant.parameters.lengths": [0.7, 0.9],
-            "disturb": ["payload:gust:1,-2,0,start=3", "quad1:constant:0,0,1"],
-            "perturb.tilt": 0.5,
-            "reference": "circle",
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TYPED)
-def test_given_arguments_become_typed_inline_parameters(launched, name):
-    given, expected = TYPED[name]
-    actions = launched(name, **given)
-    for executable in ("plant", "tracker", "display"):
-        got = inline(actions[executable])
-        assert got == expected
-        assert {parameter: type(value) for parameter, value in got.items()} == {
-            parameter: type(value) for parameter, value in expected.items()
-        }
-
-
-def test_the_display_leaves_transforms_to_a_robot_state_publisher(launched):
-    told = {"transforms": False}
-    assert told in launched("snakeboard")["display"]["parameters"]
-    own = launched("snakeboard", use_robot_state_publisher="false")["display"]
-    assert told not in own["parameters"] + launched("cart_pole")["display"]["parameters"]
-
-
-def test_plant_and_tracker_may_run_in_one_process(launched):
-    started = launched("snakeboard", composed="true", speed_factor="2.0", rviz="false")
-    assert started.keys() & {"plant", "tracker", "composed"} == {"composed"}
-    assert inline(started["composed"])["speed_factor"] == 2.0
-    assert "composed" not in launched("snakeboard", composed="true", tracker="false")
-
-
-def test_spaces_around_an_argument_are_ignored(launched):
-    given = {"namespace": " one ", "duration_s": " 3", "speed_factor": "  "}
-    plant = launched("scenario", scenario=" snakeboard", **given)["plant"]
-    assert inline(plant) == {"scenario": "snakeboard", "duration_s": 3.0}
-    assert plant["namespace"] == "one"
-
-
-def test_a_headless_launch_ends_with_the_reference_by_default(launched):
-    assert inline(launched(headless="true")["plant"]) == {"on_finish": "exit"}
-    assert inline(launched(headless="true", on_finish="stay")["plant"]) == {"on_finish": "stay"}
-
-
-def test_the_plant_waits_for_the_recording(launched):
-    assert inline(launched(record="true")["plant"]) == dict.fromkeys(
-        ["wait_for", "heard_by"], ["rosbag2_recorder"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "state"),
-    [("snakeboard", "joint_states"), ("quadrotor_payload", "multi_dof_joint_states")],
-)
-def test_namespace_reaches_nodes_recording_and_rviz(launched, name, state):
-    actions = launched(name, namespace="/test", record="true", bag="run")
-    assert all(
-        action["namespace"] == "test"
-        for executable, action in actions.items()
-        if executable != "record"
-    )
-    command = actions["record"]["cmd"]
-    assert command[command.index("--output") + 1] == "run"
-    assert f"/test/{state}" in command
-    assert "/clock" in command
-    assert "/test/clock" in command
-    remapped = set(actions["rviz2"]["remappings"])
-    assert {("/clock", "clock"), ("/markers", "markers"), (f"/{state}", state)} <= remapped
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_every_topic_that_rviz_shows_is_remapped_into_the_namespace(launched, name):
     remapped = {source for source, _ in launched(name)["rviz2"]["remappings"]}
@@ -348,18 +327,6 @@ def rviz_topics(name):
         if key.endswith("Topic")
     ]
     return {entry["Value"] for entry in entries}
-
-
-@pytest.mark.parametrize(
-    ("argument", "text"),
-    [("plant_substeps", "2.5"), ("speed_factor", "fast"), ("plant_lengths", "[0.6; 0.8]")],
-)
-def test_a_wrong_number_names_the_argument(launched, argument, text):
-    with pytest.raises(ValueError, match="launch argument") as refused:
-        launched("quadrotor_payload", **{argument: text})
-    assert f"'{argument}': expected" in str(refused.value) and f"got '{text}'" in str(
-        refused.value
-    )
 
 
 def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
@@ -381,33 +348,6 @@ def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
         )
         view = actions["rviz2"]["arguments"]
         assert view[view.index("--fixed-frame") + 1] == frame
-
-
-def test_an_invalid_robot_file_is_refused_before_the_start(launched, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        launched("urdf", urdf=str(tmp_path / "none.urdf"))
-
-
-def test_a_missing_parameter_file_is_named(launched):
-    with pytest.raises(ValueError, match="'params_file': no such file 'missing.yaml'"):
-        launched(params_file="missing.yaml")
-
-
-@pytest.mark.parametrize(
-    "argument", ["rviz", "lockstep", "plant_integrator", "on_finish", "fallback"]
-)
-def test_a_wrong_choice_lists_the_valid_ones(launched, argument):
-    with pytest.raises(
-        RuntimeError,
-        match=f'"{argument}" provided value "nonsense" is not valid. Valid options are',
-    ):
-        launched(**{argument: "nonsense"})
-
-
-@pytest.mark.parametrize("reference", ["/motions/pick.csv", "free:theta=1.0"])
-def test_a_trajectory_in_a_file_and_a_free_motion_can_be_launched(launched, reference):
-    """The nodes know their names: the launch file offers no choice."""
-    assert inline(launched(reference=reference)["tracker"])["reference"] == reference
 
 
 def test_every_possible_integrator_can_be_chosen(monkeypatch):
@@ -451,27 +391,6 @@ def flat(parameters, prefix=""):
 # --- hardware ------------------------------------------------------------------------------------
 
 
-def test_hardware_replaces_the_plant(launched):
-    actions = launched("hil", scenario="snakeboard", hardware_noise="0.01", disarm_error="0.5")
-    assert set(actions) == {"tracker", "display", "rviz2", "robot_state_publisher"}
-    *files, given = actions["tracker"]["parameters"]
-    assert files == [{"fallback": "damp"}, {"source": "hardware"}]
-    assert given == {"scenario": "snakeboard", "hardware.noise": 0.01, "disarm.error": 0.5}
-    assert actions["rviz2"]["parameters"] == [{"use_sim_time": False}]
-
-
-def test_a_shadow_compares_the_plant_or_the_hardware_with_the_model(launched):
-    given = {"shadow": "true", "plant_m": "1.5", "step_s": "0.005"}
-    actions = launched("scenario", scenario="snakeboard", **given)
-    assert set(launched("scenario", scenario="snakeboard")) == set(actions) - {"shadow"}
-    assert inline(actions["plant"])["plant.parameters.m"] == 1.5
-    assert inline(actions["shadow"]) == {"scenario": "snakeboard", "step_s": 0.005}
-    assert actions["shadow"]["parameters"][:-1] == actions["plant"]["parameters"][:-1]
-    actions = launched("hil", scenario="snakeboard", **given)
-    assert actions["shadow"]["parameters"][:-1] == [{"fallback": "damp"}, {"source": "hardware"}]
-    assert inline(actions["shadow"])["plant.parameters.m"] == 1.5
-
-
 def test_hardware_has_an_argument_for_each_of_its_parameters():
     from nh_control.ros import arguments
     from nh_control.ros.runtime.declared import HARDWARE
@@ -490,18 +409,6 @@ def test_a_file_of_parameters_wins_over_the_scenario_and_loses_against_arguments
 
 
 # --- any scenario --------------------------------------------------------------------------------
-
-EXAMPLES = ROOT / "resource" / "examples"
-
-
-@pytest.mark.parametrize("name", ["snakeboard", "quadrotor_payload"])
-def test_the_general_launch_file_starts_the_same_nodes(launched, name):
-    general, own = launched("scenario", scenario=name), launched(name)
-    assert set(general) == set(own)
-    for executable in ("plant", "tracker", "display"):
-        assert general[executable]["parameters"][0] == own[executable]["parameters"][0]
-        assert inline(general[executable]) == {"scenario": name}
-    assert general["rviz2"]["arguments"] == own["rviz2"]["arguments"]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
@@ -534,67 +441,7 @@ def test_a_user_s_file_determines_the_arguments_of_its_launch(launched, name):
     assert actions["plant"]["parameters"][:-1] == [n for n in [scenario.nodes] if n]
 
 
-def test_rviz_views_a_user_s_file_from_its_frame(launched):
-    file = EXAMPLES / "underwater_vehicle.py"
-    actions = launched("scenario", scenario=str(file))
-    assert set(actions) == {"plant", "tracker", "display", "rviz2"}
-    view = actions["rviz2"]["arguments"]
-    parent = scenarios.get(str(file)).visual_model().parent
-    assert view[view.index("--fixed-frame") + 1] == parent
-    assert Path(view[1]) == ROOT / "config" / "scenario.rviz"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"scenario": "unicycle"}, "unknown scenario 'unicycle'"),
-        ({"scenario": "snakeboard", "perturb_swing": "0.1"}, "choose one of .*perturb_position"),
-        ({"scenario": "cart_pole", "plant_mass": "0.1"}, "'plant_mass'.*plant_m_cart"),
-        ({"scenario": "snakeboard", "urdf": "robot.urdf"}, "takes no robot"),
-    ],
-)
-def test_arguments_that_a_scenario_lacks_are_refused_before_the_start(launched, arguments, error):
-    with pytest.raises(ValueError, match=error):
-        launched("scenario", **arguments)
-
-
-def test_a_scenario_s_launch_file_refuses_arguments_of_other_scenarios(launched):
-    with pytest.raises(ValueError, match="'plant_payload_mass'.*plant_m_cart"):
-        launched("cart_pole", plant_payload_mass="0.5")
-    assert inline(launched("cart_pole", plant_m_cart="0.5")["plant"]) == {
-        "plant.parameters.m_cart": 0.5
-    }
-
-
-def test_the_general_launch_file_accepts_a_robot_file(launched):
-    actions = launched("scenario", scenario="urdf", base="floating")
-    assert inline(actions["plant"]) == {"scenario": "urdf", "base": "floating"}
-    assert "robot_state_publisher" in actions
-
-
 # --- several robots ------------------------------------------------------------------------------
-
-
-def test_several_robots_have_separate_namespaces_frames_and_clocks_and_one_rviz(launched_all):
-    actions = launched_all("multi", scenario="snakeboard", robots="left right", record="true")
-    by_robot = {
-        name: [action["executable"] for action in actions if action.get("namespace") == name]
-        for name in ("left", "right")
-    }
-    own = ["plant", "tracker", "display", "robot_state_publisher", "static_transform_publisher"]
-    assert by_robot == {"left": [*own, "rviz2"], "right": own}
-    (command,) = [action["cmd"] for action in actions if action["executable"] == "record"]
-    wanted = {"/left/joint_states", "/right/joint_states", "/left/clock", "/tf", "/diagnostics"}
-    assert wanted <= set(command) and command.count("/clock") == 1
-    models = [one for one in actions if one["executable"] == "robot_state_publisher"]
-    assert [one["parameters"][0]["frame_prefix"] for one in models] == ["left/", "right/"]
-    assert all(one["remappings"] == [("/clock", "clock")] for one in models)
-    places = [one for one in actions if one["executable"] == "static_transform_publisher"]
-    assert places[1]["arguments"][::2] == ["--y", "--frame-id", "--child-frame-id"]
-    assert [one["arguments"][1::2] for one in places] == [
-        ["0", "world", "left/odom"],
-        ["3", "world", "right/odom"],
-    ]
 
 
 def test_rviz_shows_every_robot_in_its_frames(launched_all):
@@ -639,183 +486,6 @@ def test_a_robot_in_a_namespace_is_shown_in_its_frames_and_time(launched, given,
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        ({"robots": "a a"}, "different names"),
-        ({"robots": "0"}, "got '0'"),
-        ({"robots": "-1"}, "got '-1'"),
-        ({"robots": "a/b"}, "got 'a/b'"),
-        ({"robots": "2 a"}, "got '2 a'"),
-        ({"robots": ""}, "got ''"),
-        ({"spacing": "far"}, "'spacing': expected a number"),
-    ],
-)
-def test_invalid_robots_are_refused(launched, given, error):
-    with pytest.raises(ValueError, match=error):
-        launched("multi", scenario="snakeboard", **given)
-
-
-def test_the_last_of_several_robots_ends_the_launch():
-    from launch.events.process import ProcessExited
-
-    from launch import LaunchContext
-    from nh_control.ros.bringup import _Exits
-
-    def ended(options, code=0):
-        event = ProcessExited(
-            action=None, name="x", cmd=[], cwd=None, env=None, pid=1, returncode=code
-        )
-        return options["on_exit"](event, LaunchContext())
-
-    exits = _Exits()
-    first, second = exits.of("plant"), exits.of("plant")
-    assert ended(first) == []
-    assert len(ended(second)) == 1
-    exits = _Exits()
-    first, second = exits.of("plant"), exits.of("plant")
-    with pytest.raises(RuntimeError, match="exit code 2"):
-        ended(first, 2)
-    again = _Exits().of("tracker", comes_back=True)
-    assert ended(again, -9) == []  # killed: it comes back
-    with pytest.raises(RuntimeError, match="exit code 1"):
-        ended(again, 1)
-
-
-@pytest.fixture
-def exits():
-    """Return f(options, code, shutdown) -> actions after the end of a process."""
-    from launch.events.process import ProcessExited
-
-    from launch import LaunchContext
-    from nh_control.ros.bringup import _Exits
-
-    def ended(options, code=0, shutdown=False):
-        event = ProcessExited(
-            action=None, name="x", cmd=[], cwd=None, env=None, pid=1, returncode=code
-        )
-        context = LaunchContext()
-        if shutdown:
-            context._set_is_shutdown(True) if HAS_LAUNCH else setattr(context, "is_shutdown", True)
-        return options["on_exit"](event, context)
-
-    return _Exits(), ended
-
-
-def test_a_failed_display_sets_the_exit_code_only(exits):
-    made, ended = exits
-    display, plant = made.of("display", required=False), made.of("plant")
-    assert ended(display, 1) == []
-    with pytest.raises(RuntimeError, match="the display ended with exit code 1"):
-        ended(plant)
-    assert len(ended(plant)) == 1  # told once
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        (0, ""),
-        (-signal.SIGINT, ""),
-        (-signal.SIGTERM, ""),
-        (255, ""),  # asyncio does not know it
-        (-signal.SIGKILL, "-9"),
-        (3, "3"),
-    ],
-)
-def test_a_process_ended_by_the_launch_has_not_failed(exits, code, text):
-    made, ended = exits
-    plant = made.of("plant")
-    if not text:
-        ended(plant, code, shutdown=True)
-        return
-    with pytest.raises(RuntimeError, match=f"exit code {text}"):
-        ended(plant, code, shutdown=True)
-
-
-def test_failures_during_the_end_of_the_launch_are_reported(exits):
-    made, ended = exits
-    with pytest.raises(RuntimeError, match="the plant ended with exit code -15"):
-        ended(made.of("plant"), -signal.SIGTERM)
-    with pytest.raises(RuntimeError, match="the plant ended with exit code 255"):
-        ended(made.of("plant"), 255)
-    with pytest.raises(RuntimeError, match="the display ended with exit code 1"):
-        ended(made.of("display", required=False), 1, shutdown=True)
-
-
-def test_a_killed_tracker_restarts_and_is_reported_at_the_end(exits):
-    made, ended = exits
-    tracker, plant = made.of("tracker", comes_back=True), made.of("plant")
-    assert tracker["respawn"] is True and 0.1 <= tracker["respawn_delay"] <= 1.0
-    assert "respawn" not in plant
-    assert ended(tracker, -signal.SIGKILL) == []
-    with pytest.raises(RuntimeError, match="the tracker ended with exit code -9"):
-        ended(plant)
-
-
-def test_nodes_know_their_launch(launched):
-    """They end with it, however it ends."""
-    import os
-
-    from nh_control.runs.node_process import PARENT
-
-    for name, action in launched(record="true", shadow="true").items():
-        own = name in ("plant", "tracker", "shadow", "display", "record")
-        assert (action.get("additional_env") == {PARENT: str(os.getpid())}) is own
-        assert ("respawn" in action) is (name == "tracker")
-        assert action["output"] == "screen"
-        assert name == "record" or action["package"] == {
-            "rviz2": "rviz2", "robot_state_publisher": "robot_state_publisher"
-        }.get(name, "nh_control")  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("given", "simulated"),
-    [({}, True), ({"clock": "none"}, False), ({"plant": "false"}, False),
-     ({"clock": "global"}, True)],
-)  # fmt: skip
-def test_viewers_use_the_clock_of_a_plant(launched, given, simulated):
-    actions = launched(**given)
-    assert actions["rviz2"]["parameters"] == [{"use_sim_time": simulated}]
-    assert actions["robot_state_publisher"]["parameters"][1] == {"use_sim_time": simulated}
-
-
-def test_a_recording_contains_each_topic_of_a_run_once(launched):
-    from nh_control.runs import topics
-
-    scenario = scenarios.get("quadrotor_payload")
-    command = launched("quadrotor_payload", record="true")["record"]["cmd"]
-    assert command[:5] == ["ros2", "bag", "record", "--storage", "mcap"]
-    recorded = command[command.index("--topics") + 1 :]
-    own = {topic if topic.startswith("/") else f"/{topic}" for topic in topics.recorded(scenario)}
-    odometry = {f"/{topic}" for topic in topics.odometry(scenario)}
-    assert odometry and own | odometry | {"/tf", "/tf_static", "/robot_description"} <= set(
-        recorded
-    )
-    assert len(recorded) == len(set(recorded)) and "--output" not in command
-
-
-def test_defaults_start_a_simulation_and_rviz_and_no_recording():
-    from nh_control.ros import arguments
-
-    offered = {a.name: a.declare().default_value for a in arguments.options(True)}
-    assert offered == {
-        "params_file": "",
-        "namespace": "",
-        "plant": "true",
-        "tracker": "true",
-        "composed": "false",
-        "shadow": "false",
-        "headless": "false",
-        "rviz": "true",
-        "view": "false",
-        "use_robot_state_publisher": "true",
-        "record": "false",
-        "bag": "",
-    }
-    of_nodes = arguments.parameters(scenarios.get("snakeboard"))
-    assert {a.declare().default_value for a in of_nodes} == {""}
-
-
-@pytest.mark.parametrize(
     ("default", "text", "value"),
     [(False, "True", True), ((0.0, 0.0), "[1, 2.5]", [1.0, 2.5]), ([], " a  b ", ["a", "b"])],
 )
@@ -825,12 +495,6 @@ def test_texts_become_values(default, text, value):
 
     made = Argument(Declaration("x", default)).value(text)
     assert made == value and type(made) is type(value)
-
-
-def test_a_value_out_of_range_is_refused_before_the_start(launched):
-    said = "'speed_factor': expected a finite number >= 0, got '-1'"
-    with pytest.raises(ValueError, match=said):
-        launched(speed_factor="-1")
 
 
 @dataclass(frozen=True)
@@ -857,36 +521,6 @@ def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
     assert [one.declare().description.partition(";")[0] for one in made] == [
         "How many", "Of the links in m", "G of Numbers"
     ]  # fmt: skip
-
-
-def test_arguments_of_single_robots_and_plants_are_not_declared_for_others():
-    from nh_control.ros import bringup
-
-    names = {
-        launch: {one.name for one in description(launch).entities[:-1]}
-        for launch in ("scenario", "hil", "multi")
-    }
-    own = {"namespace", "frame_prefix", "clock", "state_file"}
-    assert names["scenario"] - names["multi"] == own == set(bringup.BY_ROBOT)
-    assert names["multi"] - names["scenario"] == {"robots", "spacing"}
-    assert names["scenario"] - names["hil"] == {"plant"}
-    assert {"hardware_armed", "disarm_error"} < names["hil"] - names["scenario"]
-
-
-def test_an_argument_of_a_parameter_may_be_empty():
-    from nh_control.ros.arguments import Argument, argument
-
-    plain = argument("rviz", "start rviz2", True).declare()
-    entries = (
-        Declaration("on", "a", description="whether", choices=("a", "b")),
-        Declaration("speed", 0.0, description="how fast", by_default="the scenario's"),
-    )
-    choice, free = (Argument(entry, is_parameter=True).declare() for entry in entries)
-    assert list(plain.choices) == ["true", "True", "false", "False"]
-    assert plain.default_value == "true" and "as in params_file" not in plain.description
-    assert list(choice.choices) == ["", "a", "b"] and not free.choices
-    assert choice.description == "Whether; empty = as in params_file, else a"
-    assert free.description == "How fast; empty = as in params_file, else the scenario's"
 
 
 def test_robots_are_side_by_side_at_the_requested_distance():
@@ -938,10 +572,80 @@ def test_launch_handles_an_interrupt_unless_another_handler_does():
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def exits():
+    """Return f(options, code, shutdown) -> how many actions follow the end of a process."""
+    from launch.events.process import ProcessExited
+
+    from launch import LaunchContext
+    from nh_control.ros.bringup import _Exits
+
+    def ended(options, code=0, shutdown=False):
+        event = ProcessExited(
+            action=None, name="x", cmd=[], cwd=None, env=None, pid=1, returncode=code
+        )
+        context = LaunchContext()
+        if shutdown:
+            context._set_is_shutdown(True) if HAS_LAUNCH else setattr(context, "is_shutdown", True)
+        return len(options["on_exit"](event, context))
+
+    return _Exits(), ended
+
+
+def test_the_last_of_several_robots_ends_the_launch(exits):
+    made, ended = exits
+    first, second = made.of("plant"), made.of("plant")
+    assert (ended(first), ended(second)) == (0, 1)
+
+
+@pytest.mark.parametrize("code", [0, -signal.SIGINT, -signal.SIGTERM, 255])
+def test_a_process_that_the_launch_ends_has_not_failed(exits, code):
+    """Popen.send_signal takes the exit code of a process that has just ended: 255."""
+    made, ended = exits
+    ended(made.of("plant"), code, shutdown=True)
+    if code:
+        with pytest.raises(RuntimeError, match=f"the plant ended with exit code {code:d}"):
+            ended(made.of("plant"), code)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code"),
+    [("plant", {}, -signal.SIGKILL), ("plant", {}, 3), ("display", {"required": False}, 1)],
+)
+def test_failures_during_the_end_of_the_launch_are_reported(exits, name, options, code):
+    made, ended = exits
+    with pytest.raises(RuntimeError, match=f"the {name} ended with exit code {code:d}"):
+        ended(made.of(name, **options), code, shutdown=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code"),
+    [("display", {"required": False}, 1), ("tracker", {"comes_back": True}, -signal.SIGKILL)],
+)
+def test_failures_that_do_not_end_the_launch_are_reported_at_its_end_once(
+    exits, name, options, code
+):
+    made, ended = exits
+    other, plant = made.of(name, **options), made.of("plant")
+    assert ended(other, code) == 0
+    with pytest.raises(RuntimeError, match=f"the {name} ended with exit code {code:d}"):
+        ended(plant)
+    assert ended(plant) == 1
+
+
+def test_a_tracker_that_ends_by_itself_is_not_started_again(exits):
+    made, ended = exits
+    tracker = made.of("tracker", comes_back=True)
+    assert tracker["respawn"] is True and 0.1 <= tracker["respawn_delay"] <= 1.0
+    assert "respawn" not in made.of("plant")
+    with pytest.raises(RuntimeError, match="exit code 1"):
+        ended(tracker, 1)
+
+
 def test_the_end_of_plant_or_tracker_ends_the_launch_but_not_of_viewers(launched, exits):
     _, ended = exits
     actions = launched(shadow="true")
-    ends = {name: len(ended(actions[name])) for name in ("display", "shadow", "plant", "tracker")}
+    ends = {name: ended(actions[name]) for name in ("display", "shadow", "plant", "tracker")}
     assert ends == {"display": 0, "shadow": 0, "plant": 1, "tracker": 1}
 
 
@@ -996,13 +700,13 @@ def test_the_tracker_commands_by_a_controller_of_efforts(controlled):
     given, sim_time = tracker["parameters"]
     assert given["hardware.command_array"] == "effort_controller/commands"
     assert given["source"] == "hardware" and sim_time == {"use_sim_time": True}
-    with pytest.raises(ValueError, match="give interface:=effort"):
-        controlled(tracker="true")
 
 
-def test_ros2_control_that_is_not_installed_is_told(controlled, monkeypatch):
+def test_a_tracker_needs_efforts_and_ros2_control_its_packages(controlled, monkeypatch):
     from nh_control.ros import controllers
 
+    with pytest.raises(ValueError, match="give interface:=effort"):
+        controlled(tracker="true")
     monkeypatch.setattr(controllers, "get_packages_with_prefixes", dict)
     with pytest.raises(ValueError, match="install controller_manager, joint_state_topic"):
         controlled()
