@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 
 from nh_control.figures import planar, stick_figures, style
 from nh_control.figures.scene import Scene
@@ -128,3 +129,18 @@ def test_a_stick_has_the_pose_of_its_shape():
         visual = VisualModel("odom", lambda p, q: {}, (rod,), trail="rod")
         ends.append(stick_figures._flat(visual, {"rod": Pose(np.array(position), quarter)}))
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-12)
+
+
+def test_a_figure_has_its_size_in_dots(tmp_path):
+    def draw():
+        figure = Figure(figsize=(2, 1))
+        figure.subplots().plot([0, 1])
+        return figure
+
+    style.save(draw, tmp_path / "one.png")
+    height, width, _ = imread(tmp_path / "one.png").shape
+    assert (width, height) == (260, 130)
+
+
+def test_scenes_without_points_are_empty():
+    assert Scene().points.shape == (0, 3)
