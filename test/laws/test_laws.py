@@ -12,9 +12,9 @@ from zlib import crc32
 import casadi as ca
 import numpy as np
 import pytest
-from cases import ROOMS, BuiltIn, UrdfRobot, case_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from law_cases import ROOMS, BuiltIn, UrdfRobot, case_of
 from laws import DERIVATIVES, LAWS, Case, Subject
 from random_robots import Robot, robots
 from random_systems import Draw, draws
