@@ -1,6 +1,6 @@
-"""All laws (laws.py) for the systems that rooms register (law_cases.py) under every integrator that
-takes them: by default a sample of each room, with the long studies all, and by hand a search that
-shrinks what fails to the simplest system.
+"""All laws (laws.py) for the systems that rooms register (law_cases.py) under every integrator
+that takes them: by default a sample of each room, with the long studies all, and by hand a search
+that shrinks what fails to the simplest system.
 """
 
 from __future__ import annotations
