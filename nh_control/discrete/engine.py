@@ -29,14 +29,17 @@ SINGLE_SUBSTEP = np.ones(1)
 """The fractions of h of a step without substeps: h itself."""
 
 
-def step_shapes(nx: int, nu: int, n_parameters: int, n: int, ndx: int, n_columns: int) -> Shapes:
+def step_shapes(
+    nx: int, nu: int, n_parameters: int, n: int, ndx: int, n_columns: int, rank: int | None = None
+) -> Shapes:
     """Shapes of a step with n unknowns and n_columns columns of derivatives, in the order of a
-    workspace's list.
+    workspace's list; the rank of r_z is n by default.
     """
+    pivots = n if rank in (None, n) else 2 * n
     w = n_columns
     step: Shapes = {"x": (nx,), "u": (nu,), "p": (n_parameters,), "z": (n,), "x1": (nx,)}
     newtons: Shapes = {"warm": (1,), "sizes": (n,), "info": (3,), "r_z": (n, n)}
-    first: Shapes = {"factors": (n, n), "pivots": (n,), "dz": (n, w), "ab": (ndx, w)}
+    first: Shapes = {"factors": (n, n), "pivots": (pivots,), "dz": (n, w), "ab": (ndx, w)}
     adjoints: Shapes = {"g_z": (ndx, n), "lam": (ndx,), "lam_z": (n,), "mu": (n,)}
     second: Shapes = {"full": (w + n,) * 2, "g": (n, w), "half": (w,) * 2, "hessian": (w, w)}
     return {**step, **newtons, **first, **adjoints, **second, "system": (1,), "room": (1,)}
@@ -76,7 +79,7 @@ class Engine:
         self._contacts = e.method.contacts
         self._parameters = narrow is not None
         self.shapes = step_shapes(
-            e.nx, e.nu, e.n_parameters, e.nz, e.ndx, e.n_columns(self._parameters)
+            e.nx, e.nu, e.n_parameters, e.nz, e.ndx, e.n_columns(self._parameters), e.rank
         )
         self.shapes |= {"system": self._system_data, "room": (room(self._sized_system()),)}
 
@@ -242,8 +245,12 @@ class Engine:
     def sizes(self) -> dict[str, int]:
         """The sizes that system.h defines."""
         e = self.equations
-        sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_parameters, "N_Z": e.nz, "N_DX": e.ndx}
-        sizes |= {"N_COLUMNS": e.n_columns(self._parameters), "N_DOMAIN": e.n_domain}
+        sizes = {"N_X": e.nx, "N_U": e.nu, "N_P": e.n_parameters, "N_Z": e.nz, "N_RANK": e.rank}
+        sizes |= {
+            "N_DX": e.ndx,
+            "N_COLUMNS": e.n_columns(self._parameters),
+            "N_DOMAIN": e.n_domain,
+        }
         return sizes | {"N_TURNS": e.n_turns}
 
     @property

@@ -39,7 +39,9 @@ def failure(
         return problem
     iterations, error, residual = work.info
     r_z = engine.last_jacobian(work)
-    conditioning = Conditioning.of(r_z, dsys.method.multipliers, dsys.nominal_masses)
+    conditioning = Conditioning.of(
+        r_z, dsys.method.multipliers, dsys.nominal_masses, dsys.system.n_redundant
+    )
     reason = newton.REASONS[status]
     about = residual, error, int(iterations), conditioning
     if status in (newton.OUTSIDE, newton.HALF_TURN):

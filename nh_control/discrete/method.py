@@ -65,6 +65,9 @@ class Method:
     `first_order` says that the step moves first-order coordinates by their rates; other methods
     refuse systems that have some.
 
+    `redundant` says that r stays solvable where holonomic constraints follow from others: they act
+    on the step by their multipliers alone.
+
     A step with `contacts` starts at the impulses that an interior point finds; Newton's method
     on all of r follows.
 
@@ -82,6 +85,7 @@ class Method:
     substeps: tuple[float, ...] = (1.0,)
     first_order: bool = False
     contacts: ContactUnknowns | None = None
+    redundant: bool = False
 
     def state_space(self, system: System) -> Space:
         """States of a system under this method: the system's states, with the memory."""
@@ -90,8 +94,8 @@ class Method:
         return Product(system.mechanics.state_space, Rn(*self.memory))
 
     def require_taken(self, system: System) -> None:
-        """Raise ValueError for first-order coordinates that the method would not move, and for
-        contacts that it does not know.
+        """Raise ValueError for first-order coordinates that the method would not move, for
+        contacts that it does not know, and for redundant constraints that it cannot solve.
         """
         if system.first_order and not self.first_order:
             raise ValueError(
@@ -103,6 +107,12 @@ class Method:
             raise ValueError(
                 f"{self.name} cannot take {system.name}, which has contacts or grips; use "
                 "midpoint or nonholonomic_midpoint"
+            )
+        if system.n_redundant and not self.redundant:
+            raise ValueError(
+                f"{self.name} cannot take {system.name}, which has redundant constraints: "
+                f"{system.named_rows(system.redundancy.rows)} follow from the others; drop "
+                "them, or use midpoint, nonholonomic_midpoint, a composition of them or slgi"
             )
 
 

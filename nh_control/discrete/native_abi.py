@@ -22,7 +22,7 @@ class MotionData(ctypes.Structure):
     _fields_ = [
         *((name, FunctionData) for name in ("inertia", "add_impulses")),
         ("p", ctypes.c_void_p),
-        *((name, ctypes.c_longlong) for name in ("nx", "nw", "nrho", "n_impulses")),
+        *((name, ctypes.c_longlong) for name in ("nx", "nw", "nrho", "n_impulses", "rank")),
         ("room", ctypes.c_void_p),
     ]
     kept: Any

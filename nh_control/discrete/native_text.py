@@ -56,9 +56,9 @@ def fixed_headers(
     blocks: Sequence[Block] = (),
 ) -> dict[str, str]:
     """Headers by their names for code that is compiled for one system, whose impulses of contacts
-    begin at the place `first` among the unknowns.
+    begin at the place `first` among the unknowns. The rank N_RANK of r_z is N_Z by default.
     """
-    system = macros(sizes)
+    system = macros({"N_RANK": "N_Z"} | dict(sizes))
     if blocks:
         counts = first, impulse_count(blocks), slip_count(blocks), len(blocks)
         names = "N_FIRST", "N_IMPULSES", "N_SLIPS", "N_CONTACTS"

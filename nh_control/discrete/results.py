@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,10 +33,14 @@ class Conditioning:
 
     @classmethod
     def of(
-        cls, r_z: np.ndarray, multipliers: range, masses: np.ndarray | None = None
+        cls,
+        r_z: np.ndarray,
+        multipliers: Sequence[int],
+        masses: np.ndarray | None = None,
+        redundant: int = 0,
     ) -> Conditioning:
-        """From r_z (nz, nz), the places of the multipliers, and the nominal masses (nrho), see
-        `StateMap.nominal_masses`.
+        """From r_z (nz, nz), the places of the multipliers, the nominal masses (nrho), see
+        `StateMap.nominal_masses`, and the number of redundant constraints, which are left out.
         """
         m, n = list(multipliers), [i for i in range(len(r_z)) if i not in multipliers]
         mass, toward, impulse = r_z[np.ix_(n, n)], r_z[np.ix_(m, n)], r_z[np.ix_(n, m)]
@@ -45,6 +49,11 @@ class Conditioning:
             inner = _condition(unit[:, None] * mass * unit)
         else:
             inner = _least_condition(mass)
+        if redundant and inner < np.inf and np.isfinite(r_z).all():
+            after = toward @ np.linalg.solve(mass, impulse)
+            kept = sorted([*n, *(m[i] for i in newton.independent_rows(after, redundant))])
+            places = [kept.index(i) for i in m if i in kept]
+            return cls.of(r_z[np.ix_(kept, kept)], places, masses)
         if not m or inner == np.inf:
             return cls(_least_condition(r_z), inner, inner if m else 1.0)
         after, before = (

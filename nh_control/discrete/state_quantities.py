@@ -101,11 +101,11 @@ class Motion(threading.local):
         """This thread's arrays and functions for native loops."""
         s, code = self._system, self._code
         n, nw = s.nrho + s.n_holonomic_constraints, s.space.nw
-        room = np.empty(n * n + n + nw * n + nw)
+        room = np.empty(n * n + n + nw * n + nw + n)
         inertia, add_impulses = code.inertia.function("inertia"), FunctionData()
         if s.n_holonomic_constraints:
             add_impulses = code.state.function("add_impulses")
-        sizes = self._nx, nw, s.nrho, s.n_holonomic_constraints
+        sizes = self._nx, nw, s.nrho, s.n_holonomic_constraints, n - s.n_redundant
         data = MotionData(inertia, add_impulses, address(self._p), *sizes, address(room))
         data.kept = inertia, add_impulses, self._p, room
         return data

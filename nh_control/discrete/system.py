@@ -270,7 +270,7 @@ class DiscreteSystem:
         composition, of the worst substep. A step that fails has them in its StepFailed.
         """
         jacobians = self.engine.jacobians(self._run(self.engine.linearize, x, u))
-        equations = self.method.multipliers, self.nominal_masses
+        equations = self.method.multipliers, self.nominal_masses, self.system.n_redundant
         substeps = [Conditioning.of(r_z, *equations) for r_z in jacobians]
         return max(substeps, key=lambda substep: substep.jacobian)
 

@@ -12,7 +12,7 @@ from nh_control.numerics.contact_problem import Block, impulse_count, slip_count
 from nh_control.numerics.library import library
 from nh_control.numerics.virtual_machine import FunctionData
 
-SIZES = ("n_x", "n_u", "n_p", "n_z", "n_dx", "n_columns", "n_domain", "n_turns")
+SIZES = ("n_x", "n_u", "n_p", "n_z", "n_rank", "n_dx", "n_columns", "n_domain", "n_turns")
 CONTACT_SIZES = ("n_first", "n_impulses", "n_slips", "n_contacts")
 STEP_FUNCTIONS = ("start", "residual", "jacobian", "readout", "terms", "contacts")
 DERIVATIVES = ("first", "second")
@@ -36,10 +36,11 @@ class SystemData(ctypes.Structure):
 
 def system_data(sizes: dict[str, int], first: int, blocks: Sequence[Block]) -> SystemData:
     """The sizes of a system, and its contacts, whose impulses begin at the place `first` among the
-    unknowns; functions have to be set.
+    unknowns; functions have to be set. The rank N_RANK of r_z is N_Z by default.
     """
     rows = np.array(blocks, dtype=np.int32).reshape(len(blocks), 4)
     contacts = first, impulse_count(blocks), slip_count(blocks), len(blocks)
+    sizes = {"N_RANK": sizes.get("N_Z", 0)} | sizes
     numbers = (sizes.get(name.upper(), 0) for name in SIZES)
     data = SystemData(*numbers, *contacts, rows.ctypes.data)
     data.kept = {"blocks": rows}

@@ -20,7 +20,8 @@ class Integrator:
 
     `preserves` names the invariants that it keeps exactly; `symmetric`: a step by -h undoes a step
     by h; `explicit`: it solves no equations; None for properties that are not declared.
-    `first_order`: it moves first-order coordinates; `contacts`: it takes contacts and grips.
+    `first_order`: it moves first-order coordinates; `contacts`: it takes contacts and grips;
+    `redundant`: it takes redundant holonomic constraints.
     `refuses(system)` is another reason why it cannot take a system, "" if there is none; `reason`
     includes all. `source` is the paper's key and number. A call with a system and h makes the
     discrete system.
@@ -36,6 +37,7 @@ class Integrator:
     source: str = ""
     first_order: bool | None = False
     contacts: bool | None = False
+    redundant: bool | None = False
 
     def __call__(self, system: System, h: float) -> DiscreteSystem:
         """The discrete system with step h (s); raises ValueError for a system that it refuses."""
@@ -55,6 +57,8 @@ class Integrator:
             return f"has first-order coordinates {system.first_order}"
         if system.has_contacts and self.contacts is False:
             return "has contacts or grips"
+        if system.n_redundant and self.redundant is False:
+            return "has redundant holonomic constraints"
         return self.refuses(system)
 
 
@@ -83,7 +87,7 @@ class Registry(Mapping[str, Integrator]):
         return self._entries | {
             name: replace(make, name=name)
             if isinstance(make, Integrator)
-            else Integrator(name, make, first_order=None, contacts=None)
+            else Integrator(name, make, first_order=None, contacts=None, redundant=None)
             for name, make in added.items()
         }
 

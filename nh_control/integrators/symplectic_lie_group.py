@@ -47,9 +47,10 @@ def slgi(system: System, h: float, theta: float = 0.5) -> DiscreteSystem:
     step = _ExponentialStep(system, theta)
     nz = step.n_velocities + system.n_holonomic_constraints
     multipliers = range(step.n_velocities, nz)
-    return DiscreteSystem(
-        system, h, Method(NAMES[theta], nz, step.residual, step.readout, multipliers)
+    method = Method(
+        NAMES[theta], nz, step.residual, step.readout, multipliers=multipliers, redundant=True
     )
+    return DiscreteSystem(system, h, method)
 
 
 class _ExponentialStep:
@@ -109,6 +110,7 @@ INTEGRATORS = tuple(
         preserves=("symplectic form", "momenta", "holonomic constraints"),
         refuses=refuses,
         source="celledoni2021 (15)-(17); Bogfjellmo and Marthinsen (2016)",
+        redundant=True,
     )
     for theta, name in NAMES.items()
 )

@@ -64,6 +64,7 @@ def _lagrange_dalembert(system: System, h: float, forcing: str, name: str) -> Di
         multipliers=range(step.n_velocities, step.first_contact),
         first_order=True,
         contacts=step.contact_unknowns() if system.has_contacts else None,
+        redundant=True,
     )
     # a Multibody takes the linear-time kernel of trees, everything else generated code
     is_tree = isinstance(system, MultibodySystem) and not system.first_order
@@ -174,6 +175,7 @@ INTEGRATORS = (
         source="johnson2014 (2), (28)",
         first_order=True,
         contacts=True,
+        redundant=True,
     ),
     Integrator(
         name="nonholonomic_midpoint",
@@ -186,5 +188,6 @@ INTEGRATORS = (
         source="McLachlan and Perlmutter (2006), I-DLA",
         first_order=True,
         contacts=True,
+        redundant=True,
     ),
 )

@@ -11,7 +11,6 @@ from nh_control.geometry.spaces import Product, Rn
 from nh_control.mechanics import first_order_checks
 from nh_control.mechanics.contact_checks import check_contacts
 from nh_control.mechanics.independence import (
-    dependent_holonomic_rows,
     require_independent_velocity_constraints,
 )
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
@@ -97,7 +96,7 @@ def check_mechanics(system: LagrangianSystem, mechanics: Mechanics) -> None:
     require_shape(system, "velocity_drift", system.drift(q), (system.n_velocity_constraints, 1))
     require_independent_velocity_constraints(system)
     _require_freedom(system)
-    _require_independent_holonomic_constraints(system, mechanics)
+    _require_holonomic_freedom(system)
     (x,) = mechanics.at_signs([mechanics.admissible_basis(q)], q)
     require_shape(system, "distribution", x, (system.space.nw, system.nrho))
     require_solution(system, q, x, "distribution(q)")
@@ -236,27 +235,11 @@ def _require_matrix_of_q(system: LagrangianSystem, q: ca.SX) -> None:
         )
 
 
-def _require_independent_holonomic_constraints(
-    system: LagrangianSystem, mechanics: Mechanics
-) -> None:
-    """Holonomic constraints leave a motion, and depend on each other at single configurations at
-    most.
-    """
-    dependent, found = dependent_holonomic_rows(system, mechanics)
-    problems = list[str]()
-    if system.n_holonomic_constraints > system.nrho:
-        problems = [
-            f"holonomic_constraint has {system.n_holonomic_constraints} equations for "
-            f"{system.nrho} admissible velocities"
-        ]
-    if dependent:
-        rows, remedy = system.named_constraint_rows(dependent, found)
-        others = " or on velocity_constraint" if system.n_velocity_constraints else ""
-        problems.append(
-            f"{rows} are zero or depend on rows before{others} at random configurations that "
-            f"satisfy the constraints, such as q = {found[0].tolist()}"
+def _require_holonomic_freedom(system: LagrangianSystem) -> None:
+    """Holonomic constraints must leave a motion."""
+    independent = system.n_holonomic_constraints - system.n_redundant
+    if independent > system.nrho:
+        raise ValueError(
+            f"{system.name}: holonomic_constraint has {independent} independent equations for "
+            f"{system.nrho} admissible velocities; drop equations"
         )
-    elif problems:
-        remedy = "drop dependent equations"
-    if problems:
-        raise ValueError(f"{system.name}: {'; '.join([*problems, remedy])}")

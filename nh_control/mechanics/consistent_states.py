@@ -12,6 +12,7 @@ from scipy.linalg import null_space
 
 from nh_control.mechanics.lagrangian import inertia
 from nh_control.mechanics.system import System
+from nh_control.numerics import newton
 
 TOLERANCE = 1e-12
 """Tolerance of IPOPT for the constraints, and for the balance of forces relative to the forces."""
@@ -122,7 +123,8 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
     matrix, momentum, basis, prescribed = (np.asarray(value) for value in values)
     h, n = np.asarray(h)[:, 0], system.nrho
     require_consistent(system, q)
-    condition = _condition(matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:]))
+    inverse = matrix[n:, :n] @ np.linalg.solve(matrix[:n, :n], matrix[:n, n:])
+    condition = _condition(inverse, system.n_redundant)
     if not condition <= SINGULAR:
         raise NotConsistent(
             f"{system.name}: the constraints are dependent at q, condition number of Dh M^-1 "
@@ -130,16 +132,20 @@ def consistent_velocity(system: System, q: ArrayLike, v: ArrayLike) -> np.ndarra
             h,
             q,
         )
-    return (basis @ np.linalg.solve(matrix, momentum) + prescribed)[:, 0]
+    return (basis @ newton.solve(matrix, momentum, system.n_redundant) + prescribed)[:, 0]
 
 
-def _condition(s: np.ndarray) -> float:
-    """Condition number of `S = Dh M^-1 Dh^T` with constraints scaled to unit length in the metric
-    of M, `S_ij / sqrt(S_ii S_jj)`, so that their units do not matter; infinite where one has none.
+def _condition(s: np.ndarray, redundant: int) -> float:
+    """Condition number of `S = Dh M^-1 Dh^T` without redundant rows and columns. Constraints have
+    unit length in the metric of M, `S_ij / sqrt(S_ii S_jj)`, so that their units do not matter;
+    infinite where one has none.
     """
-    lengths = np.sqrt(np.abs(np.diag(s)))
     if not len(s):
         return 1.0
+    if redundant and np.isfinite(s).all():
+        kept = newton.independent_rows(s, redundant)
+        s = s[np.ix_(kept, kept)]
+    lengths = np.sqrt(np.abs(np.diag(s)))
     if not (np.isfinite(s).all() and (lengths > 0).all()):
         return np.inf
     return float(np.linalg.cond(s / np.outer(lengths, lengths)))
@@ -177,7 +183,8 @@ def _lengths(system: System, q: np.ndarray, h: np.ndarray) -> tuple[float, float
     displacement = space.frame(ca.SX(q)) @ space.local(ca.SX(space.origin), ca.SX(q))
     along = np.linalg.lstsq(basis[:, :n], np.asarray(ca.evalf(displacement)), rcond=None)[0][:, 0]
     try:
-        squared = h @ np.linalg.solve(toward @ np.linalg.solve(mass, matrix[:n, n:]), h)
+        inverse = toward @ np.linalg.solve(mass, matrix[:n, n:])
+        squared = h @ newton.solve(inverse, h, system.n_redundant)
     except np.linalg.LinAlgError:
         return np.inf, 0.0
     return float(np.sqrt(np.abs(squared))), float(np.sqrt(np.abs(along @ mass @ along)))

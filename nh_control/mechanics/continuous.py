@@ -91,8 +91,8 @@ class ContinuousSystem:
 
     def multipliers(self, q: ArrayLike, v: ArrayLike, u: ArrayLike = ()) -> np.ndarray:
         """Multipliers lam (n_velocity_constraints + n_holonomic_constraints) of the constraints in
-        the same equations: `C^T lam` are the generalized forces that the constraints exert. Raises
-        LinAlgError as `acceleration` does.
+        the same equations: `C^T lam` are the generalized forces that the constraints exert. With
+        redundant constraints lam has the least norm. Raises LinAlgError as `acceleration` does.
         """
         return self._solved(q, v, u)[1][self.system.space.nv :, 0]
 
@@ -160,7 +160,9 @@ class ContinuousSystem:
         """The terms of v', and (y', lam) as a column."""
         values = map(np.asarray, self._motion.call(self._numbers(q=q, v=v, u=u)))
         matrix, right, frame, frame_rate = values
-        return {"frame": frame, "frame_rate": frame_rate}, newton.solve(matrix, right)
+        return {"frame": frame, "frame_rate": frame_rate}, newton.solve(
+            matrix, right, self.system.n_redundant
+        )
 
     def _numbers(self, **values: ArrayLike) -> list[np.ndarray]:
         """Values of q, v and u as arrays; raises ValueError for other shapes and numbers that are

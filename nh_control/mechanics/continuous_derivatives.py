@@ -104,7 +104,7 @@ class ContinuousDerivatives:
         dz, values = self._first(x, u, z)
         slope = values["g_z"].T @ lam
         slope[self._system.space.nv :] += multiplier_adjoint
-        mu = newton.solve(values["r_z"].T, slope)
+        mu = newton.solve(values["r_z"].T, slope, self._system.n_redundant)
         full = np.asarray(self._second(x, u, z, values["x_rate"], lam, mu))
         along = np.vstack([np.eye(dz.shape[1]), dz])
         hessian = along.T @ full @ along
@@ -113,7 +113,7 @@ class ContinuousDerivatives:
     def _solution(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
         """z (nz) at a state."""
         matrix, right = map(np.asarray, self._equations(x, u))
-        return newton.solve(matrix, right)[:, 0]
+        return newton.solve(matrix, right, self._system.n_redundant)[:, 0]
 
     def _first(
         self, x: np.ndarray, u: np.ndarray, z: np.ndarray
@@ -122,7 +122,8 @@ class ContinuousDerivatives:
         x_rate = self._rate(x, u, z)
         outputs = self._slopes(x, u, z, x_rate)
         values = dict(zip(("r_w", "r_z", "g_w", "g_z"), map(np.asarray, outputs)))
-        return -newton.solve(values["r_z"], values["r_w"]), values | {"x_rate": x_rate}
+        dz = -newton.solve(values["r_z"], values["r_w"], self._system.n_redundant)
+        return dz, values | {"x_rate": x_rate}
 
     @cached_property
     def _state(self) -> ca.Function:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -50,28 +51,49 @@ def require_independent_velocity_constraints(system: LagrangianSystem) -> None:
         )
 
 
-def dependent_holonomic_rows(
-    system: LagrangianSystem, mechanics: Mechanics
-) -> tuple[list[int], list[np.ndarray]]:
-    """The rows of the holonomic constraints that follow from those before them, or from velocity
-    constraints, at all random configurations that were found to satisfy them, and those of these
-    configurations (nq) where the fewest do, the closest to the origin first. None if the rows are
-    independent at one of them. A configuration without neighbors does not count.
+@dataclass(frozen=True)
+class Redundancy:
+    """Rows of holonomic constraints that follow from the others: at the configuration (nq), which
+    satisfies all of them, these `rows` depend on rows before them. At other configurations as many
+    rows do, but they may be others.
     """
+
+    rows: tuple[int, ...] = ()
+    configuration: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def holonomic_redundancy(system: LagrangianSystem, mechanics: Mechanics) -> Redundancy:
+    """Rows of the holonomic constraints that depend on rows before them at all random
+    configurations that were found to satisfy the constraints; of these configurations, that where
+    the fewest do, the closest to the origin. A configuration without neighbors does not count.
+
+    Raises ValueError if such a row does not hold at a neighbor where the independent ones do: its
+    derivative vanishes where it holds, or it follows from velocity constraints.
+    """
+    if not system.n_holonomic_constraints:
+        return Redundancy()
     found: list[tuple[list[int], np.ndarray]] = []
     slopes = _Slopes(system, mechanics)
-    for start in slopes.configurations() if system.n_holonomic_constraints else ():
+    for start in slopes.configurations():
         if not slopes.dependent(start):
-            return [], []
+            return Redundancy()
         if (q := slopes.neighbor(start)) is None:
             continue
         if not (dependent := slopes.dependent(q)):
-            return [], []
+            return Redundancy()
         found.append((dependent, q))
-    fewest = min((len(dependent) for dependent, _ in found), default=0)
-    found = [each for each in found if len(each[0]) == fewest]
-    found.sort(key=lambda each: np.abs(each[1]).max())
-    return (found[0][0] if found else []), [q for _, q in found]
+    if not found:
+        return Redundancy()
+    rows, q = min(found, key=lambda each: (len(each[0]), np.abs(each[1]).max()))
+    if wrong := slopes.violated(q, rows):
+        others = " or on velocity_constraint" if system.n_velocity_constraints else ""
+        raise ValueError(
+            f"{system.name}: {system.named_rows(wrong)} are zero or depend on rows before{others} "
+            "at random configurations that satisfy the constraints, such as q = "
+            f"{q.tolist()}, but do not follow from them elsewhere; drop dependent rows, and write "
+            "rows whose derivatives do not vanish where they hold"
+        )
+    return Redundancy(tuple(rows), q)
 
 
 def without_round_off(slopes: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
@@ -119,21 +141,39 @@ class _Slopes:
         """A configuration beside q that satisfies the constraints as well; None where there is
         none.
         """
-        space, sizes = self._system.space, self._sizes(q)
-        slope = without_round_off(self._at(q)[1] * sizes)
-        aside = self._rng.normal(size=space.nv)
-        aside -= np.linalg.lstsq(slope, slope @ aside, rcond=CLOSE)[0]
-        near = self._satisfied(space.retract(q, ASIDE * sizes * aside))
-        if near is None or np.abs(space.local(q, near)).max() <= APART * sizes.max():
+        near, sizes = self._aside(q, self._all), self._sizes(q)
+        if near is None or np.abs(self._system.space.local(q, near)).max() <= APART * sizes.max():
             return None
         return near
 
-    def _satisfied(self, q: np.ndarray) -> np.ndarray | None:
-        """The end of the Gauss-Newton iteration from q; None where it does not satisfy the
-        constraints to CLOSE of what another configuration changes them by, or not in the domain.
+    def violated(self, q: np.ndarray, dependent: Sequence[int]) -> list[int]:
+        """Those of the dependent rows that do not hold beside q where the others do."""
+        near = self._aside(q, [row for row in self._all if row not in dependent])
+        if near is None:
+            return []
+        h, least = self._residual(near)
+        return [row for row in dependent if not abs(h[row]) <= least[row]]
+
+    def _aside(self, q: np.ndarray, rows: Sequence[int]) -> np.ndarray | None:
+        """A configuration at a short distance from q that satisfies these rows."""
+        space, sizes = self._system.space, self._sizes(q)
+        slope = without_round_off(self._at(q)[1] * sizes)[[*rows]]
+        aside = self._rng.normal(size=space.nv)
+        aside -= np.linalg.lstsq(slope, slope @ aside, rcond=CLOSE)[0]
+        return self._satisfied(space.retract(q, ASIDE * sizes * aside), rows)
+
+    @property
+    def _all(self) -> range:
+        return range(self._system.n_holonomic_constraints)
+
+    def _satisfied(self, q: np.ndarray, rows: Sequence[int] | None = None) -> np.ndarray | None:
+        """The end of the Gauss-Newton iteration from q on these rows, all by default; None where
+        it does not satisfy them, or not in the domain.
         """
+        at = [*(self._all if rows is None else rows)]
         for _ in range(ITERATIONS):
             h, slope, _, _ = self._at(q)
+            h, slope = h[at], slope[at]
             if not (np.isfinite(h).all() and np.isfinite(slope).all()):
                 return None
             slope = without_round_off(slope)
@@ -144,12 +184,18 @@ class _Slopes:
             q = self._system.space.retract(q, change * min(1.0, largest / (size or largest)))
             if size <= 1e-15 * largest:
                 break
-        (h, slope, _, domain), sizes = self._at(q), self._sizes(q)
+        h, least = self._residual(q)
+        inside = (self._at(q)[3] > 0).all() and np.isfinite(least).all()
+        return q if (np.abs(h[at]) <= least[at]).all() and inside else None
+
+    def _residual(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values of all rows, and those that count as zero: CLOSE of what another configuration
+        changes them by.
+        """
+        (h, slope, _, _), sizes = self._at(q), self._sizes(q)
         there = self._at(self._elsewhere(q))[1]
         size = sum(np.abs(each) @ sizes for each in (slope, there))
-        least = CLOSE * size + ROUND_OFF * size.max()
-        met = (np.abs(h[:, 0]) <= least).all() and (domain > 0).all()
-        return q if met and np.isfinite(size).all() else None
+        return h[:, 0], CLOSE * size + ROUND_OFF * size.max()
 
     def _elsewhere(self, q: np.ndarray) -> np.ndarray:
         change = self._sizes(q) * self._rng.uniform(0.5, 1.0, self._system.space.nv)

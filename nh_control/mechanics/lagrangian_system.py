@@ -167,16 +167,14 @@ class LagrangianSystem:
             return ca.SX(0, 1)
         return ca.vertcat(self._call(self.holonomic_constraint, q))
 
-    def named_constraint_rows(
-        self, rows: Sequence[int], configurations: Sequence[np.ndarray]
-    ) -> tuple[str, str]:
-        """For a message: these dependent rows of the holonomic constraints, and a remedy that
-        helps at these configurations (nq), which satisfy the constraints.
-        """
-        return (
-            f"rows {list(rows)} (counted from 0) of holonomic_constraint",
-            "drop dependent rows, and write rows whose derivatives do not vanish where they hold",
-        )
+    @property
+    def n_redundant(self) -> int:
+        """Number of rows of the holonomic constraints that follow from the others."""
+        return 0
+
+    def named_rows(self, rows: Sequence[int]) -> str:
+        """Names of rows of the holonomic constraints, for a message."""
+        return f"rows {list(rows)} (counted from 0) of holonomic_constraint"
 
     def declared_basis(self, q: ca.SX) -> ca.SX:
         """X(q), (nw, nrho), of a declared distribution; raises ValueError where there is none."""

@@ -105,6 +105,8 @@ def refuses(system: System) -> str:
     """The reason for which a system has no such equations, "" if it has them."""
     if system.first_order:
         return f"has first-order coordinates {system.first_order}"
+    if system.n_redundant:
+        return "has redundant holonomic constraints"
     for factor, _, _ in simple_factors(system.space):
         if not isinstance(factor, (Rn, SE2, SO3, SE3, S2)):
             return f"has a {type(factor).__name__}, on which no group is known to act"

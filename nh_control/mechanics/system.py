@@ -14,6 +14,7 @@ import numpy as np
 from nh_control.mechanics import parametric
 from nh_control.mechanics.checks import check_declaration, check_mechanics
 from nh_control.mechanics.contact_checks import check_smoothing
+from nh_control.mechanics.independence import Redundancy, holonomic_redundancy
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.mechanics.outputs import Output
@@ -36,7 +37,7 @@ class System(LagrangianSystem):
     - `symmetry` names the shape of a system whose Lagrangian and constraints do not depend on the
       other coordinates, of a Lie group: `Symmetry(n_shape=2)`. Its nonholonomic connection
       follows, see `mechanics.reduction.Reduction`.
-    - `holonomic_constraint(q)` is h.
+    - `holonomic_constraint(q)` is h. Rows may follow from others, see `redundancy`.
     - `nominal` (nq) is a regular configuration, by default `space.origin`; the system is checked
       there.
     - `domain(q)` is positive where the model holds, e.g. where its constraints are independent. A
@@ -83,8 +84,19 @@ class System(LagrangianSystem):
             "holonomic": self.n_holonomic_constraints,
         }
         constraints = "".join(f", {n} {kind} constraints" for kind, n in counts.items() if n)
+        if self.n_redundant:
+            constraints += f" ({self.n_redundant} redundant)"
         rates = f", first order {self.first_order}" if self.first_order else ""
         return f"System({self.name!r}, {self.space}, inputs {self.inputs}{constraints}{rates})"
+
+    @property
+    def n_redundant(self) -> int:
+        return len(self.redundancy.rows)
+
+    @cached_property
+    def redundancy(self) -> Redundancy:
+        """Rows of the holonomic constraints that follow from the others."""
+        return holonomic_redundancy(self, self.mechanics)
 
     @cached_property
     def mechanics(self) -> Mechanics:

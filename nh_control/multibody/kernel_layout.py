@@ -230,6 +230,7 @@ TREE = Struct(
     Field("n_inputs", comment="forces, and ends of prescribed coordinates"),
     Field("n_multi_dof", comment="joints of several rates"),
     Field("n_constraints"),
+    Field("n_redundant", comment="constraints that follow from the others"),
     Field("n_shared", comment="coordinates that several joints share"),
     Field("n_mimic", comment="joints that follow others"),
     Field("n_wrenches"),

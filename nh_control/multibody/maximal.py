@@ -118,7 +118,6 @@ def maximal_state(
         values |= dict(zip(space.names, np.concatenate(pose)))
         rates |= dict(zip(space.velocity_names, twist))
     configuration = maximal.configuration(values)
-    _check_independent(maximal, configuration)
     return configuration, maximal.velocity(rates)
 
 
@@ -130,7 +129,7 @@ def joint_reactions(
 
     The multipliers solve the index-1 system `[M, -C^T; C, 0] (v', lam) = (F, -C' v)`.
     [mueller2013 (3)] has `M v' + C^T lam`, so its multipliers are minus the reactions (the text
-    leaves out the sign).
+    leaves out the sign). Of redundant constraints they are those with the least norm.
     """
     lam = ContinuousSystem(model.system).multipliers(q, v, u)
     k = model.kinematics(ca.SX(np.asarray(q, float)), ca.SX(np.asarray(v, float)))
@@ -238,37 +237,6 @@ def _placement(
     anchor, position, rotation = model.tree.anchors[frame.parent]
     x, y, z = position + rotation @ frame.position
     return anchor, (x, y, z), rotation @ np.array(frame.rotation)
-
-
-def _check_independent(model: Multibody, q: np.ndarray) -> None:
-    """Raises ValueError if rows of the constraints are dependent at q, by Gram-Schmidt
-    orthogonalization of one row after the other in the mass metric.
-    """
-    system = model.system
-    basis: list[np.ndarray] = []
-    jacobian = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q)
-    free = jacobian[:, : len(jacobian.T) - len(system.prescribed)]
-    root = np.linalg.cholesky(model.mass_matrix(q)[: free.shape[1], : free.shape[1]])
-    rows = np.linalg.solve(root, free.T).T
-    repeated: dict[str, int] = {}
-    k, i = model.kinematics(ca.SX(q), ca.SX(system.space.nw, 1)), 0
-    for constraint in model.constraints:
-        for row in rows[i : i + constraint.residual(k).shape[0]]:
-            i += 1
-            rest = row
-            for _ in range(2):  # the second pass removes round-off of the first
-                rest = rest - sum((unit * (unit @ rest) for unit in basis), np.zeros(len(row)))
-            if np.linalg.norm(rest) > DEPENDENT * np.linalg.norm(row):
-                basis.append(rest / np.linalg.norm(rest))
-            else:
-                repeated[constraint.name] = repeated.get(constraint.name, 0) + 1
-    if repeated:
-        raise ValueError(
-            f"{model.name}: the constraints are dependent: {repeated} of their rows follow from "
-            f"the rows before them, so that reactions are not unique; replace a joint by one with "
-            f"fewer rows, e.g. in a plane loop one revolute joint by a spherical and another "
-            f"by a universal joint"
-        )
 
 
 def _numbers(expression: ca.SX) -> np.ndarray:

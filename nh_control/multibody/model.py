@@ -286,9 +286,7 @@ class MultibodySystem(System):
         """The model whose functions these are."""
         return self.__dict__["_model"]
 
-    def named_constraint_rows(
-        self, rows: Sequence[int], configurations: Sequence[np.ndarray]
-    ) -> tuple[str, str]:
+    def named_rows(self, rows: Sequence[int]) -> str:
         if self.model is None:
-            return super().named_constraint_rows(rows, configurations)
-        return named_rows(self.model, rows, configurations)
+            return super().named_rows(rows)
+        return named_rows(self.model, rows)

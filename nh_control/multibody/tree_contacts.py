@@ -94,7 +94,7 @@ class TreeContacts:
 
     @cached_property
     def _sizes(self) -> SystemData:
-        sizes = {"N_Z": self.method.nz, "N_P": self._symbols[3].numel()}
+        sizes = {"N_Z": self.method.nz, "N_RANK": self.method.nz, "N_P": self._symbols[3].numel()}
         return system_data(sizes, self.unknowns.first, self.unknowns.blocks)
 
     @cached_property

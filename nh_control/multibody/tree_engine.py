@@ -65,10 +65,8 @@ class TreeEngine(Engine):
         self._trees, self._make, self._data = library(), generated, data
         self._force_at_start = force_at_start
         self._n_z, self._nv = method.nz, system.space.nv
-        self._free, self._n_constraints = (
-            self._nv - len(system.prescribed),
-            system.n_holonomic_constraints,
-        )
+        self._free = self._nv - len(system.prescribed)
+        self._n_constraints, self._n_redundant = system.n_holonomic_constraints, system.n_redundant
         nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
         self._contacts = contacts = method.contacts
@@ -182,8 +180,10 @@ class TreeEngine(Engine):
         work.mu[:] = 0.0
         for _ in range(2):  # the second time takes round-off of the kernel's inverse away
             slope = second.contraction("adjoint", *arguments, work.mu)[0][:, 0] + work.lam_z
-            by = -self._by_rho(work).T @ slope if r_z is None else np.linalg.solve(r_z.T, slope)
-            work.mu += by
+            if r_z is None:
+                work.mu -= self._by_rho(work).T @ slope
+            else:
+                work.mu += newton.solve(r_z.T, slope, self._n_redundant)
         return second.contract(work)
 
     def native_derivatives(self, second: bool) -> tuple[Any, Any, Any]:

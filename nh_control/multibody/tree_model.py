@@ -165,6 +165,7 @@ class TreeModel:
             n_inputs=len(actuated) + prescribed,
             n_multi_dof=self.n_multi_dof,
             n_constraints=len(self.rows),
+            n_redundant=model.system.n_redundant if model.constraints else 0,
             n_shared=len(self.shared_coordinates),
             n_mimic=len(self.mimic_frames),
             n_wrenches=len(self.external_wrenches),

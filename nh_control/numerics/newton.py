@@ -34,6 +34,7 @@ the last step predicts a hundredth of TARGET after that correction.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import qr
 from scipy.linalg.lapack import dgesv
 
 TARGET = 16 * float(np.finfo(float).eps)
@@ -74,10 +75,20 @@ REASONS = {
 }
 
 
-def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solution of a y = b for a small dense regular a (n, n); raises numpy.linalg.LinAlgError
-    where a is singular.
+def independent_rows(a: np.ndarray, redundant: int) -> list[int]:
+    """The n - redundant rows of a (n, n) that QR factorization with pivoting takes first."""
+    _, _, pivots = qr(a.T, pivoting=True)
+    return sorted(int(i) for i in pivots[: len(a) - redundant])
+
+
+def solve(a: np.ndarray, b: np.ndarray, redundant: int = 0) -> np.ndarray:
+    """Solution of a y = b for a small dense a (n, n) of rank n - redundant; of several solutions
+    that with the least norm. Raises numpy.linalg.LinAlgError where a regular one is singular.
     """
+    if redundant:
+        u, values, v = np.linalg.svd(a)
+        k = len(a) - redundant
+        return v[:k].T @ ((u[:, :k].T @ b).T / values[:k]).T
     _, _, y, failed = dgesv(a, b)
     if failed:
         raise np.linalg.LinAlgError(

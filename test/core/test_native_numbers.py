@@ -68,12 +68,12 @@ class Inertia:
         self.X, self.c, self.x = (rng.normal(size=s) for s in ((NW, n), NW, NX))
         self.J = rng.normal(size=(NX, N_IMPULSES))
         vars(self).update(changed)
-        self._room = np.empty(n * n + n + NW * n + NW)
+        self._room = np.empty(n * n + n + NW * n + NW + n)
         self._functions = (
             function(lambda x: (self.M, self.b, self.X, self.c), (NX,)),
             function(lambda x, mu: (self.x + self.J @ mu,), (NX, N_IMPULSES)),
         )
-        sizes = NX, NW, N_RHO, N_IMPULSES
+        sizes = NX, NW, N_RHO, N_IMPULSES, n
         self.data = MotionData(*self._functions, None, *sizes, self._room.ctypes.data)
 
     def call(self, routine, *more, size):

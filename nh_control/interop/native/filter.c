@@ -51,10 +51,10 @@ int MODEL(update)(double *x, double *P, const double *y, const double *V)
     int pivots[NE];
     call_innovation(x, y, e, H);
     congruence(NE, NDX, H, P, V, HP, S); /* S = H P H^T + V, and HP = H P */
-    if (lu_factor(NE, S, pivots)) return SINGULAR;
+    if (lu_factor(NE, NE, S, pivots)) return SINGULAR;
     for (int i = 0; i < NDX; ++i) { /* K = (S^{-1} H P)^T */
         for (int j = 0; j < NE; ++j) K[NE * i + j] = HP[NDX * j + i];
-        lu_solve(NE, S, pivots, K + NE * i);
+        lu_solve(NE, NE, S, pivots, K + NE * i);
     }
     product_of(NDX, NE, 1, K, e, dx);
     call_correct(x, dx, x1, T);

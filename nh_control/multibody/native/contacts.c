@@ -192,10 +192,10 @@ static void free_equations(const void *tree, const double *z, double *r, double 
         kkt_solve(model, data, unit, column);
         for (int i = 0; i < n; ++i) inverse[n * i + k] = column[i];
     }
-    const int failed = singular || factor_dense(inverse, n, pivots);
+    const int failed = singular || factor_dense(inverse, n, n, pivots);
     for (int k = 0; k < n; ++k) {
         for (int i = 0; i < n; ++i) unit[i] = failed ? NAN : i == k;
-        if (!failed) solve_dense(inverse, n, pivots, unit, unit);
+        if (!failed) solve_dense(inverse, n, n, pivots, unit, unit);
         for (int i = 0; i < n; ++i) r_y[n * i + k] = unit[i];
     }
 }

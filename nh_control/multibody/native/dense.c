@@ -3,33 +3,37 @@
 #include "kernel.h"
 #include "dense_lu.h"
 
-/* Factors of a (n, n) in place; 1 where it is singular or not finite. */
-INTERNAL int factor_dense(double *a, int n, int *pivots) { return lu_factor(n, a, pivots); }
+/* Factors of a (n, n) of a rank in place; 1 where its rank is lower or it is not finite. */
+INTERNAL int factor_dense(double *a, int n, int rank, int *pivots)
+{
+    return lu_factor(n, rank, a, pivots);
+}
 
 /* b (n) = a^{-1} right, by the factors of a; right may be b. */
-INTERNAL void solve_dense(const double *factors, int n, const int *pivots, const double *right,
+INTERNAL void solve_dense(const double *factors, int n, int rank, const int *pivots, const double *right,
                           double *b)
 {
     if (b != right) memcpy(b, right, sizeof(double) * n);
-    if (n == MAX_DOF) lu_solve(MAX_DOF, factors, pivots, b); /* written out by the compiler */
-    else lu_solve(n, factors, pivots, b);
+    if (n == MAX_DOF && rank == n) lu_solve(MAX_DOF, MAX_DOF, factors, pivots, b); /* written out by the compiler */
+    else lu_solve(n, rank, factors, pivots, b);
 }
 
 /* The same for LANES right-hand sides b (n) side by side. */
-INTERNAL void solve_dense_columns(const double *factors, int n, const int *pivots, vn *b)
+INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots,
+                                  vn *b)
 {
-    lu_solve_rows(n, LANES, factors, pivots, (double *)b);
+    lu_solve_rows(n, rank, LANES, factors, pivots, (double *)b);
 }
 
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions; with
  * room for c (count). */
-INTERNAL void solve_columns(int count, const int *at, const double *factors, const int *order,
+INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors, const int *order,
                             int stride, double *rows, vn *c)
 {
     for (int k = 0; k < stride; k += LANES) {
         const int lanes = stride - k < LANES ? stride - k : LANES;
         for (int r = 0; r < count; ++r) c[r] = simd_load(rows + (size_t)stride * at[r] + k, lanes);
-        solve_dense_columns(factors, count, order, c);
+        solve_dense_columns(factors, count, rank, order, c);
         for (int r = 0; r < count; ++r) simd_store(rows + (size_t)stride * at[r] + k, lanes, c[r]);
     }
 }

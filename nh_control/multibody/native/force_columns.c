@@ -33,7 +33,7 @@ static void add_force_columns(const struct tree_model *model, const struct tree_
             if (p->of[b] < model->n_free && p->F_z[n * a + b] != 0.0)
                 add_scaled(stride, p->F_z[n * a + b], dz + (size_t)stride * p->of[b],
                            p->y + (size_t)stride * a);
-    solve_columns(count, data->identity, p->equations, p->order, stride, p->y,
+    solve_columns(count, count, data->identity, p->equations, p->order, stride, p->y,
                   data->solved_columns);
     for (int row = 0; row < 2 * nv + model->n_free; ++row) {
         const double *rho = row < 2 * nv ? ab_rho + (size_t)stride_rho * row
@@ -124,7 +124,7 @@ INTERNAL int wrench_columns(const struct tree_model *model, const struct tree_da
             for (int c = 0; c < n && of[b] < model->n_free; ++c)
                 equations[n * a + c] -= F_z[n * a + b] * dz[(size_t)stride * of[b] + nv + of[c]];
     }
-    if (factor_dense(equations, n, order)) return SINGULAR;
+    if (factor_dense(equations, n, n, order)) return SINGULAR;
     const struct force_changes p = {n, n, of, order, F_z, F_q, equations, 0, 0, equations + n * n};
     add_force_changes(model, data, &p, stride, ab, dz);
     return CONVERGED;

@@ -108,7 +108,7 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
         const int v = j->v_index, n = j->n_dof;
         if (!j->constrained || is_prescribed(j) || j->mode == MIMIC) continue;
         if (n > 1)
-            solve_dense_columns(data->multi_dof[j->multi_dof_index].pivot, n,
+            solve_dense_columns(data->multi_dof[j->multi_dof_index].pivot, n, n,
                                 data->multi_dof[j->multi_dof_index].pivots, rows + v);
         else if (j->mode == FREE) rows[v] /= data->rows[v].pivot;
         for (int l = 0; l < n; ++l) right[v + l] -= rows[v + l];

@@ -92,7 +92,8 @@ INTERNAL int kkt_factor(const struct tree_model *model, const struct tree_data *
                 model->n_free, data->G1 + (size_t)model->nv * r, data->Y + (size_t)model->nv * s);
     for (int i = 0; i < model->n_constraints * model->n_constraints; ++i)
         data->schur_size[i] = fabs(data->schur[i]);
-    return factor_dense(data->schur, model->n_constraints, data->schur_pivots);
+    return factor_dense(data->schur, model->n_constraints, n_independent(model),
+                        data->schur_pivots);
 }
 
 /* dz and dlam of (T29). */
@@ -105,7 +106,8 @@ INTERNAL void kkt_solve(const struct tree_model *model, const struct tree_data *
     for (int i = 0; i < model->n_constraints; ++i)
         lam[i] =
             -r[model->n_free + i] - product(model->n_free, data->G1 + (size_t)model->nv * i, dz);
-    solve_dense(data->schur, model->n_constraints, data->schur_pivots, lam, lam);
+    solve_dense(data->schur, model->n_constraints, n_independent(model), data->schur_pivots, lam,
+                lam);
     for (int i = 0; i < model->n_constraints; ++i)
         for (int v = 0; v < model->n_free; ++v)
             dz[v] += data->Y[(size_t)model->nv * i + v] * lam[i];
@@ -130,8 +132,10 @@ INTERNAL int project_velocity(const struct tree_model *model, const struct tree_
             data->schur[(size_t)model->n_constraints * r + s] =
                 product(model->n_free, g, data->Y + (size_t)model->nv * s);
     }
-    if (factor_dense(data->schur, model->n_constraints, data->schur_pivots)) return SINGULAR;
-    solve_dense(data->schur, model->n_constraints, data->schur_pivots, right, right);
+    if (factor_dense(data->schur, model->n_constraints, n_independent(model), data->schur_pivots))
+        return SINGULAR;
+    solve_dense(data->schur, model->n_constraints, n_independent(model), data->schur_pivots, right,
+                right);
     for (int r = 0; r < model->n_constraints; ++r)
         for (int v = 0; v < model->n_free; ++v)
             z[v] += data->Y[(size_t)model->nv * r + v] * right[r];

@@ -5,14 +5,14 @@
 #include "kernel.h"
 
 /* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors
- * of their equations; and the part of the first `acting` of them in the other rows: by_ab, by_dz.
+ * of their equations, of a rank; and the part of the first `acting` of them in the other rows: by_ab, by_dz.
  */
 static void eliminate_unknowns(const struct tree_model *model, const struct tree_data *data,
-                               int count, int acting, const int *at, const double *factors,
+                               int count, int rank, int acting, const int *at, const double *factors,
                                const int *order, const double *by_ab, const double *by_dz,
                                int stride, double *ab, double *dz)
 {
-    solve_columns(count, at, factors, order, stride, dz, data->solved_columns);
+    solve_columns(count, rank, at, factors, order, stride, dz, data->solved_columns);
     for (int row = 0; row < 2 * model->nv; ++row)
         add_rows(acting, by_ab + (size_t)acting * row, at, dz, stride, ab + (size_t)stride * row);
     for (int row = 0; row < model->n_free; ++row)
@@ -56,13 +56,14 @@ static int multiplier_columns(const struct tree_model *model, const struct tree_
                               int stride, double *ab, double *dz)
 {
     const int all = n_multipliers(model), count = all + model->n_slips;
+    const int rank = count - model->n_redundant;
     int *at = data->multiplier_rows;
     memset(data->schur, 0, sizeof(double) * count * count);
     if (model->n_constraints) constraint_rows(model, data, stride, count, ab, data->schur, dz);
     if (model->n_impulses) contact_rows(model, data, stride, data->schur, dz);
-    if (factor_dense(data->schur, count, data->schur_pivots)) return SINGULAR;
+    if (factor_dense(data->schur, count, rank, data->schur_pivots)) return SINGULAR;
     for (int r = 0; r < count; ++r) at[r] = model->n_free + r;
-    eliminate_unknowns(model, data, count, all, at, data->schur, data->schur_pivots,
+    eliminate_unknowns(model, data, count, rank, all, at, data->schur, data->schur_pivots,
                        data->ab_by_lambda, data->dz_by_lambda, stride, ab, dz);
     return CONVERGED;
 }
@@ -78,10 +79,10 @@ static void mimic_columns(const struct tree_model *model, const struct tree_data
                 a, n, data->ab_by_shared, data->dz_by_shared);
     for (int a = 0; a < n; ++a) /* their own equations, known by the factors */
         memset(data->dz_by_shared + (size_t)n * data->shared_rates[a], 0, sizeof(double) * n);
-    eliminate_unknowns(model, data, n, n, data->shared_rates, data->shared_matrix,
+    eliminate_unknowns(model, data, n, n, n, data->shared_rates, data->shared_matrix,
                        data->shared_pivots, data->ab_by_shared, data->dz_by_shared, stride, ab,
                        dz);
-    eliminate_unknowns(model, data, n, n, data->shared_rates, data->shared_matrix,
+    eliminate_unknowns(model, data, n, n, n, data->shared_rates, data->shared_matrix,
                        data->shared_pivots, data->ab_by_shared, data->dz_by_shared,
                        n_multipliers(model), data->ab_by_lambda, data->dz_by_lambda);
 }

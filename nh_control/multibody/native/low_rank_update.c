@@ -93,7 +93,7 @@ INTERNAL int factor_with_forces(const struct tree_model *model, const struct tre
             data->force_matrix[n * r + s] =
                 (r == s) +
                 product(model->n_free, data->force_by_z + nv * r, data->force_response + nv * s);
-    return factor_dense(data->force_matrix, n, data->force_pivots);
+    return factor_dense(data->force_matrix, n, n, data->force_pivots);
 }
 
 /* dz0 becomes dz0 - Y y. */
@@ -103,7 +103,7 @@ INTERNAL void add_low_rank(const struct tree_model *model, const struct tree_dat
     const int n = n_force_rows(model, 0), nv = model->nv;
     double *y = data->force_change;
     for (int i = 0; i < n; ++i) y[i] = product(model->n_free, data->force_by_z + nv * i, dz);
-    if (n) solve_dense(data->force_matrix, n, data->force_pivots, y, y);
+    if (n) solve_dense(data->force_matrix, n, n, data->force_pivots, y, y);
     for (int i = 0; i < n; ++i)
         for (int v = 0; v < model->n_free; ++v) dz[v] -= y[i] * data->force_response[nv * i + v];
 }

@@ -22,7 +22,7 @@ static int factor_mimic_joints(const struct tree_model *model, const struct tree
         for (int b = 0; b < n; ++b)
             data->shared_matrix[n * b + a] = data->shared_row[data->shared_rates[b]];
     }
-    return factor_dense(data->shared_matrix, n, data->shared_pivots);
+    return factor_dense(data->shared_matrix, n, n, data->shared_pivots);
 }
 
 /* Factors of all joints; 1 if they are singular. */
@@ -45,7 +45,7 @@ INTERNAL void solve_joints(const struct tree_model *model, const struct tree_dat
     if (!n) return;
     for (int a = 0; a < n; ++a)
         right[a] = -r[data->shared_rates[a]] - data->shared_row[data->shared_rates[a]];
-    solve_dense(data->shared_matrix, n, data->shared_pivots, right, right);
+    solve_dense(data->shared_matrix, n, n, data->shared_pivots, right, right);
     for (int a = 0; a < n; ++a)
         for (int v = 0; v < model->n_free; ++v)
             dz[v] += data->Y_shared[(size_t)model->n_rates * a + v] * right[a];

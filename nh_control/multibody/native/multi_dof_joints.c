@@ -212,7 +212,7 @@ INTERNAL void multi_dof_row(const struct tree_model *model, const struct tree_da
 INTERNAL void solve_multi_dof(const struct multi_dof_joint *w, int n, const double *right,
                               double *b)
 {
-    solve_dense(w->pivot, n, w->pivots, right, b);
+    solve_dense(w->pivot, n, n, w->pivots, right, b);
 }
 
 /* LU factors of the pivot, and `row` and `left` divided by it; 1 where it is singular. */
@@ -222,12 +222,12 @@ INTERNAL int factor_multi_dof(const struct tree_data *data, const struct joint *
     struct newton_row *o = data->rows + j->v_index;
     const int n = j->n_dof;
     v4 solved[MAX_DOF][6];
-    if (factor_dense(w->pivot, n, w->pivots)) return 1;
+    if (factor_dense(w->pivot, n, n, w->pivots)) return 1;
     for (int i = 0; i < n; ++i) {
         memcpy(solved[i], o[i].row, sizeof o[i].row);
         memcpy(solved[i] + 3, o[i].left, sizeof o[i].left);
     }
-    lu_solve_rows(n, 6 * 4, w->pivot, w->pivots, (double *)solved);
+    lu_solve_rows(n, n, 6 * 4, w->pivot, w->pivots, (double *)solved);
     for (int i = 0; i < n; ++i) {
         memcpy(o[i].row, solved[i], sizeof o[i].row);
         memcpy(o[i].left, solved[i] + 3, sizeof o[i].left);

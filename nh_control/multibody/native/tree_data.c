@@ -46,6 +46,7 @@ static struct tree_model model_of(const double *numbers)
         .n_free = s->n_free,
         .n_forces = s->n_inputs - s->nv + s->n_free,
         .n_constraints = s->n_constraints,
+        .n_redundant = s->n_redundant,
         .n_shared = s->n_shared,
         .n_wrenches = s->n_wrenches,
         .planar = s->planar,
@@ -94,7 +95,7 @@ INLINE void take_constraints(struct arena *arena, const struct tree_model *model
     TAKE(arena, d->schur, count * count);
     TAKE(arena, d->schur_size, m * m);
     TAKE(arena, d->h0_size, m);
-    TAKE(arena, d->schur_pivots, count);
+    TAKE(arena, d->schur_pivots, 2 * count);
     TAKE(arena, d->projection, m);
     TAKE(arena, d->constraint_columns, model->nv);
     TAKE(arena, d->multiplier_rows, count);

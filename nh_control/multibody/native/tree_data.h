@@ -30,7 +30,7 @@ struct tree_functions {
 
 /* The model of a[TREE]: the numbers of its header, where its arrays begin, and its functions. */
 struct tree_model {
-    int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_shared, n_wrenches, planar, n_springs,
+    int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_redundant, n_shared, n_wrenches, planar, n_springs,
         n_dampers, n_multi_dof, n_parameters, n_force_rates, n_impulses, n_slips, n_contact_rates,
         n_contacts, impulse_room;
     int n_rates; /* rates of all joints, with the mimic ones */
@@ -176,6 +176,12 @@ struct tree {
     struct tree_model model;
     struct tree_data data;
 };
+
+/* The rank of the constraints' derivatives. */
+INLINE int n_independent(const struct tree_model *model)
+{
+    return model->n_constraints - model->n_redundant;
+}
 
 /* Multipliers of constraints, and impulses of contacts. */
 INLINE int n_multipliers(const struct tree_model *model)

@@ -200,6 +200,7 @@ struct tree_header {
     int32_t n_inputs; /* forces, and ends of prescribed coordinates */
     int32_t n_multi_dof; /* joints of several rates */
     int32_t n_constraints;
+    int32_t n_redundant; /* constraints that follow from the others */
     int32_t n_shared; /* coordinates that several joints share */
     int32_t n_mimic; /* joints that follow others */
     int32_t n_wrenches;
@@ -231,25 +232,26 @@ _Static_assert(offsetof(struct tree_header, n_parameters) == 16, "n_parameters")
 _Static_assert(offsetof(struct tree_header, n_inputs) == 20, "n_inputs");
 _Static_assert(offsetof(struct tree_header, n_multi_dof) == 24, "n_multi_dof");
 _Static_assert(offsetof(struct tree_header, n_constraints) == 28, "n_constraints");
-_Static_assert(offsetof(struct tree_header, n_shared) == 32, "n_shared");
-_Static_assert(offsetof(struct tree_header, n_mimic) == 36, "n_mimic");
-_Static_assert(offsetof(struct tree_header, n_wrenches) == 40, "n_wrenches");
-_Static_assert(offsetof(struct tree_header, n_force_rates) == 44, "n_force_rates");
-_Static_assert(offsetof(struct tree_header, planar) == 48, "planar");
-_Static_assert(offsetof(struct tree_header, n_springs) == 52, "n_springs");
-_Static_assert(offsetof(struct tree_header, n_dampers) == 56, "n_dampers");
-_Static_assert(offsetof(struct tree_header, n_contacts) == 60, "n_contacts");
-_Static_assert(offsetof(struct tree_header, n_impulses) == 64, "n_impulses");
-_Static_assert(offsetof(struct tree_header, n_slips) == 68, "n_slips");
-_Static_assert(offsetof(struct tree_header, n_contact_rates) == 72, "n_contact_rates");
-_Static_assert(offsetof(struct tree_header, impulse_room) == 76, "impulse_room");
-_Static_assert(offsetof(struct tree_header, joints) == 80, "joints");
-_Static_assert(offsetof(struct tree_header, actuated_rates) == 84, "actuated_rates");
-_Static_assert(offsetof(struct tree_header, constraints) == 88, "constraints");
-_Static_assert(offsetof(struct tree_header, wrenches) == 92, "wrenches");
-_Static_assert(offsetof(struct tree_header, point_forces) == 96, "point_forces");
-_Static_assert(offsetof(struct tree_header, splines) == 100, "splines");
-_Static_assert(offsetof(struct tree_header, contact_rates) == 104, "contact_rates");
+_Static_assert(offsetof(struct tree_header, n_redundant) == 32, "n_redundant");
+_Static_assert(offsetof(struct tree_header, n_shared) == 36, "n_shared");
+_Static_assert(offsetof(struct tree_header, n_mimic) == 40, "n_mimic");
+_Static_assert(offsetof(struct tree_header, n_wrenches) == 44, "n_wrenches");
+_Static_assert(offsetof(struct tree_header, n_force_rates) == 48, "n_force_rates");
+_Static_assert(offsetof(struct tree_header, planar) == 52, "planar");
+_Static_assert(offsetof(struct tree_header, n_springs) == 56, "n_springs");
+_Static_assert(offsetof(struct tree_header, n_dampers) == 60, "n_dampers");
+_Static_assert(offsetof(struct tree_header, n_contacts) == 64, "n_contacts");
+_Static_assert(offsetof(struct tree_header, n_impulses) == 68, "n_impulses");
+_Static_assert(offsetof(struct tree_header, n_slips) == 72, "n_slips");
+_Static_assert(offsetof(struct tree_header, n_contact_rates) == 76, "n_contact_rates");
+_Static_assert(offsetof(struct tree_header, impulse_room) == 80, "impulse_room");
+_Static_assert(offsetof(struct tree_header, joints) == 84, "joints");
+_Static_assert(offsetof(struct tree_header, actuated_rates) == 88, "actuated_rates");
+_Static_assert(offsetof(struct tree_header, constraints) == 92, "constraints");
+_Static_assert(offsetof(struct tree_header, wrenches) == 96, "wrenches");
+_Static_assert(offsetof(struct tree_header, point_forces) == 100, "point_forces");
+_Static_assert(offsetof(struct tree_header, splines) == 104, "splines");
+_Static_assert(offsetof(struct tree_header, contact_rates) == 108, "contact_rates");
 _Static_assert(offsetof(struct tree_header, start_fraction) == 112, "start_fraction");
 _Static_assert(offsetof(struct tree_header, energy_at_rest) == 120, "energy_at_rest");
 _Static_assert(offsetof(struct tree_header, gravity) == 128, "gravity");

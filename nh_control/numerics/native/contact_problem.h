@@ -180,8 +180,8 @@ static void velocity_change(const struct contact_problem *problem, const double 
 FOR_EVERY_PROCESSOR
 static int solve_impulses(int n, double *restrict a, int *restrict pivots, double *restrict b)
 {
-    if (lu_factor(n, a, pivots)) return 1;
-    lu_solve(n, a, pivots, b);
+    if (lu_factor(n, n, a, pivots)) return 1;
+    lu_solve(n, n, a, pivots, b);
     return 0;
 }
 

@@ -17,7 +17,7 @@ static int free_motion(const struct system *system, const double *r, const doubl
                        const double *x, double *y, double *room)
 {
     double *r_y = take(&room, N_FIRST * N_FIRST);
-    int *pivots = (int *)room;
+    int *pivots = (int *)room, rank = N_FIRST - N_Z + N_RANK;
     (void)system;
     for (int i = 0; i < N_FIRST; ++i) {
         const double *row = r_z + (size_t)N_Z * i;
@@ -26,8 +26,8 @@ static int free_motion(const struct system *system, const double *r, const doubl
         right[0] = dot(N_IMPULSES, row + N_FIRST, x) - r[i];
         for (int j = 0; j < N_IMPULSES; ++j) right[1 + j] = -row[N_FIRST + j];
     }
-    if (lu_factor(N_FIRST, r_y, pivots)) return 1;
-    lu_solve_rows(N_FIRST, 1 + N_IMPULSES, r_y, pivots, y);
+    if (lu_factor(N_FIRST, rank, r_y, pivots)) return 1;
+    lu_solve_rows(N_FIRST, rank, 1 + N_IMPULSES, r_y, pivots, y);
     return 0;
 }
 

@@ -2,7 +2,14 @@
 #define NH_DENSE_LU_H
 /* LU factors with partial pivoting of small dense matrices, stored row by row: P a = L U (S1 of
  * doc/theory/native_steps.md), Golub and Van Loan (2013), algorithm 3.4.1, with the pivots of
- * LAPACK's dgetrf, counted from 0. Sizes that are constants at the call make loops of constant
+ * LAPACK's dgetrf, counted from 0.
+ *
+ * A matrix of rank r < n has complete pivoting, P a Q = L U for its first r rows and columns (S1b).
+ * Solutions of its consistent equations have zeros at the n - r columns that are left; the rows
+ * that are left follow from the others. `pivots` has room for 2 n integers then: exchanges of rows,
+ * and of columns.
+ *
+ * Sizes that are constants at the call make loops of constant
  * length. Inner loops run along rows without reductions, so that compilers vectorize them
  * without reordering a sum: the bits do not depend on the processor. */
 #include <math.h>
@@ -14,15 +21,53 @@
 #define LU_INLINE static inline
 #endif
 
-/* Factors of a (n, n) in place, with row pivots[k] and row k exchanged in turn; 1 where a is
- * singular or not finite. */
-LU_INLINE int lu_factor(int n, double *restrict a, int *restrict pivots)
+/* Exchanges the entries k and pivots[k] of b, k = 0 ... n - 1, or backward. */
+LU_INLINE void lu_exchange(int n, const int *restrict pivots, int backward, double *restrict b)
 {
-    for (int k = 0; k < n; ++k) {
+    for (int step = 0; step < n; ++step) {
+        const int k = backward ? n - 1 - step : step;
+        const double t = b[k];
+        b[k] = b[pivots[k]];
+        b[pivots[k]] = t;
+    }
+}
+
+/* The columns k and `other` of a (n, n) change places. */
+LU_INLINE void lu_exchange_columns(int n, int k, int other, double *restrict a)
+{
+    for (int i = 0; i < n; ++i) {
+        double *row = a + (size_t)n * i;
+        const double t = row[k];
+        row[k] = row[other];
+        row[other] = t;
+    }
+}
+
+/* The largest number of a (n, n) at or behind row and column k: its row, and its column into
+ * `column`. */
+LU_INLINE int lu_largest(int n, int k, const double *restrict a, int *column)
+{
+    int p = k;
+    *column = k;
+    for (int i = k; i < n; ++i)
+        for (int j = k; j < n; ++j)
+            if (!(fabs(a[(size_t)n * i + j]) <= fabs(a[(size_t)n * p + *column]))) p = i, *column = j;
+    return p;
+}
+
+/* Factors of a (n, n) of this rank in place, with row pivots[k] and row k exchanged in turn; 1
+ * where the rank is lower or a is not finite. */
+LU_INLINE int lu_factor(int n, int rank, double *restrict a, int *restrict pivots)
+{
+    for (int k = 0; k < rank; ++k) {
         double *row = a + (size_t)n * k;
         int p = k;
-        for (int i = k + 1; i < n; ++i)
-            if (!(fabs(a[(size_t)n * i + k]) <= fabs(a[(size_t)n * p + k]))) p = i;
+        if (rank < n) {
+            p = lu_largest(n, k, a, pivots + n + k);
+            lu_exchange_columns(n, k, pivots[n + k], a);
+        } else
+            for (int i = k + 1; i < n; ++i)
+                if (!(fabs(a[(size_t)n * i + k]) <= fabs(a[(size_t)n * p + k]))) p = i;
         pivots[k] = p;
         const double pivot = a[(size_t)n * p + k];
         if (!(fabs(pivot) > 0.0 && fabs(pivot) < INFINITY)) return 1;
@@ -39,57 +84,64 @@ LU_INLINE int lu_factor(int n, double *restrict a, int *restrict pivots)
             for (int j = k + 1; j < n; ++j) other[j] -= f * row[j];
         }
     }
+    for (int k = rank; k < n; ++k) pivots[k] = pivots[n + k] = k;
     return 0;
 }
 
 /* b (n) becomes the solution of a y = b. */
-LU_INLINE void lu_solve(int n, const double *restrict factors, const int *restrict pivots,
-                        double *restrict b)
+LU_INLINE void lu_solve(int n, int rank, const double *restrict factors,
+                        const int *restrict pivots, double *restrict b)
 {
-    for (int k = 0; k < n; ++k) {
-        const double t = b[k];
-        b[k] = b[pivots[k]];
-        b[pivots[k]] = t;
-    }
-    for (int i = 1; i < n; ++i)
+    lu_exchange(n, pivots, 0, b);
+    for (int i = 1; i < rank; ++i)
         for (int k = 0; k < i; ++k) b[i] -= factors[(size_t)n * i + k] * b[k];
-    for (int i = n - 1; i >= 0; --i) {
-        for (int k = i + 1; k < n; ++k) b[i] -= factors[(size_t)n * i + k] * b[k];
+    for (int i = rank; i < n; ++i) b[i] = 0.0;
+    for (int i = rank - 1; i >= 0; --i) {
+        for (int k = i + 1; k < rank; ++k) b[i] -= factors[(size_t)n * i + k] * b[k];
         b[i] /= factors[(size_t)n * i + i];
     }
+    if (rank < n) lu_exchange(n, pivots + n, 1, b);
 }
 
 /* b (n) becomes the solution of a^T y = b. */
-LU_INLINE void lu_solve_transposed(int n, const double *restrict factors,
+LU_INLINE void lu_solve_transposed(int n, int rank, const double *restrict factors,
                                    const int *restrict pivots, double *restrict b)
 {
-    for (int k = 0; k < n; ++k) {
+    if (rank < n) lu_exchange(n, pivots + n, 0, b);
+    for (int i = rank; i < n; ++i) b[i] = 0.0;
+    for (int k = 0; k < rank; ++k) {
         b[k] /= factors[(size_t)n * k + k];
-        for (int i = k + 1; i < n; ++i) b[i] -= factors[(size_t)n * k + i] * b[k];
+        for (int i = k + 1; i < rank; ++i) b[i] -= factors[(size_t)n * k + i] * b[k];
     }
-    for (int k = n - 1; k > 0; --k)
+    for (int k = rank - 1; k > 0; --k)
         for (int i = 0; i < k; ++i) b[i] -= factors[(size_t)n * k + i] * b[k];
-    for (int k = n - 1; k >= 0; --k) {
-        const double t = b[k];
-        b[k] = b[pivots[k]];
-        b[pivots[k]] = t;
+    lu_exchange(n, pivots, 1, b);
+}
+
+/* Exchanges rows k and pivots[k] of b (n, m), k = 0 ... n - 1, or backward. */
+LU_INLINE void lu_exchange_rows(int n, int m, const int *restrict pivots, int backward, double *b)
+{
+    for (int step = 0; step < n; ++step) {
+        const int k = backward ? n - 1 - step : step;
+        if (pivots[k] == k) continue;
+        for (int j = 0; j < m; ++j) {
+            const double t = b[(size_t)m * k + j];
+            b[(size_t)m * k + j] = b[(size_t)m * pivots[k] + j];
+            b[(size_t)m * pivots[k] + j] = t;
+        }
     }
 }
 
 /* b (n, m) becomes the solution of a y = b; factors that are zero cost nothing. */
-LU_INLINE void lu_solve_rows(int n, int m, const double *restrict factors,
+LU_INLINE void lu_solve_rows(int n, int rank, int m, const double *restrict factors,
                              const int *restrict pivots, double *b)
 {
-    for (int k = 0; k < n; ++k)
-        if (pivots[k] != k)
-            for (int j = 0; j < m; ++j) {
-                const double t = b[(size_t)m * k + j];
-                b[(size_t)m * k + j] = b[(size_t)m * pivots[k] + j];
-                b[(size_t)m * pivots[k] + j] = t;
-            }
+    lu_exchange_rows(n, m, pivots, 0, b);
+    for (int i = rank; i < n; ++i)
+        for (int j = 0; j < m; ++j) b[(size_t)m * i + j] = 0.0;
     for (int back = 0; back < 2; ++back)
-        for (int step = 0; step < n; ++step) {
-            const int i = back ? n - 1 - step : step, end = back ? n : i;
+        for (int step = 0; step < rank; ++step) {
+            const int i = back ? rank - 1 - step : step, end = back ? rank : i;
             double *restrict row = b + (size_t)m * i;
             for (int k = back ? i + 1 : 0; k < end; ++k) {
                 const double f = factors[(size_t)n * i + k], *restrict other = b + (size_t)m * k;
@@ -99,5 +151,6 @@ LU_INLINE void lu_solve_rows(int n, int m, const double *restrict factors,
             if (back)
                 for (int j = 0; j < m; ++j) row[j] /= factors[(size_t)n * i + i];
         }
+    if (rank < n) lu_exchange_rows(n, m, pivots + n, 1, b);
 }
 #endif

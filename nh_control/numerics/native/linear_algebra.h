@@ -31,7 +31,7 @@ FOR_EVERY_PROCESSOR
 static int factor(const struct system *system, double *restrict a, int *restrict pivots)
 {
     (void)system;
-    return lu_factor(N_Z, a, pivots);
+    return lu_factor(N_Z, N_RANK, a, pivots);
 }
 
 /* b (N_Z) becomes the solution of a y = b. */
@@ -40,7 +40,7 @@ __attribute__((unused)) static void substitute(const struct system *system,
                                                const int *restrict pivots, double *restrict b)
 {
     (void)system;
-    lu_solve(N_Z, factors, pivots, b);
+    lu_solve(N_Z, N_RANK, factors, pivots, b);
 }
 
 /* b (N_Z) becomes the solution of a^T y = b. */
@@ -50,7 +50,7 @@ __attribute__((unused)) static void substitute_transposed(const struct system *s
                                                           double *restrict b)
 {
     (void)system;
-    lu_solve_transposed(N_Z, factors, pivots, b);
+    lu_solve_transposed(N_Z, N_RANK, factors, pivots, b);
 }
 
 /* b (N_Z, N_COLUMNS) becomes the solution of a y = b. */
@@ -59,7 +59,7 @@ static void substitute_rows(const struct system *system, const double *restrict 
                             const int *restrict pivots, double *b)
 {
     (void)system;
-    lu_solve_rows(N_Z, N_COLUMNS, factors, pivots, b);
+    lu_solve_rows(N_Z, N_RANK, N_COLUMNS, factors, pivots, b);
 }
 
 /* c (n, m) += s a b for a (n, l) with row length `la`, b (l, m); entries of a that are zero cost

@@ -4,6 +4,7 @@
  * Equations (S...): doc/theory/native_steps.md. */
 #include <math.h>
 
+#include "dense_lu.h"
 #include "motion.h"
 
 /* out (rows, n): f(a, b, p) of the rows of a (rows, na) and b (rows, nb). */
@@ -11,41 +12,6 @@ void nh_pairs(const struct function *f, const double *p, long long rows, long lo
               const double *a, long long nb, const double *b, long long n, double *out)
 {
     for (long long i = 0; i < rows; ++i) call_with(f, a + na * i, b + nb * i, p, out + n * i);
-}
-
-/* row (n) -= f other (n); without sums, so that vectors give the same bits. */
-static void subtract(long long n, double f, const double *restrict other, double *restrict row)
-{
-    for (long long j = 0; j < n; ++j) row[j] -= f * other[j];
-}
-
-/* b (n) becomes the solution of a y = b by (S1), a (n, n) is lost; 1 where a is singular or not
- * finite. */
-static int solve(long long n, double *a, double *b)
-{
-    for (long long k = 0; k < n; ++k) {
-        long long p = k;
-        for (long long i = k + 1; i < n; ++i)
-            if (!(fabs(a[n * i + k]) <= fabs(a[n * p + k]))) p = i;
-        if (!(fabs(a[n * p + k]) > 0.0 && fabs(a[n * p + k]) < INFINITY)) return FAILED;
-        for (long long j = k; p != k && j < n; ++j) {
-            const double t = a[n * k + j];
-            a[n * k + j] = a[n * p + j];
-            a[n * p + j] = t;
-        }
-        const double t = b[k];
-        b[k] = b[p];
-        b[p] = t;
-        for (long long i = k + 1; i < n; ++i) {
-            const double f = a[n * i + k] / a[n * k + k];
-            if (f == 0.0) continue;
-            subtract(n - 1 - k, f, a + n * k + k + 1, a + n * i + k + 1);
-            b[i] -= f * b[k];
-        }
-    }
-    for (long long i = n - 1; i >= 0; --i)
-        b[i] = (b[i] - dot(n - 1 - i, a + n * i + i + 1, b + i + 1)) / a[n * i + i];
-    return DONE;
 }
 
 /* M, b, X and c at the state x, in the room. */
@@ -58,13 +24,25 @@ static void inertia(const struct motion *m, const double *x)
     m->inertia.call(m->inertia.self, in, out);
 }
 
+/* y (n), the solution of M y = b by (S1), in place of b; M is lost. 1 where its rank is lower or
+ * it is not finite. */
+static int solve(const struct motion *m)
+{
+    const int n = (int)(m->nrho + m->n_impulses), rank = (int)m->rank;
+    double *mass = m->room, *y = mass + (size_t)n * n, *end = y + n + m->nw * (n + 1);
+    int *pivots = (int *)end;
+    if (lu_factor(n, rank, mass, pivots)) return FAILED;
+    lu_solve(n, rank, mass, pivots, y);
+    return DONE;
+}
+
 /* v (nw), the velocity X y + c with M y = b at the state x (S11). */
 int nh_velocity(const struct motion *m, const double *x, double *v)
 {
     const long long n = m->nrho + m->n_impulses;
     double *mass = m->room, *y = mass + n * n, *basis = y + n, *prescribed = basis + m->nw * n;
     inertia(m, x);
-    if (solve(n, mass, y)) return FAILED;
+    if (solve(m)) return FAILED;
     for (long long i = 0; i < m->nw; ++i) v[i] = dot(n, basis + n * i, y) + prescribed[i];
     return DONE;
 }
@@ -76,7 +54,7 @@ int nh_with_impulses(const struct motion *m, const double *x, const double *mu, 
     const long long r = m->nrho, n = r + m->n_impulses;
     double *mass = m->room, *y = mass + n * n;
     inertia(m, x);
-    if (solve(n, mass, y)) return FAILED;
+    if (solve(m)) return FAILED;
     for (long long i = r; i < n; ++i) y[i] = mu[i - r] - y[i];
     call_with(&m->add_impulses, x, y + r, m->p, x1);
     return DONE;
@@ -89,7 +67,7 @@ int nh_impulses(const struct motion *m, const double *x, double *mu)
     const long long n = m->nrho + m->n_impulses;
     double *mass = m->room, *y = mass + n * n;
     inertia(m, x);
-    if (solve(n, mass, y)) return FAILED;
+    if (solve(m)) return FAILED;
     copy(mu, y + m->nrho, m->n_impulses);
     return DONE;
 }

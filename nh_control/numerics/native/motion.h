@@ -7,12 +7,12 @@
 #include "vectors.h"
 
 /* Physical parameters p and the functions inertia(x, p) -> M (n, n), b (n), X (nw, n), c (nw) with
- * n = nrho + n_impulses, and, where n_impulses > 0, add_impulses(x, mu, p) -> x1; room for M, b, X
- * and c. */
+ * n = nrho + n_impulses, of which M has `rank`, and, where n_impulses > 0,
+ * add_impulses(x, mu, p) -> x1; room for M, b, X, c and 2 n integers. */
 struct motion {
     struct function inertia, add_impulses;
     const double *p;
-    long long nx, nw, nrho, n_impulses;
+    long long nx, nw, nrho, n_impulses, rank;
     double *room;
 };
 

@@ -96,21 +96,22 @@ SELDOM static void step_drop_round_off(const struct newton *it, enum newton_caus
 {
     struct step_equation *step = it->equation;
     const struct system *system = step->system;
-    const double *factors = step->factors, *dz = it->dz;
+    const double *factors = step->factors;
     double *terms = step->terms, *passed = step->passed, *added = step->added;
     (void)system;
     call_terms(system, step->x, step->u, z, step->p, terms);
+    memcpy(added, it->dz, sizeof(double) * N_Z);
+    if (N_RANK < N_Z) lu_exchange(N_Z, step->pivots + N_Z, 0, added);
     for (int i = 0; i < N_Z; ++i) {
         passed[i] = 0.0;
-        for (int j = i; j < N_Z; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * dz[j]);
-        added[i] = passed[i];
-        for (int j = 0; j < i; ++j) added[i] += fabs(factors[(size_t)N_Z * i + j]) * passed[j];
+        for (int j = i; j < N_RANK; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * added[j]);
     }
-    for (int k = N_Z - 1; k >= 0; --k) {
-        const double row = added[k];
-        added[k] = added[step->pivots[k]];
-        added[step->pivots[k]] = row;
+    for (int i = 0; i < N_Z; ++i) {
+        added[i] = i < N_RANK ? passed[i] : 0.0;
+        for (int j = 0; j < i && j < N_RANK; ++j)
+            added[i] += fabs(factors[(size_t)N_Z * i + j]) * passed[j];
     }
+    lu_exchange(N_Z, step->pivots, 1, added);
     for (int i = 0; i < N_Z; ++i) {
         const double stuck =
             cause == SLOW ? INFINITY : (1.0 - (1.0 - REFRESH) * t) * fabs(it->start[i]);

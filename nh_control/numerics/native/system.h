@@ -13,7 +13,7 @@ struct block {
 };
 
 struct system {
-    int n_x, n_u, n_p, n_z, n_dx, n_columns, n_domain, n_turns;
+    int n_x, n_u, n_p, n_z, n_rank, n_dx, n_columns, n_domain, n_turns;
     int n_first, n_impulses, n_slips, n_contacts;
     const struct block *blocks;
     struct function start, residual, jacobian, readout, terms, contacts, first, second;
@@ -26,6 +26,7 @@ struct system {
 #define N_U (system->n_u)   /* inputs */
 #define N_P (system->n_p)   /* parameters, and the step h */
 #define N_Z (system->n_z)   /* unknowns */
+#define N_RANK (system->n_rank) /* rank of r_z: N_Z without redundant constraints */
 #define N_DX (system->n_dx) /* rows of A and B */
 #define N_COLUMNS                                                                                 \
     (system->n_columns) /* variables of the derivatives: dx, u, all parameters or none */
