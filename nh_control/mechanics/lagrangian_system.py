@@ -165,7 +165,7 @@ class LagrangianSystem:
         """h(q), (n_holonomic_constraints)."""
         if self.holonomic_constraint is None:
             return ca.SX(0, 1)
-        return ca.vertcat(self._call(self.holonomic_constraint, q))
+        return ca.densify(ca.vertcat(self._call(self.holonomic_constraint, q)))
 
     @property
     def n_redundant(self) -> int:

@@ -1,31 +1,258 @@
-"""Rows of holonomic constraints that depend on others wherever the constraints hold are refused by
-name; a loss of rank at single configurations is not.
+"""Holonomic constraints of which some follow from the others: mechanisms with more rows than they
+need move like those with an independent subset; rows that say more than the others are refused.
 """
+
+from dataclasses import replace
+from functools import cache
 
 import casadi as ca
 import numpy as np
 import pytest
+from differences import derivative, second_derivative
 from linkages import bead, rod
+from scipy.linalg import null_space
 
 import nh_control as nh
+from nh_control.integrators import INTEGRATORS
+from nh_control.mechanics.continuous import ContinuousSystem
+from nh_control.multibody import (
+    Body,
+    Coincident,
+    Distance,
+    JointConstraint,
+    Multibody,
+    Point,
+    PointOnPlane,
+    floating,
+    revolute,
+)
+from nh_control.multibody.maximal import joint_reactions
+
+A, B = Point("coupler", (1.0, 0.0, 0.0)), Point("rocker", (0.0, 0.0, -0.5))
 
 
-def circle(q):
-    return ca.sumsqr(q[:2]) - 1
+def four_bar(*constraints, base="world", scale=1.0, mass=1.0):
+    """A parallelogram in the plane x, z of its base, 1 m wide, on cranks of 0.5 m."""
+    l, m = scale, mass
+    frames = [
+        revolute("crank", base, axis="y"),
+        revolute("coupler", "crank", axis="y", position=(0, 0, -0.5 * l)),
+        revolute("rocker", base, axis="y", position=(l, 0, 0)),
+    ]
+    bar = m * l**2 * np.array([0.03, 0.03, 0.01])
+    bodies = [
+        Body("crank", m, (0, 0, -0.25 * l), bar),
+        Body("coupler", 2 * m, (0.5 * l, 0, 0), m * l**2 * np.array([0.01, 0.2, 0.2])),
+        Body("rocker", m, (0, 0, -0.25 * l), bar),
+    ]
+    if base == "hull":
+        frames.insert(0, floating("hull", space="SO3xR3"))
+        bodies.append(Body("hull", 5.0, inertia=(0.3, 0.3, 0.3)))
+    return Multibody("bars", frames, bodies, constraints=constraints)
 
 
-REDUNDANT = {
-    "twice": ({"holonomic_constraint": lambda q: ca.vertcat(circle(q), circle(q))}, [1]),
-    "in other units": (
-        {"holonomic_constraint": lambda q: ca.vertcat(circle(q), q[2], 1e3 * circle(q))},
-        [2],
+def scaled_four_bar(kind, scale, mass):
+    ends = Point("coupler", (scale, 0, 0)), Point("rocker", (0, 0, -0.5 * scale))
+    close = {
+        "hinge": JointConstraint("pin", "revolute", *ends, axis="y"),
+        "plane": Coincident("pin", *ends, "xz"),
+    }
+    return four_bar(close[kind], scale=scale, mass=mass)
+
+
+def watt(*constraints):
+    """Watt's linkage: the middle of the coupler moves on a line, nearly."""
+    frames = [
+        revolute("left", axis="y"),
+        revolute("coupler", "left", axis="y", position=(1.0, 0, 0)),
+        revolute("right", axis="y", position=(2.0, 0, -0.4)),
+    ]
+    bodies = [
+        Body("left", 1.0, (0.5, 0, 0), (0.01, 0.1, 0.1)),
+        Body("coupler", 0.5, (0, 0, -0.2), (0.01, 0.01, 0.01)),
+        Body("right", 1.0, (-0.5, 0, 0), (0.01, 0.1, 0.1)),
+    ]
+    return Multibody("watt", frames, bodies, constraints=constraints)
+
+
+WATT = Point("coupler", (0, 0, -0.4)), Point("right", (-1.0, 0, 0))
+
+
+def bricard(*constraints):
+    """Bricard's mechanism: five rods of 1 m and six revolute joints, which moves although its
+    joints have as many rows as coordinates; rank 4 where it is closed, 5 elsewhere.
+    """
+    joints = (("-y", (0, 0, 0)), ("z", (1, 0, 0)), ("x", (0, -1, 0)), ("-y", (0, 0, 1)))
+    frames, bodies, parent = [], [], "world"
+    ends = (1, 0, 0), (0, -1, 0), (0, 0, 1), (-1, 0, 0), (0, 1, 0)
+    for i, (axis, place) in enumerate((*joints, ("z", (-1, 0, 0)))):
+        frames.append(revolute(f"rod_{i}", parent, axis=axis, position=place))
+        across = 0.1 - 0.09 * np.abs(ends[i])
+        bodies.append(Body(f"rod_{i}", 1.0, np.array(ends[i]) / 2, across))
+        parent = f"rod_{i}"
+    return Multibody("bricard", frames, bodies, constraints=constraints)
+
+
+TIP, GROUND = Point("rod_4", (0, 1, 0)), Point("world", (0, 0, 1))
+
+
+def delta(rods):
+    """A delta robot, its forearms of two rods or, with three, of one more than they need."""
+    frames, bodies, constraints = [], [], []
+    for i, angle in enumerate(2 * np.pi / 3 * np.arange(3)):
+        out = np.array([np.cos(angle), np.sin(angle), 0.0])
+        along = np.array([-np.sin(angle), np.cos(angle), 0.0])
+        frames.append(revolute(f"arm_{i}", axis=tuple(along), position=tuple(0.2 * out)))
+        bodies.append(Body(f"arm_{i}", 0.5, tuple(0.15 * out), (0.005, 0.005, 0.005)))
+        for k in np.linspace(-0.05, 0.05, rods):
+            ends = (
+                Point(f"arm_{i}", tuple(0.3 * out + k * along)),
+                Point("platform", tuple(0.1 * out + k * along)),
+            )
+            constraints.append(Distance(f"rod_{i}{k:+.2f}", *ends, np.hypot(0.4, 0.5)))
+    frames.append(floating("platform", space="SO3xR3"))
+    bodies.append(Body("platform", 1.0, inertia=(0.01, 0.01, 0.02)))
+    return Multibody("delta", frames, bodies, constraints=constraints)
+
+
+def delta_start(model):
+    q = np.array(model.space.origin)
+    q[model.space.names.index("platform_z")] = -0.5
+    return q
+
+
+TUMBLING = {0: 1.5, 1: -1.0, 2: 0.8}
+MECHANISMS = {
+    "four-bar, ball joint": (
+        lambda: four_bar(Coincident("pin", A, B)),
+        lambda: four_bar(Coincident("pin", A, B, "xz")),
+        1,
+        {0: 1.0, 1: -1.0, 2: 1.0},
     ),
-    "by the others together": (
-        {"holonomic_constraint": lambda q: ca.vertcat(circle(q), q[2], circle(q) + q[0] * q[2])},
-        [2],
+    "four-bar, hinge": (
+        lambda: four_bar(JointConstraint("pin", "revolute", A, B, axis="y")),
+        lambda: four_bar(Coincident("pin", A, B, "xz")),
+        3,
+        {0: 1.0, 1: -1.0, 2: 1.0},
     ),
-    "zero": ({"holonomic_constraint": lambda q: ca.vertcat(0 * q[0], circle(q))}, [0]),
-    "flat where it holds": ({"holonomic_constraint": lambda q: circle(q) ** 2}, [0]),
+    "four-bar that tumbles, ball joint": (
+        lambda: four_bar(Coincident("pin", A, B), base="hull"),
+        lambda: four_bar(
+            PointOnPlane("pin_x", A, B, "x"), PointOnPlane("pin_z", A, B, "z"), base="hull"
+        ),
+        1,
+        TUMBLING,
+    ),
+    "four-bar, a rod beside its pin": (
+        lambda: four_bar(
+            Coincident("pin", A, B, "xz"), Distance("rod", "crank", Point("crank", (0, 1, 0)), 1.0)
+        ),
+        lambda: four_bar(Coincident("pin", A, B, "xz")),
+        1,
+        {0: 1.0, 1: -1.0, 2: 1.0},
+    ),
+    "Watt's linkage": (
+        lambda: watt(JointConstraint("pin", "revolute", *WATT, axis="y")),
+        lambda: watt(Coincident("pin", *WATT, "xz")),
+        3,
+        {},
+    ),
+    "Bricard": (
+        lambda: bricard(JointConstraint("close", "revolute", GROUND, TIP, axis="x")),
+        lambda: bricard(JointConstraint("close", "cylindrical", GROUND, TIP, axis="x")),
+        1,
+        {},
+    ),
+    "delta robot": (lambda: delta(3), lambda: delta(2), 3, {}),
+}
+
+
+@cache
+def models(mechanism):
+    redundant, independent, count, rates = MECHANISMS[mechanism]
+    return redundant(), independent(), count, rates
+
+
+def start(model, rates):
+    q = delta_start(model) if model.name == "delta" else np.array(model.space.origin)
+    v = np.zeros(model.space.nw)
+    for place, rate in rates.items():
+        v[place] = rate
+    return q, v
+
+
+@pytest.mark.parametrize("kernel", (True, False), ids=("kernel", "generated"))
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_mechanism_moves_as_with_an_independent_subset(mechanism, kernel):
+    """Motion, velocities, A along the constraints, and the forces of the constraints."""
+    *pair, count, rates = models(mechanism)
+    systems = [model if kernel else replace(model.system, name="generated") for model in pair]
+    h, steps = 0.01, 60 if pair[0].name == "delta" else 150  # later it stretches
+    ours, other = (nh.midpoint(system, h) for system in systems)
+    assert [dsys.system.n_redundant for dsys in (ours, other)] == [count, 0]
+    q, v = start(pair[0], rates)
+    runs = [dsys.simulate(dsys.state(q, v), np.zeros((steps, 0))).states for dsys in (ours, other)]
+    (q1, v1), (q2, v2) = ((d.configuration(x), d.velocity(x)) for d, x in zip((ours, other), runs))
+    np.testing.assert_allclose(q1, q2, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(v1, v2, rtol=0, atol=1e-9)
+    slopes, forces, columns = [], [], []
+    for dsys, x in zip((ours, other), (run[steps // 2] for run in runs)):
+        system = dsys.system
+        slopes.append(
+            system.value(
+                system.mechanics.holonomic_jacobian(system.symbols[0]), dsys.configuration(x)
+            )
+        )
+        forces.append(slopes[-1].T @ dsys.multipliers(x))
+        columns.append(dsys.linearize(x).A[: system.space.nv, : system.space.nv])
+    along = null_space(slopes[1])
+    np.testing.assert_allclose(forces[0], forces[1], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(columns[0] @ along, columns[1] @ along, rtol=0, atol=1e-10)
+    acceleration = [ContinuousSystem(d.system).acceleration(q, v) for d in (ours, other)]
+    np.testing.assert_allclose(*acceleration, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", (True, False), ids=("kernel", "generated"))
+@pytest.mark.parametrize("mechanism", ["four-bar that tumbles, ball joint", "Bricard"])
+def test_derivatives_of_a_step_are_exact(mechanism, kernel):
+    model, _, _, rates = models(mechanism)
+    dsys = nh.midpoint(model if kernel else replace(model.system, name="generated"), 0.01)
+    x = dsys.simulate(dsys.state(*start(model, rates)), np.zeros((20, 0))).states[-1]
+    lin, rng = dsys.linearize(x), np.random.default_rng(0)
+    lam, d = rng.normal(size=dsys.ndx), rng.normal(size=dsys.ndx)
+    moved = lambda t: dsys.local(lin.x1, dsys.step(dsys.retract(x, t * d)))
+    found = derivative(moved, 1e-3)
+    np.testing.assert_allclose(lin.A @ d, found, rtol=0, atol=1e-8 * np.abs(found).max())
+    bent = second_derivative(lambda t: lam @ moved(t), 4e-3)
+    assert d @ dsys.hessian(x, (), lam) @ d == pytest.approx(bent, rel=1e-6)
+
+
+def test_units_do_not_make_constraints_redundant_or_independent():
+    """A mechanism of millimeters and tons."""
+    scale, mass = 1e-3, 1e3
+    ours, other = (
+        nh.midpoint(scaled_four_bar(kind, scale, mass), 1e-3) for kind in ("hinge", "plane")
+    )
+    assert (ours.system.n_redundant, other.system.n_redundant) == (3, 0)
+    states = [d.state(np.zeros(3), [10.0, -10.0, 10.0]) for d in (ours, other)]
+    runs = [d.simulate(x, np.zeros((200, 0))).states for d, x in zip((ours, other), states)]
+    np.testing.assert_allclose(runs[0][-1, :3], runs[1][-1, :3], rtol=1e-9)
+
+
+def test_reactions_are_those_of_least_norm():
+    model = models("four-bar, hinge")[0]
+    q, v = np.zeros(3), np.array([1.0, -1.0, 1.0])
+    system = model.system
+    lam = ContinuousSystem(system).multipliers(q, v)
+    slopes = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q)
+    np.testing.assert_allclose(null_space(slopes.T).T @ lam, 0, atol=1e-12)
+    force, torque = joint_reactions(model, q, v)["pin"]
+    assert np.abs(force[[0, 2]]).max() > 1 and abs(force[1]) <= 1e-12
+    np.testing.assert_allclose(torque, 0, atol=1e-12)
+
+
+REFUSED = {
+    "flat where it holds": ({"holonomic_constraint": lambda q: (ca.sumsqr(q[:2]) - 1) ** 2}, [0]),
     "flat at the origin": ({"holonomic_constraint": lambda q: q[1] ** 2}, [0]),
     "by a velocity constraint": (
         {
@@ -35,20 +262,49 @@ REDUNDANT = {
         [1],
     ),
     "of prescribed coordinates alone": (
-        {"prescribed": ("t",), "holonomic_constraint": lambda q: ca.vertcat(circle(q), q[3] - 1)},
+        {
+            "prescribed": ("t",),
+            "holonomic_constraint": lambda q: ca.vertcat(ca.sumsqr(q[:2]) - 1, q[3] - 1),
+        },
         [1],
     ),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("how", REDUNDANT)
-def test_dependent_rows_are_named_and_refused(how):
-    fields, rows = REDUNDANT[how]
-    with pytest.raises(ValueError, match="random configurations") as refused:
-        nh.System("ring", nh.Rn("x", "y", "z", "t"), lambda q, v: ca.sumsqr(v) / 2, **fields)
-    assert f"ring: rows {rows} (counted from 0) of holonomic_constraint are zero or depend" in str(
-        refused.value
-    )
+def ring(**fields):
+    return nh.System("ring", nh.Rn("x", "y", "z", "t"), lambda q, v: ca.sumsqr(v) / 2, **fields)
+
+
+@pytest.mark.parametrize("how", REFUSED)
+def test_rows_that_say_more_than_the_others_are_refused_by_name(how):
+    fields, rows = REFUSED[how]
+    with pytest.raises(ValueError, match="drop dependent rows") as refused:
+        ring(**fields)
+    assert f"ring: rows {rows} (counted from 0) of holonomic_constraint" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "rows, count",
+    [
+        (lambda q: ca.vertcat(ca.sumsqr(q[:2]) - 1, ca.sumsqr(q[:2]) - 1), 1),
+        (lambda q: ca.vertcat(ca.sumsqr(q[:2]) - 1, q[2], 1e3 * (ca.sumsqr(q[:2]) - 1)), 1),
+        (lambda q: ca.vertcat(ca.sumsqr(q[:2]) - 1, q[2], ca.sumsqr(q[:3]) - 1), 1),
+        (lambda q: ca.vertcat(0 * q[0], ca.sumsqr(q[:2]) - 1), 1),
+        (lambda q: ca.vertcat(ca.sumsqr(q[:2]) - 1, q[2]), 0),
+    ],
+)
+def test_rows_that_follow_from_others_are_counted(rows, count):
+    system = ring(holonomic_constraint=rows)
+    assert system.n_redundant == count
+    assert (f"({count} redundant)" in repr(system)) == bool(count)
+
+
+@pytest.mark.parametrize("method", ["rkmk4", "cf4", "gni_implicit", "spark_2", "gonzalez"])
+def test_a_method_that_needs_independent_constraints_refuses_redundant_ones(method):
+    system = models("four-bar, hinge")[0].system
+    assert "redundant" in INTEGRATORS[method].reason(system)
+    with pytest.raises(ValueError, match="redundant"):
+        INTEGRATORS[method].make(system, 0.1)
 
 
 @pytest.mark.parametrize("length", (1e-9, 1e-6, 1.0, 1e6))
@@ -62,13 +318,13 @@ def test_no_unit_makes_rows_dependent(length):
             ca.sumsqr(q[:2]) - length**2, length * ca.tan(q[2]) - q[0]
         ),
     )
-    assert system.n_holonomic_constraints == 2
+    assert system.n_redundant == 0
 
 
 @pytest.mark.parametrize("tilt", (0.1, 1e-5, 1e-7, 0.0))
-def test_a_loss_of_rank_at_a_single_configuration_is_accepted(tilt):
+def test_a_loss_of_rank_at_a_single_configuration_is_no_redundancy(tilt):
     """A plane that touches a sphere, in one point for a tilt of 0."""
-    assert bead(tilt).n_holonomic_constraints == 2
+    assert bead(tilt).n_redundant == 0
 
 
 def test_the_crossing_of_two_branches_is_accepted():
