@@ -307,6 +307,7 @@ def wrong_arguments_are_refused_by_name(case):
         ("input", case.x, np.append(case.u, 0.0)),
         ("state", broken(0, case.x), case.u),
         ("state", broken(momentum, case.x), case.u),
+        ("state", broken(dsys.nx - 1, case.x), case.u),
         *[("input", case.x, case.u * np.inf)] * (dsys.nu > 0),
     ):
         for call in (dsys.step, dsys.linearize):

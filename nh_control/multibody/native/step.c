@@ -299,6 +299,8 @@ int tree_step(double *const *a)
                                          : solve(model, data, start, z, a[INFO]);
     if (status != CONVERGED) return status;
     readout(model, data, a[X1]);
-    if (!all_finite(a[X1], model->nq + model->nv)) return NOT_FINITE;
+    const int n_x = model->nq + model->nv, n_u = model->n_forces + model->nv - model->n_free;
+    if (!all_finite(a[X], n_x) || !all_finite(a[U], n_u) || !all_finite(a[X1], n_x))
+        return NOT_FINITE;
     return on_manifold(model, data) ? CONVERGED : OUTSIDE;
 }
