@@ -227,6 +227,15 @@ def test_derivatives_of_a_step_are_exact(mechanism, kernel):
     assert d @ dsys.hessian(x, (), lam) @ d == pytest.approx(bent, rel=1e-6)
 
 
+def test_a_parallelogram_passes_its_stretched_positions():
+    """Constraints lose rank there, nine times. It stays a parallelogram and keeps its energy."""
+    dsys = nh.midpoint(models("four-bar, hinge")[0], 0.003)
+    run = dsys.simulate(dsys.state(np.zeros(3), [12.0, -12.0, 12.0]), np.zeros((1000, 0)))
+    assert run.states[-1, 0] > 9 * np.pi
+    np.testing.assert_allclose(run.states[:, 0] + run.states[:, 1], 0, atol=1e-9)
+    assert np.ptp(dsys.energies(run.states)) < 1e-4 * dsys.energy(run.states[0])
+
+
 def test_units_do_not_make_constraints_redundant_or_independent():
     """A mechanism of millimeters and tons."""
     scale, mass = 1e-3, 1e3
