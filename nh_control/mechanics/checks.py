@@ -237,9 +237,9 @@ def _require_matrix_of_q(system: LagrangianSystem, q: ca.SX) -> None:
 
 def _require_holonomic_freedom(system: LagrangianSystem) -> None:
     """Holonomic constraints must leave a motion."""
-    independent = system.n_holonomic_constraints - system.n_redundant
-    if independent > system.nrho:
+    count = system.n_holonomic_constraints - system.n_redundant
+    if count > system.nrho:
         raise ValueError(
-            f"{system.name}: holonomic_constraint has {independent} independent equations for "
-            f"{system.nrho} admissible velocities; drop equations"
+            f"{system.name}: holonomic_constraint has {count} equations for {system.nrho} "
+            "admissible velocities; drop equations"
         )

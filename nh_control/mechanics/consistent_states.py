@@ -217,13 +217,16 @@ def _minimum(
         raise ValueError(f"{system.name}: cannot keep {unknown}, choose of {list(names)}")
     free = [i for i, name in enumerate(names) if name not in fixed]
     base, e = ca.SX.sym("base", len(q)), ca.SX.sym("e", len(free))
-    mu = ca.SX.sym("mu", system.n_holonomic_constraints)
     d, sizes = ca.SX(system.space.nv, 1), _sizes(system, scale)[free]
     d[free] = sizes * e
     moved = system.space.retract(base, d)
     f, h = objective(moved), system.numeric.holonomic(moved)
     if scale is not None:
         f, h = _without_units(f, h, e, base, q)
+    if system.n_redundant:  # IPOPT asks for fewer equations than unknowns
+        slopes = np.asarray(ca.Function("slopes", [e, base], [ca.jacobian(h, e)])(0, q))
+        h = h[newton.independent_rows(slopes @ slopes.T, system.n_redundant)]
+    mu = ca.SX.sym("mu", h.shape[0])
     solver = ca.nlpsol("minimum", "ipopt", {"x": e, "p": base, "f": f, "g": h}, OPTIONS)
     curvature = ca.Function(
         "curvature", [e, base, mu], [ca.hessian(f + ca.dot(mu, h), e)[0], ca.jacobian(h, e)]
@@ -238,6 +241,8 @@ def _minimum(
             hessian, jacobian = curvature(step, q, solution["lam_g"])
             descent = _descent(np.asarray(hessian), np.asarray(jacobian))
             if descent is None:
+                if system.n_redundant:
+                    require_consistent(system, q)
                 return q
             step = descent
         change = np.zeros(system.space.nv)

@@ -10,25 +10,25 @@ INTERNAL int factor_dense(double *a, int n, int rank, int *pivots)
 }
 
 /* b (n) = a^{-1} right, by the factors of a; right may be b. */
-INTERNAL void solve_dense(const double *factors, int n, int rank, const int *pivots, const double *right,
-                          double *b)
+INTERNAL void solve_dense(const double *factors, int n, int rank, const int *pivots,
+                          const double *right, double *b)
 {
     if (b != right) memcpy(b, right, sizeof(double) * n);
-    if (n == MAX_DOF && rank == n) lu_solve(MAX_DOF, MAX_DOF, factors, pivots, b); /* written out by the compiler */
+    if (n == MAX_DOF && rank == n)
+        lu_solve(MAX_DOF, MAX_DOF, factors, pivots, b); /* written out by the compiler */
     else lu_solve(n, rank, factors, pivots, b);
 }
 
 /* The same for LANES right-hand sides b (n) side by side. */
-INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots,
-                                  vn *b)
+INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots, vn *b)
 {
     lu_solve_rows(n, rank, LANES, factors, pivots, (double *)b);
 }
 
 /* Rows `at` of a matrix, `count` right-hand sides in every column, become their solutions; with
  * room for c (count). */
-INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors, const int *order,
-                            int stride, double *rows, vn *c)
+INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors,
+                            const int *order, int stride, double *rows, vn *c)
 {
     for (int k = 0; k < stride; k += LANES) {
         const int lanes = stride - k < LANES ? stride - k : LANES;

@@ -41,12 +41,12 @@ INTERNAL struct tree tree_at(double *const *a);
 
 /* dense.c: dense systems */
 INTERNAL int factor_dense(double *a, int n, int rank, int *pivots);
-INTERNAL void solve_dense(const double *factors, int n, int rank, const int *pivots, const double *right,
-                          double *b);
+INTERNAL void solve_dense(const double *factors, int n, int rank, const int *pivots,
+                          const double *right, double *b);
 INTERNAL void solve_dense_columns(const double *factors, int n, int rank, const int *pivots,
                                   vn *b);
-INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors, const int *order,
-                            int stride, double *rows, vn *c);
+INTERNAL void solve_columns(int count, int rank, const int *at, const double *factors,
+                            const int *order, int stride, double *rows, vn *c);
 INTERNAL void add_rows(int count, const double *s, const int *at, const double *x, int n,
                        double *y);
 

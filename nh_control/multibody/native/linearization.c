@@ -5,12 +5,12 @@
 #include "kernel.h"
 
 /* `count` more unknowns in the rows `at` of dz, where their right-hand sides are, by the factors
- * of their equations, of a rank; and the part of the first `acting` of them in the other rows: by_ab, by_dz.
- */
+ * of their equations, which have a rank; and the part of the first `acting` of them in the other
+ * rows: by_ab, by_dz. */
 static void eliminate_unknowns(const struct tree_model *model, const struct tree_data *data,
-                               int count, int rank, int acting, const int *at, const double *factors,
-                               const int *order, const double *by_ab, const double *by_dz,
-                               int stride, double *ab, double *dz)
+                               int count, int rank, int acting, const int *at,
+                               const double *factors, const int *order, const double *by_ab,
+                               const double *by_dz, int stride, double *ab, double *dz)
 {
     solve_columns(count, rank, at, factors, order, stride, dz, data->solved_columns);
     for (int row = 0; row < 2 * model->nv; ++row)

@@ -30,9 +30,9 @@ struct tree_functions {
 
 /* The model of a[TREE]: the numbers of its header, where its arrays begin, and its functions. */
 struct tree_model {
-    int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_redundant, n_shared, n_wrenches, planar, n_springs,
-        n_dampers, n_multi_dof, n_parameters, n_force_rates, n_impulses, n_slips, n_contact_rates,
-        n_contacts, impulse_room;
+    int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_redundant, n_shared, n_wrenches,
+        planar, n_springs, n_dampers, n_multi_dof, n_parameters, n_force_rates, n_impulses,
+        n_slips, n_contact_rates, n_contacts, impulse_room;
     int n_rates; /* rates of all joints, with the mimic ones */
     double start_fraction, energy_at_rest;
     v4 gravity;

@@ -135,7 +135,8 @@ static int path_direction(const struct path *path, const double *z, double s, co
         if (BLOCKS[i].normal >= 0) matrix[N_PATH * (N_FIRST + BLOCKS[i].normal) + N_Z] = -exp(s);
     memcpy(matrix + (size_t)N_PATH * N_Z, row, sizeof(double) * N_PATH);
     d[N_Z] = tangent;
-    if (equilibrate(N_PATH, matrix, d) || lu_factor(N_PATH, N_PATH - N_Z + N_RANK, matrix, pivots)) return 1;
+    if (equilibrate(N_PATH, matrix, d) || lu_factor(N_PATH, N_PATH - N_Z + N_RANK, matrix, pivots))
+        return 1;
     lu_solve(N_PATH, N_PATH - N_Z + N_RANK, matrix, pivots, d);
     return !all_finite(N_PATH, d);
 }

@@ -4,14 +4,14 @@
  * doc/theory/native_steps.md), Golub and Van Loan (2013), algorithm 3.4.1, with the pivots of
  * LAPACK's dgetrf, counted from 0.
  *
- * A matrix of rank r < n has complete pivoting, P a Q = L U for its first r rows and columns (S1b).
- * Solutions of its consistent equations have zeros at the n - r columns that are left; the rows
- * that are left follow from the others. `pivots` has room for 2 n integers then: exchanges of rows,
- * and of columns.
+ * A matrix of rank r < n has complete pivoting, P a Q = L U for its first r rows and columns
+ * (S1b). Solutions of its consistent equations have zeros at the n - r columns that are left; the
+ * rows that are left follow from the others. `pivots` has room for 2 n integers then: exchanges
+ * of rows, and of columns.
  *
- * Sizes that are constants at the call make loops of constant
- * length. Inner loops run along rows without reductions, so that compilers vectorize them
- * without reordering a sum: the bits do not depend on the processor. */
+ * Sizes that are constants at the call make loops of constant length. Inner loops run along rows
+ * without reductions, so that compilers vectorize them without reordering a sum: the bits do not
+ * depend on the processor. */
 #include <math.h>
 #include <stddef.h>
 
@@ -51,7 +51,8 @@ LU_INLINE int lu_largest(int n, int k, const double *restrict a, int *column)
     *column = k;
     for (int i = k; i < n; ++i)
         for (int j = k; j < n; ++j)
-            if (!(fabs(a[(size_t)n * i + j]) <= fabs(a[(size_t)n * p + *column]))) p = i, *column = j;
+            if (!(fabs(a[(size_t)n * i + j]) <= fabs(a[(size_t)n * p + *column])))
+                p = i, *column = j;
     return p;
 }
 

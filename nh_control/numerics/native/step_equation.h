@@ -104,7 +104,8 @@ SELDOM static void step_drop_round_off(const struct newton *it, enum newton_caus
     if (N_RANK < N_Z) lu_exchange(N_Z, step->pivots + N_Z, 0, added);
     for (int i = 0; i < N_Z; ++i) {
         passed[i] = 0.0;
-        for (int j = i; j < N_RANK; ++j) passed[i] += fabs(factors[(size_t)N_Z * i + j] * added[j]);
+        for (int j = i; j < N_RANK; ++j)
+            passed[i] += fabs(factors[(size_t)N_Z * i + j] * added[j]);
     }
     for (int i = 0; i < N_Z; ++i) {
         added[i] = i < N_RANK ? passed[i] : 0.0;

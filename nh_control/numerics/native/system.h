@@ -22,12 +22,12 @@ struct system {
 #define SIZES_ARE_DATA
 #define SYSTEM_OF(a) ((const struct system *)(a)[SYSTEM])
 
-#define N_X (system->n_x)   /* numbers of a state */
-#define N_U (system->n_u)   /* inputs */
-#define N_P (system->n_p)   /* parameters, and the step h */
-#define N_Z (system->n_z)   /* unknowns */
+#define N_X (system->n_x)       /* numbers of a state */
+#define N_U (system->n_u)       /* inputs */
+#define N_P (system->n_p)       /* parameters, and the step h */
+#define N_Z (system->n_z)       /* unknowns */
 #define N_RANK (system->n_rank) /* rank of r_z: N_Z without redundant constraints */
-#define N_DX (system->n_dx) /* rows of A and B */
+#define N_DX (system->n_dx)     /* rows of A and B */
 #define N_COLUMNS                                                                                 \
     (system->n_columns) /* variables of the derivatives: dx, u, all parameters or none */
 #define N_DOMAIN (system->n_domain) /* numbers that must be positive after a step */
