@@ -1,5 +1,5 @@
-"""Systems beside those of lie_cases for methods on T*G, their motions by hand, the symplectic form
-with poses of the plane, and runs of a registered method.
+"""Systems beside those of lie_cases for methods on T*G, their motions by hand, and runs of a
+registered method.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import casadi as ca
 import lie_cases
 import lie_motion
 import numpy as np
-from test_lie_structure import closed_form
 
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SE3
@@ -105,17 +104,3 @@ def system(name: str) -> System:
 def discrete(name: str, method: str, h: float):
     """A registered method on a system."""
     return INTEGRATORS[method].make(system(name), h)
-
-
-def symplectic_form(dsys, x) -> np.ndarray:
-    """`[[B, I], [-I, 0]]` with `B = p . [e_i, e_j]` on groups (Kirillov and Kostant's form, which
-    left trivialization adds to the canonical one): `closed_form`, and
-    `[v, w] = (0, v_3 w_1 - v_1 w_3, v_1 w_2 - v_2 w_1)` for poses of the plane.
-    """
-    omega, nq = closed_form(dsys, x), dsys.system.space.nq
-    for f, _, tangent, stored in lie_cases.parts(dsys.system.space):
-        if isinstance(f, SE2):
-            p = x[nq:][stored]
-            b = np.array([[0, p[2], -p[1]], [-p[2], 0, 0], [p[1], 0, 0]])
-            omega[tangent, tangent] = b
-    return omega

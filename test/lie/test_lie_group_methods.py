@@ -1,5 +1,5 @@
-"""Munthe-Kaas and commutator-free methods: their orders, those of the embedded ones, exact
-derivatives, the manifold.
+"""Munthe-Kaas and commutator-free methods: their orders, those of the embedded ones, the
+manifold.
 
 The motions are those of test_lie_order.py with steady inputs, and their references DOP853 at 1e-13
 on equations by hand (lie_motion.py).
@@ -11,11 +11,9 @@ import casadi as ca
 import lie_cases
 import numpy as np
 import pytest
-from lie_differences import jacobian, second_along
-from test_lie_derivatives import moved_step
+from lie_differences import jacobian
 from test_lie_order import OBSERVED, RUNS, torque, wrench, wrenches
 
-from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import INTEGRATORS
@@ -180,85 +178,12 @@ def step_of(name, table):
 
 
 @pytest.mark.parametrize("table", PAIRS)
-def test_error_estimates_are_the_error_of_the_embedded_method(table):
-    """The distance of the two ends over the error of the embedded one tends to one; both errors
-    fall with their own orders.
-    """
-    run, orders = "heavy top", (TABLES[table].order, TABLES[table].embedded_order)
-    name, start, *_ = RUNS[run]
-    motion, step, found = lie_cases.motion(name), step_of(name, table), []
-    for h in (0.04, 0.028, 0.02, 0.014):
-        x, exact = motion.solve(start, [0.0, h])
-        end, hat = (np.asarray(o)[:, 0] for o in step(x, np.zeros(0), h))
-        found.append([np.linalg.norm(a - b) for a, b in ((end, exact), (hat, exact), (end, hat))])
-    main, embedded, estimate = np.array(found).T
-    assert abs(estimate[-1] / embedded[-1] - 1) <= 0.15, estimate / embedded
-    for errors, order in zip((main, embedded), orders):
-        slope = np.polyfit(np.log((0.04, 0.028, 0.02, 0.014)), np.log(errors), 1)[0]
-        assert abs(slope - order - 1) <= 0.35, (slope, order)
-
-
-@pytest.mark.parametrize("table", PAIRS)
 def test_pairs_are_their_two_methods(table):
     x = np.asarray(RUNS["heavy top"][1])
     ends = step_of("heavy_top", table)(x, np.zeros(0), 0.1)
     for end, one in zip(ends, (TABLES[table].main, TABLES[table].embedded_method)):
         dsys = lie_group(lie_cases.system("heavy_top"), 0.1, one)
         np.testing.assert_allclose(dsys.step(x), np.asarray(end)[:, 0], rtol=0, atol=1e-14)
-
-
-def test_steps_commute_with_rotations_of_space():
-    """A free body's equations do not know where space points, nor do methods that multiply poses
-    from the right.
-    """
-    turn = lie_cases.random_configuration(lie_cases.system("rigid_body").space, RNG(1))
-    for name, table in TABLES.items():
-        dsys = lie_group(lie_cases.system("rigid_body"), 0.2, table)
-        x, u = lie_cases.random_point(dsys, RNG(2))
-        turned, after = (np.append(times(turn, y[:4]), y[4:]) for y in (x, dsys.step(x, u)))
-        np.testing.assert_allclose(
-            dsys.step(turned, u), after, rtol=0, atol=1e-14, err_msg=f"{name} {np.abs(after)}"
-        )
-
-
-def times(turn, q):
-    """Product of quaternions in numbers."""
-    return np.asarray(ca.evalf(quaternion.multiply(ca.SX(turn), ca.SX(q))))[:, 0]
-
-
-# --- derivatives ---------------------------------------------------------------------------------
-
-FEW = (
-    *(("rigid_body", table) for table in ("cf32", "cf32_third_stage", "cf43")),
-    ("pendulum_1", "rkmk4_two_commutators"),
-)
-DERIVED = [
-    *FEW,
-    *(("heavy_top", table) for table in TABLES),
-    *(("floating_body_exp", table) for table in ("cf32", "rkmk54")),
-    *(("pendulum_2", table) for table in ("cf32_third_stage", "cf43", "rkmk54")),
-    ("payload", "rkmk4"),
-]
-
-
-@pytest.mark.parametrize(
-    "name, table",
-    [pytest.param(*case, marks=() if case in FEW else pytest.mark.slow) for case in DERIVED],
-)
-def test_exact_derivatives(name, table):
-    """A, B and the contracted Hessian along random directions against differences of the step."""
-    dsys, rng = lie_group(lie_cases.system(name), 0.05, TABLES[table]), RNG(6)
-    x, u = lie_cases.random_point(dsys, rng)
-    lin, n, lam = dsys.linearize(x, u), dsys.ndx + dsys.nu, rng.normal(size=dsys.ndx)
-    moved = moved_step(dsys, x, u)
-    expected = jacobian(moved, n, 0.02)
-    np.testing.assert_allclose(
-        np.hstack([lin.A, lin.B]), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
-    )
-    exact, directions = dsys.hessian(x, u, lam), rng.normal(size=(2 * n, n)) / np.sqrt(n)
-    wanted = [second_along(lambda s, d=d: lam @ moved(s * d), 0.02) for d in directions]
-    found = np.einsum("ki,ij,kj->k", directions, exact, directions)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6 * np.abs(found).max())
 
 
 # --- the manifold --------------------------------------------------------------------------------
@@ -274,15 +199,6 @@ def off_manifold(dsys, states):
         if isinstance(factor, S2):
             worst.append(np.abs(np.sum(q * p, 1)).max() / np.abs(p).max())
     return max(worst)
-
-
-@pytest.mark.parametrize("table", ("cf32", "cf32_third_stage", "cf43", "rkmk4"))
-def test_steps_stay_on_the_manifold(table):
-    """To round-off, with errors of the motion that are far larger."""
-    dsys = lie_group(lie_cases.system("payload"), 0.05, TABLES[table])
-    x, _ = lie_cases.random_point(dsys, RNG(8))
-    states = dsys.simulate(x, np.zeros((100, dsys.nu))).states
-    assert off_manifold(dsys, states) <= 1e-14
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ written by hand (lie_motion.py).
 from __future__ import annotations
 
 import lie_cases
-import lie_motion
 import numpy as np
 import pytest
 
@@ -159,31 +158,3 @@ def test_order_two(run):
     assert np.abs(slopes - 2.0).max() <= 0.1, dict(
         zip(np.array(system.mechanics.state_space.names)[~exact], slopes.round(3))
     )
-
-
-def test_equations_by_hand_conserve_what_they_should():
-    """The hand-written equations are checked on their own: energy, and unit lengths, to the
-    tolerance of their solution.
-    """
-    y, times = flight(), np.linspace(0, 1, 3)
-    p = lie_cases.PAYLOAD
-    raw = lie_motion.Motion(lie_cases.motion("payload").derivative, lambda y: y).solve(y, times)
-
-    def energy(y):
-        total = 0.5 * p.payload_mass * y[3:6] @ y[3:6] - p.payload_mass * p.g * y[2]
-        for body, l in zip(y[6:].reshape(-1, 13), p.lengths):
-            q, w = body[7:10], body[10:]
-            v = y[3:6] - l * np.cross(w, q)
-            total += (
-                0.5 * p.quadrotor_mass * v @ v
-                - p.quadrotor_mass * p.g * (y[2] - l * q[2])
-                + 0.5 * lie_cases.inertia(p) @ body[4:7] ** 2
-            )
-        return total
-
-    assert np.ptp([energy(y) for y in raw]) < 1e-11 * abs(energy(raw[0]))
-    for body in raw[-1, 6:].reshape(-1, 13):
-        assert (
-            abs(np.linalg.norm(body[:4]) - 1) < 1e-12
-            and abs(np.linalg.norm(body[7:10]) - 1) < 1e-12
-        )

@@ -9,9 +9,7 @@ angle a are `2 tan(a/2)`, so an error eps of the stored configuration is an erro
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cache
-from math import factorial
 
 import casadi as ca
 import numpy as np
@@ -22,7 +20,7 @@ from lie_differences import jacobian
 from scipy.linalg import expm
 from transforms3d import axangles, quaternions
 
-from nh_control.geometry import even_functions, quaternion
+from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, PhaseSpace, Product, Rn
 
@@ -254,20 +252,6 @@ def random_point(space, rng):
 
 
 # --- retraction and its inverse ------------------------------------------------------------------
-
-
-@every_space
-@many
-@given(data=st.data())
-def test_zero_does_not_move(name, data):
-    space = SPACES[name]
-    q = data.draw(points(space))
-    np.testing.assert_allclose(
-        space.retract(q, np.zeros(space.nv)), q, rtol=0, atol=4 * EPS * (1 + np.abs(q).max())
-    )
-    np.testing.assert_allclose(
-        space.local(q, q), np.zeros(space.nv), rtol=0, atol=8 * EPS * (1 + np.abs(q).max())
-    )
 
 
 @pytest.mark.parametrize("regime", ANGLES)
@@ -650,76 +634,3 @@ def test_derivatives_at_zero(name):
                 atol=1e-10 * (1 + np.abs(h).max()),
                 err_msg=what,
             )
-
-
-@every_space
-def test_local_coordinates_are_the_identity_to_first_order(name):
-    """The derivative of `local(q, retract(q, d))` is the identity and its second derivative zero,
-    at d = 0.
-    """
-    space, rng = SPACES[name], np.random.default_rng(4)
-    q, d = ca.SX.sym("q", space.nq), ca.SX.sym("d", space.nv)
-    first = ca.jacobian(space._local(q, space._retract(q, d)), d)
-    f = ca.Function("f", [q, d], [first, ca.jacobian(ca.vec(ca.densify(first)), d)])
-    for _ in range(5):
-        j, h = f(random_point(space, rng), np.zeros(space.nv))
-        np.testing.assert_allclose(j.full(), np.eye(space.nv), rtol=0, atol=64 * EPS)
-        np.testing.assert_allclose(h.full(), 0, rtol=0, atol=1e-12)
-
-
-# --- the even functions of an angle --------------------------------------------------------------
-
-
-def _series(coefficient):
-    """Sum of 60 terms coefficient(k) s^k in exact rational arithmetic."""
-    return lambda s: sum(coefficient(k) * s**k for k in range(60))
-
-
-_sinc = _series(lambda k: Fraction((-1) ** k, factorial(2 * k + 1)))
-_versine = _series(lambda k: Fraction((-1) ** k, factorial(2 * k + 2)))
-_sine_defect = _series(lambda k: Fraction((-1) ** k, factorial(2 * k + 3)))
-_arcsine_over = _series(
-    lambda k: Fraction(factorial(2 * k), 4**k * factorial(k) ** 2 * (2 * k + 1))
-)
-
-EVEN = {  # function, exact value, largest a^2, power of a by which its users multiply it
-    "sinc": (even_functions.sinc, _sinc, 9.0, 0),
-    "versine": (even_functions.versine, _versine, 9.0, 0),
-    "cosine": (even_functions.cosine, lambda s: 1 - s * _versine(s), 9.0, 0),
-    "arctan_over": (
-        lambda s: even_functions.arctan_over(s, ca.sqrt(1 - s)),
-        _arcsine_over,
-        0.2,
-        0,
-    ),
-    "sine_defect": (even_functions.sine_defect, _sine_defect, 9.0, 2),
-    "tangent_coefficient": (
-        even_functions.tangent_coefficient,
-        lambda s: (1 - (1 - s / 4 * _versine(s / 4)) / _sinc(s / 4)) / s,
-        9.0,
-        2,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", EVEN)
-def test_even_functions(name):
-    """Values as they are used (the two small coefficients multiply squares of the angle) to 4 eps
-    from a = 1e-6 to 3, on both sides of the switch to the series; first and second derivative in
-    a^2 to 1e-12 and 1e-10."""
-    f, exact, top, power = EVEN[name]
-    s = ca.SX.sym("s")
-    first = ca.jacobian(f(s), s)
-    evaluate = ca.Function("f", [s], [f(s), first, ca.jacobian(first, s)])
-    switches = [
-        t * (1 + side)
-        for t in (even_functions.SERIES_BELOW, 0.07**2)
-        for side in (-1e-12, 0.0, 1e-12)
-    ]
-    for square in map(float, [*np.geomspace(1e-12, top, 40), *switches]):
-        value, slope, curvature = (float(o) for o in evaluate(square))
-        at, e = Fraction(square), Fraction(1, 2**30)
-        before, here, after = (exact(at + k * e) for k in (-1, 0, 1))
-        assert square ** (power / 2) * abs(value - float(here)) <= 4 * EPS
-        assert abs(slope - float((after - before) / (2 * e))) <= 1e-12
-        assert abs(curvature - float((after - 2 * here + before) / e**2)) <= 1e-10

@@ -252,19 +252,6 @@ def test_the_general_construction_is_the_one_written_by_hand(nominal):
     )
 
 
-@pytest.mark.slow
-def test_wind_on_a_body_accelerates_all_by_the_total_mass(nominal):
-    """The total momentum grows by the forces' impulse, whatever the links do."""
-    plant = SCENARIO.plant(nominal, WIND)
-    x = plant.state(*random_motion(2, np.random.default_rng(4)))
-    wind = np.random.default_rng(5).normal(size=15)
-    moved = plant.simulate(x, np.tile(np.r_[np.zeros(8), wind], (30, 1))).states[-1]
-    p, t = nominal.system.parameters, 30 * plant.h
-    forces = wind[:3] + wind[3:6] + wind[9:12]
-    total = forces - [0, 0, (p.payload_mass + 2 * p.quadrotor_mass) * p.g]
-    np.testing.assert_allclose(moved[17:20] - x[17:20], t * total, atol=1e-11)
-
-
 @pytest.mark.parametrize(
     "name",
     [

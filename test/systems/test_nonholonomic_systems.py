@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nh_control import systems
-from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint, rdp
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.systems import (
@@ -116,16 +116,23 @@ def test_free_motions_by_hand_keep_constraints_and_energy(name):
     assert abs(energy(system, q1, v1) / energy(system, q, v) - 1) <= 1e-11
 
 
-@pytest.mark.parametrize("name", HAND)
-def test_the_midpoint_rule_converges_to_the_motion_by_hand(name):
+CONVERGING = [
+    *((name, "nonholonomic_midpoint") for name in HAND),
+    *(("gearbox", "si_dla"), ("rolling_disk", "gni"), ("suslov", "gonzalez")),
+    *(("roller_racer", "gni_implicit"), ("rolling_ball", "spark_2"), ("car", "mean_value")),
+]
+
+
+@pytest.mark.parametrize("name, method", CONVERGING)
+def test_methods_of_second_order_converge_to_the_motion_by_hand(name, method):
     system = getattr(systems, name)()
     q, v, u = start(system, 2)
     want = np.concatenate(HAND[name](system.parameters).solve(q, v, lambda t: u, 0.5))
-    rule, errors = nonholonomic_midpoint(system, 0.5), []
+    rule, errors = INTEGRATORS[method].make(system, 0.5), []
     for n in (20, 40, 80, 160):
         dsys = rule.with_step(0.5 / n)
-        x = dsys.simulate(dsys.state(q, v), np.tile(u, (n, 1))).states[-1]
-        found = np.concatenate([x[: len(q)], dsys.velocity(x)])
+        x = dsys.simulate(dsys.state(q, v, u), np.tile(u, (n, 1))).states[-1]
+        found = np.concatenate([dsys.configuration(x), dsys.velocity(x)])
         errors.append(np.abs(found - want).max())
     slopes = np.log2(np.array(errors[:-1]) / errors[1:])
     assert errors[-1] > 1e-10 and np.abs(slopes - 2).max() <= 0.1, (errors, slopes)
