@@ -71,11 +71,6 @@ def reference() -> np.ndarray:
     return np.concatenate([q, np.array([p.Jx, p.Jy, p.Jz]) * v])
 
 
-def test_it_is_a_name_of_the_package():
-    run = nh.solve_ivp(top(), (0, 0.1), start())
-    assert run.success and run.status == 0 and run.y.shape == (7, len(run.t))
-
-
 @pytest.mark.parametrize("method", SCIPY)
 @pytest.mark.parametrize("span", [(0.0, 20.0), (20.0, 0.0)])
 def test_on_vectors_it_is_scipys_solver_step_for_step(method, span):

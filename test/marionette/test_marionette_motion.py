@@ -83,23 +83,6 @@ def test_no_step_is_close_to_singular(dsys, reference):
     assert worst.mass < 1e4 and worst.constraint < 1e3
 
 
-def test_first_derivatives_are_exact(dsys, reference):
-    """Along random directions of the whole state, off the constraints as well, and of the
-    inputs.
-    """
-    draw, k = np.random.default_rng(1), 400
-    x, u = reference.states[k], reference.inputs[k]
-    lin = dsys.linearize(x, u)
-    for _ in range(6):
-        dx, du = draw.normal(size=STATES), draw.normal(size=18)
-        dx, du = dx / np.linalg.norm(dx), du / np.linalg.norm(du)
-        for along, direction in ((lin.A @ dx, (dx, 0 * du)), (lin.B @ du, (0 * dx, du))):
-            numeric = derivative(
-                lambda t, d=direction: dsys.step(x + t * d[0], u + t * d[1]), 1e-3
-            )
-            np.testing.assert_allclose(along, numeric, rtol=1e-9, atol=1e-9 * np.abs(along).max())
-
-
 def test_second_derivatives_are_exact(dsys, reference):
     """Contracted with a random adjoint, against differences of the exact first derivatives and of
     the step itself; symmetric.

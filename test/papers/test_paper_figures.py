@@ -509,26 +509,45 @@ def test_each_link_adds_the_same_number_of_operations(monkeypatch, operations, h
 # --- labels of logarithmic axes ------------------------------------------------------------------
 
 
+def two_panels(low, high):
+    def plot(figure):
+        for axes in figure.subplots(1, 2):
+            axes.loglog([low, high], [low, high])
+
+    return pytest.param(plot, 7.4, id=f"{low:g} to {high:g}")
+
+
+def errors_over(levels, width, *orders):
+    h = 0.02 / 2.0 ** np.arange(levels)
+    draw = measure.plot_orders if orders else measure.plot_order
+
+    def plot(figure):
+        draw(figure.add_subplot(), h, {"first": 3 * h, "second": 0.5 * h**2}, *orders)
+
+    return pytest.param(plot, width, id=f"{levels} steps, {width}, {len(orders)}")
+
+
 def labels(axis):
-    """Return the texts and boxes of an axis's visible labels."""
-    seen = [text for text in axis.get_ticklabels(which="both") if text.get_text()]
-    return [text.get_text() for text in seen], [text.get_window_extent() for text in seen]
+    """Return the boxes of an axis's labels within the panel."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    shown = [t.label1 for t in ticks if t.label1.get_text() and low <= t.get_loc() <= high]
+    return [label.get_window_extent().padded(1) for label in shown]
 
 
 @pytest.mark.parametrize(
-    "low, high", [(0.0125, 0.1), (0.5, 1.4), (4.5e-5, 2e-4), (1.2e-4, 1.3e-3), (1e-9, 1e-5)]
+    ("plot", "width"),
+    [
+        *(two_panels(0.0125, 0.1), two_panels(0.5, 1.4), two_panels(4.5e-5, 2e-4)),
+        *(two_panels(1.2e-4, 1.3e-3), two_panels(1e-9, 1e-5)),
+        *(errors_over(n, width) for n in (4, 5, 7) for width in (5.2, 3.2)),
+        *(errors_over(n, width, (1, 2)) for n in (4, 7) for width in (5.2, 3.2)),
+    ],
 )
-def test_labels_of_logarithmic_axes_do_not_overlap(low, high, tmp_path):
-    figure = Figure((7.4, 3.4), layout="constrained")
-
-    def draw():
-        for axes in figure.subplots(1, 2):
-            axes.loglog([low, high], [low, high])
-        return figure
-
-    style.save(draw, tmp_path / "figure.png")
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            texts, boxes = labels(axis)
-            assert len(texts) >= 2
-            assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i]), texts
+def test_labels_of_logarithmic_axes_do_not_overlap(plot, width, tmp_path):
+    figure = Figure((width, 3.4), layout="constrained")
+    style.save(lambda: (plot(figure), figure)[1], tmp_path / "figure.png")
+    for axis in (one for axes in figure.axes for one in (axes.xaxis, axes.yaxis)):
+        boxes = labels(axis)
+        assert len(boxes) >= 2
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import casadi as ca
 import numpy as np
 import pytest
-from payload_cases import parameters
+from payload_cases import model, parameters, random_motion
 from transforms3d.quaternions import mat2quat, quat2mat
 
+from nh_control.control import paths
 from nh_control.papers.celledoni2021_payload_control import (
     GeometricController,
     GeometricGains,
@@ -208,25 +209,22 @@ def test_gains_are_those_that_are_declared():
 
 
 def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_last():
-    """On a law that is the first number of the jet, for every input."""
-    controller = GeometricController.__new__(GeometricController)
-    controller._jets = np.arange(3.0)[:, None] * np.ones(21)
-    controller.limits = np.tile([-0.5, 1.5], (8, 1))
-    controller.limits[7] = -5.0, 5.0
-
-    class Reference:
-        states = 10 * np.arange(3.0)
-
-        def __len__(self):
-            return 2
-
-    controller.reference = Reference()
-    controller.dsys = SimpleNamespace(
-        configuration=lambda x: x, velocity=lambda x: x, local=lambda x, y: np.array([y - x])
+    path = paths.line([0.0, 0.0, 1.0], [0.4, 0.2, 1.3], 2.0)
+    limits = np.array([[0.0, 11.0], [-0.02, 0.01], [-9.0, 9.0], [-9.0, 9.0]])
+    free, limited = (
+        GeometricController(model(1), path, gains=GAINS, limits=given)
+        for given in (np.tile([-np.inf, np.inf], (4, 1)), limits)
     )
-    controller._law = lambda name, jet, q, v: [np.full((8, 1), jet[0])]
-    for k, value, error in ((0, 0.0, 3.0), (1, 1.0, -7.0), (2, 2.0, -17.0), (9, 2.0, -17.0)):
-        command = controller.command(k, 3.0)
-        assert command.u.tolist() == [min(value, 1.5)] * 7 + [value]
-        assert command.saturated.tolist() == [value > 1.5] * 7 + [False]
-        assert command.error.tolist() == [error]
+    dsys, reference = model(1), limited.reference
+    x = dsys.state(*random_motion(1, np.random.default_rng(8), 0.3))
+    commands = []
+    for k in (0, 60, len(reference), len(reference) + 7):
+        wanted, command = free.command(k, x), limited.command(k, x)
+        np.testing.assert_array_equal(command.u, np.clip(wanted.u, *limits.T))
+        np.testing.assert_array_equal(command.saturated, command.u != wanted.u)
+        expected = dsys.local(reference.states[min(k, len(reference))], x)
+        np.testing.assert_array_equal(command.error, expected)
+        commands.append(wanted.u)
+        assert command.saturated.any() and not command.saturated.all()
+    assert np.abs(np.diff(commands[:3], axis=0)).max(axis=1).min() > 1e-3
+    np.testing.assert_array_equal(commands[2], commands[3])

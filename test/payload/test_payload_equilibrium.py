@@ -11,7 +11,7 @@ from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.scenarios.payload_flatness import flat_motion
-from nh_control.systems import Formation, QuadrotorPayloadParameters, pendulum
+from nh_control.systems import Formation, pendulum
 
 pytestmark = pytest.mark.slow
 
@@ -130,8 +130,3 @@ def test_a_failing_step_of_the_projection_says_when():
     wild = Trajectory(dsys.h, np.tile(x, (3, 1)), np.array([u, [*u[:3], 1e200, *u[4:]]]))
     with pytest.raises(StepFailed, match="at step 1"):
         follow_with_gains(dsys, wild, np.zeros((2, 8, dsys.ndx)))
-
-
-def test_parameters_that_cannot_hold_the_weight_are_refused():
-    with pytest.raises(ValueError, match=r"2 thrusts .*9 N .*18\.74 N"):
-        QuadrotorPayloadParameters(thrust_limit=9.0)

@@ -171,9 +171,3 @@ def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
         flat_motion(
             parameters(1), paths.symbolic(1.0, lambda t: np.array([0, 0, -9.81 / 2]) * t**2), [0.5]
         )
-
-
-@pytest.mark.parametrize("values", [(-0.1, 0.0), (np.pi / 2, 0.0), (0.3, np.nan)])
-def test_bad_formations_are_refused(values):
-    with pytest.raises(ValueError, match="Formation: angle must lie in"):
-        Formation(*values)

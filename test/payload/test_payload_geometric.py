@@ -1,6 +1,5 @@
 """The geometric controller of Lee, Sreenath and Kumar, and LQR beside it."""
 
-import casadi as ca
 import numpy as np
 import pytest
 from payload_cases import lqr_weights, model
@@ -10,7 +9,6 @@ from nh_control.integrators import midpoint
 from nh_control.papers.celledoni2021_payload_control import (
     GeometricController,
     GeometricGains,
-    _link_force,
 )
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios.payload_flatness import flat_reference
@@ -110,25 +108,3 @@ def test_bad_gains_and_limits_are_refused(dsys, gains):
         GeometricGains(**gains)
     with pytest.raises(ValueError, match=r"limits must have shape \(8, 2\)"):
         GeometricController(dsys, PATH, limits=np.zeros(8))
-
-
-def test_a_link_follows_a_turning_formation_by_the_feedback_alone():
-    """Under the thrust, `w' = q x (a - u / m) / l`, the error of the link's rate has across the
-    link `e_w' = -k_q e_q - k_w e_w` exactly: what else the turn does is fed forward.
-    """
-    gains, m, l, rng = GeometricGains(k_q=2.0, k_w=0.5), 0.755, 0.6, np.random.default_rng(0)
-    q, q_d = (v / np.linalg.norm(v) for v in rng.normal(size=(2, 3)))
-    w, w_d, w_d_dot, mu, a = rng.normal(size=(5, 3))
-    w, w_d, mu = w - q * (q @ w), w_d - q_d * (q_d @ w_d), q * (q @ mu)
-    assert abs(q @ w_d) > 0.3 and np.linalg.norm(w) > 0.5
-    u = _link_force(gains, m, l, *map(ca.DM, (mu, a)), (ca.DM(q), ca.DM(w)),
-                    (ca.DM(q_d), ca.DM(w_d), ca.DM(w_d_dot)))  # fmt: skip
-    w_dot = np.cross(q, a - np.array(u)[:, 0] / m) / l
-
-    def rate_error(t):
-        at = q + t * np.cross(w, q)
-        return w + t * w_dot + np.cross(at, np.cross(at, w_d + t * w_d_dot))
-
-    e_w_dot = (rate_error(1e-5) - rate_error(-1e-5)) / 2e-5
-    wanted = -gains.k_q * np.cross(q_d, q) - gains.k_w * rate_error(0.0)
-    np.testing.assert_allclose(np.cross(q, e_w_dot), np.cross(q, wanted), atol=1e-8)

@@ -107,6 +107,19 @@ def test_goals_keep_their_acceleration_and_margin():
         assert 0.7 * limit < acceleration < 1.02 * limit
 
 
+@pytest.mark.slow
+def test_a_goal_uses_the_inputs_up_to_the_margin():
+    """Where the acceleration does not bind."""
+    lower, upper = model(2).system.input_bounds.T
+    lengths = []
+    for margin in (0.39, 0.42):
+        new = guidance(acceleration=1e3, margin=margin).to_goal(480, [4.0, 0.0, 1.0]).reference
+        used = (np.abs(2 * new.inputs - lower - upper) / (upper - lower)).max()
+        assert 0.95 * margin < used <= 1.005 * margin
+        lengths.append(len(new))
+    assert lengths[1] < 0.9 * lengths[0]
+
+
 def test_a_trajectory_is_flown_through_its_points_at_their_times_and_velocities():
     pilot, dsys = guidance(2), model(2)
     old, times = pilot.reference, np.array([1.5, 3.0, 5.0])
