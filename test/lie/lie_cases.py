@@ -101,16 +101,6 @@ def motion(name: str, inputs=None) -> lie_motion.Motion:
     if name in ("heavy_top", "fast_top"):
         p = MILD_TOP if name == "heavy_top" else FAST_TOP
         return lie_motion.heavy_top(p.M, p.l, inertia(p), p.g, p.chi)
-    if name == "payload":
-        p = PAYLOAD
-        return lie_motion.quadrotor_payload(
-            p.payload_mass,
-            p.quadrotor_mass,
-            inertia(p),
-            p.lengths,
-            p.g,
-            inputs or (lambda t: np.zeros(4 * p.n)),
-        )
     p = chain(int(name.split("_")[1]))
     return lie_motion.spherical_pendulum(p.masses, p.lengths, p.g)
 

@@ -12,7 +12,7 @@ import lie_cases
 import numpy as np
 import pytest
 from lie_differences import jacobian
-from test_lie_order import OBSERVED, RUNS, torque, wrench, wrenches
+from test_lie_order import OBSERVED, RUNS, torque, wrench
 
 from nh_control.geometry.rotations import S2, SO3
 from nh_control.geometry.spaces import SE2, Product, Rn
@@ -36,13 +36,12 @@ COUNTS[5] = (*COARSE, *FINE[1:], 768)
 """Numbers of steps for a method of an order."""
 FITTED = 4
 """How many step sizes make a slope."""
-STEADY = {torque: 0.3, wrench: 0.3, wrenches: 0.3}
+STEADY = {torque: 0.3, wrench: 0.3}
 MOTIONS = (
     "heavy top",
     "forced rigid body",
     "body on SE(3), exp",
     "2 links",
-    "controlled payload",
 )
 """Runs; all but the first with the long studies."""
 

@@ -28,13 +28,6 @@ def wrench(t):
     return np.concatenate([torque(t), [8 + np.sin(t), 2 * np.cos(2 * t), 9.0]])
 
 
-def wrenches(t):
-    """Thrusts near hover and slow torques of two quadrotors."""
-    first = [10 + 2 * np.sin(3 * t), 0.1 * np.sin(2 * t), 0.1 * np.cos(t), -0.05]
-    second = [9 - np.cos(2 * t), -0.1 * np.cos(3 * t), 0.05, 0.1 * np.sin(t)]
-    return np.array(first + second)
-
-
 def links_in_space(n):
     """A start out of the plane, with the first link horizontal, so that links pass the seam of the
     frame.
@@ -44,23 +37,6 @@ def links_in_space(n):
     q[0, 2] = 0.0
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     return np.concatenate([q.reshape(-1), np.cross(q, rng.normal(size=(n, 3))).reshape(-1)])
-
-
-def flight():
-    """Payload and two turning quadrotors, one upside down, links level and tilted; in the paper's
-    frames (lie_motion.quadrotor_payload).
-    """
-    link1, link2 = np.array([0.6, -0.8, 0.0]), np.array([-0.48, 0.6, 0.64])
-    first = [
-        *(0.1, 0.99, -0.05, 0.08) / np.linalg.norm([0.1, 0.99, -0.05, 0.08]),
-        0.8,
-        -0.5,
-        1.1,
-        *link1,
-        *np.cross(link1, [0.3, 0.9, -0.4]),
-    ]
-    second = [*TURNED, -0.7, 1.2, 0.4, *link2, *np.cross(link2, [-0.5, 0.2, 1.0])]
-    return np.array([-2.0, 0.5, 1.0, 0.4, -0.3, 0.2, *first, *second])
 
 
 FAST_MOMENTA = lie_cases.inertia(lie_cases.FAST_TOP) * [0.0, 150.0, -4.61538]
@@ -94,15 +70,6 @@ RUNS = {
     "1 link": ("pendulum_1", links_in_space(1), 1.0, STEPS, None, ()),
     "2 links": ("pendulum_2", links_in_space(2), 1.0, STEPS, None, ()),
     "2 links, exp": ("pendulum_2_exp", links_in_space(2), 1.0, STEPS, None, ()),
-    "free payload": (
-        "payload",
-        flight(),
-        1.0,
-        STEPS,
-        None,
-        ("p_payload_x", "p_payload_y", "p_payload_z"),
-    ),
-    "controlled payload": ("payload", flight(), 1.0, STEPS, wrenches, ()),
 }
 
 

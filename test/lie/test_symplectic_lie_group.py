@@ -117,7 +117,6 @@ LONG = [
     ("body on SE(3), cay", "slgi_half"),
     ("2 links", "slgi_0"),
     ("2 links", "slgi_half"),
-    ("controlled payload", "slgi_half"),
     *(
         (run, method)
         for run in ("body of the plane", "heavy top", "body on SE(3), cay")

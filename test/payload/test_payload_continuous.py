@@ -1,127 +1,65 @@
-"""The variational integrator against Newton's and Euler's equations [celledoni2021 (36)-(38)], and
+"""The Lagrangian's equations of motion against Newton's and Euler's [celledoni2021 (36)-(38)], and
 the tensions of the links.
 """
 
 import numpy as np
 import pytest
-from payload_cases import model, parameters, random_motion
-from scipy.integrate import solve_ivp
+from payload_cases import parameters, random_motion
+from transforms3d.quaternions import qmult
 
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.systems import link_tensions, quadrotor_payload
 from nh_control.systems import quadrotor_payload_continuous as continuous
 
-T = 0.32
-STEPS = (16, 32, 64, 128)
-COMPONENTS = {
-    "y": slice(0, 3),
-    "v": slice(3, 6),
-    "q": slice(0, 3),
-    "w": slice(3, 6),
-    "R": slice(6, 15),
-    "Omega": slice(15, 18),
-}
 
-
-def part(phases, name):
-    """A component of phases (N, 6 + 18 n), for all quadrotors where it is theirs."""
-    if name in ("y", "v"):
-        return phases[:, COMPONENTS[name]]
-    return (
-        phases[:, 6:].reshape(len(phases), -1, 18)[:, :, COMPONENTS[name]].reshape(len(phases), -1)
-    )
-
-
-def forces(n, controlled, rng):
-    """Thrusts (n), torques (n, 3) and wind forces (n + 1, 3); none if not controlled."""
-    if not controlled:
-        return np.zeros(n), np.zeros((n, 3)), np.zeros((n + 1, 3))
+def forces(n, rng):
+    """Thrusts (n), torques (n, 3) and wind forces (n + 1, 3)."""
     return rng.uniform(5, 15, n), rng.normal(size=(n, 3)) * 0.3, rng.normal(size=(n + 1, 3))
 
 
-def exact(p, phase, thrust, torque, wind, times):
-    """Phases at the times by DOP853 at 1e-13, restarted at each; wind on the quadrotors adds to
-    their thrusts.
-    """
-
-    def derivative(_, z):
-        v, quads = z[3:6], z[6:].reshape(p.n, 18)
-        q, w, R, omega = (
-            quads[:, :3],
-            quads[:, 3:6],
-            quads[:, 6:15].reshape(p.n, 3, 3),
-            quads[:, 15:],
-        )
-        push = thrust[:, None] * R[:, :, 2] + wind[1:]
-        v_dot, w_dot, omega_dot = continuous.accelerations(p, q, w, omega, push, torque, wind[0])
-        R_dot = np.array(
-            [r @ [[0, -o[2], o[1]], [o[2], 0, -o[0]], [-o[1], o[0], 0]] for r, o in zip(R, omega)]
-        )
-        return np.concatenate(
-            [
-                v,
-                v_dot,
-                np.hstack([np.cross(w, q), w_dot, R_dot.reshape(p.n, 9), omega_dot]).ravel(),
-            ]
-        )
-
-    out = [phase]
-    for start, end in zip(times[:-1], times[1:]):
-        out.append(
-            solve_ivp(derivative, (start, end), out[-1], "DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
-        )
-    return np.array(out)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("controlled", [False, True], ids=["free", "controlled"])
-def test_variational_integrator_converges_with_order_two_in_every_component(n, controlled):
-    rng, p = np.random.default_rng(10 * n + controlled), parameters(n)
-    q, v = random_motion(n, rng)
-    thrust, torque, wind = forces(n, controlled, rng)
-    nodes = np.linspace(0, T, STEPS[0] + 1)
-    reference = exact(p, continuous.phase(p, q, v), thrust, torque, wind, nodes)
+def acceleration(p, q, v, thrust, torque, wind):
+    """Of the system's Lagrangian: payload, body rates, links."""
     u = np.concatenate([np.column_stack([thrust, torque]).ravel(), wind.ravel()])
-    errors = {name: [] for name in COMPONENTS}
-    for steps in STEPS:
-        dsys = model(n, T / steps, wind=True)
-        states = dsys.simulate(dsys.state(q, v), np.tile(u, (steps, 1))).states[
-            :: steps // STEPS[0]
-        ]
-        phases = np.array(
-            [continuous.phase(p, dsys.configuration(x), dsys.velocity(x)) for x in states]
-        )
-        for name in COMPONENTS:
-            errors[name].append(np.abs(part(phases, name) - part(reference, name)).max())
-    for name, error in errors.items():
-        slope = np.polyfit(np.log(1 / np.array(STEPS)), np.log(error), 1)[0]
-        assert slope == pytest.approx(2.0, abs=0.1), (name, error)
+    return ContinuousSystem(quadrotor_payload(p, wind=True)).acceleration(q, v, u)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_derivative_and_phase_agree_with_the_accelerations(n):
-    """The vector field for ODE solvers is what the test above integrates, without wind on the
-    quadrotors.
-    """
+def test_the_lagrangian_s_accelerations_are_newton_s(n):
+    """With wind on all bodies, which on the quadrotors adds to their thrusts."""
     rng, p = np.random.default_rng(n), parameters(n)
-    z = continuous.phase(p, *random_motion(n, rng))
-    thrust, torque, wind = forces(n, True, rng)
-    step = 1e-4
-    times = np.array([0.0, step])
-    wind[1:] = 0
-    ahead, behind = (exact(p, z, thrust, torque, wind, sign * times)[1] for sign in (1, -1))
-    np.testing.assert_allclose(
-        continuous.derivative(p, z, thrust, torque, wind[0]),
-        (ahead - behind) / (2 * step),
-        atol=1e-4,
-    )
+    q, v = random_motion(n, rng)
+    thrust, torque, wind = forces(n, rng)
+    found = acceleration(p, q, v, thrust, torque, wind)
+    quads = continuous.phase(p, q, v)[6:].reshape(n, 18)
+    links, w, R, omega = np.split(quads, [3, 6, 15], axis=1)
+    push = thrust[:, None] * R.reshape(n, 3, 3)[:, :, 2] + wind[1:]
+    y_ddot, w_dot, omega_dot = continuous.accelerations(p, links, w, omega, push, torque, wind[0])
+    np.testing.assert_allclose(found[:3], y_ddot, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found[3 : 3 + 3 * n], omega_dot.ravel(), rtol=0, atol=1e-11)
+    turning = np.cross(w_dot, links) + np.cross(w, np.cross(w, links))
+    np.testing.assert_allclose(found[3 + 3 * n :], turning.ravel(), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_phases_move_with_their_derivative(n):
+    rng, p = np.random.default_rng(10 + n), parameters(n)
+    q, v = random_motion(n, rng)
+    thrust, torque, wind = forces(n, rng)
+    wind[1:] = 0.0
+    a = acceleration(p, q, v, thrust, torque, wind)
+    bodies = zip(q[3 : 3 + 4 * n].reshape(n, 4), v[3 : 3 + 3 * n].reshape(n, 3))
+    turning = [qmult(attitude, [0, *omega]) / 2 for attitude, omega in bodies]
+    q_rate, s = np.concatenate([v[:3], np.ravel(turning), v[3 + 3 * n :]]), 1e-5
+    ahead, behind = (continuous.phase(p, q + e * q_rate, v + e * a) for e in (s, -s))
+    z = continuous.phase(p, q, v)
+    found = continuous.derivative(p, z, thrust, torque, wind[0])
+    np.testing.assert_allclose(found, (ahead - behind) / (2 * s), rtol=0, atol=1e-7)
 
 
 def test_without_a_force_on_the_payload_there_is_none():
     rng, p = np.random.default_rng(2), parameters(2)
     z = continuous.phase(p, *random_motion(2, rng))
-    thrust, torque, _ = forces(2, True, rng)
+    thrust, torque, _ = forces(2, rng)
     np.testing.assert_array_equal(
         continuous.derivative(p, z, thrust, torque),
         continuous.derivative(p, z, thrust, torque, np.zeros(3)),
