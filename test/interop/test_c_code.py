@@ -267,13 +267,13 @@ def test_the_command_writes_what_the_function_gives(tmp_path, capsys):
 
 def test_what_cannot_be_exported_is_refused():
     dsys, tracker = tracked("cart_pole")
-    other = dsys.with_step(0.02)
-    with pytest.raises(ValueError, match="'2-link' must consist of letters"):
-        nh.export_c(dsys, name="2-link")
-    with pytest.raises(ValueError, match="expected a tracker of"):
-        nh.export_c(other, tracker)
-    with pytest.raises(ValueError, match="expected a filter of"):
-        nh.export_c(other, kalman=nh.KalmanFilter(dsys, np.eye(4), np.eye(2)))
+    other, kalman = dsys.with_step(0.02), nh.KalmanFilter(dsys, np.eye(4), np.eye(2))
     integral = get("cart_pole").tracker(dsys, tracker.reference, integral=True)
-    with pytest.raises(ValueError, match="no disturbance estimate"):
-        nh.export_c(dsys, integral)
+    for words, arguments in (
+        ("'2-link' must consist of letters", {"dsys": dsys, "name": "2-link"}),
+        ("expected a tracker of", {"dsys": other, "tracker": tracker}),
+        ("expected a filter of", {"dsys": other, "kalman": kalman}),
+        ("no disturbance estimate", {"dsys": dsys, "tracker": integral}),
+    ):
+        with pytest.raises(ValueError, match=words):
+            nh.export_c(**arguments)

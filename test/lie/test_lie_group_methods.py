@@ -134,25 +134,31 @@ def test_order_in_other_coordinates_of_motions(run, coordinates):
 
 
 def test_any_tableau_makes_a_method():
-    """Ralston's third order, and what is no explicit tableau."""
+    """Ralston's third order."""
     a, b = [[0, 0, 0], [1 / 2, 0, 0], [0, 3 / 4, 0]], [2 / 9, 1 / 3, 4 / 9]
     check_order("heavy top", munthe_kaas("ralston", 3, a, b))
-    with pytest.raises(ValueError, match=r"mine: a must be strictly lower triangular, \(3, 3\)"):
-        munthe_kaas("mine", 3, np.eye(3), b)
-    with pytest.raises(ValueError, match="mine: weights must add up to 1, got 1.5"):
-        munthe_kaas("mine", 2, [[0, 0], [1, 0]], [1, 1 / 2])
 
 
-def test_a_tableau_is_kept_as_it_is_or_refused():
-    """By a number on the diagonal alone, by weights of the second solution, by their shape."""
-    heun = [[0, 0], [1, 0]]
-    with pytest.raises(ValueError, match="strictly lower triangular"):
-        munthe_kaas("mine", 2, [[0, 0], [1, 1e-3]], [1 / 2, 1 / 2])
-    with pytest.raises(ValueError, match=r"add up to 1, got 1.0 and 1.000"):
-        munthe_kaas("mine", 2, heun, [1 / 2, 1 / 2], [1, 1e-11], 1)
-    with pytest.raises(ValueError, match="for the 2 weights b"):
-        munthe_kaas("mine", 2, heun, [1 / 2, 1 / 2], [1.0], 1)
-    table = munthe_kaas("mine", 2, heun, [1 / 2, 1 / 2], [1, 0], 1, "by hand")
+HEUN, HALVES = [[0, 0], [1, 0]], [1 / 2, 1 / 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((np.eye(3), [0, 1, 0]), r"mine: a must be strictly lower triangular, \(3, 3\)"),
+        (([[0, 0], [1, 1e-3]], HALVES), "strictly lower triangular"),
+        ((HEUN, [1, 1 / 2]), "mine: weights must add up to 1, got 1.5"),
+        ((HEUN, HALVES, [1, 1e-11], 1), r"add up to 1, got 1.0 and 1.000"),
+        ((HEUN, HALVES, [1.0], 1), "for the 2 weights b"),
+    ],
+)
+def test_what_is_no_explicit_tableau_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        munthe_kaas("mine", 2, *given)
+
+
+def test_a_tableau_is_kept_as_it_is():
+    table = munthe_kaas("mine", 2, HEUN, HALVES, [1, 0], 1, "by hand")
     assert (table.order, table.embedded_order, table.source) == (2, 1, "by hand")
     assert table.a == ((), (1.0,)) and (table.b, table.b_hat) == ((0.5, 0.5), (1.0, 0.0))
     other = table.embedded_method

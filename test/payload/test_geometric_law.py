@@ -211,20 +211,15 @@ def test_gains_are_those_that_are_declared():
 def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_last():
     path = paths.line([0.0, 0.0, 1.0], [0.4, 0.2, 1.3], 2.0)
     limits = np.array([[0.0, 11.0], [-0.02, 0.01], [-9.0, 9.0], [-9.0, 9.0]])
-    free, limited = (
-        GeometricController(model(1), path, gains=GAINS, limits=given)
-        for given in (np.tile([-np.inf, np.inf], (4, 1)), limits)
-    )
-    dsys, reference = model(1), limited.reference
+    dsys, law = model(1), _control_law(parameters(1), FORMATION, GAINS)
+    controller = GeometricController(dsys, path, FORMATION, GAINS, limits)
     x = dsys.state(*random_motion(1, np.random.default_rng(8), 0.3))
-    commands = []
-    for k in (0, 60, len(reference), len(reference) + 7):
-        wanted, command = free.command(k, x), limited.command(k, x)
-        np.testing.assert_array_equal(command.u, np.clip(wanted.u, *limits.T))
-        np.testing.assert_array_equal(command.saturated, command.u != wanted.u)
-        expected = dsys.local(reference.states[min(k, len(reference))], x)
-        np.testing.assert_array_equal(command.error, expected)
-        commands.append(wanted.u)
+    states, h = controller.reference.states, dsys.h
+    for k, step in ((0, 0), (60, 60), (199, 199), (200, 200), (207, 200)):
+        jet = path.jets([step * h])[0].ravel()
+        wanted = law("law", jet, dsys.configuration(x), dsys.velocity(x))[0][:, 0]
+        command = controller.command(k, x)
+        np.testing.assert_allclose(command.u, np.clip(wanted, *limits.T), rtol=1e-12)
+        assert command.saturated.tolist() == (command.u != wanted).tolist()
         assert command.saturated.any() and not command.saturated.all()
-    assert np.abs(np.diff(commands[:3], axis=0)).max(axis=1).min() > 1e-3
-    np.testing.assert_array_equal(commands[2], commands[3])
+        np.testing.assert_array_equal(command.error, dsys.local(states[step], x))

@@ -147,6 +147,18 @@ BOUNDS = {
         [{"elevation": np.pi / 2}, {"wheel_inertias": (0.1,) * 2}],
         "three wheels or more with an elevation below pi/2",
     ),
+    "principal inertias that are positive": (
+        systems.SuslovParameters,
+        [{"I13": 0.5}],
+        [{"I13": 3.0}],
+        "all must be positive",
+    ),
+    "pairs of the chaotic system": (
+        systems.ChaoticQuarticParameters,
+        [{"n": 2}],
+        [{"n": 1}],
+        "n must be an integer >= 2, got 1",
+    ),
     "products of inertia": (
         systems.SuslovParameters,
         [{"I13": 0.0, "I23": 0.0, "I22": 2.49}],
