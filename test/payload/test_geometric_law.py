@@ -214,8 +214,8 @@ def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_la
     dsys, law = model(1), _control_law(parameters(1), FORMATION, GAINS)
     controller = GeometricController(dsys, path, FORMATION, GAINS, limits)
     x = dsys.state(*random_motion(1, np.random.default_rng(8), 0.3))
-    states, h = controller.reference.states, dsys.h
-    for k, step in ((0, 0), (60, 60), (199, 199), (200, 200), (207, 200)):
+    states, h, end = controller.reference.states, dsys.h, len(controller.reference)
+    for k, step in ((0, 0), (60, 60), (199, 199), (end, end), (end + 7, end)):
         jet = path.jets([step * h])[0].ravel()
         wanted = law("law", jet, dsys.configuration(x), dsys.velocity(x))[0][:, 0]
         command = controller.command(k, x)
