@@ -66,17 +66,10 @@ def test_list_for_machines(call):
     assert listed["quadrotor_payload"]["parameters"]["lengths"] == [0.6, 0.8]
 
 
-def test_list_shows_the_contents_of_a_scenario_s_messages(call):
-    messages = json.loads(call("list", "snakeboard", "--json").stdout)["messages"]
-    assert messages == {
-        "joint_states": [
-            "rotor_joint = psi (rad)",
-            "rear_truck_joint = phi (rad)",
-            "front_truck_joint = -phi (rad)",
-        ],
-        "odom": ["base_link in odom"],
-        "joint_commands": ["rotor_torque or rotor_joint", "steer_torque or rear_truck_joint"],
-    }
+def test_a_scenario_is_explained_with_all_that_can_be_chosen(call, snapshot):
+    assert call("list", "snakeboard").stdout == snapshot(name="text")
+    told = json.loads(call("list", "snakeboard", "--json").stdout)
+    assert json.dumps(told, indent=1) == snapshot(name="numbers")
     text = call("list", "satellite").stdout
     assert "satellite in odom" in text and "wheel1_torque or wheel1_joint" in text
 
@@ -88,8 +81,6 @@ def test_the_robot_of_a_urdf_file_is_held(call):
     done = call("simulate", "urdf", *robot)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["error"]["reduction"] > 1e6
-    assert "snakeboard' takes no robot" in call("simulate", "snakeboard", *robot).stderr
-    assert "nowhere.urdf" in call("simulate", "urdf", "--urdf", "nowhere.urdf").stderr
 
 
 @pytest.fixture(scope="module")
@@ -150,18 +141,11 @@ def test_each_run_has_a_new_folder_and_a_chosen_one_is_not_overwritten(
 ):
     folder, summary = simulated
     monkeypatch.chdir(folder)
-    again = call("simulate", "snakeboard", "--no-plots", "--duration", "0.1")
+    short = "simulate", "snakeboard", "--no-plots", "--duration", "0.1"
+    again = call(*short)
     assert again.returncode == 0
     assert "snakeboard-parking-2/" in again.stdout
-    chosen = (
-        "simulate",
-        "snakeboard",
-        "--no-plots",
-        "--duration",
-        "0.1",
-        "--output",
-        summary["output"],
-    )
+    chosen = (*short, "--output", summary["output"])
     refused = call(*chosen)
     assert refused.returncode == 2
     assert "not empty" in refused.stderr and "--overwrite" in refused.stderr
@@ -174,26 +158,13 @@ def test_the_plant_may_differ_and_the_table_says_so(call, monkeypatch):
     short = replace(board, references=still)
     monkeypatch.setattr(scenarios, "get", lambda *_: short)
     options = (
-        "--plant-integrator",
-        "rdp_cay",
-        "--plant-substeps",
-        "4",
-        "--plant-parameter",
-        "m=1.1",
-        "--plant-parameter",
-        "J=1.3",
-        "--integral",
+        "--plant-integrator rdp_cay --plant-substeps 4 --plant-parameter m=1.1 "
+        "--plant-parameter J=1.3 --integral --reference turning --no-plots"
     )
-    done = call("simulate", "snakeboard", "--reference", "turning", "--no-plots", *options)
+    done = call("simulate", "snakeboard", *options.split())
     assert done.returncode == 0, done.stderr
-    for text in (
-        "rdp(cay",
-        "h = 0.0025 s",
-        "4 steps per command",
-        "with disturbance estimate",
-        "turning",
-    ):
-        assert text in done.stdout
+    told = "rdp(cay", "h = 0.0025 s", "4 steps per command", "with disturbance estimate", "turning"
+    assert [text for text in told if text not in done.stdout] == []
 
 
 def test_a_run_that_fails_is_explained_and_its_finished_steps_are_saved(call):
@@ -223,7 +194,7 @@ def test_a_run_that_fails_is_drawn_and_its_open_loop_does_not_seem_to_end_well(c
     assert "open loop  " not in call("simulate", "snakeboard", *failing, "--open-loop").stdout
 
 
-def test_overwriting_removes_the_files_of_a_run_only(call, tmp_path):
+def test_overwriting_removes_the_files_of_a_run_only(tmp_path):
     out = tmp_path / "out"
     (out / "recording").mkdir(parents=True)
     (out / "logs").mkdir()
@@ -235,8 +206,6 @@ def test_overwriting_removes_the_files_of_a_run_only(call, tmp_path):
         output.folder("cart_pole", str(out))
     assert output.folder("cart_pole", str(out), overwrite=True) == out
     assert {file.name for file in out.iterdir()} == {"notes.txt", "photo.png"}
-    nowhere = call("simulate", "snakeboard", "--no-plots", "--overwrite")
-    assert nowhere.returncode == 2 and "add --output DIR" in nowhere.stderr
 
 
 def test_ctrl_c_keeps_the_results_so_far(call, monkeypatch):
@@ -346,36 +315,13 @@ def short_hover(monkeypatch):
 
 
 def test_figures_of_bodies_in_space_show_errors_tensions_and_wind(call, short_hover):
-    start = (
-        "--perturb-position",
-        "0.5",
-        "--perturb-swing",
-        "0.3",
-        "--perturb-tilt",
-        "0.6",
-        "--perturb-heading",
-        "0",
-        "--perturb-seed",
-        "1",
+    options = (
+        "--reference hover --json --no-plots --perturb-position 0.5 --perturb-swing 0.3 "
+        "--perturb-tilt 0.6 --perturb-heading 0 --perturb-seed 1 "
+        "--plant-parameter lengths=0.6,0.81 --plant-parameter payload_mass=0.5 "
+        "--disturb payload:gust:2,0,-0.5,start=0.02"
     )
-    plant = (
-        "--plant-parameter",
-        "lengths=0.6,0.81",
-        "--plant-parameter",
-        "payload_mass=0.5",
-        "--disturb",
-        "payload:gust:2,0,-0.5,start=0.02",
-    )
-    done = call(
-        "simulate",
-        "quadrotor_payload",
-        "--reference",
-        "hover",
-        *start,
-        *plant,
-        "--json",
-        "--no-plots",
-    )
+    done = call("simulate", "quadrotor_payload", *options.split())
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     initial = {
@@ -397,81 +343,48 @@ def test_figures_of_bodies_in_space_show_errors_tensions_and_wind(call, short_ho
     assert saved["inputs"].shape == (10, 8) and "quad2_torque_z" in saved["input_names"]
 
 
-WRONG = {
-    "unknown scenario": (("nope",), "snakeboard"),
-    "unknown reference": (("snakeboard", "--reference", "nope"), "parking, forward, turning"),
-    "unknown integrator": (("snakeboard", "--integrator", "nope"), "midpoint, rdp_exp"),
-    "unknown plant integrator": (
-        ("snakeboard", "--plant-integrator", "nope"),
-        "midpoint, rdp_exp",
-    ),
-    "unknown parameter": (("snakeboard", "--plant-parameter", "mass=1"), "m, l, I, J"),
-    "negative mass": (
-        ("snakeboard", "--plant-parameter", "m=-1"),
-        "m must be a finite number > 0",
-    ),
-    "mass that is no number": (("snakeboard", "--plant-parameter", "m=nan"), "finite"),
-    "rotor too heavy": (("snakeboard", "--plant-parameter", "I=5"), "m l^2"),
-    "parameter without value": (("snakeboard", "--plant-parameter", "m"), "NAME=VALUE"),
-    "no step": (("snakeboard", "--step", "0"), "> 0"),
-    "step that is no number": (("snakeboard", "--step", "nan"), "finite"),
-    "step longer than the run": (("snakeboard", "--step", "100"), "smaller step"),
-    "no substeps": (("snakeboard", "--plant-substeps", "0"), ">= 1"),
-    "seed below -1": (("snakeboard", "--perturb-seed", "-2"), ">= -1"),
-    "infinite perturbation": (("snakeboard", "--perturb-heading", "inf"), "finite"),
-    "tilt of what cannot tilt": (
-        ("snakeboard", "--perturb-tilt", "1"),
-        "error of snakeboard, 'tilt', choose one of: position, heading, momentum, seed",
-    ),
-    "push of what is not there": (
-        ("snakeboard", "--disturb", "payload:gust:1,0,0"),
-        "target of a disturbance 'payload', choose one of: psi, phi, theta, forward, side, base",
-    ),
-    "wind without direction": (
-        ("quadrotor_payload", "--disturb", "payload:gust:1"),
-        "expected on payload force_x (N), force_y (N), force_z (N), got 1 number(s)",
-    ),
-    "infinite wind": (
-        ("quadrotor_payload", "--disturb", "payload:gust:1,0,inf"),
-        "Gust.force must be a list of finite numbers",
-    ),
-    "wind before the start": (
-        ("quadrotor_payload", "--disturb", "payload:gust:1,0,0,start=-1"),
-        "Gust.start must be a finite number >= 0, got -1.0 s",
-    ),
-    "unknown kind of disturbance": (
-        ("snakeboard", "--disturb", "psi:storm:1"),
-        "'storm', choose one of: constant, gust, sine, noise",
-    ),
-    "disturbance without values": (("snakeboard", "--disturb", "psi:gust"), "TARGET:KIND:NUMBER"),
-    "unknown value of a disturbance": (
-        ("snakeboard", "--disturb", "psi:noise:1,colour=3"),
-        "'colour', choose one of: correlation, seed",
-    ),
-    "disturbance that is no number": (
-        ("snakeboard", "--disturb", "psi:sine:much"),
-        "'much' is not a number",
-    ),
-    "too few lengths": (
-        ("quadrotor_payload", "--plant-parameter", "lengths=0.6"),
-        "2 numbers as in (0.6, 0.8), got 0.6",
-    ),
-    "several masses": (
-        ("quadrotor_payload", "--plant-parameter", "payload_mass=1,2"),
-        "1 numbers as in 0.4",
-    ),
-    "limits that cannot hold the weight": (
-        ("quadrotor_payload", "--plant-parameter", "thrust_limit=5"),
-        "cannot hold the weight",
-    ),
-}
+REFUSED = """
+nope
+snakeboard --reference nope
+snakeboard --integrator nope
+snakeboard --plant-integrator nope
+snakeboard --plant-parameter mass=1
+snakeboard --plant-parameter m=-1
+snakeboard --plant-parameter m=nan
+snakeboard --plant-parameter I=5
+snakeboard --plant-parameter m
+snakeboard --step 0
+snakeboard --step nan
+snakeboard --step 100
+snakeboard --step 1e-9
+snakeboard --plant-substeps 0
+snakeboard --perturb-seed -2
+snakeboard --perturb-heading inf
+snakeboard --perturb-tilt 1
+snakeboard --no-plots --overwrite
+snakeboard --urdf nowhere.urdf
+urdf --urdf nowhere.urdf
+snakeboard --disturb payload:gust:1,0,0
+quadrotor_payload --disturb payload:gust:1
+quadrotor_payload --disturb payload:gust:1,0,inf
+quadrotor_payload --disturb payload:gust:1,0,0,start=-1
+snakeboard --disturb psi:storm:1
+snakeboard --disturb psi:gust
+snakeboard --disturb psi:noise:1,colour=3
+snakeboard --disturb psi:sine:much
+quadrotor_payload --plant-parameter lengths=0.6
+quadrotor_payload --plant-parameter payload_mass=1,2
+quadrotor_payload --plant-parameter thrust_limit=5
+"""
 
 
-@pytest.mark.parametrize("arguments, expected", WRONG.values(), ids=WRONG)
-def test_bad_input_is_refused_before_anything_starts(arguments, expected, call, tmp_path):
-    refused = call("simulate", *arguments)
-    assert refused.returncode == 2
-    assert expected in refused.stderr
+def test_bad_input_is_refused_before_anything_starts(call, tmp_path, snapshot):
+    said = []
+    for line in REFUSED.strip().splitlines():
+        refused = call("simulate", *line.split())
+        assert (refused.returncode, refused.stdout) == (2, ""), line
+        said.append(f"{line}\n    {refused.stderr.splitlines()[-1]}")
+    assert "\n".join(said) == snapshot
     assert list(tmp_path.iterdir()) == []
 
 
