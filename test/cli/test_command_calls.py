@@ -204,27 +204,8 @@ def test_json_needs_a_recording(monkeypatch, capsys):
     assert "leave --no-record out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--speed-factor", "--step", "--duration"])
-def test_times_and_speeds_are_finite(option, capsys):
-    for text in ("-1", "nan", "inf"):
-        with pytest.raises(SystemExit):
-            main(["run", "snakeboard", option, text])
-        assert "must be a finite number" in capsys.readouterr().err
-
-
-def test_numbers_of_options():
-    assert (bounded_number(0)("0"), bounded_integer(1)("1")) == (0.0, 1)
-    for read, text, said in (
-        (bounded_number(0, open_=True), "0", "must be a finite number > 0, got '0'"),
-        (bounded_number(0), "-0.1", "must be a finite number >= 0, got '-0.1'"),
-        (bounded_number(), "inf", "must be a finite number, got 'inf'"),
-        (bounded_integer(2), "1", "must be an integer >= 2, got '1'"),
-    ):
-        with pytest.raises(arguments.argparse.ArgumentTypeError, match=said):
-            read(text)
-
-
 def test_declared_values_are_read_with_their_type():
+    assert (bounded_number(0)("0"), bounded_integer(1)("1")) == (0.0, 1)
     assert reader(Declaration("lengths", (1.0,), "m", ""))("2") == (2.0,)
     assert reader(Declaration("lengths", (1.0, 2.0), "m", ""))("2,3") == (2.0, 3.0)
     seed = reader(Declaration("seed", 0, "", "", at_least=0))("3")
@@ -393,41 +374,3 @@ def test_figures_are_drawn_unless_empty_or_disabled(monkeypatch, tmp_path):
         files = run_scenario.save_results(result, tmp_path, Namespace(no_plots=no_plots), progress)
         assert ("path" in files) == drawn and set(files) >= {"results", "summary"}
     assert json.loads((tmp_path / output.SUMMARY).read_text()) == {"of": "it"}
-
-
-def test_json_contains_the_summary_the_folder_and_the_files(monkeypatch, capsys, tmp_path):
-    from nh_control.runs import summary
-
-    monkeypatch.setattr(summary, "summarize", lambda result: {"steps": 3})
-    run_scenario.print_results(None, {"results": "r.npz"}, tmp_path, Namespace(json=True))
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"steps": 3, "output": str(tmp_path), "files": {"results": "r.npz"}}
-
-
-@pytest.mark.parametrize(
-    ("ended", "expected"),
-    [
-        (True, ("", "")),
-        (False, ("interrupted", "")),
-        (launcher.NodeFailed("the plant ended", "plant.log", "tail"), None),
-    ],
-)
-def test_a_recording_is_read_with_why_it_ended(ended, expected, monkeypatch, tmp_path):
-    def run(*_):
-        if isinstance(ended, Exception):
-            raise ended
-        return ended
-
-    def recorded(experiment, folder, wall_s, stopped, error):
-        raise Made(stopped, error)
-
-    monkeypatch.setattr(launcher, "require_ros", lambda record: None)
-    monkeypatch.setattr(launcher, "run", run)
-    scenario = find_scenario("pendulum_swing_up")
-    experiment = SimpleNamespace(steps=1, model=scenario.model(), scenario=scenario)
-    monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
-    monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
-    monkeypatch.setattr(run_scenario, "read_recording", recorded)
-    with pytest.raises(Made) as made:
-        main(["run", "pendulum_swing_up"])
-    assert made.value.args == (expected or ("the plant ended", str(ended)))

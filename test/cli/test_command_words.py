@@ -250,8 +250,6 @@ def test_options_of_identify():
     args = arguments.parse(["identify", "folder"])
     assert (args.segment, args.actuation, args.parameter, args.base) == (0.5, None, [], "fixed")
     assert identify_parameters.LEAST == 3
-    for text in ("0", "-1", "inf"):
-        assert main(["identify", "folder", "--segment", text]) == 2
 
 
 @pytest.mark.parametrize("actuation", [0.0, 0.03, None])
