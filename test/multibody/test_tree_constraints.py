@@ -9,6 +9,7 @@ import pytest
 from random_trees import (
     assert_derivatives,
     by_equations,
+    constrained_model,
     random_tree,
     with_followers,
     with_wrenches,
@@ -17,7 +18,6 @@ from tree_models import (
     PIN,
     assert_steps_as_generated,
     closed_angles,
-    constrained_model,
     constrained_tree,
     four_bar,
     kernel,

@@ -10,10 +10,13 @@ from random_trees import (
     not_worth_compiling,
     random_motion,
     random_tree,
+    satisfied,
     with_followers,
     with_wrenches,
 )
-from tree_models import parametrized, satisfied
+from tree_models import (
+    parametrized,
+)
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointFriction, Multibody, Wrench, planar_frames

@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_trees import JOINTS, by_equations, random_tree
+from random_trees import (
+    JOINTS,
+    KINDS,
+    by_equations,
+    constrained_model,
+    random_tree,
+)
 from tree_models import (
     COUPLER,
     CRANK,
-    KINDS,
     ROCKER,
     assert_steps_as_generated,
     closed_angles,
-    constrained_model,
     kernel,
 )
 

@@ -16,13 +16,13 @@ from random_trees import (
     body,
     both_ways,
     by_equations,
+    constrained_model,
     random_motion,
     random_tree,
     with_followers,
     with_wrenches,
 )
 from tree_models import (
-    constrained_model,
     constrained_tree,
     kernel,
     motion,

@@ -7,7 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume
-from random_trees import by_equations, not_worth_compiling, random_tree
+from random_trees import (
+    by_equations,
+    constrained_model,
+    not_worth_compiling,
+    random_tree,
+)
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
@@ -15,66 +20,18 @@ from nh_control.multibody import (
     Body,
     Coincident,
     Damper,
-    Distance,
-    JointConstraint,
     Multibody,
     Point,
-    PointOnPlane,
     Spring,
     revolute,
 )
 from nh_control.multibody.joint_types import Helical, Revolute
 from nh_control.multibody.tree_engine import TreeEngine
 
-KINDS = (
-    "string",
-    "reeled",
-    "plane",
-    "coincident",
-    "universal",
-    "cylindrical",
-    "planar",
-    "helical",
-)
-
-
-def satisfied(kind, number, model, q, rng):
-    """A constraint of this kind between points of random frames, or of the world, that holds at
-    q; a point of b is where it must be.
-    """
-    names = [frame.name for frame in model.frames]
-    b = str(rng.choice(names))
-    a = Point(str(rng.choice(["world", *(n for n in names if n != b)])), rng.normal(size=3) / 3)
-    name, place = f"c{number}", model.poses(q)
-    turn_a, turn_b = place[a.frame].rotation, place[b].rotation
-    met = Point(b, turn_b.T @ (model.point(q, a) - place[b].position))
-    if kind == "string":
-        return Distance(name, a, b, np.linalg.norm(model.point(q, a) - place[b].position))
-    if kind == "reeled":
-        return Distance(name, a, b, f"length{number}")
-    if kind == "plane":
-        return PointOnPlane(name, met, a, rng.normal(size=3))
-    if kind == "coincident":
-        return Coincident(name, a, met, "zx")
-    ways = {"axis": rng.normal(size=3), "second_axis": rng.normal(size=3)}
-    if kind == "helical":
-        ways["pitch"] = rng.uniform(0.1, 0.5)
-    return JointConstraint(name, kind, a, met, rotation=turn_a.T @ turn_b, **ways)
-
 
 def constrained_tree(kinds, constraints, rng):
     """A random tree under random constraints, and a configuration that satisfies them."""
     return constrained_model(random_tree(kinds, rng), constraints, rng)
-
-
-def constrained_model(free, constraints, rng):
-    """The model under random constraints, and a configuration that satisfies them."""
-    q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
-    held = [satisfied(kind, i, free, q, rng) for i, kind in enumerate(constraints)]
-    reeled = [c for c in held if isinstance(c, Distance) and isinstance(c.length, str)]
-    prescribed = [*free.prescribed, *(c.length for c in reeled)]
-    lengths = [np.linalg.norm(free.point(q, c.a) - free.point(q, c.b)) for c in reeled]
-    return replace(free, constraints=held, prescribed=prescribed), np.concatenate([q, lengths])
 
 
 def parametrized(model: Multibody) -> Multibody:

@@ -21,8 +21,17 @@ import numpy as np
 TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "multibody")]
 
-from random_trees import random_tree, with_followers, with_wrenches  # noqa: E402
-from tree_models import KINDS, constrained_tree, parametrized, with_bonds  # noqa: E402
+from random_trees import (  # noqa: E402
+    KINDS,
+    random_tree,
+    with_followers,
+    with_wrenches,
+)
+from tree_models import (  # noqa: E402
+    constrained_tree,
+    parametrized,
+    with_bonds,
+)
 
 import nh_control as nh  # noqa: E402
 from nh_control.control.parallel_steps import step_all  # noqa: E402
