@@ -699,8 +699,9 @@ def test_the_tracker_commands_by_a_controller_of_efforts(controlled):
 def test_a_tracker_needs_efforts_and_ros2_control_its_packages(controlled, monkeypatch):
     from nh_control.ros import controllers
 
-    with pytest.raises(ValueError, match="give interface:=effort"):
-        controlled(tracker="true")
+    for interface in ("position", "velocity"):
+        with pytest.raises(ValueError, match="give interface:=effort"):
+            controlled(tracker="true", interface=interface)
     monkeypatch.setattr(controllers, "get_packages_with_prefixes", dict)
     with pytest.raises(ValueError, match="install controller_manager, joint_state_topic"):
         controlled()

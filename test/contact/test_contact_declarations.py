@@ -118,6 +118,11 @@ def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():
         assert np.linalg.norm(end - start) == pytest.approx(moved, rel=1e-4)
 
 
+def test_a_contact_of_a_model_bounces_from_the_speed_that_it_declares():
+    contact = nh.Contact("a", BALL, restitution=0.5, bounce_speed=0.3)
+    assert [touch.bounce_speed for touch in model(contact).system.contacts] == [0.3]
+
+
 def test_friction_and_restitution_of_a_model_are_parameters_by_name():
     dsys = box(parameters=("body_friction", "body_restitution"))
     assert dsys.parameter_names == ("body_friction", "body_restitution", "smoothing", "h")

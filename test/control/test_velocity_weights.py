@@ -53,3 +53,16 @@ def test_what_is_printed_fits_in_a_line():
         assert len(repr(one)) < 160 and type(one).__name__ in repr(one)
     assert repr(robot) == "Multibody('double_pendulum', 3 frames, 3 bodies, Rn(shoulder, elbow))"
     assert repr(tracker.gains) == "Gains(50 steps, K (50, 1, 4), P (51, 4, 4))"
+
+
+def test_without_a_last_weight_the_last_state_has_its_own():
+    """Where the momenta of a velocity depend on the configuration."""
+    model = nh.midpoint(cart_pole(), 0.01)
+    states = np.array([model.state([0.0, angle], [0.0, 0.0]) for angle in (0.0, 1.0)])
+    weight = np.eye(4)
+    Q, _, last = lqr.checked_weights(model, states, weight, np.eye(model.nu))
+    np.testing.assert_array_equal(last, weight)
+    by_velocity = {"theta_dot": 1.0}
+    Q, _, last = lqr.checked_weights(model, states, by_velocity, np.eye(model.nu))
+    np.testing.assert_array_equal(last, Q[1])
+    assert np.abs(Q[1] - Q[0]).max() > 1e-3

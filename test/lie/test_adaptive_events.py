@@ -14,6 +14,7 @@ import nh_control as nh
 from nh_control.geometry.homogeneous import SphereAction, TranslationAction
 from nh_control.integrators.adaptive import AdaptiveIntegrator
 from nh_control.integrators.events import declared_events
+from nh_control.numerics.adaptive import crossings
 from nh_control.systems.rigid_body import heavy_top
 
 LINE = TranslationAction("x", "v")
@@ -203,3 +204,11 @@ def test_functions_of_numbers_and_of_expressions_are_found_side_by_side():
     run = nh.solve_ivp(line, (0, 1), [0.0], events=events, first_step=1.0)
     np.testing.assert_allclose([times[0] for times in run.t_events], [at for at, _ in levels])
     assert [len(times) for times in run.t_events] == [1, 1, 1, 1]
+
+
+def test_a_value_that_ends_at_zero_crosses_and_one_that_starts_there_does_not():
+    before = np.array([-1.0, -1.0, 1.0, 1.0, 0.0, -1.0, 1.0])
+    after = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, -1.0])
+    directions = np.array([0.0, -1.0, 0.0, -1.0, 0.0, 1.0, 1.0])
+    expected = [True, False, True, True, False, True, False]
+    assert crossings(before, after, directions).tolist() == expected

@@ -44,6 +44,15 @@ def test_plots_show_both_and_their_difference(runs):
     assert len(pages.page(together(one, other))) > 10_000
 
 
+def test_curves_are_compared_by_their_names_in_any_order(runs):
+    one, other = runs
+    turned = tuple(replace(c, names=c.names[::-1], values=c.values[:, ::-1]) for c in other.curves)
+    for curves, same in zip(
+        together(one, replace(other, curves=turned)).curves, together(one, other).curves
+    ):
+        np.testing.assert_array_equal(curves.values, same.values)
+
+
 def test_runs_of_other_scenarios_are_refused(runs):
     with pytest.raises(ValueError, match="two runs in one page show the same frames"):
         together(runs[0], animation("car", frames=11)[0])
