@@ -18,7 +18,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "ros"))
 
 import hardware_emulator as emulator  # noqa: E402
-import test_nodes_hardware as hardware  # noqa: E402
 from sizes import sized  # noqa: E402
 from test_nodes_hardware import initial, place  # noqa: E402
 
@@ -34,7 +33,11 @@ from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
 from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
 
 RUNS = sized(3, 1)
-CASES = [(*case[:2], sized(case[2], 0.5)) for case in hardware.CASES[: sized(None, 1)]]
+CASES = [
+    ("snakeboard", "parking_optimal", sized(6.0, 0.5)),
+    ("quadrotor_payload", "figure_of_eight", 6.0),
+    ("cart_pole", "swing_up", 6.0),
+][: sized(None, 1)]
 """Robots with their references and seconds."""
 THINKING_S = 1e-3
 """From a state's arrival to its command's."""
