@@ -9,19 +9,14 @@ from functools import cache, cached_property
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from nh_control.discrete.method import Method, StepSymbols
-from nh_control.mechanics.elimination import dependent_rows
 from nh_control.mechanics.lagrangian import GradientSymbols, LagrangianDerivatives
 from nh_control.mechanics.states import below_half_a_turn, has_rotations, on_manifold
 from nh_control.mechanics.system import System
 from nh_control.numerics.expressions import Graph
 from nh_control.numerics.linear_solves import factorized
 from nh_control.numerics.rounding import rounding_sizes
-
-REDUNDANT = 1e-9
-"""Relative singular values of r_z below which constraints are redundant."""
 
 
 class StepEquations:
@@ -88,27 +83,10 @@ class StepEquations:
         self.first = cache(self._first)
         self.second = cache(self._second)
 
-    @cached_property
+    @property
     def rank(self) -> int:
-        """The rank of r_z: nz without redundant constraints, else as at rest on the constraints.
-        Raises ValueError for a method whose equations cannot be written with redundant ones.
-        """
-        redundancy = self.system.redundancy
-        if not redundancy.rows:
-            return self.nz
-        q = redundancy.configuration
-        x = np.concatenate([q, np.zeros(self.nx - len(q))])
-        prescribed = q[len(q) - len(self.system.prescribed) :]
-        u = np.concatenate([np.zeros(self.system.nu), prescribed])
-        p = np.append(self.system.parameter_values, 1.0)
-        r_z = np.asarray(self.step[0](x, u, p)[2])
-        if not np.isfinite(r_z).all():
-            raise ValueError(
-                f"{self.name}: this method needs independent constraints, and "
-                f"{self.system.named_rows(redundancy.rows)} follow from the others; drop them, or "
-                "use midpoint"
-            )
-        return self.nz - len(dependent_rows(r_z, REDUNDANT))
+        """The rank of r_z, to which redundant constraints add nothing."""
+        return self.nz - self.system.n_redundant
 
     @property
     def n_domain(self) -> int:

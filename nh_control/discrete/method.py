@@ -111,7 +111,7 @@ class Method:
         if system.n_redundant and not self.redundant:
             raise ValueError(
                 f"{self.name} cannot take {system.name}, which has redundant constraints: "
-                f"{system.named_rows(system.redundancy.rows)} follow from the others; drop "
+                f"{system.named_rows(system.redundant_rows)} follow from the others; drop "
                 "them, or use midpoint, nonholonomic_midpoint, a composition of them or slgi"
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -51,39 +50,29 @@ def require_independent_velocity_constraints(system: LagrangianSystem) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Redundancy:
-    """Rows of holonomic constraints that follow from the others: at the configuration (nq), which
-    satisfies all of them, these `rows` depend on rows before them. At other configurations as many
-    rows do, but they may be others.
-    """
-
-    rows: tuple[int, ...] = ()
-    configuration: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-
-def holonomic_redundancy(system: LagrangianSystem, mechanics: Mechanics) -> Redundancy:
-    """Rows of the holonomic constraints that depend on rows before them at all random
+def redundant_rows(system: LagrangianSystem, mechanics: Mechanics) -> tuple[int, ...]:
+    """Rows of the holonomic constraints that depend on rows before them, at all random
     configurations that were found to satisfy the constraints; of these configurations, that where
-    the fewest do, the closest to the origin. A configuration without neighbors does not count.
+    the fewest do, the closest to the origin. At others as many rows do, but they may be others. A
+    configuration without neighbors does not count.
 
     Raises ValueError if such a row does not hold at a neighbor where the independent ones do: its
     derivative vanishes where it holds, or it follows from velocity constraints.
     """
     if not system.n_holonomic_constraints:
-        return Redundancy()
+        return ()
     found: list[tuple[list[int], np.ndarray]] = []
     slopes = _Slopes(system, mechanics)
     for start in slopes.configurations():
         if not slopes.dependent(start):
-            return Redundancy()
+            return ()
         if (q := slopes.neighbor(start)) is None:
             continue
         if not (dependent := slopes.dependent(q)):
-            return Redundancy()
+            return ()
         found.append((dependent, q))
     if not found:
-        return Redundancy()
+        return ()
     rows, q = min(found, key=lambda each: (len(each[0]), np.abs(each[1]).max()))
     if wrong := slopes.violated(q, rows):
         others = " or on velocity_constraint" if system.n_velocity_constraints else ""
@@ -93,7 +82,7 @@ def holonomic_redundancy(system: LagrangianSystem, mechanics: Mechanics) -> Redu
             f"{q.tolist()}, but do not follow from them elsewhere; drop dependent rows, and write "
             "rows whose derivatives do not vanish where they hold"
         )
-    return Redundancy(tuple(rows), q)
+    return tuple(rows)
 
 
 def without_round_off(slopes: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:

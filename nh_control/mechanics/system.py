@@ -14,7 +14,7 @@ import numpy as np
 from nh_control.mechanics import parametric
 from nh_control.mechanics.checks import check_declaration, check_mechanics
 from nh_control.mechanics.contact_checks import check_smoothing
-from nh_control.mechanics.independence import Redundancy, holonomic_redundancy
+from nh_control.mechanics.independence import redundant_rows
 from nh_control.mechanics.lagrangian_system import LagrangianSystem
 from nh_control.mechanics.mechanics import Mechanics
 from nh_control.mechanics.outputs import Output
@@ -37,7 +37,7 @@ class System(LagrangianSystem):
     - `symmetry` names the shape of a system whose Lagrangian and constraints do not depend on the
       other coordinates, of a Lie group: `Symmetry(n_shape=2)`. Its nonholonomic connection
       follows, see `mechanics.reduction.Reduction`.
-    - `holonomic_constraint(q)` is h. Rows may follow from others, see `redundancy`.
+    - `holonomic_constraint(q)` is h. Rows may follow from others, see `redundant_rows`.
     - `nominal` (nq) is a regular configuration, by default `space.origin`; the system is checked
       there.
     - `domain(q)` is positive where the model holds, e.g. where its constraints are independent. A
@@ -91,12 +91,12 @@ class System(LagrangianSystem):
 
     @property
     def n_redundant(self) -> int:
-        return len(self.redundancy.rows)
+        return len(self.redundant_rows)
 
     @cached_property
-    def redundancy(self) -> Redundancy:
+    def redundant_rows(self) -> tuple[int, ...]:
         """Rows of the holonomic constraints that follow from the others."""
-        return holonomic_redundancy(self, self.mechanics)
+        return redundant_rows(self, self.mechanics)
 
     @cached_property
     def mechanics(self) -> Mechanics:
