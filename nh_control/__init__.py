@@ -6,6 +6,7 @@ linearizations, LQR, ROS 2 nodes.
 - a system: System, Symmetry, Parameters, parameter; its configuration space: Rn, S2, SO3, SE2,
   SE3, Product; functions through points: Spline
 - a mechanism of rigid bodies: Multibody, load_urdf, Robot
+- wheels of a mechanism: RollingWheel, Skate
 - contacts: of a mechanism Contact, its shape Corner, Sphere, Ellipsoid, Disc, Cylinder, Capsule or
   BoxCorners and its ground Plane or HeightField, or the BodySurface of another body; of any system
   UnilateralConstraint, Grip; contact_forces, ContactReadout
@@ -105,6 +106,8 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from nh_control.multibody.model import Multibody as Multibody
     from nh_control.multibody.robot import Robot as Robot
     from nh_control.multibody.urdf import load_urdf as load_urdf
+    from nh_control.multibody.wheels import RollingWheel as RollingWheel
+    from nh_control.multibody.wheels import Skate as Skate
     from nh_control.numerics.spline import Spline as Spline
     from nh_control.studies.convergence import convergence as convergence
 
@@ -133,6 +136,8 @@ _HOMES = {
     "BoxCorners": "multibody.contact_shapes",
     "Plane": "multibody.contact_grounds",
     "HeightField": "multibody.contact_grounds",
+    "RollingWheel": "multibody.wheels",
+    "Skate": "multibody.wheels",
     "UnilateralConstraint": "mechanics.contacts",
     "Grip": "mechanics.contacts",
     "ContactReadout": "discrete.contact_forces",

@@ -89,7 +89,7 @@ class _MidpointStep:
     def residual(self, symbols: StepSymbols) -> ca.SX:
         q, rho, u, z, h, gradients = symbols
         system, mechanics = self.system, self.system.mechanics
-        step = self._geometry(q, u, z, h)
+        step = system.mean_step(q, u, z, h)
         # rho + X(q0)^T (D1 Ld + F- - Dh(q0)^T lam)
         force = system.space.frame(q).T @ self._force_impulse(step, u, h)
         impulse = self.start_share * force - discrete_momenta(gradients, h, step)[0]
@@ -111,7 +111,7 @@ class _MidpointStep:
 
     def readout(self, symbols: StepSymbols) -> tuple[ca.SX, ca.SX]:
         q, _, u, z, h, gradients = symbols
-        system, step = self.system, self._geometry(q, u, z, h)
+        system, step = self.system, self.system.mean_step(q, u, z, h)
         # rho1 = X(q1)^T (D2 Ld + F+)
         force = system.space.frame(step.q1).T @ self._force_impulse(step, u, h)
         momentum = discrete_momenta(gradients, h, step)[1] + (1 - self.start_share) * force
@@ -130,12 +130,6 @@ class _MidpointStep:
         blocks = self.contacts.blocks
         return ContactUnknowns(self.first_contact, blocks, velocities, coefficients)
 
-    def _geometry(self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
-        """The step by the mean velocities z and the next values of prescribed coordinates."""
-        change = self.system.prescribed_part(u) - self.system.prescribed_part(q)
-        displacement = ca.vertcat(h * z[: self.n_velocities], change)
-        return self.system.space.step_geometry(q, displacement)
-
     def _force_impulse(self, step: StepGeometry, u: ca.SX, h: ca.SX) -> ca.SX:
         """h f(q_mid, v_mid, u)."""
         return h * self.system.generalized_force(step.middle, step.w / h, u[: self.system.nu])
@@ -148,7 +142,8 @@ class _MidpointStep:
 
     def _motion(self, symbols: StepSymbols) -> StepMotion:
         q, rho, u, z, h, _ = symbols
-        return StepMotion(q, rho, u[: self.system.nu], self._geometry(q, u, z, h), h)
+        step = self.system.mean_step(q, u, z, h)
+        return StepMotion(q, rho, u[: self.system.nu], step, h)
 
 
 def discrete_momenta(gradients: Gradients, h: ca.SX, segment: StepGeometry) -> tuple[ca.SX, ca.SX]:

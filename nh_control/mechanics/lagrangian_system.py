@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from nh_control.geometry.spaces import Space
+from nh_control.geometry.spaces import Space, StepGeometry
 from nh_control.mechanics import parametric
 from nh_control.mechanics.contacts import Grip, UnilateralConstraint
 from nh_control.mechanics.input_bounds import input_bounds, nominal_configuration
@@ -199,6 +199,14 @@ class LagrangianSystem:
         """
         n = len(self.prescribed)
         return vector[vector.shape[0] - n :] if n else ca.SX(0, 1)
+
+    def mean_step(self, q: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepGeometry:
+        """The step from q by the mean velocities in front of z, with the next values of prescribed
+        coordinates at the end of u.
+        """
+        change = self.prescribed_part(u) - self.prescribed_part(q)
+        n = self.space.nv - len(self.prescribed)
+        return self.space.step_geometry(q, ca.vertcat(h * z[:n], change))
 
     def first_order_part(self, vector: ca.SX) -> ca.SX:
         """The part of the first-order coordinates in a configuration or velocity: the last entries

@@ -35,14 +35,17 @@ def check_parts(model: MultibodyParts, k: Kinematics) -> None:
             _require_written_out(model, element, value)
     for constraint in model.constraints:
         _require_written_out(model, constraint, constraint.residual(k))
-    names = [contact.name for contact in model.contacts]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"{model.name}: names of contacts must differ, got {names}; give `name` where one "
-            "frame has several"
-        )
+    for kind, parts in ("contacts", model.contacts), ("wheels", model.wheels):
+        names = [part.name for part in parts]
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"{model.name}: names of {kind} must differ, got {names}; give `name` where one "
+                "frame has several"
+            )
     for contact in model.contacts:
         contact.touches(k)
+    for wheel in model.wheels:
+        wheel.directions(k, wheel.touch(k))
     for name in model.tree.length_coordinates:
         if name not in {c.length for c in model.constraints if isinstance(c, Distance)}:
             raise ValueError(

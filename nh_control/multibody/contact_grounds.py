@@ -24,6 +24,15 @@ class Ground(ABC):
         """Velocity (2, m/s) of the surface along its tangents; empty at rest."""
         return ()
 
+    @property
+    def moves(self) -> bool:
+        """Whether the surface moves in itself."""
+        return bool(self.sliding)
+
+    def velocity(self, position: ca.SX) -> ca.SX:
+        """Velocity (3, m/s) of the surface at a position (3)."""
+        return ca.SX.zeros(3)
+
     @abstractmethod
     def gap(self, position: ca.SX) -> ca.SX:
         """Distance (m) of a position (3) from the surface, negative below."""
@@ -41,13 +50,16 @@ class Ground(ABC):
 class Plane(Ground):
     """The half space below `normal . p = height` (m), by default below z = 0.
 
-    The surface moves in itself with `surface_velocity` (3, m/s), as a conveyor does. Raises
-    ValueError for a normal of length zero and for a velocity out of the plane.
+    The surface moves in itself with `surface_velocity` (3, m/s), as a conveyor does, and turns
+    with `turn_rate` (rad/s) about the normal through the `center` (3, m), as a turntable does.
+    Raises ValueError for a normal of length zero and for a velocity out of the plane.
     """
 
     normal_axis: str | Vector = "z"
     height: float = 0.0
     surface_velocity: Vector = (0.0, 0.0, 0.0)
+    turn_rate: float = 0.0
+    center: Vector = (0.0, 0.0, 0.0)
     is_flat: ClassVar[bool] = True
     _axes: np.ndarray = field(init=False, repr=False, compare=False)
 
@@ -59,8 +71,10 @@ class Plane(Ground):
                 f"plane: surface_velocity must lie in the plane with the normal "
                 f"{normal.tolist()}, got {velocity.tolist()}"
             )
-        if not np.isfinite(self.height):
-            raise ValueError(f"plane: height must be finite, got {self.height}")
+        three_numbers(self.center, "plane: center")
+        for what in ("height", "turn_rate"):
+            if not np.isfinite(getattr(self, what)):
+                raise ValueError(f"plane: {what} must be finite, got {getattr(self, what)}")
         # tangents: the axis that the normal is farthest from, made orthogonal, and the third one
         axis = np.eye(3)[np.argmin(np.abs(normal))]
         first = np.cross(axis, normal) if abs(normal[2]) < 0.5 else axis - (axis @ normal) * normal
@@ -75,6 +89,15 @@ class Plane(Ground):
 
     def tangents(self, position: ca.SX) -> ca.SX:
         return ca.SX(constant(self._axes[1:]))
+
+    @property
+    def moves(self) -> bool:
+        return bool(self.sliding) or self.turn_rate != 0.0
+
+    def velocity(self, position: ca.SX) -> ca.SX:
+        arm = position - constant(self.center)
+        turning = self.turn_rate * ca.cross(constant(self._axes[0]), arm)
+        return turning + constant(self.surface_velocity)
 
     @property
     def sliding(self) -> tuple[float, ...]:

@@ -81,15 +81,22 @@ class Sphere(Shape):
 
 @dataclass(frozen=True)
 class Disc(Shape):
-    """A wheel: a disc of this `radius` (m) around a point, with its `axis` fixed in the frame. One
-    that falls onto its side has no lowest point, and its step fails; an `Ellipsoid` may.
+    """A wheel: a disc of this `radius` (m) around a point, with its `axis` fixed in the frame; its
+    rim is a knife edge, or round with the radius `rounding` (m). One that falls onto its side has
+    no lowest point, and its step fails; an `Ellipsoid` may.
     """
 
     radius: float
     axis: str | Vector = "y"
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         _require_positive("Disc", "radius", self.radius)
+        if not 0.0 <= self.rounding < self.radius:
+            raise ValueError(
+                f"Disc: rounding must be at least 0 and less than the radius {self.radius}, got "
+                f"{self.rounding}"
+            )
         unit_vector(self.axis, "Disc")
 
     def touches(self, k: Kinematics, point: Point, ground: Ground) -> Iterator[Touch]:
@@ -99,9 +106,11 @@ class Disc(Shape):
         # the lowest point of the rim lies against the normal's part in the plane of the disc
         tilted = ca.dot(axis, normal)
         upright = ca.sqrt(1 - tilted**2)
-        arm = -self.radius * (normal - tilted * axis) / upright
+        middle = self.radius - self.rounding  # the circle in the middle of a round rim
+        arm = -middle * (normal - tilted * axis) / upright - self.rounding * normal
         velocity = k.velocity(point) + ca.cross(k.angular_velocity(point), arm)
-        yield Touch.on(ground, ground.gap(center) - self.radius * upright, center + arm, velocity)
+        gap = ground.gap(center) - middle * upright - self.rounding
+        yield Touch.on(ground, gap, center + arm, velocity)
 
 
 @dataclass(frozen=True)

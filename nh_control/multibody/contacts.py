@@ -46,6 +46,12 @@ class Contact:
             )
         if isinstance(self.ground, BodySurface):
             round_shape(f"contact {self.name!r}", self.shape)
+        elif self.ground.moves and not self.ground.sliding:
+            raise ValueError(
+                f"contact {self.name!r}: the ground of a contact may slide, but not turn "
+                f"(turn_rate = {getattr(self.ground, 'turn_rate', None)}); roll on it with a "
+                "RollingWheel"
+            )
 
     @property
     def constant(self) -> str:

@@ -87,6 +87,7 @@ def maximal_coordinates(
         model.gravity,
         contacts=model.contacts,
         smoothing=model.smoothing,
+        wheels=model.wheels,
     )
 
 

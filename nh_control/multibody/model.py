@@ -24,6 +24,7 @@ from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
 from nh_control.multibody.redundant_rows import named_rows
+from nh_control.multibody.wheel_rows import WheelRows
 
 SEQUENCES = (
     "frames",
@@ -34,6 +35,7 @@ SEQUENCES = (
     "prescribed",
     "parameters",
     "contacts",
+    "wheels",
 )
 
 
@@ -56,7 +58,9 @@ class Multibody(MultibodyParts):
     `prescribed` names coordinates whose next values are inputs; they are the last of the Rn. The
     name of a `Distance`'s length, which no joint has, is a further coordinate. `contacts` of
     bodies with the ground open and close, see `multibody.contacts`; `smoothing` (J) is the height
-    of their barrier, see `System`.
+    of their barrier, see `System`. `wheels` roll or glide on the ground, see `multibody.wheels`:
+    rows of the system's velocity constraint, and holonomic constraints of those that the frames
+    do not keep on the ground.
     `gravity` is in m/s^2, in the axes of the world; all masses and inertias are multiplied by
     `mass_scale`, which is positive. `parameters` names the `constants` that are
     parameters of the system: they change at run time, and steps have derivatives by them. Raises
@@ -87,6 +91,7 @@ class Multibody(MultibodyParts):
         """The `System` of this model; its `model` refers back to it."""
         if not self.is_known_regular:
             self.check_masses()
+        wheels = self.wheel_rows
         return MultibodySystem(
             name=self.name,
             space=self.space,
@@ -95,7 +100,10 @@ class Multibody(MultibodyParts):
             input_units=tuple(unit for i in self.inputs for unit in i.units(self.tree)),
             input_limits=np.vstack([i.limits() for i in self.inputs]) if self.inputs else None,
             force=self._own_force,
-            holonomic_constraint=self._constraint if self.constraints else None,
+            velocity_constraint=wheels.rolling if self.wheels else None,
+            velocity_drift=wheels.drift if wheels.moves_ground else None,
+            holonomic_constraint=self._constraint if self.n_holonomic_parts else None,
+            grips=wheels.grips,
             prescribed=tuple(self.prescribed),
             nominal=tuple(self._generic_configuration),
             parameters=self.constants.parameters,
@@ -153,9 +161,15 @@ class Multibody(MultibodyParts):
         return np.asarray(self._momentum(self._checked(q), np.eye(self.space.nw)))
 
     def constraint_residuals(self, q: ArrayLike) -> dict[str, np.ndarray]:
-        """h(q) of every constraint by name."""
+        """h(q) of every constraint, and of the wheels that the frames do not keep on the ground,
+        by name.
+        """
         k = self.kinematics(ca.SX(self._checked(q)), ca.SX(self.space.nw, 1))
-        return {c.name: np.asarray(ca.DM(c.residual(k))).reshape(-1) for c in self.constraints}
+        residuals = {c.name: c.residual(k) for c in self.constraints}
+        residuals |= {
+            self.wheels[i].name: self.wheels[i].touch(k).gap for i in self.wheel_rows.heights_of
+        }
+        return {name: np.asarray(ca.DM(h)).reshape(-1) for name, h in residuals.items()}
 
     @cached_property
     def is_known_regular(self) -> bool:
@@ -176,6 +190,16 @@ class Multibody(MultibodyParts):
             if not (frame.is_fixed or frame.coordinate in self.prescribed)
             and not (frame.mimic and frame.name not in carriers)
         )
+
+    @cached_property
+    def wheel_rows(self) -> WheelRows:
+        """The rows of the wheels."""
+        return WheelRows(self._with_parameters)
+
+    @property
+    def n_holonomic_parts(self) -> int:
+        """Number of constraints, and of wheels that the frames do not keep on the ground."""
+        return len(self.constraints) + len(self.wheel_rows.heights_of)
 
     @property
     def _own_force(self) -> Callable[..., ca.SX] | None:
@@ -218,7 +242,8 @@ class Multibody(MultibodyParts):
 
     def _constraint(self, q: ca.SX, p: Any = None) -> ca.SX:
         k = self._with_parameters(p).kinematics(q, ca.SX(self.space.nw, 1))
-        return ca.vertcat(*(c.residual(k) for c in self.constraints))
+        closures = (c.residual(k) for c in self.constraints)
+        return ca.vertcat(*closures, self.wheel_rows.heights(q, p))
 
     @cached_property
     def _generic_configuration(self) -> np.ndarray:
@@ -276,7 +301,8 @@ class MultibodySystem(System):
 
     def __post_init__(self, made_of: Multibody | None) -> None:
         object.__setattr__(self, "_model", made_of)
-        if made_of is None or made_of.constraints or not made_of.is_known_regular:
+        constrained = made_of is None or made_of.constraints or made_of.wheels
+        if made_of is None or constrained or not made_of.is_known_regular:
             super().__post_init__()
         else:
             check_declaration(self)
@@ -289,4 +315,4 @@ class MultibodySystem(System):
     def named_rows(self, rows: Sequence[int]) -> str:
         if self.model is None:
             return super().named_rows(rows)
-        return named_rows(self.model, rows)
+        return named_rows(self.model, self.model.wheel_rows.heights_of, rows)

@@ -17,13 +17,14 @@ from nh_control.multibody.elements import Element, Input
 from nh_control.multibody.frames import WORLD, Frame
 from nh_control.multibody.joints import JointConstraint
 from nh_control.multibody.kinematics import Kinematics, Tree
+from nh_control.multibody.wheels import Rolling
 from nh_control.numerics.expressions import Vector
 
 
 @dataclass(frozen=True)
 class MultibodyParts:
-    """The declaration of a `Multibody`: frames, bodies, elements, inputs, constraints and
-    contacts.
+    """The declaration of a `Multibody`: frames, bodies, elements, inputs, constraints, contacts
+    and wheels.
     """
 
     name: str
@@ -38,6 +39,7 @@ class MultibodyParts:
     mass_scale: float = 1.0
     contacts: Sequence[Contact] = ()
     smoothing: float = SMOOTHING
+    wheels: Sequence[Rolling] = ()
 
     @cached_property
     def tree(self) -> Tree:

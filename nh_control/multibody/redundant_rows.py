@@ -10,8 +10,8 @@ from nh_control.multibody.constraints import Coincident, Constraint
 from nh_control.multibody.parts import MultibodyParts
 
 
-def named_rows(model: MultibodyParts, rows: Sequence[int]) -> str:
-    """See `LagrangianSystem.named_rows`."""
+def named_rows(model: MultibodyParts, heights_of: Sequence[int], rows: Sequence[int]) -> str:
+    """See `LagrangianSystem.named_rows`; `heights_of` are the wheels with a row."""
     k = model.kinematics(ca.SX(model.space.origin), ca.SX(model.space.nw, 1))
     texts, first = list[str](), 0
     for constraint in model.constraints:
@@ -19,6 +19,9 @@ def named_rows(model: MultibodyParts, rows: Sequence[int]) -> str:
         if own := [row - first for row in rows if first <= row < first + n]:
             texts.append(_rows_of(constraint, own))
         first += n
+    for i, wheel in enumerate(model.wheels[j] for j in heights_of):
+        if first + i in rows:
+            texts.append(f"the height of {wheel}")
     return f"rows {' and '.join(texts)}"
 
 

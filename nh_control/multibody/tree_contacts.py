@@ -12,16 +12,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from nh_control.discrete.method import ContactUnknowns, Method, StepSymbols
+from nh_control.discrete.method import ContactUnknowns
 from nh_control.discrete.system_data import SystemData, system_data
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.multibody.model import MultibodySystem
+from nh_control.multibody.row_functions import RowFunctions
 from nh_control.numerics.compiled import Functions
 from nh_control.numerics.contact_problem import impulse_count, slip_count
 from nh_control.numerics.library import library
 from nh_control.numerics.virtual_machine import FunctionData, routine
 
-FUNCTIONS = "rows", "velocities", "derivatives"
+FUNCTIONS = "rows", "values", "derivatives"
 ROUTINES = (
     "nh_find_impulses",
     "nh_settle_impulses",
@@ -46,18 +47,14 @@ class ContactFunctionsData(ctypes.Structure):
 
 @dataclass(frozen=True)
 class TreeContacts:
-    """The contacts of a tree under a method, as functions of the state x, the input u, the
-    unknowns z and the parameters p with the step h. i (k) are the impulses in z.
-
-    - `rows -> J` (k, nv): the balance of momenta is `r + J(q0)^T i = 0`
-    - `velocities -> w, w_y, friction`: the velocities w (k), their derivatives by the unknowns
-      `rates`, and the coefficients and bounds of friction
-    - `derivatives -> w_s, (J^T i)_q`: derivatives by s = (dx, u) and by the configuration
+    """The contacts of a tree as `RowFunctions` of `n_unknowns` unknowns of the kernel: the balance
+    of momenta is `r + J(q0)^T i = 0`, the values are the velocities that go with the impulses i,
+    and `values` also gives the coefficients and bounds of friction.
     """
 
     system: MultibodySystem
-    method: Method
     unknowns: ContactUnknowns
+    n_unknowns: int
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -71,11 +68,10 @@ class TreeContacts:
             "impulse_room": self._room,
         }
 
-    @cached_property
+    @property
     def rates(self) -> np.ndarray:
         """The unknowns (n) on which velocities of contacts depend."""
-        by_y = ca.jacobian(self._velocities, self._symbols[2][: self.unknowns.first])
-        return np.unique(by_y.sparsity().get_triplet()[1]).astype(np.int32)
+        return self._rows.rates
 
     def data(self) -> ContactFunctionsData:
         """The functions for native code of one thread."""
@@ -94,58 +90,29 @@ class TreeContacts:
 
     @cached_property
     def _sizes(self) -> SystemData:
-        sizes = {"N_Z": self.method.nz, "N_RANK": self.method.nz, "N_P": self._symbols[3].numel()}
+        n_parameters = self._rows.symbols[3].numel()
+        sizes = {"N_Z": self.n_unknowns, "N_RANK": self.n_unknowns, "N_P": n_parameters}
         return system_data(sizes, self.unknowns.first, self.unknowns.blocks)
 
     @cached_property
     def _code(self) -> Functions:
-        return Functions(f"{self.system.name}_contacts", self._functions)
+        return Functions(f"{self.system.name}_contacts", self._rows.functions)
 
     @cached_property
-    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
-        """x, u, z and p."""
-        system = self.system
-        nu, nx = system.nu + len(system.prescribed), system.mechanics.state_space.nq
-        x, u, z = (ca.SX.sym(name, n) for name, n in zip("xuz", (nx, nu, self.method.nz)))
-        return x, u, z, ca.vertcat(system.parameter_symbols, ca.SX.sym("h"))
+    def _rows(self) -> RowFunctions:
+        laws, n_free = ContactRows(self.system.mechanics).laws, self.system.space.nv
 
-    def _step(self, x: ca.SX) -> StepSymbols:
-        _, u, z, p = self._symbols
-        nq = self.system.space.nq
-        return StepSymbols(x[:nq], x[nq:], u, z, p[-1], _no_gradients)
+        def jacobian(q: ca.SX) -> ca.SX:
+            rows = ca.vertcat(*(law.rows(q) for law in laws))
+            free = n_free - len(self.system.prescribed)  # prescribed coordinates have no balance
+            return ca.horzcat(rows[:, :free], ca.SX(rows.shape[0], n_free - free))
 
-    @cached_property
-    def _velocities(self) -> ca.SX:
-        return self.unknowns.velocities(self._step(self._symbols[0]))
-
-    @property
-    def _functions(self) -> list[ca.Function]:
-        x, u, z, p = arguments = self._symbols
-        first, rows = self.unknowns.first, ContactRows(self.system.mechanics)
-        q, impulses = x[: self.system.space.nq], z[first : first + rows.n_impulses]
-        # the balance of momenta is linear in the impulses; prescribed coordinates have none
-        fixed = ca.SX(len(self.system.prescribed), 1)
-        J = ca.jacobian(ca.vertcat(rows.impulse(q, impulses), fixed), impulses).T
-        by_y = ca.jacobian(self._velocities, z[:first])[:, self.rates.tolist()]
-        friction = self.unknowns.coefficients(self._step(x))
-        # derivatives by (dx, u) at dx = 0
-        space = self.system.mechanics.state_space
-        dx = ca.SX.sym("dx", space.nv)
-        moved = space.retract(x, dx)
-        step, variables = self._step(moved), ca.vertcat(dx, u)
-        force = ca.vertcat(rows.impulse(moved[: self.system.space.nq], impulses), fixed)
-        slopes = [
-            ca.jacobian(self.unknowns.velocities(step), variables),
-            ca.jacobian(force, dx[: self.system.space.nv]),
-        ]
-        derivatives = ca.substitute(slopes, [dx], [ca.SX.zeros(space.nv)])
-        velocities = [ca.densify(e) for e in (self._velocities, by_y, friction)]
-        return [
-            ca.Function("rows", arguments, ca.cse([J])),
-            ca.Function("velocities", arguments, ca.cse(velocities)),
-            ca.Function("derivatives", arguments, ca.cse(derivatives)),
-        ]
-
-
-def _no_gradients(q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-    raise TypeError("contacts do not depend on the Lagrangian")
+        unknowns = self.unknowns
+        return RowFunctions(
+            self.system,
+            self.n_unknowns,
+            unknowns.first,
+            jacobian,
+            unknowns.velocities,
+            unknowns.coefficients,
+        )

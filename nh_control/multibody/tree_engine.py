@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from nh_control.multibody.supported_trees import not_a_tree
 from nh_control.multibody.tree_contacts import TreeContacts
 from nh_control.multibody.tree_functions import TreeFunctionsData, tree_functions
 from nh_control.multibody.tree_model import TreeModel
+from nh_control.multibody.tree_wheels import TreeWheels
 from nh_control.numerics import newton
 from nh_control.numerics.compiled import Functions
 from nh_control.numerics.library import library
@@ -66,11 +68,19 @@ class TreeEngine(Engine):
         self._force_at_start = force_at_start
         self._n_z, self._nv = method.nz, system.space.nv
         self._free = self._nv - len(system.prescribed)
-        self._n_constraints, self._n_redundant = system.n_holonomic_constraints, system.n_redundant
+        self._n_constraints = system.n_holonomic_constraints + system.n_velocity_constraints
+        self._n_rolling, self._n_redundant = system.n_velocity_constraints, system.n_redundant
         nx, ndx = system.mechanics.state_space.nq, system.mechanics.state_space.nv
         nu = system.nu + len(system.prescribed)
-        self._contacts = contacts = method.contacts
-        self._tree_contacts = None if contacts is None else TreeContacts(system, method, contacts)
+        # the kernel has the impulses of rolling in front of the unknowns of contacts
+        self._n_kernel = method.nz + self._n_rolling
+        self._tree_contacts: TreeContacts | None = None
+        if contacts := method.contacts:
+            contacts = replace(contacts, first=contacts.first + self._n_rolling)
+            self._tree_contacts = TreeContacts(system, contacts, self._n_kernel)
+        self._wheels: TreeWheels | None = None
+        if data.model.wheels:
+            self._wheels = TreeWheels(system, len(data.rows), self._n_kernel)
         self._n_constants = len(parametric.names(data.model.constants.parameters))
         self._n_parameters = n_parameters = len(system.parameter_values) + 1
         n_columns = ndx + nu + (n_parameters if self._by_parameters else 0)
@@ -96,11 +106,12 @@ class TreeEngine(Engine):
         )
 
     def _packed(self, data: TreeModel) -> np.ndarray:
-        return data.packed(self._force_at_start, self._n_parameters, self._tree_contacts)
+        others = self._tree_contacts, self._wheels
+        return data.packed(self._force_at_start, self._n_parameters, *others)
 
     def _functions(self) -> TreeFunctionsData:
-        """The functions of joints and contacts, for one thread."""
-        return tree_functions(self._joint_code, self._tree_contacts)
+        """The functions of joints, contacts and wheels, for one thread."""
+        return tree_functions(self._joint_code, self._tree_contacts, self._wheels)
 
     @cached_property
     def _joint_code(self) -> list[Functions]:
@@ -210,9 +221,10 @@ class TreeEngine(Engine):
         return self if self._nv == self._free else None
 
     def momentum(self, work: Workspace, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Momenta p (nv) of a configuration and a velocity."""
+        """Momenta p (nv) of a configuration and the admissible part of a velocity."""
         work.x[: len(q)], work.z[: self._nv] = q, v
-        self._trees["tree_momentum"](work.list)
+        if self._trees["tree_state"](work.list) != newton.CONVERGED:
+            raise np.linalg.LinAlgError(f"singular mass matrix at {q.tolist()}")
         return work.x1[len(q) :].copy()
 
     def velocity(self, work: Workspace, x: np.ndarray) -> np.ndarray:
@@ -248,13 +260,27 @@ class TreeEngine(Engine):
         return bool(self._n_constraints) or self._tree_contacts is not None
 
     def _constrained(self, work: Workspace) -> np.ndarray:
-        """r_z with constraints or contacts; the kernel returns its leading block inverted."""
-        kept = work.ab.copy(), work.dz.copy()
-        self._trees["tree_equations"](work.list, work.ab.shape[1])
-        work.ab[...], work.dz[...] = kept
-        r_z, free = work.r_z.copy(), slice(self._free)
+        """r_z with constraints or contacts; the kernel returns its leading block inverted, and
+        rows and columns of all its unknowns.
+        """
+        r_z = np.empty((self._n_kernel, self._n_kernel))
+        self._trees["tree_equations"](work.list, ctypes.c_void_p(r_z.ctypes.data))
+        free = slice(self._free)
         r_z[free, free] = _inverse(r_z[free, free])
-        return r_z
+        if not self._n_rolling:
+            return r_z
+        # without the impulses of rolling, and in the generated order of the rows
+        end = self._free + self._n_constraints
+        rolling = slice(end - self._n_rolling, end)
+        X = self._basis(work)
+        rows = X.T @ r_z[free], r_z[rolling], r_z[self._free : rolling.start], r_z[end:]
+        return np.delete(np.vstack(rows), rolling, axis=1)
+
+    def _basis(self, work: Workspace) -> np.ndarray:
+        """The basis X (n_free, nrho) of the admissible velocities at the state of the step."""
+        basis = np.empty((self._free, self._free - self._n_rolling))
+        self._trees["tree_basis"](work.list, ctypes.c_void_p(basis.ctypes.data))
+        return basis
 
     @cached_property
     def _generated(self) -> Engine:

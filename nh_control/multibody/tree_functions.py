@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nh_control.multibody.tree_contacts import TreeContacts
+from nh_control.multibody.tree_wheels import TreeWheels
 from nh_control.numerics.compiled import Functions
 from nh_control.numerics.virtual_machine import FunctionData
 
@@ -34,22 +35,22 @@ class TreeFunctionsData(ctypes.Structure):
     them.
     """
 
-    _fields_ = [("joints", ctypes.c_void_p), ("contacts", ctypes.c_void_p)]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("joints", "contacts", "wheels")]
     kept: Any
 
 
 def tree_functions(
-    joints: Sequence[Functions], contacts: TreeContacts | None
+    joints: Sequence[Functions], contacts: TreeContacts | None, wheels: TreeWheels | None
 ) -> TreeFunctionsData:
-    """The functions of all kinds of joints with several coordinates, and of the contacts."""
+    """The functions of all kinds of joints with several coordinates, of the contacts, and of the
+    wheels.
+    """
     functions = [[kind.function(name) for name in JOINT_FUNCTIONS] for kind in joints]
     records = (_JointFunctionsData * len(functions))(
         *(_JointFunctionsData(*kind) for kind in functions)
     )
-    contact_data = None if contacts is None else contacts.data()
-    data = TreeFunctionsData(
-        ctypes.addressof(records),
-        None if contact_data is None else ctypes.addressof(contact_data),
-    )
-    data.kept = functions, records, contact_data
+    others = [None if part is None else part.data() for part in (contacts, wheels)]
+    places = (None if part is None else ctypes.addressof(part) for part in others)
+    data = TreeFunctionsData(ctypes.addressof(records), *places)
+    data.kept = functions, records, others
     return data

@@ -34,12 +34,15 @@ from nh_control.multibody.model import Multibody
 from nh_control.multibody.planar_frames import axes_of, normals, upright
 from nh_control.multibody.point_forces import PointForceElement, point_forces
 from nh_control.multibody.tree_contacts import TreeContacts
+from nh_control.multibody.tree_wheels import TreeWheels
 
 _NONE = np.zeros(0, dtype=np.int32)
 NO_CONTACTS = dict.fromkeys(
     ("n_contacts", "n_impulses", "n_slips", "n_contact_rates", "impulse_room"), 0
 )
 """Numbers in the header of a model without contacts."""
+NO_WHEELS = dict.fromkeys(("n_wheel_rows", "n_rolling", "n_wheel_rates"), 0)
+"""Numbers in the header of a model without wheels."""
 UPRIGHT = (0.0, 0.0, 1.0)
 """The axis of planar joints in the kernel's frames."""
 
@@ -127,10 +130,11 @@ class TreeModel:
         start_fraction: float,
         n_parameters: int,
         contacts: TreeContacts | None = None,
+        wheels: TreeWheels | None = None,
     ) -> np.ndarray:
         """The doubles of `struct tree_header` with its arrays: `start_fraction` is the part of the
         forces at the start of a step, `n_parameters` the number of parameters with the step,
-        `contacts` are the model's.
+        `contacts` and `wheels` are the model's.
         """
         model, space = self.model, self.model.space
         prescribed = len(model.prescribed)
@@ -143,6 +147,7 @@ class TreeModel:
         ]
         sprung = (e for e in model.elements if isinstance(e, JointSpring))
         springs, dampers = self.point_forces
+        wheel_sizes = NO_WHEELS if wheels is None else wheels.sizes
         return kernel_layout.tree(
             {
                 "joints": self._joints(),
@@ -156,6 +161,7 @@ class TreeModel:
                 ),
                 "splines": splines(model),
                 "contact_rates": _NONE if contacts is None else contacts.rates,
+                "wheel_rates": _NONE if wheels is None else wheels.rates,
             },
             n_bodies=len(self.frames),
             nq=space.nq,
@@ -164,8 +170,8 @@ class TreeModel:
             n_parameters=n_parameters,
             n_inputs=len(actuated) + prescribed,
             n_multi_dof=self.n_multi_dof,
-            n_constraints=len(self.rows),
-            n_redundant=model.system.n_redundant if model.constraints else 0,
+            n_constraints=len(self.rows) + wheel_sizes["n_wheel_rows"],
+            n_redundant=model.system.n_redundant if model.n_holonomic_parts else 0,
             n_shared=len(self.shared_coordinates),
             n_mimic=len(self.mimic_frames),
             n_wrenches=len(self.external_wrenches),
@@ -177,6 +183,7 @@ class TreeModel:
             energy_at_rest=sum(spring.stiffness * spring.rest**2 for spring in sprung),
             gravity=self.axes[WORLD].T @ np.array(model.gravity),
             **(NO_CONTACTS if contacts is None else contacts.sizes),
+            **wheel_sizes,
         )
 
     def _joints(self) -> np.ndarray:
@@ -235,11 +242,12 @@ class TreeModel:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _constrained(self) -> set[str]:
-        """Frames that move a point of a constraint or a contact: the ends, the frames below them
+        """Frames that move a point of a constraint, contact or wheel: the ends, the frames below them
         down to the world, and for a frame that follows another joint, the frame of that joint.
         """
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
-        touching = (name for contact in self.model.contacts for name in contact.frames)
+        touching = {name for contact in self.model.contacts for name in contact.frames}
+        touching |= {wheel.point.frame for wheel in self.model.wheels}
         anchors = {self.model.tree.anchors[name][0] for name in touching}
         ends |= {self._index[name] for name in anchors - {WORLD}}
         ahead, constrained = [self.frames[number] for number in ends], set[str]()

@@ -1,4 +1,4 @@
-/* Holonomic constraints h(q1) = 0 (T28) and their derivatives at a node, q0 or q1. Every row is
+/* Closures h(q1) = 0 (T28) and their derivatives at a node, q0 or q1. Every row is
  * between points of bodies a and b, or of the world (-1), s from the one to the other, e
  * directions fixed in the bodies (of a in the world unless it is `body_fixed`):
  *
@@ -195,7 +195,7 @@ INTERNAL void evaluate_constraints(const struct tree_model *model, const struct 
                                    const double *q)
 {
     pose_bodies(model, data, q);
-    for (int r = 0; r < model->n_constraints; ++r)
+    for (int r = 0; r < n_closures(model); ++r)
         data->constraint_values[r] = evaluate_constraint(data, model->constraints + r, q);
 }
 
@@ -204,7 +204,7 @@ INTERNAL void constraint_jacobian(const struct tree_model *model, const struct t
                                   const double *q, double *all)
 {
     evaluate_constraints(model, data, q);
-    for (int r = 0; r < model->n_constraints; ++r)
+    for (int r = 0; r < n_closures(model); ++r)
         constraint_gradient(model, data, model->constraints + r, data->constraint_values + r,
                             all + (size_t)model->nv * r);
 }
@@ -272,7 +272,7 @@ INTERNAL void constraint_hessian_row(const struct tree_model *model, const struc
 {
     const double *lam = data->z + model->n_free, ratio = model->joints[k].ratio;
     const int moved = model->joints[k].v_index + m;
-    for (int r = 0; r < model->n_constraints; ++r) {
+    for (int r = 0; r < n_closures(model); ++r) {
         const struct constraint_row *c = model->constraints + r;
         const struct twist still = {vec(0, 0, 0), vec(0, 0, 0)};
         const int a = supports(model, k, c->a), b = supports(model, k, c->b);

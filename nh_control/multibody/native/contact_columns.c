@@ -29,7 +29,7 @@ static void add_products(int rows, int l, int n, double s, const double *a, cons
 INTERNAL void start_contact_columns(const struct tree_model *model, const struct tree_data *data)
 {
     const struct contact_functions *f = model->contact_functions;
-    call_at(&f->velocities, data->q, data->u, data->z, data->p, data->w, data->w_y,
+    call_at(&f->values, data->q, data->u, data->z, data->p, data->w, data->w_y,
             data->friction);
     call_at(&f->derivatives, data->q, data->u, data->z, data->p, data->w_s, data->impulse_hessian,
             0);

@@ -67,7 +67,7 @@ static void contact_velocities(const struct tree_model *model, const struct tree
     const int k = model->n_impulses, n = model->n_contact_rates;
     const size_t stride = model->nv + model->n_constraints;
     double *Y = data->rate_response, *own = data->rate_change;
-    call_at(&model->contact_functions->velocities, data->q, data->u, z, data->p, data->w,
+    call_at(&model->contact_functions->values, data->q, data->u, z, data->p, data->w,
             data->w_y, data->friction);
     for (int i = 0; i < n; ++i) {
         const int v = model->contact_rates[i];

@@ -99,7 +99,9 @@ static int by_constraints(const struct tree_model *model, const struct tree_data
         const int q = model->joints[s[lane].body].rate_index + s[lane].coordinate;
         for (int v = 0; v < model->nv && model->n_impulses; ++v)
             rows[v][lane] -= data->impulse_hessian[(size_t)model->nv * v + q];
-        for (int i = 0; i < model->n_bodies && model->n_constraints; ++i)
+        for (int v = 0; v < model->nv && model->n_wheel_rows; ++v)
+            rows[v][lane] += data->wheel_hessian[(size_t)model->nv * v + q];
+        for (int i = 0; i < model->n_bodies && n_closures(model); ++i)
             if (model->joints[i].rate_index == model->joints[s[lane].body].rate_index)
                 constraint_hessian_row(model, data, i, s[lane].coordinate, (double *)rows + lane);
     }

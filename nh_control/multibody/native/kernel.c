@@ -14,6 +14,7 @@
 #include "low_rank_update.c"
 #include "constraints.c"
 #include "kkt.c"
+#include "wheels.c"
 #include "contacts.c"
 #include "step.c"
 #include "parameter_jacobian.c"

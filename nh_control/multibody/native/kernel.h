@@ -156,6 +156,26 @@ INTERNAL void constraint_jacobian(const struct tree_model *model, const struct t
 INTERNAL void constraint_hessian_row(const struct tree_model *model, const struct tree_data *data,
                                      int k, int m, double *by);
 
+/* wheels.c: constraints of wheels, by generated functions */
+INTERNAL void start_wheels(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void evaluate_wheels(const struct tree_model *model, const struct tree_data *data,
+                              const double *z);
+INTERNAL void measure_wheels(const struct tree_model *model, const struct tree_data *data,
+                             const double *z);
+INTERNAL void wheel_jacobian(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void start_wheel_columns(const struct tree_model *model, const struct tree_data *data);
+INTERNAL void wheel_rows(const struct tree_model *model, const struct tree_data *data, int stride,
+                         int count, double *matrix, double *dz);
+INTERNAL int project_momentum(const struct tree_model *model, const struct tree_data *data,
+                              double *x);
+INTERNAL void admissible_columns(const struct tree_model *model, const struct tree_data *data,
+                                 const double *x1, const double *ab, const double *dz,
+                                 double *reduced_ab, double *reduced_dz);
+INTERNAL void load_unknowns(const struct tree_model *model, const struct tree_data *data,
+                            const double *z);
+INTERNAL void store_unknowns(const struct tree_model *model, const struct tree_data *data,
+                             double *z);
+
 /* kkt.c: Newton's equation with multipliers */
 INTERNAL void start_constraints(const struct tree_model *model, const struct tree_data *data);
 INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_data *data,

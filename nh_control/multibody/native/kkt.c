@@ -15,8 +15,9 @@ INTERNAL void start_constraints(const struct tree_model *model, const struct tre
 {
     if (!model->n_constraints) return;
     constraint_jacobian(model, data, data->q, data->G0);
+    if (model->n_wheel_rows) start_wheels(model, data);
     memset(data->schur_size, 0, sizeof(double) * model->n_constraints * model->n_constraints);
-    for (int r = 0; r < model->n_constraints; ++r) {
+    for (int r = 0; r < n_closures(model); ++r) {
         data->h0_size[r] = data->constraint_values[r].size;
         constraint_gradient_size(model, data, model->constraints + r, data->constraint_values + r,
                                  data->G0_size + (size_t)model->nv * r);
@@ -33,17 +34,24 @@ INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_dat
     if (!model->n_constraints) return;
     const double *lam = z + model->n_free;
     memcpy(data->z, z, sizeof(double) * (model->n_free + model->n_constraints));
-    end_configuration(model, data);
-    evaluate_constraints(model, data, data->q1);
+    if (n_closures(model)) {
+        end_configuration(model, data);
+        evaluate_constraints(model, data, data->q1);
+    }
+    if (model->n_wheel_rows) evaluate_wheels(model, data, z);
+    if (model->n_wheel_rows && turns > 0.0) measure_wheels(model, data, z);
     for (int r = 0; r < model->n_constraints; ++r) {
         const double *g = data->G0 + (size_t)model->nv * r,
                      *sizes = data->G0_size + (size_t)model->nv * r,
                      *replies = data->schur_size + (size_t)model->n_constraints * r;
-        data->r[model->n_free + r] = data->constraint_values[r].value;
+        const int wheel = r - n_closures(model);
+        data->r[model->n_free + r] =
+            wheel < 0 ? data->constraint_values[r].value : data->wheel_values[wheel];
         for (int v = 0; v < model->n_free; ++v) data->r[v] -= g[v] * lam[r];
         if (!(turns > 0.0)) continue;
         double *size = data->r_size + model->n_free + r;
-        *size = turns * (data->h0_size[r] + data->constraint_values[r].size);
+        *size = wheel < 0 ? turns * (data->h0_size[r] + data->constraint_values[r].size)
+                          : data->wheel_sizes[wheel];
         for (int s = 0; s < model->n_constraints; ++s) *size += replies[s] * fabs(lam[s]);
         for (int v = 0; v < model->n_free; ++v) data->r_size[v] += sizes[v] * fabs(lam[r]);
     }
@@ -54,12 +62,14 @@ INTERNAL void kkt_residual(const struct tree_model *model, const struct tree_dat
 INTERNAL void constraint_jacobian_by_z(const struct tree_model *model,
                                        const struct tree_data *data)
 {
+    if (model->n_wheel_rows) wheel_jacobian(model, data);
+    if (!n_closures(model)) return;
     constraint_jacobian(model, data, data->q1, data->G1);
     for (int i = 0; i < model->n_bodies; ++i) {
         const struct joint *j = model->joints + i;
         const int n = j->n_dof;
         if (is_prescribed(j) || j->mode == MIMIC || !j->constrained) continue;
-        for (int r = 0; r < model->n_constraints; ++r) {
+        for (int r = 0; r < n_closures(model); ++r) {
             double *g = data->G1 + (size_t)model->nv * r + j->v_index, by[MAX_DOF] = {0};
             for (int l = 0; l < n; ++l)
                 for (int k = 0; k < n; ++k)
@@ -120,10 +130,19 @@ INTERNAL int project_velocity(const struct tree_model *model, const struct tree_
 {
     double *right = data->projection;
     solve_constraint_rows(model, data);
+    if (model->n_rolling) {
+        memset(data->dz, 0, sizeof(double) * model->n_free);
+        evaluate_wheels(model, data, data->dz);
+    }
     for (int r = 0; r < model->n_constraints; ++r) {
         const double *g = data->G0 + (size_t)model->nv * r;
+        const int rolling = r - model->n_constraints + model->n_rolling;
         right[r] = 0.0;
-        for (int i = 0; i < model->n_bodies; ++i) {
+        if (rolling >= 0) { /* A v = b, with the velocities of prescribed coordinates */
+            right[r] = -data->wheel_values[r - n_closures(model)];
+            right[r] -= product(model->n_free, g, z);
+        }
+        for (int i = 0; i < model->n_bodies && rolling < 0; ++i) {
             const struct joint *j = model->joints + i;
             for (int v = j->v_index; v < j->v_index + j->n_dof && v < model->nv; ++v)
                 right[r] -= g[v] * (is_prescribed(j) ? data->bodies[i].rate : z[v]);

@@ -36,10 +36,14 @@ static void columns_by_multipliers(const struct tree_model *model, const struct 
 static void constraint_rows(const struct tree_model *model, const struct tree_data *data,
                             int stride, int count, const double *ab, double *matrix, double *dz)
 {
-    const int nv = model->nv, m = model->n_constraints, all = n_multipliers(model);
-    end_configuration(model, data);
-    constraint_jacobian(model, data, data->q1, data->G1);
-    memset(dz + (size_t)stride * model->n_free, 0, sizeof(double) * stride * m);
+    const int nv = model->nv, m = n_closures(model), all = n_multipliers(model);
+    if (m) {
+        end_configuration(model, data);
+        constraint_jacobian(model, data, data->q1, data->G1);
+    }
+    memset(dz + (size_t)stride * model->n_free, 0,
+           sizeof(double) * stride * model->n_constraints);
+    if (model->n_wheel_rows) wheel_rows(model, data, stride, count, matrix, dz);
     for (int r = 0; r < m; ++r)
         for (int v = 0; v < nv; ++v) {
             const double g = data->G1[(size_t)nv * r + v];
@@ -120,7 +124,8 @@ static int free_derivatives(const struct tree_model *model, const struct tree_da
 {
     const int nv = model->nv;
     if (factor_with_forces(model, data, LINEARIZATION)) return SINGULAR;
-    if (model->n_constraints) evaluate_constraints(model, data, data->q);
+    if (n_closures(model)) evaluate_constraints(model, data, data->q);
+    if (model->n_wheel_rows) start_wheel_columns(model, data);
     const int *body_of = bodies_of(model, data);
     columns_by(model, data, body_of, 0, nv + model->n_free, stride, ab, dz);
     for (int row = 0; row < 2 * nv; ++row)
@@ -164,30 +169,37 @@ int tree_derivatives(double *const *a, int stride)
     return derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]);
 }
 
-/* r_z where the last residual was taken, with the inverse of the block without multipliers in its
- * place, into a[R_Z]; a[AB] and a[DZ], in rows of length stride, are overwritten. */
-void tree_equations(double *const *a, int stride)
+/* r_z where the last residual was taken, of all unknowns of the kernel, with the inverse of the
+ * block without multipliers in its place. */
+void tree_equations(double *const *a, double *r_z)
 {
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
-    const int first = model->n_free, all = n_multipliers(model), n = first + all + model->n_slips;
-    double *r_z = a[R_Z];
+    const int first = model->n_free, all = n_multipliers(model), n = first + all + model->n_slips,
+              stride = n_variables(model);
+    double *ab = data->all_ab, *dz = data->all_dz;
     memset(r_z, 0, sizeof(double) * n * n);
     if (model->n_impulses) start_contact_columns(model, data);
-    if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, a[AB], a[DZ]) !=
-        CONVERGED)
+    if (free_derivatives(model, data, stride, model->n_force_rates, 0, 0, ab, dz) != CONVERGED)
         return;
     if (model->n_constraints) constraint_jacobian_by_z(model, data);
     for (int i = 0; i < first; ++i) {
         for (int v = 0; v < first; ++v)
-            r_z[(size_t)n * i + v] = -a[DZ][(size_t)stride * i + model->nv + v];
+            r_z[(size_t)n * i + v] = -dz[(size_t)stride * i + model->nv + v];
         for (int r = 0; r < all; ++r)
             r_z[(size_t)n * i + first + r] = -data->G0[(size_t)model->nv * r + i];
         for (int r = 0; r < model->n_constraints; ++r)
             r_z[(size_t)n * (first + r) + i] = data->G1[(size_t)model->nv * r + i];
     }
     if (model->n_impulses) contact_equations(model, data, n, r_z);
+}
+
+/* The basis X (n_free, n_free - n_rolling) of the admissible velocities at the state of a step. */
+void tree_basis(double *const *a, double *basis)
+{
+    const struct tree tree = tree_at(a);
+    call_at(&tree.model.wheel_functions->basis, a[X], a[U], a[Z], a[P], basis, 0, 0);
 }
 
 /* A step and its derivatives A and B, into a[AB], and dz into a[DZ]. */
@@ -199,7 +211,15 @@ int tree_linearize(int (*step)(double *const *), double *const *a)
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     if (settled(model, a[INFO])) residual(model, data, a[Z], 0.0);
-    return derivatives(model, data, n_variables(model), model->n_force_rates, 0, 0, a[AB], a[DZ]);
+    const int n = n_variables(model);
+    if (!model->n_rolling)
+        return derivatives(model, data, n, model->n_force_rates, 0, 0, a[AB], a[DZ]);
+    kkt_residual(model, data, data->unknowns, 0.0);
+    const int failed = derivatives(model, data, n, model->n_force_rates, 0, 0, data->all_ab,
+                                   data->all_dz);
+    if (failed != CONVERGED) return failed;
+    admissible_columns(model, data, a[X1], data->all_ab, data->all_dz, a[AB], a[DZ]);
+    return CONVERGED;
 }
 
 /* The same with the parameters among the variables. */

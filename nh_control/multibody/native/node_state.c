@@ -37,6 +37,16 @@ void tree_momentum(double *const *a)
     if (model->n_shared) add_mimic_rows(model, data, 0.0, 1.0, a[X1] + model->nq);
 }
 
+/* The same, of the admissible part of the velocity (T40); 1 if the mass matrix is singular. */
+int tree_state(double *const *a)
+{
+    const struct tree tree = node_at(a);
+    tree_momentum(a);
+    if (!tree.model.n_rolling) return 0;
+    memcpy(a[X1], a[X], sizeof(double) * tree.model.nq);
+    return project_momentum(&tree.model, &tree.data, a[X1]) != CONVERGED;
+}
+
 /* The velocity of the state in a[X], into a[Z]. */
 int tree_velocity(double *const *a)
 {
@@ -44,8 +54,11 @@ int tree_velocity(double *const *a)
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
     memset(data->joint_force, 0, sizeof(double) * model->n_rates);
+    double *z = model->n_rolling ? data->unknowns : a[Z];
     start_constraints(model, data);
-    return velocity_of(model, data, a[Z]);
+    const int status = velocity_of(model, data, z);
+    if (model->n_rolling) store_unknowns(model, data, a[Z]);
+    return status;
 }
 
 /* Energy (J) of the configuration in a[X] with the velocity in a[Z]: kinetic v . p / 2, gravity's

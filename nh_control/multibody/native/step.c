@@ -237,6 +237,21 @@ static int from_velocity(const struct tree_model *model, const struct tree_data 
 /* Whether another start may lead to a solution. */
 static int may_have_a_solution(int status) { return status == STALLED || status == EXHAUSTED; }
 
+/* A part of the step; generated functions take h from the parameters. */
+static struct tree_data part_of(const struct tree_model *model, const struct tree_data *data,
+                                double fraction)
+{
+    struct tree_data part = *data;
+    part.h *= fraction;
+    part.half_step *= fraction;
+    if (model->n_wheel_rows) {
+        memcpy(data->step_parameters, data->p, sizeof(double) * model->n_parameters);
+        data->step_parameters[model->n_parameters - 1] = part.h;
+        part.p = data->step_parameters;
+    }
+    return part;
+}
+
 /* From the velocity of the state by steps that grow from none to h: along the solutions that
  * belong to it. */
 static int continuation(const struct tree_model *model, const struct tree_data *data, double *z,
@@ -245,10 +260,8 @@ static int continuation(const struct tree_model *model, const struct tree_data *
     double from = 0.0, by = 0.25, *reached = data->reached;
     int status = velocity_of(model, data, z);
     while (status == CONVERGED && from < 1.0) {
-        struct tree_data part = *data;
         const double to = fmin(from + by, 1.0);
-        part.h *= to;
-        part.half_step *= to;
+        const struct tree_data part = part_of(model, data, to);
         remember(model, reached, z);
         status = iterate(model, &part, 0, 0, z, info);
         if (status == CONVERGED) {
@@ -291,14 +304,17 @@ int tree_step(double *const *a)
     const struct tree tree = tree_at(a);
     const struct tree_model *model = &tree.model;
     const struct tree_data *data = &tree.data;
-    double *z = a[Z];
+    double *z = model->n_rolling ? data->unknowns : a[Z];
     const enum start start = (enum start)a[WARM][0];
+    if (model->n_rolling) load_unknowns(model, data, a[Z]);
     load_forces(model, data);
     start_constraints(model, data);
     const int status = model->n_impulses ? solve_contacts(model, data, start, z, a[INFO])
                                          : solve(model, data, start, z, a[INFO]);
+    if (model->n_rolling) store_unknowns(model, data, a[Z]);
     if (status != CONVERGED) return status;
     readout(model, data, a[X1]);
+    if (model->n_rolling && project_momentum(model, data, a[X1]) != CONVERGED) return SINGULAR;
     const int n_x = model->nq + model->nv, n_u = model->n_forces + model->nv - model->n_free;
     if (!all_finite(a[X], n_x) || !all_finite(a[U], n_u) || !all_finite(a[X1], n_x))
         return NOT_FINITE;

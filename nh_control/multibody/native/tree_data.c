@@ -56,6 +56,9 @@ static struct tree_model model_of(const double *numbers)
         .n_slips = s->n_slips,
         .n_contact_rates = s->n_contact_rates,
         .n_contacts = s->n_contacts,
+        .n_wheel_rows = s->n_wheel_rows,
+        .n_rolling = s->n_rolling,
+        .n_wheel_rates = s->n_wheel_rates,
         .impulse_room = s->impulse_room,
         .n_multi_dof = s->n_multi_dof,
         .n_parameters = s->n_parameters,
@@ -71,6 +74,7 @@ static struct tree_model model_of(const double *numbers)
         .actuated_rates = (const int32_t *)(base + s->actuated_rates),
         .splines = (const double *)(base + s->splines),
         .contact_rates = (const int32_t *)(base + s->contact_rates),
+        .wheel_rates = (const int32_t *)(base + s->wheel_rates),
     };
 }
 
@@ -84,7 +88,7 @@ INLINE void take_constraints(struct arena *arena, const struct tree_model *model
     TAKE(arena, d->poses, model->n_bodies);
     TAKE(arena, d->motions, model->n_rates);
     TAKE(arena, d->joint_poses, model->n_multi_dof);
-    TAKE(arena, d->constraint_values, m);
+    TAKE(arena, d->constraint_values, n_closures(model));
     TAKE(arena, d->q1, model->nq);
     TAKE(arena, d->G0, rows);
     TAKE(arena, d->G0_size, rows);
@@ -99,6 +103,31 @@ INLINE void take_constraints(struct arena *arena, const struct tree_model *model
     TAKE(arena, d->projection, m);
     TAKE(arena, d->constraint_columns, model->nv);
     TAKE(arena, d->multiplier_rows, count);
+    TAKE(arena, d->all_ab, 2 * (size_t)model->nv * n_variables(model));
+    TAKE(arena, d->all_dz, (model->n_free + count) * n_variables(model));
+}
+
+/* The arrays of wheels. */
+INLINE void take_wheels(struct arena *arena, const struct tree_model *model, struct tree_data *d)
+{
+    const size_t rows = model->n_wheel_rows, nv = model->nv, n = n_variables(model),
+                 free = model->n_free, reduced = free - model->n_rolling,
+                 unknowns = free + n_multipliers(model) + model->n_slips;
+    if (!rows) return;
+    TAKE(arena, d->wheel_values, rows);
+    TAKE(arena, d->wheel_by_z, rows * model->n_wheel_rates);
+    TAKE(arena, d->wheel_sizes, rows);
+    TAKE(arena, d->wheel_by_s, rows * n);
+    TAKE(arena, d->wheel_hessian, nv * nv);
+    TAKE(arena, d->step_parameters, model->n_parameters);
+    if (!model->n_rolling) return;
+    TAKE(arena, d->unknowns, unknowns);
+    TAKE(arena, d->momentum, nv);
+    TAKE(arena, d->basis, free * reduced);
+    TAKE(arena, d->dual, free * reduced);
+    TAKE(arena, d->basis_by_q, reduced * nv);
+    TAKE(arena, d->basis_product, free * nv);
+    TAKE(arena, d->end_state, model->nq + nv);
 }
 
 /* The arrays of contacts. */
@@ -208,6 +237,7 @@ INLINE void take_all(struct arena *arena, const struct tree_model *model, struct
     TAKE(arena, d->rows, all);
     TAKE(arena, d->multi_dof, model->n_multi_dof);
     take_constraints(arena, model, d);
+    take_wheels(arena, model, d);
     take_contacts(arena, model, d);
     take_mimic_joints(arena, model, d);
     take_point_forces(arena, model, d);
@@ -238,6 +268,7 @@ INTERNAL struct tree tree_at(double *const *a)
     const struct tree_functions *functions = (const struct tree_functions *)a[SYSTEM];
     tree.model.joint_functions = functions->joints;
     tree.model.contact_functions = functions->contacts;
+    tree.model.wheel_functions = functions->wheels;
     struct arena arena = {(char *)a[MEMORY], 0};
     d->h = d->prescribed_time = a[P][tree.model.n_parameters - 1];
     d->half_step = 0.5 * d->h;

@@ -21,18 +21,25 @@ struct joint_functions {
         pose, end;
 };
 
-/* The functions in a[SYSTEM], for one thread: of every type of joints of several rates, and of the
- * contacts. */
+/* Functions of the constraints of wheels (wheels.c; tree_wheels.py has their equations). */
+struct wheel_functions {
+    struct function rows, values, derivatives, sizes, basis;
+};
+
+/* The functions in a[SYSTEM], for one thread: of every type of joints of several rates, of the
+ * contacts, and of the wheels. */
 struct tree_functions {
     const struct joint_functions *joints;
     const struct contact_functions *contacts;
+    const struct wheel_functions *wheels;
 };
 
 /* The model of a[TREE]: the numbers of its header, where its arrays begin, and its functions. */
 struct tree_model {
     int n_bodies, nq, nv, n_free, n_forces, n_constraints, n_redundant, n_shared, n_wrenches,
         planar, n_springs, n_dampers, n_multi_dof, n_parameters, n_force_rates, n_impulses,
-        n_slips, n_contact_rates, n_contacts, impulse_room;
+        n_slips, n_contact_rates, n_contacts, impulse_room, n_wheel_rows, n_rolling,
+        n_wheel_rates;
     int n_rates; /* rates of all joints, with the mimic ones */
     double start_fraction, energy_at_rest;
     v4 gravity;
@@ -41,9 +48,10 @@ struct tree_model {
     const struct constraint_row *constraints;
     const struct external_wrench *wrenches;
     const struct point_force *point_forces;
-    const int32_t *actuated_rates, *contact_rates;
+    const int32_t *actuated_rates, *contact_rates, *wheel_rates;
     const double *splines;
     const struct contact_functions *contact_functions;
+    const struct wheel_functions *wheel_functions;
 };
 
 /* A body in the middle of the step. */
@@ -146,6 +154,15 @@ struct tree_data {
     double *projection;                  /* (m): impulses that keep Dh v = 0 */
     vn *constraint_columns;              /* (nv): right-hand sides of LANES columns */
     int *multiplier_rows;                /* of dz, slip bounds included */
+    /* wheels (wheels.c), w their rows: values, derivatives by the wheel_rates, sizes; (w,
+     * columns) by the variables; (nv, nv): forces of the impulses by q */
+    double *wheel_values, *wheel_by_z, *wheel_sizes, *wheel_by_s, *wheel_hessian;
+    double *unknowns;                  /* the unknowns with the impulses of rolling */
+    double *momentum;                  /* (nv): after the step, before it is projected (T40) */
+    double *step_parameters;           /* those of a part of the step */
+    double *all_ab, *all_dz;           /* derivatives by all momenta */
+    double *basis, *dual, *basis_by_q; /* X, D X and (X^T p)_q at a node (T41) */
+    double *basis_product, *end_state; /* D X (X^T p)_q; q1 with `momentum` */
     /* contacts (contacts.c, contact_columns.c); rows of their impulses are behind those of G0 */
     double *impulse_response;        /* (k, nv + m): r_z^{-1} of these rows */
     double *w, *w_y, *friction;      /* velocities, by the contact_rates; friction and bounds */
@@ -181,6 +198,12 @@ struct tree {
 INLINE int n_independent(const struct tree_model *model)
 {
     return model->n_constraints - model->n_redundant;
+}
+
+/* Constraints between points of bodies, in front of those of wheels. */
+INLINE int n_closures(const struct tree_model *model)
+{
+    return model->n_constraints - model->n_wheel_rows;
 }
 
 /* Multipliers of constraints, and impulses of contacts. */

@@ -199,7 +199,7 @@ struct tree_header {
     int32_t n_parameters; /* parameters and the step h */
     int32_t n_inputs; /* forces, and ends of prescribed coordinates */
     int32_t n_multi_dof; /* joints of several rates */
-    int32_t n_constraints;
+    int32_t n_constraints; /* of closures, then of wheels */
     int32_t n_redundant; /* constraints that follow from the others */
     int32_t n_shared; /* coordinates that several joints share */
     int32_t n_mimic; /* joints that follow others */
@@ -213,13 +213,17 @@ struct tree_header {
     int32_t n_slips; /* slip bounds of contacts with friction */
     int32_t n_contact_rates; /* unknowns on which velocities of contacts depend */
     int32_t impulse_room; /* numbers of memory of the impulse library */
+    int32_t n_wheel_rows; /* constraints of wheels: heights, then rolling */
+    int32_t n_rolling; /* velocity constraints among these, the last ones */
+    int32_t n_wheel_rates; /* unknowns on which the constraints of wheels depend */
     int32_t joints; /* struct joint (n_bodies) */
     int32_t actuated_rates; /* int32_t (forces): the rate on which a force acts, or -1 */
-    int32_t constraints; /* struct constraint_row (n_constraints) */
+    int32_t constraints; /* struct constraint_row: the closures */
     int32_t wrenches; /* struct external_wrench (n_wrenches) */
     int32_t point_forces; /* struct point_force: springs, then dampers */
     int32_t splines; /* double: splines of nonlinear springs (tree_data.h) */
     int32_t contact_rates; /* int32_t (n_contact_rates) */
+    int32_t wheel_rates; /* int32_t (n_wheel_rates) */
     double start_fraction; /* part of the forces that acts at the start of a step */
     double energy_at_rest; /* sum of stiffness rest^2 of all joint springs */
     v4 gravity;
@@ -245,16 +249,20 @@ _Static_assert(offsetof(struct tree_header, n_impulses) == 68, "n_impulses");
 _Static_assert(offsetof(struct tree_header, n_slips) == 72, "n_slips");
 _Static_assert(offsetof(struct tree_header, n_contact_rates) == 76, "n_contact_rates");
 _Static_assert(offsetof(struct tree_header, impulse_room) == 80, "impulse_room");
-_Static_assert(offsetof(struct tree_header, joints) == 84, "joints");
-_Static_assert(offsetof(struct tree_header, actuated_rates) == 88, "actuated_rates");
-_Static_assert(offsetof(struct tree_header, constraints) == 92, "constraints");
-_Static_assert(offsetof(struct tree_header, wrenches) == 96, "wrenches");
-_Static_assert(offsetof(struct tree_header, point_forces) == 100, "point_forces");
-_Static_assert(offsetof(struct tree_header, splines) == 104, "splines");
-_Static_assert(offsetof(struct tree_header, contact_rates) == 108, "contact_rates");
-_Static_assert(offsetof(struct tree_header, start_fraction) == 112, "start_fraction");
-_Static_assert(offsetof(struct tree_header, energy_at_rest) == 120, "energy_at_rest");
-_Static_assert(offsetof(struct tree_header, gravity) == 128, "gravity");
-_Static_assert(sizeof(struct tree_header) == 160, "tree_header");
+_Static_assert(offsetof(struct tree_header, n_wheel_rows) == 84, "n_wheel_rows");
+_Static_assert(offsetof(struct tree_header, n_rolling) == 88, "n_rolling");
+_Static_assert(offsetof(struct tree_header, n_wheel_rates) == 92, "n_wheel_rates");
+_Static_assert(offsetof(struct tree_header, joints) == 96, "joints");
+_Static_assert(offsetof(struct tree_header, actuated_rates) == 100, "actuated_rates");
+_Static_assert(offsetof(struct tree_header, constraints) == 104, "constraints");
+_Static_assert(offsetof(struct tree_header, wrenches) == 108, "wrenches");
+_Static_assert(offsetof(struct tree_header, point_forces) == 112, "point_forces");
+_Static_assert(offsetof(struct tree_header, splines) == 116, "splines");
+_Static_assert(offsetof(struct tree_header, contact_rates) == 120, "contact_rates");
+_Static_assert(offsetof(struct tree_header, wheel_rates) == 124, "wheel_rates");
+_Static_assert(offsetof(struct tree_header, start_fraction) == 128, "start_fraction");
+_Static_assert(offsetof(struct tree_header, energy_at_rest) == 136, "energy_at_rest");
+_Static_assert(offsetof(struct tree_header, gravity) == 144, "gravity");
+_Static_assert(sizeof(struct tree_header) == 176, "tree_header");
 
 #endif

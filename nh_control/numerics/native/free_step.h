@@ -9,11 +9,11 @@ struct system;
 struct free_step;
 
 /* Functions of x, u, z, p (tree_contacts.py): rows J (N_IMPULSES, n_tangents) of the impulses;
- * velocities w, their derivatives by the unknowns `rates`, friction and bounds; derivatives of w
+ * values w, their derivatives by the unknowns `rates`, friction and bounds; derivatives of w
  * by the variables, and of the impulses' forces by q. Then the routines of impulse_library.c, and
  * for them `sizes`: n_z, n_p and those of the contacts. */
 struct contact_functions {
-    struct function rows, velocities, derivatives;
+    struct function rows, values, derivatives;
     int (*find)(const struct system *, const double *, const double *, const double *, double,
                 double *, double *);
     int (*settle)(const struct system *, const double *, const double *, const double *, double,

@@ -103,7 +103,7 @@ static void velocities_at(const struct free_step *step, const double *const *in,
 {
     const struct system *system = step->contacts->sizes;
     double *by_rates = take(&room, N_IMPULSES * step->n_rates);
-    call_at(&step->contacts->velocities, in[0], in[1], in[2], in[3], w, by_rates, coefficients);
+    call_at(&step->contacts->values, in[0], in[1], in[2], in[3], w, by_rates, coefficients);
     memset(w_y, 0, sizeof(double) * N_IMPULSES * N_FIRST);
     for (int i = 0; i < N_IMPULSES; ++i)
         for (int k = 0; k < step->n_rates; ++k)

@@ -1,0 +1,111 @@
+"""The rows of wheels as velocity and holonomic constraints of a system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from nh_control.mechanics.contacts import Grip
+from nh_control.multibody.contact_laws import WithParameters
+from nh_control.multibody.contact_shapes import Touch
+from nh_control.multibody.wheels import Rolling
+
+ON_GROUND = 1e-9
+"""Gap (m), and its derivative by the coordinates, below which the frames keep a wheel on the
+ground.
+"""
+
+
+@dataclass(frozen=True)
+class WheelRows:
+    """The rows of all wheels of a model: `A(q) v = b(q)` of rolling, in the order of the wheels,
+    and the gaps `h(q)` of those that the tree does not keep on the ground.
+    """
+
+    with_parameters: WithParameters
+
+    def rolling(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """A (rows, nw)."""
+        v = ca.SX.sym("v", self.with_parameters(None).space.nw)
+        slip = (row @ touch.velocity for _, touch, row in self._touches(q, v, p))
+        return ca.jacobian(ca.vertcat(*slip), v)
+
+    def drift(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """b (rows): velocities of the ground."""
+        return ca.densify(
+            ca.vertcat(
+                *(
+                    row @ wheel.ground.velocity(touch.position)
+                    for wheel, touch, row in self._touches(q, None, p)
+                )
+            )
+        )
+
+    def heights(self, q: ca.SX, p: Any = None) -> ca.SX:
+        """h: the gaps of the wheels with `heights_of`."""
+        touches = [touch for _, touch, _ in self._touches(q, None, p)]
+        return ca.vertcat(ca.SX(0, 1), *(touches[i].gap for i in self.heights_of))
+
+    def place(self, number: int) -> Callable[..., ca.SX]:
+        """The place, see `Grip`, of the wheel with this number."""
+
+        def place_at(q: ca.SX, p: Any = None) -> ca.SX:
+            _, touch, row = list(self._touches(q, None, p))[number]
+            return ca.horzcat(touch.position, row.T)
+
+        return place_at
+
+    @cached_property
+    def moves_ground(self) -> bool:
+        """Whether the ground of a wheel moves."""
+        return any(wheel.ground.moves for wheel in self.with_parameters(None).wheels)
+
+    @cached_property
+    def heights_of(self) -> tuple[int, ...]:
+        """Numbers of the wheels that the tree does not keep on the ground. Raises ValueError for
+        a wheel that it keeps off the ground.
+        """
+        model = self.with_parameters(None)
+        q = ca.SX.sym("q", model.space.nq)
+        gaps = ca.vertcat(ca.SX(0, 1), *(touch.gap for _, touch, _ in self._touches(q, None)))
+        values = ca.Function("gaps", [q], [gaps, ca.jacobian(gaps, q)])
+        rng, moves = np.random.default_rng(0), np.zeros(len(model.wheels), dtype=bool)
+        for spread in (0.1, 0.3):
+            at = model.space.retract(model.space.origin, spread * rng.normal(size=model.space.nv))
+            gap, slope = (np.asarray(value) for value in values(at))
+            moves |= np.abs(slope).max(axis=1, initial=0.0) > ON_GROUND
+        for wheel, off in zip(model.wheels, np.where(moves, 0.0, gap[:, 0])):
+            if not abs(off) <= ON_GROUND:
+                raise ValueError(
+                    f"{model.name}: the frames keep {wheel} {off:.3g} m above its ground, "
+                    "whatever the joints do; move its frame, or give another radius or ground"
+                )
+        return tuple(int(i) for i in np.flatnonzero(moves))
+
+    @property
+    def grips(self) -> tuple[Grip, ...]:
+        """The rows that slip beyond a bound of their force."""
+        grips, first = list[Grip](), 0
+        at = ca.SX(self.with_parameters(None).space.origin)
+        for i, (wheel, _, row) in enumerate(self._touches(at, None)):
+            n = row.shape[0]
+            if wheel.friction is not None and wheel.load is not None:
+                rows = tuple(range(first, first + n))
+                grips.append(Grip(rows, wheel.load, wheel.friction, self.place(i), wheel.name))
+            first += n
+        return tuple(grips)
+
+    def _touches(
+        self, q: ca.SX, v: ca.SX | None, p: Any = None
+    ) -> Iterator[tuple[Rolling, Touch, ca.SX]]:
+        """Every wheel with the place where it touches and its directions; at rest without v."""
+        model = self.with_parameters(p)
+        k = model.kinematics(q, ca.SX(model.space.nw, 1) if v is None else v)
+        for wheel in model.wheels:
+            touch = wheel.touch(k)
+            yield wheel, touch, wheel.directions(k, touch)
