@@ -242,8 +242,8 @@ class TreeModel:
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def _constrained(self) -> set[str]:
-        """Frames that move a point of a constraint, contact or wheel: the ends, the frames below them
-        down to the world, and for a frame that follows another joint, the frame of that joint.
+        """Frames that move a point of a constraint, contact or wheel: the ends, the frames below
+        them down to the world, and for a frame that follows another joint, that joint's frame.
         """
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
         touching = {name for contact in self.model.contacts for name in contact.frames}

@@ -38,9 +38,9 @@ class TreeWheels:
     of all these rows among its `n_unknowns` unknowns, `r - J(q0)^T i = 0`.
 
     - `sizes -> s` (k): bounds of the terms of the values
-    - `basis -> X, D X, (X^T p)_q`: the basis X (n_free, nrho) of the admissible virtual velocities,
-      see `AdmissibleBasis`, a right inverse of X^T, and the derivative (nrho, nv) of the
-      components of the momentum p by the configuration
+    - `basis -> X, D X, (X^T p)_q`: the basis X (n_free, nrho) of the admissible virtual
+      velocities, see `AdmissibleBasis`, a right inverse of X^T, and the derivative (nrho, nv) of
+      the components of the momentum p by the configuration
     """
 
     system: MultibodySystem

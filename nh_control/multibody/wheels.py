@@ -94,10 +94,11 @@ class RollingWheel(Rolling):
         unit_vector(self.axis, str(self))
 
     def touch(self, k: Kinematics) -> Touch:
-        touches = [] if self.shape is None else list(self.shape.touches(k, self.point, self.ground))
+        shape = self.shape or Corner()
+        touches = list(shape.touches(k, self.point, self.ground))
         if len(touches) != 1:
             raise ValueError(
-                f"{self}: its shape must touch at one place, a {type(self.shape).__name__} "
+                f"{self}: its shape must touch at one place, a {type(shape).__name__} "
                 f"touches at {len(touches)}; take a Disc, a Sphere or an Ellipsoid"
             )
         return touches[0]
