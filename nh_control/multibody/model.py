@@ -23,7 +23,7 @@ from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
-from nh_control.multibody.redundant_rows import named_rows
+from nh_control.multibody.redundant_rows import named_rows, named_velocity_rows
 from nh_control.multibody.wheel_rows import WheelRows
 
 SEQUENCES = (
@@ -311,6 +311,11 @@ class MultibodySystem(System):
     def model(self) -> Multibody | None:
         """The model whose functions these are."""
         return self.__dict__["_model"]
+
+    def named_velocity_rows(self, rows: Sequence[int]) -> str:
+        if self.model is None:
+            return super().named_velocity_rows(rows)
+        return named_velocity_rows(self.model, rows)
 
     def named_rows(self, rows: Sequence[int]) -> str:
         if self.model is None:

@@ -94,12 +94,18 @@ class RollingWheel(Rolling):
             raise ValueError(f"{self}: give either a radius or a shape")
         if self.slips not in SLIPS:
             raise ValueError(f"{self}: slips must be one of {list(SLIPS)}, got {self.slips!r}")
-        if self.shape is None:
-            object.__setattr__(self, "shape", Disc(self.radius or 0.0, self.axis, self.rounding))
         unit_vector(self.axis, str(self))
+        self.outline  # noqa: B018  (refuses wrong numbers)
+
+    @property
+    def outline(self) -> Shape:
+        """The shape that touches the ground."""
+        if self.shape is not None:
+            return self.shape
+        return Disc(self.radius or 0.0, self.axis, self.rounding)
 
     def touch(self, k: Kinematics) -> Touch:
-        shape = self.shape or Corner()
+        shape = self.outline
         touches = list(shape.touches(k, self.point, self.ground))
         if len(touches) != 1:
             raise ValueError(
