@@ -49,9 +49,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         options = _shared(argv[0], usage=_usage(argv[0]))
         given, _ = options.parse_known_args(_without_errors(argv[1:]))
         if given.scenario:
-            scenario = find_scenario(
-                given.scenario, given.urdf, given.base, given.accept_any_inertia
-            )
+            scenario = find_scenario(given.scenario, given)
     chosen = argv[0] if argv else ""
     if scenario is None:
         parser = _parser(chosen, scenario)

@@ -133,7 +133,8 @@ class _Slopes:
             raise ValueError(
                 f"{self._system.name}: {self._system.named_velocity_rows(rows)} follow from "
                 "others at all configurations that satisfy the holonomic constraints, such as q = "
-                f"{q.tolist()}; drop them (of two wheels on one axle, one has slips='sideways')"
+                f"{np.round(q, 3).tolist()}; drop them (of two wheels on one axle, one has "
+                "slips='sideways')"
             )
 
     def dependent(self, q: np.ndarray) -> list[int]:

@@ -68,8 +68,8 @@ def load_urdf(
     shapes are to be others. Fewer contacts make steps faster.
 
     `wheels` roll on the `ground` without slipping: a list of links whose <collision> is a cylinder
-    or a sphere, or a dict of `RollingWheel` and `Skate` by links; a caster's ball has
-    `slips="all"`.
+    or a sphere, "LINK", "LINK:sideways" or "LINK:all", see `RollingWheel.slips`; or a dict of
+    `RollingWheel` and `Skate` by links.
 
     An inertia tensor that no body can have is a warning if those of the links that are welded to
     it, by fixed joints, make up for it; otherwise an error, and a warning with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
@@ -56,9 +56,9 @@ class Surfaces:
         return contacts
 
     def wheels(self, links: Mapping[str, Element], asked: Wheels) -> list[Rolling]:
-        """The wheels on these links. Those of which only the link is named take radius, axis and
-        place of its <collision>, a cylinder or a sphere. Raises UrdfError for an unknown link, and
-        for one without such an element.
+        """The wheels on these links. Those of which only the link is named, and perhaps how they
+        slip behind a colon, take radius, axis and place of its <collision>, a cylinder or a
+        sphere. Raises UrdfError for an unknown link, and for one without such an element.
         """
         if isinstance(asked, str):
             raise UrdfError(
@@ -75,7 +75,8 @@ class Surfaces:
             ]
         return [self._wheel_of(links, link) for link in asked]
 
-    def _wheel_of(self, links: Mapping[str, Element], link: str) -> Rolling:
+    def _wheel_of(self, links: Mapping[str, Element], name: str) -> Rolling:
+        link, _, slips = name.partition(":")
         contacts = list(self._of_link(links, link))
         shape = contacts[0].shape
         if len(contacts) > 1 or not isinstance(shape, (Cylinder, Sphere)):
@@ -83,10 +84,12 @@ class Surfaces:
                 f"wheels: the <collision> of the link {link!r} must be one cylinder or sphere; "
                 f"give wheels={{{link!r}: nh.RollingWheel(radius=...)}}"
             )
-        at, ground = contacts[0].point, self.ground
-        if isinstance(shape, Sphere):
-            return RollingWheel(at=at, shape=shape, ground=ground)
-        return RollingWheel(at=at, radius=shape.radius, axis=shape.axis, ground=ground)
+        wheel = (
+            RollingWheel(at=contacts[0].point, shape=shape)
+            if isinstance(shape, Sphere)
+            else RollingWheel(at=contacts[0].point, radius=shape.radius, axis=shape.axis)
+        )
+        return replace(wheel, ground=self.ground, slips=slips or "never")
 
     def _of_link(self, links: Mapping[str, Element], link: str) -> Iterator[Contact]:
         elements = links[link].findall(COLLISION) if link in links else []

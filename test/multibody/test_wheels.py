@@ -1,5 +1,6 @@
 """Wheels, balls and skates of a `Multibody`; random ones are under all laws (test/laws)."""
 
+import re
 from dataclasses import replace
 
 import casadi as ca
@@ -188,5 +189,5 @@ def test_wrong_wheels_are_refused(snapshot):
     for name, make in REFUSALS.items():
         with pytest.raises(ValueError) as refused:
             make()
-        messages[name] = str(refused.value)
+        messages[name] = re.sub(r"q = \[.*?\]", "q = [...]", str(refused.value))
     assert messages == snapshot

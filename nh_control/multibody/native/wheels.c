@@ -117,7 +117,7 @@ static void basis_at(const struct tree_model *model, const struct tree_data *dat
 }
 
 /* A row of derivatives by (dq, dp, ...) becomes one by (dq, dr, ...), with the changes dr of the
- * components: dp = D X (dr - (X^T p)_q dq) (T42). */
+ * components: dp = D X (dr - (X^T p)_q dq) (T41). */
 static void reduce_row(const struct tree_model *model, const struct tree_data *data,
                        const double *row, double *reduced)
 {
