@@ -70,12 +70,10 @@ def acceleration_of_point(
     model: nh.Multibody, frame: str, q: np.ndarray, v: np.ndarray, rate: np.ndarray
 ) -> np.ndarray:
     """Acceleration (3) of a frame's origin in the world, at the rate (nw) of the velocity v."""
-    space = model.space
-    at, moving = ca.SX.sym("q", space.nq), ca.SX.sym("v", space.nw)
-    velocity = model.kinematics(at, moving).velocity(frame)
-    change = ca.jtimes(velocity, at, space.generator(at) @ moving)
-    change += ca.jtimes(velocity, moving, ca.SX(rate))
-    return np.asarray(ca.Function("a", [at, moving], [ca.densify(change)])(q, v))[:, 0]
+    t = ca.SX.sym("t")
+    later = model.space.retract(ca.SX(q), t * v)
+    velocity = model.kinematics(later, v + t * rate).velocity(frame)
+    return np.asarray(ca.Function("a", [t], [ca.densify(ca.jacobian(velocity, t))])(0.0))[:, 0]
 
 
 def accelerations(system: nh.System, q: ArrayLike, v: ArrayLike) -> np.ndarray:
