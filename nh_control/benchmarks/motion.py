@@ -18,14 +18,19 @@ METHOD = "nh.solve_ivp, order 8 of Dormand and Prince, rtol 1e-13"
 
 
 def moved(
-    system: nh.System, q: ArrayLike, v: ArrayLike, duration: float, u: ArrayLike = (), **how: Any
+    system: nh.System,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float,
+    u: ArrayLike = (),
+    steps: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Configuration (nq) and velocity (nw) after `duration` (s) from q (nq) and v (nw) under
-    inputs u; `how` goes to `nh.solve_ivp`. Raises RuntimeError where that fails.
+    inputs u, in at least this number of steps. Raises RuntimeError where one fails.
     """
-    dsys = _states(system)
-    how = {"method": "rkmk853", "rtol": 1e-13, "atol": 1e-13, **how}
-    run = nh.solve_ivp(system, (0.0, duration), dsys.state(q, v), u, **how)
+    dsys, span = _states(system), (0.0, duration)
+    how: Any = {"method": "rkmk853", "rtol": 1e-13, "atol": 1e-13, "max_step": duration / steps}
+    run = nh.solve_ivp(system, span, dsys.state(q, v), u, **how)
     if not run.success:
         raise RuntimeError(f"{system.name}: {run.message}")
     return dsys.configuration(run.y[:, -1]), dsys.velocity(run.y[:, -1])

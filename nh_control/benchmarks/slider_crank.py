@@ -90,9 +90,9 @@ def compute_elastic() -> Mapping[str, float]:
 
 
 def rigid() -> nh.Multibody:
-    """Crank, rod and slider in the plane x, y, without gravity."""
+    """Crank, rod and slider in the plane x, y, without gravity; the crank's mass is at its joint."""
     center, across = ROD / 2, 1e-6
-    about_center = ROD_INERTIA - ROD_MASS * center**2
+    about_center = ROD_INERTIA - ROD_MASS * center**2  # inertias are about the joints
     return nh.Multibody(
         "slider_crank",
         frames=[
@@ -101,7 +101,7 @@ def rigid() -> nh.Multibody:
             prismatic("slider", axis="x"),
         ],
         bodies=[
-            Body("crank", 0.0, inertia=(CRANK_INERTIA / 2, CRANK_INERTIA / 2, CRANK_INERTIA)),
+            Body("crank", 0.36, inertia=(CRANK_INERTIA / 2, CRANK_INERTIA / 2, CRANK_INERTIA)),
             Body("rod", ROD_MASS, (center, 0.0, 0.0), (across, about_center, about_center)),
             Body("slider", SLIDER_MASS),
         ],
