@@ -15,7 +15,7 @@ from nh_control.multibody import Body, Coincident, Point, prismatic, revolute
 CRANK, ROD, SPEED = 0.15, 0.30, 150.0
 CRANK_INERTIA, ROD_INERTIA, ROD_MASS, SLIDER_MASS = 0.002727, 0.0045339259, 0.151104, 0.075552
 """Inertias about the joints that turn them, kg m^2, and masses, kg."""
-DENSITY, MODULUS, SIDE, PI = 7870.0, 0.20e12, 0.0080, 3.1415927
+DENSITY, MODULUS, SIDE, PI = 7870.0, 0.20e12, 0.0080, np.pi
 """Of the elastic rod; the test set has this pi."""
 
 START = [0.0, 0.0, CRANK + ROD + 0.169327969e-04, 0.0, 0.0, 0.103339863e-04, 0.169327969e-04, 0.0]
