@@ -81,7 +81,8 @@ def squeezer() -> nh.Multibody:
 
 def compute() -> Mapping[str, float]:
     model = squeezer()
-    q, v = moved(model.system, model.configuration(START), model.velocity(), DURATION, [TORQUE])
+    start = model.configuration(START), model.velocity()
+    q, v = moved(model.system, *start, DURATION, [TORQUE], steps=1000)
     space = model.space
     return {**dict(zip(space.names, q)), **dict(zip(space.velocity_names, v))}
 

@@ -39,15 +39,13 @@ def compute() -> Mapping[str, float]:
     model = bricard()
     dsys = INTEGRATORS["midpoint_order8"].make(model.system, STEP)
     x = dsys.state(model.configuration(), model.velocity())
-    last = dsys.simulate(x, steps=round(DURATION / STEP)).states[-1]
-    q, v = dsys.configuration(last), dsys.velocity(last)
-    height = sum(model.point(q, Point(b.frame, b.center))[1] for b in model.bodies)
-    return {"energy, J": GRAVITY * height + v @ model.mass_matrix(q) @ v / 2}
+    energies = dsys.energies(dsys.simulate(x, steps=round(DURATION / STEP)).states)
+    return {"energy, J": energies[np.argmax(np.abs(energies - energies[0]))]}
 
 
 BRICARD = Benchmark(
     name="bricard",
-    title="Bricard's mechanism, overconstrained: energy after 10 s of falling and rising",
+    title="Bricard's mechanism, overconstrained: energy in 10 s, where it is farthest off",
     source="IFToMM library, A04 (Gonzalez et al. 2006): energy of the start, -3 m g",
     reference=INVARIANT,
     published={"energy, J": -3 * GRAVITY},

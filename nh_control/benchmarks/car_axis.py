@@ -56,7 +56,7 @@ def car_axis() -> nh.System:
 def compute() -> Mapping[str, float]:
     system = car_axis()
     start = system.nominal, np.array([-REST / LENGTH, 0.0, -REST / LENGTH, 0.0, 1.0])
-    q, v = moved(system, *start, 3.0, [0.0])
+    q, v = moved(system, *start, 3.0, [0.0], steps=3000)
     lam = ContinuousSystem(system).multipliers(q, v, [0.0])
     return dict(zip(END, [*q[:4], *v[:4], *lam]))
 

@@ -14,7 +14,7 @@ from nh_control.benchmarks.benchmark import CLOSED_FORM, Benchmark
 from nh_control.integrators import INTEGRATORS
 from nh_control.multibody import Body, Coincident, Point, revolute
 
-WINDOWS, GRAVITY, SPEED, DURATION, STEP = 2, 9.81, 1.0, 10.0, 0.01
+WINDOWS, GRAVITY, SPEED, DURATION, STEP = 2, 9.81, 1.0, 10.0, 0.005
 
 
 def linkage(windows: int = WINDOWS) -> nh.Multibody:
@@ -62,5 +62,5 @@ FOUR_BARS = Benchmark(
     reference=CLOSED_FORM,
     published=dict(zip(("x of B0, m", "y of B0, m"), pendulum(DURATION))),
     compute=compute,
-    method="midpoint_order8, steps of 10 ms",
+    method="midpoint_order8, steps of 5 ms",
 )

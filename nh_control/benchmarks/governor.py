@@ -78,9 +78,9 @@ def swing() -> float:
         return weight + momentum**2 / (2 * turning_inertia(angle))
 
     energy = effective(ANGLE)
-    other = brentq(lambda a: effective(a) - energy, 0.01, ANGLE - 0.05, xtol=1e-15)
+    other = brentq(lambda a: effective(a) - energy, ANGLE + 0.05, np.pi / 2, xtol=1e-15)
     tau = (np.arange(200) + 0.5) * np.pi / 200
-    amplitude = (ANGLE - other) / 2
+    amplitude = (other - ANGLE) / 2
     angle = (ANGLE + other) / 2 - amplitude * np.cos(tau)
     felt = 2 * (ACROSS + ROD / 4 + BALL) + SLIDER * np.sin(angle) ** 2
     rate = np.sqrt(2 * (energy - effective(angle)) / felt)

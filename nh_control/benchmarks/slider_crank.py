@@ -85,7 +85,7 @@ def elastic() -> nh.System:
 
 
 def compute_elastic() -> Mapping[str, float]:
-    q, v = moved(elastic(), START[1:], [*START_RATES, SPEED], 0.1, [0.0])
+    q, v = moved(elastic(), START[1:], [*START_RATES, SPEED], 0.1, [0.0], steps=4000)
     return dict(zip(END, [*q[:6], *v[:6]]))
 
 
@@ -114,7 +114,7 @@ def compute_rigid() -> Mapping[str, float]:
     model = rigid()
     q = model.configuration({"slider": CRANK + ROD})
     v = model.velocity({"crank_dot": SPEED, "rod_dot": -SPEED * (1 + CRANK / ROD)})
-    q, v = moved(model.system, q, v, turn_of_the_crank())
+    q, v = moved(model.system, q, v, turn_of_the_crank(), steps=1000)
     return {"crank angle, rad": q[0], "crank rate, rad/s": v[0]}
 
 

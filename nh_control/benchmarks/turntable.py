@@ -53,7 +53,7 @@ def center(t: float) -> tuple[np.ndarray, np.ndarray]:
 
 def compute() -> Mapping[str, float]:
     system = ball_on_turntable()
-    q, v = moved(system, *start(), 10.0)
+    q, v = moved(system, *start(), 10.0, steps=2000)
     return {"x, m": q[0], "y, m": q[1], "x', m/s": v[0], "y', m/s": v[1]}
 
 
