@@ -95,4 +95,6 @@ ANDREWS = Benchmark(
     published={**END, **RATES},
     compute=compute,
     method=METHOD,
+    note="The printed rates leave the printed constraints in the 10th digit. SciPy's DOP853 on "
+    "the test set's own equations agrees with ours in 12 digits of the angles.",
 )

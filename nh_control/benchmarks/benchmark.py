@@ -22,7 +22,8 @@ class Benchmark:
 
     `published` has the reference numbers by name: strings as the `source` prints them, or numbers
     of a formula or an invariant, as `reference` says. `compute()` returns the same names with the
-    numbers of this package, and `method` is how it gets them.
+    numbers of this package, and `method` is how it gets them. A `note` explains digits that do not
+    agree.
     """
 
     name: str
@@ -31,16 +32,19 @@ class Benchmark:
     reference: str
     published: Mapping[str, str | float] = field(repr=False)
     compute: Callable[[], Mapping[str, float]] = field(repr=False)
-    method: str = ""
+    method: str
+    note: str = ""
 
     def run(self) -> Result:
         """Compute the numbers and compare them."""
         start = time.perf_counter()
         computed = self.compute()
         seconds = time.perf_counter() - start
-        values = [Value(name, str(text), float(computed[name]), *agreement(computed[name], text))
-                  for name, text in self.published.items()]  # fmt: skip
-        return Result(self, tuple(values), seconds)
+        values = tuple(
+            Value(name, str(number), float(computed[name]), *agreement(computed[name], number))
+            for name, number in self.published.items()
+        )
+        return Result(self, values, seconds)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,16 @@ from scipy.optimize import brentq
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, INVARIANT, Benchmark
 from nh_control.benchmarks.motion import METHOD, moved
-from nh_control.multibody import Body, Damper, Distance, Element, Point, Spring, prismatic, revolute
+from nh_control.multibody import (
+    Body,
+    Damper,
+    Distance,
+    Element,
+    Point,
+    Spring,
+    prismatic,
+    revolute,
+)
 
 ROD, BALL, SLIDER, SIDE, OFFSET = 0.3, 5.0, 3.0, 0.01, 0.05
 """Masses (kg) of rods and shaft, balls, slider; side of a rod, and of its joint from the axis."""

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import nh_control as nh
-from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody.contact_shapes import Shape
 
 METHOD = "nh.solve_ivp, order 8 of Dormand and Prince, rtol 1e-13"
@@ -79,9 +78,3 @@ def acceleration_of_point(
     later = model.space.retract(ca.SX(q), t * v)
     velocity = model.kinematics(later, v + t * rate).velocity(frame)
     return np.asarray(ca.Function("a", [t], [ca.densify(ca.jacobian(velocity, t))])(0.0))[:, 0]
-
-
-def accelerations(system: nh.System, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """Rate (nw) of the velocity v (nw) at q (nq) without inputs."""
-    continuous = ContinuousSystem(system)
-    return continuous.acceleration(q, v, np.zeros(len(continuous.inputs)))

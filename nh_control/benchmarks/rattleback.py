@@ -19,7 +19,7 @@ RADII, DEPTH, GRAVITY = (0.20, 0.03, 0.02), 0.01, 9.81
 """Half axes, and of the center of mass below their center, m."""
 INERTIA = 1e-4 * np.array([[2, 0.2, 0], [0.2, 16, 0], [0, 0, 17]])
 """Of 1 kg, about the center of mass, in axes with z up."""
-TILT, SPIN, DURATION = np.radians(0.5), np.array([0.0, 0.0, 5.0]), 5.0
+TILT, SPIN, DURATION = np.radians(0.5), np.array([0.0, 0.0, 5.0]), 8.0
 """Roll and angular velocity (rad/s) of the start, and length of the run (s)."""
 
 
@@ -78,7 +78,7 @@ def reversal(duration: float) -> tuple[float, float]:
     model = stone()
     system, q = rattleback(model), placed(model, TILT)
     velocity = model.pose(q, "stone").rotation @ np.cross(_start()[1], SPIN)
-    q, v = moved(system, q, np.concatenate([SPIN, velocity]), duration, steps=5000)
+    q, v = moved(system, q, np.concatenate([SPIN, velocity]), duration, steps=40_000)
     pose = model.pose(q, "stone")
     height = model.point(q, nh.multibody.Point("stone", (0, 0, -DEPTH)))[2]
     energy = GRAVITY * height + v @ model.mass_matrix(q) @ v / 2

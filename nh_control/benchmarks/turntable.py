@@ -19,7 +19,7 @@ PLACE, SPEED, SPIN = (0.5, 0.2), (0.3, -0.4), 1.1
 
 
 def ball_on_turntable() -> nh.System:
-    """`A(q) v = b(q)`, q = (x, y, unit quaternion): the point that touches moves with the table."""
+    """`A(q) v = b(q)`, q = (x, y, unit quaternion): the point that touches moves as the table."""
     inertia = 0.4 * MASS * RADIUS**2
 
     def rolling(q: ca.SX) -> ca.SX:
