@@ -33,6 +33,8 @@ TABLE_2 = {
 MODES = ("weave re", "weave im", "capsize", "castering")
 STANDING = ("3.13164324790656", "5.53094371765393", "-3.13164324790656", "-5.53094371765393")
 LATERAL = ("lean", "steer", "lean_dot", "steer_dot")
+FREE = ("lean_dot", "pitch_dot", "rear_wheel_dot", "steer_dot")
+"""Rates that determine the others, in the order of the velocity."""
 
 # Basu-Mandal et al. (2007), table 1: theta is the heading, psi = pi/2 - lean, phi = pi + pitch,
 # psi_f the steering angle, beta the angles of the wheels, (x, y, z) the rear hub; x points back
@@ -104,9 +106,8 @@ def _inertia(xx: float, yy: float, zz: float, xz: float) -> np.ndarray:
 def bicycle(tree: nh.Multibody) -> nh.System:
     """Both wheels roll; lean, pitch, steering and the rear wheel determine the other rates."""
     wheels = {"rear_wheel": nh.Disc(REAR), "front_wheel": nh.Disc(FRONT)}
-    free = ("lean_dot", "pitch_dot", "rear_wheel_dot", "steer_dot")
     names = tree.space.velocity_names
-    dependent = tuple(i for i, name in enumerate(names) if name not in free)
+    dependent = tuple(i for i, name in enumerate(names) if name not in FREE)
     return rolling(
         tree,
         wheels,
@@ -123,10 +124,8 @@ def eigenvalues() -> Mapping[str, float]:
     tree = model()
     system = bicycle(tree)
     continuous, q = ContinuousSystem(system), tree.configuration()
-    names = [*system.space.velocity_names]
-    free = [name for i, name in enumerate(names) if i not in system.dependent]
     places = [tree.space.names.index(n) for n in LATERAL[:2]]
-    places += [tree.space.nq + free.index(n) for n in LATERAL[2:]]
+    places += [tree.space.nq + FREE.index(n) for n in LATERAL[2:]]
 
     def lateral(speed: float) -> np.ndarray:
         rates = {"rear_wheel_dot": speed / REAR, "front_wheel_dot": speed / FRONT}

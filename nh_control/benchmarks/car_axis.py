@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import casadi as ca
-import numpy as np
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import PRINTED, Benchmark
@@ -13,6 +12,7 @@ from nh_control.benchmarks.motion import METHOD, moved
 from nh_control.mechanics.continuous import ContinuousSystem
 
 LENGTH, REST, MASS, EPSILON, BUMP, RATE = 1.0, 0.5, 10.0, 0.01, 0.1, 10.0
+START = (0.0, REST, LENGTH, REST, 0.0)
 END = {
     "x_l": "0.04934557842755629",
     "y_l": "0.4969894602303324",
@@ -49,14 +49,14 @@ def car_axis() -> nh.System:
             ca.dot(road(q), q[:2]), ca.sumsqr(q[:2] - q[2:4]) - LENGTH**2
         ),
         prescribed=("t",),
-        nominal=(0.0, REST, LENGTH, REST, 0.0),
+        nominal=START,
     )
 
 
 def compute() -> Mapping[str, float]:
     system = car_axis()
-    start = system.nominal, np.array([-REST / LENGTH, 0.0, -REST / LENGTH, 0.0, 1.0])
-    q, v = moved(system, *start, 3.0, [0.0], steps=3000)
+    start_rates = [-REST / LENGTH, 0.0, -REST / LENGTH, 0.0, 1.0]
+    q, v = moved(system, START, start_rates, 3.0, [0.0], steps=3000)
     lam = ContinuousSystem(system).multipliers(q, v, [0.0])
     return dict(zip(END, [*q[:4], *v[:4], *lam]))
 

@@ -76,5 +76,5 @@ def acceleration_of_point(
     """Acceleration (3) of a frame's origin in the world, at the rate (nw) of the velocity v."""
     t = ca.SX.sym("t")
     later = model.space.retract(ca.SX(q), t * v)
-    velocity = model.kinematics(later, v + t * rate).velocity(frame)
+    velocity = model.kinematics(later, ca.SX(v) + t * rate).velocity(frame)
     return np.asarray(ca.Function("a", [t], [ca.densify(ca.jacobian(velocity, t))])(0.0))[:, 0]

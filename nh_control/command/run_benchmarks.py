@@ -50,11 +50,12 @@ def run(args: Namespace) -> int:
         with writing(Path(args.json).parent):
             Path(args.json).write_text(text + "\n", encoding="utf-8")
     if not args.names:
-        _print("", report.SUMMARY, [report.summary(result) for result in results])
+        _print(report.SUMMARY, [report.summary(result) for result in results])
         return 0
     for result in results:
         one = result.benchmark
-        _print(f"{one.name}: {one.title}", report.VALUES, report.values(result))
+        print(f"{one.name}: {one.title}")
+        _print(report.VALUES, report.values(result))
         print(f"{one.reference}: {one.source}\n{one.method}; {result.seconds:.1f} s")
         print(f"{one.note}\n" if one.note else "")
     return 0
@@ -67,8 +68,8 @@ def _run(benchmarks: Sequence[Benchmark]) -> Iterable[Result]:
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
 
 
-def _print(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(title=title or None, title_justify="left", box=None, padding=(0, 2, 0, 0))
+def _print(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
     for cells in rows:
