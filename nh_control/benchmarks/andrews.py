@@ -90,7 +90,7 @@ def compute() -> Mapping[str, float]:
 ANDREWS = Benchmark(
     name="andrews",
     title="Andrews' squeezing mechanism: seven angles and rates at 0.03 s",
-    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), II-10; Hairer, Wanner, VI.9",
+    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), Andrews' squeezing mechanism",
     reference=PRINTED,
     published={**END, **RATES},
     compute=compute,

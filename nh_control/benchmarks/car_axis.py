@@ -64,7 +64,7 @@ def compute() -> Mapping[str, float]:
 CAR_AXIS = Benchmark(
     name="car_axis",
     title="car axis: positions, velocities and constraint forces at 3 s",
-    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), II-8",
+    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), car axis",
     reference=PRINTED,
     published=END,
     compute=compute,

@@ -24,12 +24,12 @@ def summary(result: Result) -> tuple[str, ...]:
     one, count = result.worst, len(result.values)
     name = one.name if count == 1 else f"{one.name} (of {count})"
     where = result.benchmark.name, result.benchmark.reference
-    return (*where, name, *_cells(one), f"{result.seconds:.1f}")
+    return (*where, name, *_cells(result, one), f"{result.seconds:.1f}")
 
 
 def values(result: Result) -> list[tuple[str, ...]]:
     """Cells under VALUES, a row for each number."""
-    return [(one.name, *_cells(one)) for one in result.values]
+    return [(one.name, *_cells(result, one)) for one in result.values]
 
 
 def plain(results: Iterable[Result]) -> dict[str, Any]:
@@ -56,12 +56,12 @@ def plain(results: Iterable[Result]) -> dict[str, Any]:
     }
 
 
-def _cells(value: Value) -> tuple[str, str, str]:
+def _cells(result: Result, value: Value) -> tuple[str, str, str]:
     """Published, computed with as many digits, and how many agree."""
-    if value.published.startswith(("0.", "-0.")) or "e" not in value.published:
-        places = len(value.published.partition(".")[2])
-        computed = f"{value.computed:.{places}f}"
+    published = result.benchmark.published[value.name]
+    if isinstance(published, str):
+        mantissa, exponent, _ = published.partition("e")
+        form = f".{len(mantissa.partition('.')[2])}{'e' if exponent else 'f'}"
     else:
-        digits = len(value.published.partition("e")[0].partition(".")[2])
-        computed = f"{value.computed:.{digits}e}"
-    return value.published, computed, f"{value.digits} of {value.of}"
+        published, form = f"{published:.{value.of}g}", f".{value.of}g"
+    return published, f"{value.computed:{form}}", f"{value.digits} of {value.of}"

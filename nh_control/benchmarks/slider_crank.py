@@ -164,7 +164,7 @@ def turn_of_the_crank() -> float:
 ELASTIC = Benchmark(
     name="slider_crank",
     title="slider crank with an elastic rod: positions and velocities at 0.1 s",
-    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), II-13; Simeon (1996)",
+    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), slider crank; Simeon (1996)",
     reference=PRINTED,
     published=END,
     compute=compute_elastic,
@@ -176,7 +176,7 @@ ELASTIC = Benchmark(
 FORCES_AT_END = Benchmark(
     name="slider_crank_forces",
     title="slider crank with an elastic rod: accelerations and forces at the printed end",
-    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), II-13; Simeon (1996)",
+    source="Test Set for IVP Solvers (Mazzia, Magherini 2008), slider crank; Simeon (1996)",
     reference=PRINTED,
     published=FORCES,
     compute=compute_forces,

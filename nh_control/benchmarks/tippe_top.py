@@ -78,7 +78,7 @@ def compute() -> Mapping[str, float]:
 TIPPE_TOP = Benchmark(
     name="tippe_top",
     title="tippe top: turned over after 30 s, spin and Jellett's integral",
-    source="Jellett (1872); data of Rauch-Wojciechowski, Skoeldstam, Glad (2005)",
+    source="turned over, height and spin follow from Jellett's integral (1872)",
     reference=CLOSED_FORM,
     published={
         "height of the center of mass, m": RADIUS + OFFSET,

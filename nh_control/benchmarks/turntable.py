@@ -60,7 +60,7 @@ def compute() -> Mapping[str, float]:
 TURNTABLE = Benchmark(
     name="turntable",
     title="ball that rolls on a turntable: its center after 10 s",
-    source="circle with 2/7 of the table's rate (Earnshaw 1844)",
+    source="circle with 2/7 of the table's rate: Burns (1981), Am. J. Phys. 49, 56",
     reference=CLOSED_FORM,
     published=dict(zip(("x, m", "y, m", "x', m/s", "y', m/s"), np.concatenate(center(10.0)))),
     compute=compute,
