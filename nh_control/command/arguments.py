@@ -27,6 +27,7 @@ MODULES = {
     "export_scenario": ("export",),
     "compare_integrators": ("integrators", "compare"),
     "run_paper": ("paper",),
+    "run_benchmarks": ("benchmark",),
     "run_study": ("study",),
     "replay_run": ("replay",),
     "identify_parameters": ("identify",),
