@@ -19,7 +19,7 @@ def attacks(nodes, probe, names, folder):
     """Running nodes, and attacks on them."""
     from attack import Attack
     from fuzzing import Fuzzer
-    from test_nodes_fuzz import Right
+    from test_fuzz import Right
 
     given = {"plant": PLANT, "recorder": {"output": str(folder / "recording")}}
     started = [nodes.start(name, given.get(name)) for name in names]
