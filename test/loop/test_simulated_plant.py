@@ -2,6 +2,7 @@
 is put; it is watched over its last step only, and stays where a step fails.
 """
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -13,14 +14,17 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
+from nh_control.loop.backup_tracker import BackupTracker
 from nh_control.loop.faults import FaultLines
 from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.saved_state import SavedState
 from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import Disturbance, Gust, PlantOptions, disturbance
+from nh_control.scenarios import Disturbance, Gust, PlantOptions, disturbance, fault
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.fault import parse
+from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 from nh_control.systems import pendulum
 
 SCENARIO = scenarios.get("snakeboard")
@@ -229,3 +233,164 @@ def test_a_plant_whose_first_step_fails_is_there_and_says_so_when_it_steps():
     assert mine.step == 0 and mine.state.tolist() == [0.2, 1e308]
     with pytest.raises(ValueError, match="initial state must be finite"):
         SimulatedPlant(dsys, np.array([np.nan, 0.0]))
+
+
+# In a file ---------------------------------------------------------------------------------------
+
+
+MORE = dict.fromkeys(("psi", "phi", "theta", "x", "y", "z"), 0.0)
+"""A configuration of the snakeboard, and what it does not have."""
+
+
+@pytest.fixture(scope="module")
+def board():
+    return scenarios.get("snakeboard").model()
+
+
+@pytest.fixture
+def saved(board, tmp_path):
+    """A state that was written, and its file."""
+    reference = scenarios.get("snakeboard").reference(board)
+    state, file = SavedState(reference.states[70], 7, 3), tmp_path / "state.json"
+    state.write(file, board)
+    return state, file
+
+
+def changed(file, **content):
+    """Write the file again with other content; None leaves a key out."""
+    content = json.loads(file.read_text()) | content
+    file.write_text(
+        json.dumps({key: value for key, value in content.items() if value is not None})
+    )
+
+
+def test_what_is_read_is_what_was_written_bit_by_bit(board, saved):
+    state, file = saved
+    again = SavedState.read(file, board)
+    assert np.array_equal(again.state, state.state)
+    assert (again.step, again.start_step) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["satellite", "cart_pole", pytest.param("quadrotor_payload", marks=pytest.mark.slow)]
+)
+def test_every_scenario_s_state_has_names(name, tmp_path):
+    scenario, file = scenarios.get(name), tmp_path / "state.json"
+    dsys = scenario.model()
+    state = scenario.reference(dsys).states[5]
+    SavedState(state, 5, 0).write(file, dsys)
+    changed(file, state=None)
+    assert np.abs(SavedState.read(file, dsys).state - state).max() < 1e-9
+
+
+def test_without_the_state_that_of_configuration_and_velocity_is_taken(board, saved):
+    """All that a file of one's own needs."""
+    state, file = saved
+    changed(file, system=None, state=None, step=None, reference_start=None)
+    own = SavedState.read(file, board)
+    assert (own.step, own.start_step) == (0, 0)
+    assert np.abs(own.state - state.state).max() < 1e-12
+    place = json.loads(file.read_text())["configuration"] | {"x": 4.0}
+    changed(file, configuration=place)
+    q = board.configuration(SavedState.read(file, board).state)
+    expected = board.configuration(state.state)
+    expected[list(board.system.space.names).index("x")] = 4.0
+    assert np.abs(q - expected).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ({"state": [0.0, 1.0]}, "expected a state of 8 numbers of"),
+        ({"state": [float("nan")] * 8}, "expected finite numbers"),
+        ({"state": "here"}, "could not convert"),
+        ({"step": -1}, "'step', a step >= 0, got -1"),
+        ({"reference_start": 1.5}, "'reference_start', a step >= 0, got 1.5"),
+        ({"state": None, "configuration": {"x": 1.0}}, "'configuration' with psi, phi"),
+        ({"state": None, "configuration": MORE}, "'configuration' with psi, phi"),
+        ({"state": None, "velocity": None}, "'velocity' with"),
+        ("", "Expecting value"),
+        ("[]", "expected an object"),
+    ],
+)
+def test_other_content_is_refused_by_name_of_the_file(board, saved, content, error):
+    _, file = saved
+    if isinstance(content, str):
+        file.write_text(content)
+    else:
+        changed(file, **content)
+    with pytest.raises(ValueError, match=error) as refused:
+        SavedState.read(file, board)
+    assert str(file) in str(refused.value)
+
+
+def test_a_state_is_kept_and_restored_with_its_step_and_its_reference(scripted):
+    run = scripted(wait=False)
+    run.run(0.055)
+    run.loop.reset_state()
+    run.run(0.1)
+    kept, state = SavedState.of(run.loop), run.plant.state
+    assert kept.start_step == 6 and kept.step == run.plant.step > 8
+    run.loop.reset()
+    run.run(0.2)
+    kept.restore(run.loop)
+    assert (run.plant.step, run.loop.start_step) == (kept.step, 6)
+    np.testing.assert_array_equal(run.plant.state, state)
+
+
+# With a tracker of its own -----------------------------------------------------------------------
+
+
+PAYLOAD = scenarios.get("quadrotor_payload")
+LOST, LAST_STEP = 100, 400
+"""The step after which nothing answers, and the last one (4 s)."""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PAYLOAD.model()
+
+
+def flown(model, fallback, faults=()):
+    """The payload's largest distance from its reference after the tracker was lost, in m."""
+    reference = PAYLOAD.reference(model, "line")
+    tracker = PAYLOAD.tracker(model, reference)
+    options = PlantOptions(parameters={"payload_mass": 0.5})
+    start = PAYLOAD.perturb(model, reference.states[0], PayloadPerturbation(position=0.1))
+    dsys = PAYLOAD.plant(model, options)
+    plant = SimulatedPlant(dsys, start, faults=PlantFaults(model, tuple(map(fault.parse, faults))))
+    backup, far = BackupTracker(PAYLOAD, model, reference), 0.0
+    for k in range(LAST_STEP):
+        if k < LOST:
+            u = tracker.command(k, plant.state).u
+        elif fallback == "tracker":
+            u = backup.command(plant)
+        plant.advance(u)
+        if k > LOST:
+            target = model.configuration(tracker.target(k + 1))[:3]
+            far = max(far, np.linalg.norm(plant.configuration[:3] - target))
+    return far
+
+
+def test_it_keeps_a_payload_in_the_air_which_falls_under_the_last_command(model):
+    """Noise of the sensors reaches it, and measurements that are lost are answered by the last."""
+    clean = flown(model, "tracker")
+    assert clean < 0.1 and flown(model, "hold") > 1.0
+    noisy = flown(model, "tracker", ("noise=0.002,seed=1", "dropout=0.2"))
+    assert noisy < 0.2 and noisy != clean
+
+
+def test_it_follows_another_reference_from_the_next_start_on(model):
+    hover, line = (PAYLOAD.reference(model, name) for name in ("hover", "line"))
+    backup = BackupTracker(PAYLOAD, model, hover)
+    first = backup.prepare()
+    assert first is backup.prepare() and first.reference is hover
+    backup.plan(line)
+    assert backup.prepare() is first
+    backup.place(19, 20)
+    assert backup.prepare() is first
+    backup.place(20, 20)
+    assert backup.prepare().reference is line
+    plant = SimulatedPlant(model, line.states[30])
+    plant.place(line.states[30], 50)
+    np.testing.assert_allclose(backup.command(plant), line.inputs[30], atol=1e-6)

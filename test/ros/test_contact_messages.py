@@ -7,28 +7,25 @@ from types import SimpleNamespace
 import casadi as ca
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
+from shown_payload import Page
+from visualization_msgs.msg import Marker
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from rclpy.qos import DurabilityPolicy, ReliabilityPolicy  # noqa: E402
-from shown_payload import Page  # noqa: E402
-from visualization_msgs.msg import Marker  # noqa: E402
-
-import nh_control as nh  # noqa: E402
-from nh_control import scenarios  # noqa: E402
-from nh_control.discrete.contact_forces import ContactPlaces, ContactReadout  # noqa: E402
-from nh_control.loop.plant_report import ContactMonitor  # noqa: E402
-from nh_control.loop.simulated_plant import SimulatedPlant  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.markers import ContactArrows  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.nodes import display, recorder, view  # noqa: E402
-from nh_control.ros.nodes.plant import Plant  # noqa: E402
-from nh_control.ros.runtime.selected_model import Model  # noqa: E402
-from nh_control.runs import topics  # noqa: E402
-from nh_control.scenarios import PlantOptions, disturbance  # noqa: E402
+import nh_control as nh
+from nh_control import scenarios
+from nh_control.discrete.contact_forces import ContactPlaces, ContactReadout
+from nh_control.loop.plant_report import ContactMonitor
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.markers import ContactArrows
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.nodes import display, view
+from nh_control.ros.nodes.plant import Plant
+from nh_control.ros.runtime.selected_model import Model
+from nh_control.runs import topics
+from nh_control.scenarios import PlantOptions, disturbance
 
 SCENARIO = scenarios.get("wet_snakeboard")
 FORCE = [0.0, 3.0, -4.0]
@@ -55,16 +52,6 @@ def model():
 @pytest.fixture(scope="module")
 def plant(model):
     return SimulatedPlant(model, rolling(model))
-
-
-def test_contacts_of_a_plant_are_those_of_its_last_step(plant):
-    plant.reset()
-    assert plant.contacts == {}
-    plant.advance([0.5, -0.2])
-    expected = nh.contact_forces(plant.dsys, plant.initial, [0.5, -0.2])
-    for name, force in plant.contacts.items():
-        assert np.array_equal(force.force, expected[name].force)
-    assert list(plant.contacts) == ["rear_wheels", "front_wheels"]
 
 
 def test_reading_contacts_solves_no_step(plant, monkeypatch):
@@ -154,12 +141,6 @@ def test_arrows_show_forces_where_the_contacts_are(plant):
         assert (marker.ns, marker.type, marker.action) == ("contacts", Marker.ARROW, Marker.ADD)
 
 
-def broken():
-    message = WrenchStamped()
-    message.wrench.force.x = float("nan")
-    return message
-
-
 @pytest.fixture(scope="module")
 def known(model):
     return Model(SCENARIO, model, model.simulate(rolling(model), np.zeros((10, 2))))
@@ -240,14 +221,3 @@ def test_a_plant_publishes_its_forces_and_waits_until_who_records_them_is_matche
         assert message.header.frame_id == "odom"
         assert conversions.nanoseconds(message.header.stamp) == 10**7
         assert conversions.xyz(message.wrench.force) == pytest.approx(force)
-
-
-def test_forces_of_hardware_may_come_best_effort_to_the_recorder(make, tmp_path):
-    desk = Desk()
-    made = recorder.Recorder(
-        make("recorder", source="hardware", output=str(tmp_path / "run")), desk, Ended()
-    )
-    unreliable = ReliabilityPolicy.BEST_EFFORT
-    found = {t for t, s in desk.subscribed.items() if s.qos.reliability is unreliable}
-    assert found == {"joint_states", "odom", *CONTACTS}
-    made.close()

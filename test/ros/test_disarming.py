@@ -4,18 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from hardware_emulator import TOPICS, CartPole
+from scipy.integrate import solve_ivp
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from hardware_emulator import TOPICS, CartPole  # noqa: E402
-from scipy.integrate import solve_ivp  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.loop.arming import SafeRange, error_limit  # noqa: E402
-from nh_control.ros.nodes import tracker  # noqa: E402
-from nh_control.runs.experiment import Experiment  # noqa: E402
-from nh_control.scenarios import SafetyLimits  # noqa: E402
+from nh_control import scenarios
+from nh_control.loop.arming import SafeRange, error_limit
+from nh_control.ros.nodes import tracker
+from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import SafetyLimits
 
 USUAL = 0.5
 """What share of its limits a usual run needs at most."""

@@ -7,18 +7,15 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from fuzzing import Fuzzer, numbers
+from rclpy.serialization import serialize_message
+from test_goals import goal, trajectory
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from fuzzing import Fuzzer, numbers  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from test_goals import goal, trajectory  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.loop.command_validator import Rejection  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
+from nh_control import scenarios
+from nh_control.loop.command_validator import Rejection
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import codecs
 
 SEED = 20260
 

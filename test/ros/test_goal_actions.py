@@ -4,18 +4,15 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from bench import Desk, benches
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Pose, PoseStamped
+from rclpy.action.server import CancelResponse, GoalResponse
+from std_msgs.msg import Header
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from geometry_msgs.msg import Pose, PoseStamped  # noqa: E402
-from rclpy.action.server import CancelResponse, GoalResponse  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
-
-from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.ros.messages import conversions, goal_actions  # noqa: E402
-from nh_control.ros.messages.goal_interface import Progress  # noqa: E402
+from nh_control.loop.reports import Refusal
+from nh_control.ros.messages import conversions, goal_actions
+from nh_control.ros.messages.goal_interface import Progress
 
 LEG = SimpleNamespace(start=20, end=50)
 ALONG, TO_POSE = "follow_joint_trajectory", "navigate_to_pose"

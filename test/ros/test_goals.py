@@ -6,26 +6,17 @@ import math
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from geometry_msgs.msg import (  # noqa: E402
-    PoseStamped,
-    Transform,
-    Twist,
-    TwistStamped,
-    Vector3,
-)
-from trajectory_msgs.msg import (  # noqa: E402
+from geometry_msgs.msg import PoseStamped, Transform, Twist, TwistStamped, Vector3
+from trajectory_msgs.msg import (
     JointTrajectory,
     JointTrajectoryPoint,
     MultiDOFJointTrajectory,
     MultiDOFJointTrajectoryPoint,
 )
 
-from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.loop.wire_format import yaw_wxyz  # noqa: E402
-from nh_control.ros.messages import conversions, goals  # noqa: E402
+from nh_control.loop.reports import Refusal
+from nh_control.loop.wire_format import yaw_wxyz
+from nh_control.ros.messages import conversions, goals
 
 BODY, VEHICLE = goals.Body("payload", "odom"), goals.Body("base_link", "odom")
 JOINTS = "shoulder", "elbow"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ament_index_python import get_packages_with_prefixes
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -49,8 +50,6 @@ KILLED_WITHIN_S = 8.0
 def installed() -> bool:
     if not all(importlib.util.find_spec(name) for name in ("launch", "launch_ros")):
         return False
-    from ament_index_python import get_packages_with_prefixes
-
     return "nh_control" in get_packages_with_prefixes()
 
 

@@ -7,25 +7,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from geometry_msgs.msg import Twist, TwistStamped
+from goal_observer import Observer
+from std_msgs.msg import Header
+from test_goals import NOW, TIMEOUT_S, VEHICLE, command, goal, joint_trajectory
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from geometry_msgs.msg import Twist, TwistStamped  # noqa: E402
-from goal_observer import Observer  # noqa: E402
-from std_msgs.msg import Header  # noqa: E402
-from test_goals import NOW, TIMEOUT_S, VEHICLE, command, goal, joint_trajectory  # noqa: E402
-
-from nh_control.loop.reference_sequence import ReferenceSequence  # noqa: E402
-from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
-from nh_control.loop.wire_format import yaw_wxyz  # noqa: E402
-from nh_control.ros.messages.goal_actions import FollowJoints  # noqa: E402
-from nh_control.ros.messages.joint_goals import JointGoals  # noqa: E402
-from nh_control.ros.messages.motion_requests import RequestContext  # noqa: E402
-from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals  # noqa: E402
-from nh_control.scenarios import get  # noqa: E402
-from nh_control.scenarios.vehicle_guidance import VehicleGuidance  # noqa: E402
+from nh_control.loop.reference_sequence import ReferenceSequence
+from nh_control.loop.reports import Refusal
+from nh_control.loop.tracker_report import TrackerReport
+from nh_control.loop.wire_format import yaw_wxyz
+from nh_control.ros.messages.goal_actions import FollowJoints
+from nh_control.ros.messages.joint_goals import JointGoals
+from nh_control.ros.messages.motion_requests import RequestContext
+from nh_control.ros.messages.vehicle_goals import CommandOptions, VehicleGoals
+from nh_control.scenarios import get
+from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 
 @cache

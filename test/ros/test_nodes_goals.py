@@ -6,10 +6,19 @@ from functools import partial
 
 import numpy as np
 import pytest
+from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from nav_msgs.msg import Odometry, Path
 from node_processes import LOCKSTEP
+from probe import by_step, latched
+from rclpy.action import ActionClient
+from sensor_msgs.msg import MultiDOFJointState
+from std_srvs.srv import Trigger
+from test_goals import goal, trajectory
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+from visualization_msgs.msg import MarkerArray
 
 from nh_control import scenarios
-from nh_control.scenarios.urdf import DEFAULT
 
 HOVER = {"scenario": "quadrotor_payload", "reference": "hover"}
 PACED = {**LOCKSTEP, "speed_factor": 4.0, "on_finish": "continue"}
@@ -17,15 +26,6 @@ PACED = {**LOCKSTEP, "speed_factor": 4.0, "on_finish": "continue"}
 
 @pytest.mark.slow
 def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refused(nodes, probe):
-    from geometry_msgs.msg import PoseStamped
-    from nav_msgs.msg import Path
-    from probe import latched
-    from sensor_msgs.msg import MultiDOFJointState
-    from std_srvs.srv import Trigger
-    from test_goals import goal, trajectory
-    from trajectory_msgs.msg import MultiDOFJointTrajectory
-    from visualization_msgs.msg import MarkerArray
-
     place, frame, tracker = ("-r", "__ns:=/robot1"), "robot1/odom", "robot1/tracker"
     bodies = probe.listen(MultiDOFJointState, "/robot1/multi_dof_joint_states")
     markers = probe.listen(MarkerArray, "/robot1/markers")
@@ -66,7 +66,7 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
         ),
     ]
     for publisher, message, text in refused:
-        told = lambda text=text: text in probe.message(tracker)  # noqa: E731
+        told = lambda text=text: text in probe.message(tracker)
         probe.send_until(told, publisher, message, text)
     values = probe.values(tracker)
     assert int(values["goals_refused"]) >= len(refused) and values["goals_accepted"] == "0"
@@ -94,10 +94,6 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
 
 @pytest.mark.slow
 def test_a_vehicle_is_driven_by_velocity_commands_within_its_limits(nodes, probe):
-    from geometry_msgs.msg import TwistStamped
-    from nav_msgs.msg import Odometry
-    from probe import by_step
-
     own = {"scenario": "differential_drive", "reference": "standstill"}
     h = scenarios.get("differential_drive").step_s
     targets = probe.listen(Odometry, "reference/odom")
@@ -141,40 +137,7 @@ def test_a_vehicle_is_driven_by_velocity_commands_within_its_limits(nodes, probe
 
 
 @pytest.mark.slow
-def test_an_arm_follows_the_trajectory_of_another_process_from_its_file_s_start(
-    nodes, probe, tmp_path
-):
-    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-
-    way = tmp_path / "way.csv"
-    way.write_text("time_s,shoulder,elbow\n0,0.2,-0.1\n0.5,0,0\n")
-    run = {"scenario": "urdf", "urdf": str(DEFAULT), "reference": str(way)}
-    nodes.start("tracker", run)
-    nodes.start("plant", {**run, **PACED})
-    publisher = probe.heard_publisher(JointTrajectory, "joint_trajectory", 1)
-    probe.wait(lambda: len(probe.joint_states) > 10, "states")
-    np.testing.assert_allclose(probe.joint_states[0].position, [0.2, -0.1], atol=1e-9)
-    message = JointTrajectory(joint_names=["elbow", "shoulder"])
-    for second, positions in ((1, [0.5, 0.3]), (2, [-0.4, 0.6])):
-        point = JointTrajectoryPoint(positions=positions)
-        point.time_from_start.sec = second
-        message.points.append(point)
-    publisher.publish(message)
-    at = lambda: np.array(probe.joint_states[-1].position)  # noqa: E731
-    probe.wait(lambda: np.abs(at() - [0.6, -0.4]).max() < 1e-6, "end of the trajectory")
-    passed = np.array([state.position for state in probe.joint_states])
-    assert np.abs(passed - [0.3, 0.5]).max(axis=1).min() < 0.01
-    assert np.abs(np.diff(passed, axis=0)).max() < 3.0 * scenarios.get("urdf").step_s
-    message.joint_names = ["elbow", "wrist"]
-    publisher.publish(message)
-    probe.wait_value("goals_refused", "1", "tracker")
-
-
-@pytest.mark.slow
 def test_an_action_tells_its_feedback_and_result_and_is_refused_replaced_or_canceled(nodes, probe):
-    from action_msgs.msg import GoalStatus
-    from rclpy.action import ActionClient
-
     kind = pytest.importorskip("nav2_msgs.action").NavigateToPose
     client, feedback = ActionClient(probe.node, kind, "navigate_to_pose"), []
     nodes.start("tracker", HOVER)

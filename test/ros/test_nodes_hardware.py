@@ -10,6 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nav_msgs.msg import Odometry
+from probe import time_ns
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool
+from visualization_msgs.msg import MarkerArray
 
 from nh_control import scenarios
 from nh_control.cli import main
@@ -54,8 +60,6 @@ def fly(nodes, probe, tmp_path, name, reference, seconds):
     """Run the emulated robot under the tracker; returns its error (m) and that of its angle at all
     times.
     """
-    from std_srvs.srv import SetBool
-
     scenario = scenarios.get(name)
     dsys = scenario.model()
     motion = scenario.reference(dsys, reference)
@@ -74,7 +78,7 @@ def fly(nodes, probe, tmp_path, name, reference, seconds):
         probe.wait(lambda: probe.values("tracker").get("state_age_ms"), "states")
         assert probe.message("tracker") == "disarmed: not armed yet" and not probe.commands
         probe.ask(arm, SetBool.Request(data=True))
-        ended = lambda: robot.poll() is not None or "disarmed:" in tracker.log  # noqa: E731
+        ended = lambda: robot.poll() is not None or "disarmed:" in tracker.log
         probe.wait(ended, "end", BUSY * SLOW * seconds)
         assert "disarmed:" not in tracker.log
     finally:
@@ -105,8 +109,6 @@ def test_robots_with_clocks_delays_and_noise_of_their_own_are_tracked(
 def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identified(
     nodes, probe, tmp_path, capsys
 ):
-    from sensor_msgs.msg import JointState
-
     heard = probe.listen(JointState, "shadow/residual")
     bag = tmp_path / "bag"
     given = {**HARDWARE, "scenario": "cart_pole"}
@@ -149,9 +151,6 @@ def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identi
 
 @pytest.mark.slow
 def test_a_shadow_expects_a_plant_like_its_model_and_notices_another(nodes, probe):
-    from probe import time_ns
-    from sensor_msgs.msg import JointState
-
     heard = probe.listen(JointState, "shadow/residual")
     shadow = nodes.start("shadow")
     other = ("-r", "__node:=heavy", "-r", "shadow/residual:=heavy/residual")
@@ -167,7 +166,7 @@ def test_a_shadow_expects_a_plant_like_its_model_and_notices_another(nodes, prob
     assert tuple(heard[0].name) == names
     assert np.abs([message.position for message in heard]).max() < 1e-12
     for name in ("shadow", "heavy"):
-        report = lambda name=name: int(probe.values(name).get("residuals", 0)) > 100  # noqa: E731
+        report = lambda name=name: int(probe.values(name).get("residuals", 0)) > 100
         probe.wait(report, "statistics")
     largest = {
         name: max(float(probe.values(name)[f"max: {coordinate}"]) for coordinate in names)
@@ -183,9 +182,6 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     anything. Before it is armed, an arm that does not fall may be implausible to the tracker; of
     every kind of refusal the first is logged.
     """
-    from sensor_msgs.msg import JointState
-    from std_srvs.srv import SetBool
-
     file = new_scenario.write("arm", tmp_path)
     given = {"scenario": str(file), "hardware.compensate_delay": False, "disarm.silence_s": 1.0}
     tracker = nodes.start("tracker", {"source": "hardware", **given})
@@ -219,10 +215,39 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     probe.wait(sending(armed.done), "answer")
     assert armed.result().success, armed.result().message
     torque = 9.81 * 0.5  # that holds the arm at 90 degrees, once the estimate has settled
-    holds = lambda: probe.commands and abs(probe.commands[-1].effort[0] - torque) < 0.01  # noqa: E731
+    holds = lambda: probe.commands and abs(probe.commands[-1].effort[0] - torque) < 0.01
     probe.wait(sending(holds), "torque")
     refused = [line for line in tracker.log.splitlines() if "state refused" in line]
     assert all("implausible" in line for line in refused), tracker.log
     text = "disarmed: no state that can be used for"
     probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
     assert text in tracker.log and probe.values("tracker")["armed"] == "False"
+
+
+# The display -------------------------------------------------------------------------------------
+
+
+def test_states_of_hardware_in_parts_from_best_effort_publishers_are_drawn(nodes, probe):
+    nodes.start("display", {"source": "hardware"})
+    markers = probe.listen(MarkerArray, "markers")
+    joints = probe.heard_publisher(JointState, "joint_states", qos_profile_sensor_data)
+    body = probe.heard_publisher(Odometry, "odom", qos_profile_sensor_data)
+
+    def measured():
+        """Every joint and the body in a message of its own, each with a stamp of its own."""
+        for name in ("rotor_joint", "front_truck_joint", "rear_truck_joint"):
+            message = JointState(name=[name], position=[0.1])
+            message.header.stamp = probe.node.get_clock().now().to_msg()
+            joints.publish(message)
+        message = Odometry()
+        message.pose.pose.position.x, message.pose.pose.orientation.w = 3.0, 1.0
+        message.header.stamp = probe.node.get_clock().now().to_msg()
+        body.publish(message)
+        return markers
+
+    probe.wait(measured, "markers")
+    assert any(
+        m.ns == "plant" and m.pose.position.x == pytest.approx(3.0, abs=0.5)
+        for m in markers[-1].markers
+    )
+    assert "is not heard" not in probe.message("display")

@@ -2,13 +2,23 @@
 death of one.
 """
 
+import json
 import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import Twist
+from lifecycle_msgs.srv import ChangeState, GetState
+from nav_msgs.msg import Odometry, Path
 from node_processes import LOCKSTEP
+from probe import Probe, by_step, latched, time_ns
+from rclpy.qos import qos_profile_sensor_data
+from rosbags.highlevel import AnyReader
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from visualization_msgs.msg import MarkerArray
 
 from nh_control import scenarios
 
@@ -30,8 +40,6 @@ class Manager:
     """Changes the states of a node."""
 
     def __init__(self, probe, node):
-        from lifecycle_msgs.srv import ChangeState, GetState
-
         self._probe = probe
         self._change = probe.node.create_client(ChangeState, f"/{node}/change_state")
         self._get = probe.node.create_client(GetState, f"/{node}/get_state")
@@ -50,8 +58,6 @@ class Manager:
 
 def recording(bag):
     """Numbers of messages by topic, and the times, of a recording."""
-    from rosbags.highlevel import AnyReader
-
     with AnyReader([bag]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
         return counts, [time_ns for _, time_ns, _ in reader.messages()]
@@ -61,12 +67,6 @@ def recording(bag):
 def test_all_nodes_take_one_file_are_managed_publish_a_complete_run_and_end_by_signals(
     nodes, probe, tmp_path
 ):
-    from nav_msgs.msg import Path
-    from probe import by_step, latched, time_ns
-    from sensor_msgs.msg import JointState
-    from std_msgs.msg import Float64MultiArray
-    from visualization_msgs.msg import MarkerArray
-
     file, bag = tmp_path / "all.yaml", tmp_path / "bag"
     file.write_text(ALL.format(output=bag))
     markers = probe.listen(MarkerArray, "markers")
@@ -132,8 +132,6 @@ def test_all_nodes_take_one_file_are_managed_publish_a_complete_run_and_end_by_s
 
 @pytest.mark.slow
 def test_a_plant_goes_through_the_life_of_a_managed_node(nodes, probe):
-    from probe import time_ns
-
     given = {"wait_for_tracker": False, "on_finish": "continue", "wait_for": "[probe]"}
     # which no force and no singularity brings to an end
     plant = nodes.start("plant", {**given, "scenario": "cart_pole", "autostart": False})
@@ -212,10 +210,6 @@ def test_a_run_that_ends_is_reported_and_recorded_however_short_it_is(nodes, tmp
 
 @pytest.mark.slow
 def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
-    from probe import Probe, time_ns
-    from sensor_msgs.msg import JointState
-    from visualization_msgs.msg import MarkerArray
-
     tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
     probe.wait_mode("finished")
     targets = probe.listen(JointState, "reference/joint_states")
@@ -235,10 +229,6 @@ def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look
 
 @pytest.mark.slow
 def test_what_is_waited_for_or_cannot_be_heard_is_named_and_ctrl_c_ends_the_waiting(nodes, probe):
-    from geometry_msgs.msg import Twist
-    from nav_msgs.msg import Odometry
-    from rclpy.qos import qos_profile_sensor_data
-
     drive = {"scenario": "differential_drive", "reference": "standstill"}
     waiting = {"wait_for": "[probe, nobody]", "wait_for_tracker": False}
     tracker, plant = nodes.start("tracker", drive), nodes.start("plant", {**drive, **waiting})
@@ -262,8 +252,6 @@ def test_what_is_waited_for_or_cannot_be_heard_is_named_and_ctrl_c_ends_the_wait
 
 def rows(probe, first, last):
     """Joint positions, velocities and place at steps first to last, as last heard."""
-    from probe import by_step
-
     joints, bodies = by_step(probe.joint_states, H), by_step(probe.odometry, H)
     found = []
     for k in range(first, last + 1):
@@ -342,3 +330,71 @@ def test_a_plant_with_its_own_copy_of_a_killed_tracker_keeps_the_payload_in_the_
     assert np.linalg.norm(np.array([end.x, end.y, end.z]) - wanted) < 0.05
     # all but those for which the last command is held
     assert int(probe.values()["fallback_steps"]) >= int(probe.values()["step"]) - at - 10 > 0
+
+
+# Time and states that are set --------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_time_is_paused_stepped_saved_loaded_and_reset_for_all_nodes(nodes, probe, tmp_path):
+    file, bag, steps = tmp_path / "state.json", tmp_path / "bag", 400
+    markers = probe.listen(MarkerArray, "markers")
+    given = {"state_file": str(file), "step_count": 40, "speed_factor": 1.0}
+    given |= {"perturb.position": 0.1, "duration_s": steps * H}
+    started = [
+        nodes.start("display", {"rate_hz": 200.0}),
+        nodes.start("recorder", {"output": str(bag), "use_sim_time": True}),
+        nodes.start("tracker"),
+        nodes.start("plant", {**LOCKSTEP, **given, "wait_for": "[probe, display, recorder]"}),
+    ]
+
+    def stepped(first):
+        """Rows of 40 steps, once the command for the first is there."""
+        at = first + 40
+        answer = probe.wait(lambda: (a := probe.call("step")).success and a, "steps")
+        assert answer.message == f"paused at step {at}"
+        probe.wait_step(at, H)
+        return rows(probe, first, at)
+
+    probe.wait_step(20, H)
+    probe.wait(lambda: markers, "picture")
+    refused = probe.call("step")
+    assert not refused.success and "pause it first" in refused.message
+    assert probe.call("pause", True).success
+    probe.wait_mode("paused")
+    at = int(probe.values()["step"])
+    assert probe.call("save_state").success
+    first = stepped(at)
+
+    probe.clear()
+    assert probe.call("load_state").message == f"paused at step {at}"  # time jumps back
+    np.testing.assert_array_equal(stepped(at), first)
+
+    content = json.loads(file.read_text())
+    content.pop("state")
+    content["configuration"]["x"] += 0.25
+    file.write_text(json.dumps(content))
+    probe.clear()
+    assert probe.call("load_state").success
+    other = stepped(at)
+    assert abs(other[0, 6] - first[0, 6] - 0.25) < 1e-12
+    assert np.abs(other[-1, :3] - first[-1, :3]).max() > 1e-3  # the tracker saw it
+    file.write_text("{}")
+    refused = probe.call("load_state")
+    assert not refused.success and "state.json: expected 'configuration'" in refused.message
+
+    probe.reset()
+    shown = lambda: markers and time_ns(markers[-1].markers[0])
+    probe.wait(lambda: shown() == 0, "picture of the start")
+    assert not probe.set("plant", speed_factor=4.0)
+    assert probe.call("pause", False).success
+    probe.wait_mode("finished")
+    probe.wait_step(steps, H)
+    probe.wait(lambda: shown() == 4 * 10**9, "picture of the end")
+    whole = rows(probe, 0, steps)
+    assert probe.call("reset_state").success  # not of time
+    probe.wait_step(2 * steps + 1, H)
+    np.testing.assert_array_equal(rows(probe, steps + 1, 2 * steps + 1), whole)
+    assert [node.end() for node in started] == [0, 0, 0, 0]
+    counts, times = recording(bag)
+    assert counts["/joint_states"] > 2 * steps and max(times) > 1.9e9 * steps * H

@@ -2,6 +2,12 @@
 
 import numpy as np
 import pytest
+from attack import Attack
+from fuzzing import Fuzzer, numbers
+from probe import Probe
+from rcl_interfaces.msg import Parameter, ParameterValue
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
+from test_fuzz import Right
 
 SEED = 20261
 PLANT = {
@@ -17,10 +23,6 @@ ALL = ("plant", "tracker", "display", "recorder", "shadow", "view")
 
 def attacks(nodes, probe, names, folder):
     """Running nodes, and attacks on them."""
-    from attack import Attack
-    from fuzzing import Fuzzer
-    from test_fuzz import Right
-
     given = {"plant": PLANT, "recorder": {"output": str(folder / "recording")}}
     started = [nodes.start(name, given.get(name)) for name in names]
     right = Right("snakeboard")
@@ -30,9 +32,6 @@ def attacks(nodes, probe, names, folder):
 
 def assert_refused(probe, name):
     """A parameter of no type is refused, with the reason."""
-    from rcl_interfaces.msg import Parameter, ParameterValue
-    from rcl_interfaces.srv import SetParameters, SetParametersAtomically
-
     wrong = Parameter(name="scenario", value=ParameterValue(type=211))
     for kind in (SetParameters, SetParametersAtomically):
         one_by_one = kind is SetParameters
@@ -48,9 +47,6 @@ def assert_refused(probe, name):
     ("names", "rounds"), [(("shadow",), 20), pytest.param(ALL, 100, marks=pytest.mark.slow)]
 )
 def test_no_malformed_message_or_request_ends_a_node(nodes, probe, tmp_path, names, rounds):
-    from fuzzing import numbers
-    from probe import Probe
-
     started, thrown = attacks(nodes, probe, names, tmp_path)
     for name, node in zip(names, started):
         assert_refused(probe, name)

@@ -6,10 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzzing import numbers
+from nav_msgs.msg import Odometry
+from nav_msgs.msg import Path as Poses
+from node_processes import LOCKSTEP
+from probe import by_step, time_ns
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from visualization_msgs.msg import MarkerArray
 
 from nh_control import scenarios
+from nh_control.ros.messages.state_codecs import codecs
 from nh_control.runs.build import build
 from nh_control.runs.settings import RunSettings
+from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios import PlanarPerturbation
 
 ARM = str(Path(__file__).with_name("sensing_arm.py"))
 SNAKEBOARD = {"perturb": {"position": 0.1, "heading": 0.1, "momentum": 0.1}}
@@ -81,8 +93,6 @@ class Heard:
     """All states and commands of a run of `steps`."""
 
     def __init__(self, probe, steps, settings):
-        from nh_control.ros.messages.state_codecs import codecs
-
         self.probe, self.steps, self.faulty = probe, steps, "fault" in settings
         scenario = scenarios.of_origin(RunSettings.of(settings).to_dict())
         self.h = scenario.step_s
@@ -101,17 +111,12 @@ class Heard:
 
     def wait(self):
         """Wait for the last messages."""
-        from probe import by_step
-
         last = [(heard, self.steps) for heard in self.topics.values()]
         for heard, step in (*last, (self.probe.commands, self.steps - 1)):
             self.probe.wait(lambda heard=heard, step=step: step in by_step(heard, self.h), "last")
 
     def compare(self):
         """Messages of every step are those of the run in this process."""
-        from fuzzing import numbers
-        from probe import by_step
-
         heard = {topic: by_step(messages, self.h) for topic, messages in self.topics.items()}
         assert all(sorted(one) == list(range(self.steps + 1)) for one in heard.values())
         model = self.experiment.model
@@ -146,8 +151,6 @@ def names(message):
 
 def started(nodes, probe, run, *kinds):
     """The nodes of a run, which is over."""
-    from node_processes import LOCKSTEP
-
     for name in kinds or ("tracker", "plant"):
         given = {**flat(run.settings), **LOCKSTEP, "heard_by": "[probe]"}
         nodes.start(name, given)
@@ -175,15 +178,13 @@ def test_plant_and_tracker_in_one_process_make_the_same_run(nodes, probe):
 
 @pytest.mark.slow
 def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
-    from node_processes import LOCKSTEP
-
     hover = {"scenario": "quadrotor_payload", "reference": "hover", "perturb.position": 0.2}
     nodes.start("tracker", hover)
     probe.wait_publishers("joint_commands")
     nodes.start("plant", {**hover, **LOCKSTEP, "publish_velocities": False, "duration_s": 4.0})
     probe.wait_bodies(400, 0.01)
     assert all(len(message.twist) == 0 for message in probe.bodies)
-    payload = lambda k: probe.bodies[k].transforms[0].translation  # noqa: E731
+    payload = lambda k: probe.bodies[k].transforms[0].translation
     assert np.hypot(payload(0).x, payload(0).y) > 0.1
     assert np.hypot(payload(-1).x, payload(-1).y) < 0.01
     probe.wait_value("step", "400", "tracker")
@@ -204,13 +205,7 @@ def test_real_time_keeps_its_rate_also_where_it_changes_during_the_run(nodes, pr
 
 @pytest.mark.slow
 def test_a_plan_is_published_and_drawn_for_its_horizon_and_late_ones_are_counted(nodes, probe):
-    from nav_msgs.msg import Path
-    from node_processes import LOCKSTEP
-    from probe import time_ns
-    from std_msgs.msg import Float64MultiArray
-    from visualization_msgs.msg import MarkerArray
-
-    plans, markers = probe.listen(Path, "plan"), probe.listen(MarkerArray, "markers")
+    plans, markers = probe.listen(Poses, "plan"), probe.listen(MarkerArray, "markers")
     numbers = probe.listen(Float64MultiArray, "controller_state/plan")
     given = {"scenario": "cart_pole", "lockstep": True}
     nodes.start("display", given)
@@ -226,7 +221,7 @@ def test_a_plan_is_published_and_drawn_for_its_horizon_and_late_ones_are_counted
     assert first == time_ns(last) and 0.2e9 <= end - first <= 0.5e9
     assert numbers[-1].layout.dim[0].label == "solve_s,margin,plan_age_steps"
     assert numbers[-1].data[0] > 0 and 0 < numbers[-1].data[1] < 1
-    drawn = lambda: [m for array in markers for m in array.markers if m.ns == "plan"]  # noqa: E731
+    drawn = lambda: [m for array in markers for m in array.markers if m.ns == "plan"]
     assert len(probe.wait(drawn, "drawn plan")[-1].points) == 20
     probe.wait_value("step", "100", "tracker")
     counted = probe.values("tracker")
@@ -234,3 +229,78 @@ def test_a_plan_is_published_and_drawn_for_its_horizon_and_late_ones_are_counted
     assert 0 < by_plan < by_earlier and float(counted["margin: track"]) > 0
     unwanted = ("commands_by_lqr", "plans_failed", "plans_outdated")
     assert [counted[name] for name in unwanted] == ["0", "0", "0"]
+
+
+# Robots side by side -----------------------------------------------------------------------------
+
+
+SCENARIO = scenarios.get("snakeboard")
+H = SCENARIO.step_s
+STEPS = 200
+
+
+def start(nodes, name, perturbation, **given):
+    """Tracker and plant of a robot of this name."""
+    place = ("-r", f"__ns:=/{name}")
+    tracker = nodes.start("tracker", None, *place)
+    return tracker, nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
+
+
+def expected(perturbation, steps=STEPS):
+    """Rows of a lone robot's x, y and joint positions over the same run."""
+    model = SCENARIO.model()
+    tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
+    first = SCENARIO.perturb(
+        model, tracker.reference.states[0], PlanarPerturbation(position=perturbation)
+    )
+    states = closed_loop(model, tracker, first, steps).trajectory.states
+    rows = [model.configuration(x) for x in states]
+    return np.array([[x, y, psi, phi, -phi] for psi, phi, theta, x, y in rows])
+
+
+class Robot:
+    """What is heard of a robot."""
+
+    def __init__(self, probe, name):
+        self.name, self.topics = name, {}
+        # a plant waits for the states' subscriber: the clock's first
+        kinds = {"clock": Clock, "odom": Odometry, "joint_states": JointState}
+        for topic, kind in kinds.items():
+            self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
+
+    def rows(self, steps=STEPS):
+        """As `expected`."""
+        bodies, joints = (by_step(self.topics[topic], H) for topic in ("odom", "joint_states"))
+        assert sorted(bodies) == sorted(joints) == list(range(steps + 1))
+        places = [bodies[k].pose.pose.position for k in range(steps + 1)]
+        return np.array([[p.x, p.y, *joints[k].position] for k, p in enumerate(places)])
+
+    def complete(self, steps=STEPS):
+        """Whether the last messages are there."""
+        last = round(steps * H * 1e9)
+        received = [self.topics[topic] for topic in ("clock", "odom", "joint_states")]
+        return all(messages and time_ns(messages[-1]) == last for messages in received)
+
+    def times(self):
+        """Its clock's times in ns."""
+        return [time_ns(message) for message in self.topics["clock"]]
+
+
+@pytest.mark.slow
+def test_two_robots_in_namespaces_do_not_disturb_each_other(nodes, probe):
+    perturbations = {"robot1": 0.1, "robot2": 0.2}
+    robots = [Robot(probe, name) for name in perturbations]
+    given = {"lockstep": True, "speed_factor": 2.0, "duration_s": STEPS * H, "wait_for": "[probe]"}
+    for name, perturbation in perturbations.items():
+        start(nodes, name, perturbation, **given)
+    for robot in robots:
+        plant = f"{robot.name}/plant"
+        probe.wait(lambda: probe.values(plant).get("mode") == "finished", "end of the run")
+    for robot, perturbation in zip(robots, perturbations.values()):
+        probe.wait(robot.complete, "last state and time")
+        assert np.abs(robot.rows() - expected(perturbation)).max() < 1e-9
+        assert sorted(robot.times()) == robot.times()
+        assert set(robot.times()) == {k * 10**7 for k in range(STEPS + 1)}  # exactly
+        (frames,) = {(m.header.frame_id, m.child_frame_id) for m in robot.topics["odom"]}
+        assert frames == (f"{robot.name}/odom", f"{robot.name}/base_link")
+    assert not probe.clock  # nobody has the time of all

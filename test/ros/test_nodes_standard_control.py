@@ -3,6 +3,9 @@ is not installed.
 """
 
 import pytest
+from action_msgs.msg import GoalStatus
+from probe import time_ns
+from rclpy.action import ActionClient
 from test_nodes_life import Manager
 
 pytest.importorskip("simulation_interfaces", reason="simulation_interfaces is not installed")
@@ -47,9 +50,6 @@ class Client:
 
 @pytest.mark.slow
 def test_states_steps_resets_and_an_action_that_is_canceled(nodes, probe):
-    from action_msgs.msg import GoalStatus
-    from probe import time_ns
-    from rclpy.action import ActionClient
     from simulation_interfaces.action import SimulateSteps
 
     nodes.start("tracker")
@@ -76,7 +76,7 @@ def test_states_steps_resets_and_an_action_that_is_canceled(nodes, probe):
     def begun(steps):
         told.clear()
         goal = SimulateSteps.Goal(steps=steps)
-        keep = lambda message: told.append(message.feedback)  # noqa: E731
+        keep = lambda message: told.append(message.feedback)
         return client.done(action.send_goal_async(goal, keep))
 
     result = client.done(begun(20).get_result_async())

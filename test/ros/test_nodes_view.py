@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
+from probe import time_ns
+
+from nh_control import scenarios
 
 aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
 
@@ -57,10 +60,6 @@ class Browser:
 
 @pytest.mark.slow
 def test_a_browser_sees_what_the_plant_publishes_with_the_forces_of_its_contacts(nodes, probe):
-    from probe import time_ns
-
-    from nh_control import scenarios
-
     given = {"scenario": "wet_snakeboard"}
     browser, data, frames = Browser(nodes, probe, given), {}, {}
 
@@ -78,7 +77,7 @@ def test_a_browser_sees_what_the_plant_publishes_with_the_forces_of_its_contacts
             await browser.until(session, seen)
 
     asyncio.run(look())
-    there = lambda: probe.odometry and time_ns(probe.odometry[-1]) >= max(frames) * 1e9  # noqa: E731
+    there = lambda: probe.odometry and time_ns(probe.odometry[-1]) >= max(frames) * 1e9
     probe.wait(there, "what the page has")
     scenario = scenarios.get("wet_snakeboard")
     visual = scenario.visual_model()
@@ -166,7 +165,7 @@ def test_a_plant_of_another_scenario_is_followed_at_the_same_address(nodes, prob
             assert "quad1" in page
             plant.kill()
             nodes.start("plant", {"scenario": "car", **given})
-            told = lambda: "car is shown at" in browser.node.log  # noqa: E731
+            told = lambda: "car is shown at" in browser.node.log
             await asyncio.to_thread(probe.wait, told, "the other scenario")
             assert "quad1" not in await (await session.get(f"{browser.origin}/")).text()
             return await browser.until(

@@ -2,39 +2,33 @@
 
 from array import array
 from dataclasses import asdict
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from rclpy.parameter import Parameter
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.discrete.results import Conditioning, StepFailed  # noqa: E402
-from nh_control.loop.reports import Report  # noqa: E402
-from nh_control.mechanics.parameters import Declaration  # noqa: E402
-from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
-from nh_control.ros.messages.state_publisher import second_clock  # noqa: E402
-from nh_control.ros.runtime.declared import (  # noqa: E402  # noqa: E402
+from nh_control import scenarios
+from nh_control.discrete.results import Conditioning, StepFailed
+from nh_control.loop.reports import Report
+from nh_control.mechanics.parameters import Declaration
+from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.runtime.declared import (
     DISPLAY,
     PERTURBATION,
     PLANT,
     PLANT_PARAMETERS,
     RECORDER,
-    SHADOW,
     TRACKER,
     VIEW,
 )
-from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters  # noqa: E402
-from nh_control.ros.runtime.inbox import answer  # noqa: E402
-from nh_control.ros.runtime.parameters import Parameters, descriptor  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.ros.runtime.selected_model import find_scenario, frame_prefix  # noqa: E402
-from nh_control.scenarios.joints import TurningPerturbation  # noqa: E402
-from nh_control.systems.pendulum import PendulumParameters  # noqa: E402
+from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters
+from nh_control.ros.runtime.parameter_file import parameter_file
+from nh_control.ros.runtime.parameters import Parameters, descriptor
+from nh_control.ros.runtime.process import UsageError
+from nh_control.ros.runtime.selected_model import frame_prefix
+from nh_control.scenarios.joints import TurningPerturbation
+from nh_control.systems.pendulum import PendulumParameters
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +158,6 @@ def test_lists_keep_their_types_and_fields_of_scenarios_become_parameters(bench)
 def test_a_file_of_parameters_is_taken_by_a_node(name, bench):
     import yaml
 
-    from nh_control.ros.runtime.parameter_file import parameter_file
-
     def flat(values, prefix=""):
         for key, value in values.items():
             if isinstance(value, dict):
@@ -179,22 +171,6 @@ def test_a_file_of_parameters_is_taken_by_a_node(name, bench):
     assert parameters["scenario"] == name and parameters["disturb"] == []
     assert parameters.declare_changed(PLANT_PARAMETERS, scenario.parameters) == {}
     assert parameters["fallback"] == scenario.nodes.get("fallback", "zero")
-
-
-def test_nodes_have_what_they_share_and_a_shadow_what_it_needs_of_the_tracker():
-    assert {spec.name for spec in SHADOW} == {
-        "scenario", "urdf", "base", "accept_any_inertia", "autostart", "integrator", "step_s",
-        "frame_prefix", "source",
-        "hardware.estimator", "hardware.noise", "hardware.acceleration", "hardware.actuation_s",
-    }  # fmt: skip
-    changeable = lambda specs: {spec.name for spec in specs if spec.changeable}
-    assert changeable(PLANT) == {
-        "reference", "speed_factor", "disturb", "fault", "fallback", "step_count", "state_file",
-    }  # fmt: skip
-    assert changeable(TRACKER) == {"reference"} and "reference" not in changeable(DISPLAY)
-    defaults = {spec.name: spec.value for spec in (*PLANT, *RECORDER)}  # which no file states
-    assert (defaults["wait_for"], defaults["topics"]) == ([], [])
-    assert (defaults["output"], defaults["source"]) == ("recording", "simulation")
 
 
 def test_a_descriptor_tells_range_choices_and_what_is_fixed():
@@ -294,22 +270,6 @@ def test_changes_that_cannot_be_are_refused_with_the_reason(changing, error):
     assert "no luck" in set_(speed_factor=2.0) and posted == []
 
 
-def test_a_change_that_takes_its_time_is_told(changing, monkeypatch):
-    now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("nh_control.ros.runtime.dynamic_parameters.time", clock)
-
-    def prepare(values):
-        now[0] += values["speed_factor"]
-        return lambda: None
-
-    set_, _ = changing(Change(("speed_factor",), prepare))
-    set_(speed_factor=0.05)
-    assert set_.logged == []
-    set_(speed_factor=1.5)
-    assert [text for _, text in set_.logged] == ["speed_factor: prepared in 1.50 s"]
-
-
 def test_unknown_parameters_are_refused_with_what_is_close(bench):
     with pytest.raises(
         UsageError, match=r"unknown parameter 'lockstpe' .did you mean 'lockstep'."
@@ -330,16 +290,6 @@ def test_what_is_configured_again_keeps_what_it_was_given(bench):
     again = Parameters(node, PLANT)
     assert again["lockstep"] is True and again["speed_factor"] == 3.0
     assert node.describe_parameter("lockstep").read_only
-
-
-def test_a_scenario_that_cannot_be_read_is_a_wrong_use(tmp_path):
-    for given in (
-        {"scenario": "urdf", "urdf": str(tmp_path / "none.urdf")},
-        {"scenario": f"{tmp_path}/none.py:ROBOT"},
-        {"scenario": "unicycle"},
-    ):
-        with pytest.raises(UsageError):
-            find_scenario({"urdf": "", "base": "fixed", "accept_any_inertia": False} | given)
 
 
 def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_told(bench):
@@ -378,42 +328,3 @@ def test_a_namespace_names_the_robot_and_its_frames(bench, namespace, given, pre
     assert frame_prefix(node, Parameters(node, PLANT)) == prefix
     Diagnostics(node, Desk(), "drawing", "", lambda: Report("ok", "", {})).publish()
     assert node.sent("/diagnostics")[-1].status[0].name == f"{full}: drawing"
-
-
-def test_other_sources_of_the_same_time_are_named(bench):
-    node = bench("plant", "/a")
-    info = lambda space: SimpleNamespace(node_namespace=space, node_name="plant")  # noqa: E731
-    node.seen_publishers = {"/a/clock": [info("/a")], "/clock": [info("/c"), info("/")]}
-    assert second_clock(node, "clock") == second_clock(node, "") == []
-    (text,) = second_clock(node, "/clock")
-    assert text.startswith("/clock comes from /c/plant, /plant as well")
-    node.seen_publishers["/a/clock"].append(info("/a"))  # two of the same name
-    assert "comes from /a/plant as well" in second_clock(node, "clock")[0]
-
-
-class Refused(Exception):
-    """One that a service expects."""
-
-
-@pytest.mark.parametrize(
-    ("raised", "success", "message"),
-    [
-        (None, True, "running"),
-        (Refused("not now"), False, "not now"),
-        (TimeoutError(), False, "the plant did not answer in time"),
-        (TimeoutError("the plant is not active"), False, "the plant is not active"),
-    ],
-)
-def test_services_answer_what_came_of_the_request(raised, success, message):
-    def call(request):
-        if raised is not None:
-            raise raised
-        request()
-
-    done = []
-    inbox = SimpleNamespace(name="plant", call=call)
-    response = SimpleNamespace(success=None, message="")
-    request = lambda: done.append(True)  # noqa: E731
-    assert answer(inbox, response, request, lambda: "running", (Refused,)) is response
-    assert (response.success, response.message) == (success, message)
-    assert done == ([True] if success else [])

@@ -5,15 +5,13 @@ import types
 import numpy as np
 import pytest
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.discrete.results import StepFailed  # noqa: E402
-from nh_control.loop.backup_tracker import BackupTracker  # noqa: E402
-from nh_control.loop.simulated_plant import SimulatedPlant  # noqa: E402
-from nh_control.ros.runtime.plant_changes import PlantChanges  # noqa: E402
-from nh_control.ros.runtime.selected_model import Model  # noqa: E402
-from nh_control.scenarios import PlantOptions  # noqa: E402
+from nh_control import scenarios
+from nh_control.discrete.results import StepFailed
+from nh_control.loop.backup_tracker import BackupTracker
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.runtime.plant_changes import PlantChanges
+from nh_control.ros.runtime.selected_model import Model
+from nh_control.scenarios import PlantOptions
 
 SCENARIO = scenarios.get("snakeboard")
 

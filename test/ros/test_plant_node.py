@@ -6,22 +6,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from bob import BOB, STEPS, TORQUE, pushed, put_up
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from bob import BOB, STEPS, TORQUE, pushed, put_up  # noqa: E402
-from geometry_msgs.msg import Pose, Twist  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from nh_control.loop import plant_report, simulation_loop  # noqa: E402
-from nh_control.loop.simulation_loop import Mode  # noqa: E402
-from nh_control.ros.messages import conversions, plant_output  # noqa: E402
-from nh_control.ros.messages.plant_control import Steps  # noqa: E402
-from nh_control.ros.nodes import plant  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.ros.runtime.subscribers import DELIVERY_S  # noqa: E402
+from nh_control.loop import plant_report, simulation_loop
+from nh_control.loop.simulation_loop import Mode
+from nh_control.ros.messages import conversions, plant_output
+from nh_control.ros.nodes import plant
+from nh_control.ros.runtime.process import UsageError
+from nh_control.ros.runtime.subscribers import DELIVERY_S
 
 H_NS = 10**7
 STANDARD = "nh_control.ros.messages.standard_control"
@@ -137,17 +133,6 @@ def test_messages_are_kept_for_subscribers_that_are_slow_to_take_them(plants):
         f"~/{name}"
         for name in ("pause", "step", "reset", "reset_state", "save_state", "load_state")
     }
-
-
-def test_its_start_says_what_runs_and_how_fast(plants):
-    said = lambda run: [text for _, text in run.node.logged if text.startswith("plant: ")]  # noqa: E731
-    assert said(plants(speed_factor=2.0))[0].endswith("20 commands, 2 x real time, lock-step")
-    (text,) = said(plants(speed_factor=1.0, lockstep=False, on_finish="continue"))
-    assert text.endswith("reference 'pushed'; commands without end, 1 x real time")
-    for lockstep in (True, False):
-        run = plants(lockstep=lockstep)
-        warned = any("commands come too late" in text for _, text in run.node.logged)
-        assert warned is not lockstep
 
 
 @pytest.mark.parametrize(
@@ -270,7 +255,7 @@ def test_commands_are_fresh_for_as_many_steps_as_asked_for(plants, parameters, a
 def test_the_time_of_commands_measurements_and_turns_is_the_model_s(plants, monkeypatch):
     """However many steps the plant makes in it."""
     watched, monitor = [], plant_output.RotationMonitor
-    watch = lambda *a: watched.append(a) or monitor(*a)  # noqa: E731
+    watch = lambda *a: watched.append(a) or monitor(*a)
     monkeypatch.setattr(plant_output, "RotationMonitor", watch)
     late = ["positions:delay=0.02", "commands:delay=0.01"]
     run = plants(**{"plant.substeps": 2}, fault=late, disturb=["theta:constant:0.5"]).run()
@@ -306,8 +291,6 @@ def test_a_run_waits_for_its_tracker_if_it_is_to(plants):
 
 
 def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_to(plants):
-    from rclpy.qos import DurabilityPolicy
-
     run = plants(wait_for=["recorder", "viewer"])
     hears = SimpleNamespace(
         node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
@@ -402,15 +385,6 @@ def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
     assert answer.message == f"2 of 4 steps made, finished at step {STEPS}"
 
 
-def test_every_step_wakes_the_executor_of_those_who_wait():
-    woken = []
-    node = SimpleNamespace(executor=SimpleNamespace(wake=lambda: woken.append(steps.made)))
-    steps = Steps(node)
-    steps.progress(2, False)  # both are made before anybody looks
-    steps.progress(5, True)
-    assert woken == [2, 5]
-
-
 def test_what_is_watched_is_reported_with_its_lowest_value(plants, monkeypatch):
     run = plants(disturb=["theta:constant:0.5"], duration_s=0.1)
     run.run(lambda k: -2.0 if k == 3 else 1.0)
@@ -447,7 +421,7 @@ def test_what_is_not_there_is_a_wrong_use(plants, parameter, value):
 
 def test_live_changes_reach_the_plant(plants):
     run = plants()
-    set_ = lambda name, value: run.node.set_parameters([Parameter(name, value=value)])[0]  # noqa: E731
+    set_ = lambda name, value: run.node.set_parameters([Parameter(name, value=value)])[0]
     assert set_("speed_factor", 2).successful and run.loop.pacer.speed_factor == 2.0
     assert set_("fallback", "damp").successful
     assert run.loop.validator.fallback.value == "damp"
@@ -492,27 +466,6 @@ def test_without_simulation_interfaces_it_says_what_there_is(plants, monkeypatch
     monkeypatch.setitem(sys.modules, STANDARD, NotInstalled("casadi"))
     with pytest.raises(ModuleNotFoundError, match="casadi"):
         plants()
-
-
-def test_with_simulation_interfaces_its_bodies_are_entities(plants, monkeypatch):
-    given, closed = [], []
-
-    def control(*arguments):
-        given.append(arguments)
-        return SimpleNamespace(close=lambda: closed.append(True))
-
-    monkeypatch.setitem(sys.modules, STANDARD, SimpleNamespace(StandardControl=control))
-    run = plants("robot1", **{"plant.parameters.l": 2.0})
-    ((node, inbox, loop, entities, title, quit_),) = given
-    assert (node, inbox, loop, title) == (run.node, run.desk, run.loop, "Bob")
-    pose, twist = Pose(), Twist()
-    assert entities.names == ["bob"]
-    assert entities.show("bob", np.zeros(2), pose, twist) == "robot1/odom"
-    assert pose.position.z == -2.0
-    quit_()
-    assert run.ended.requests == [(None, 0)] and not closed
-    run.made.close()
-    assert closed == [True]
 
 
 @pytest.mark.parametrize(

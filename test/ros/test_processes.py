@@ -13,26 +13,24 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import rclpy
+from bench import Desk, Ended, benches
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import Empty
 
-rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
-from rclpy.signals import SignalHandlerOptions  # noqa: E402
-from std_msgs.msg import Empty  # noqa: E402
-
-from nh_control.ros.nodes import start  # noqa: E402
-from nh_control.ros.nodes.display import Display  # noqa: E402
-from nh_control.ros.nodes.plant import Plant  # noqa: E402
-from nh_control.ros.nodes.recorder import Recorder  # noqa: E402
-from nh_control.ros.nodes.shadow import ShadowNode  # noqa: E402
-from nh_control.ros.nodes.tracker import Tracker  # noqa: E402
-from nh_control.ros.runtime import process  # noqa: E402
-from nh_control.ros.runtime.declared import DISPLAY, TRACKER  # noqa: E402
-from nh_control.ros.runtime.parameters import Parameters  # noqa: E402
-from nh_control.ros.runtime.process import Exit, ManagedNode, UsageError  # noqa: E402
-from nh_control.runs.conventions import CONVENTIONS  # noqa: E402
-from nh_control.runs.node_process import PARENT  # noqa: E402
+from nh_control.ros.nodes import start
+from nh_control.ros.nodes.display import Display
+from nh_control.ros.nodes.plant import Plant
+from nh_control.ros.nodes.recorder import Recorder
+from nh_control.ros.nodes.shadow import ShadowNode
+from nh_control.ros.nodes.tracker import Tracker
+from nh_control.ros.runtime import process
+from nh_control.ros.runtime.declared import DISPLAY, TRACKER
+from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.process import Exit, ManagedNode, UsageError
+from nh_control.runs.conventions import CONVENTIONS
+from nh_control.runs.node_process import PARENT
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 

@@ -5,17 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from bob import BOB, put_up
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from bob import BOB, put_up  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.nodes import shadow  # noqa: E402
-from nh_control.scenarios import Joint  # noqa: E402
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.nodes import shadow
+from nh_control.scenarios import Joint
 
 H_NS = 10**7
 MODEL = BOB.model()
@@ -172,18 +169,6 @@ def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     watch.state(2, states[1])
     level, text, values = watch.node.report()
     assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
-
-
-def test_states_of_hardware_without_velocities_are_compared_in_place_alone(shadows):
-    watch = shadows(source="hardware", **{"hardware.estimator": "none"})
-    for k, x in enumerate(motion(4)):
-        watch.node.wall_ns = k * H_NS
-        watch.command(0.0, k)
-        watch.state(k, x, velocity=False)
-    watch.made.close()
-    lengths = {len(values) for _, values in watch.residuals()}
-    assert lengths == {1}
-    assert {tuple(m.name) for m in watch.node.sent("shadow/residual")} == {("theta",)}
 
 
 def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):

@@ -12,31 +12,28 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from bench import Desk
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Pose, Quaternion
+from hypothesis import given
+from hypothesis import strategies as st
+from nav_msgs.msg import Odometry
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState, MultiDOFJointState
+from transforms3d.quaternions import quat2mat
 
-rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from geometry_msgs.msg import Pose, Quaternion  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
-from transforms3d.quaternions import quat2mat  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.integrators import midpoint  # noqa: E402
-from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.loop.wire_format import JointStateCodec, MessageStates  # noqa: E402
-from nh_control.mechanics.system import System  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
-from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
-from nh_control.ros.messages.state_publisher import transform_broadcaster  # noqa: E402
-from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
-from nh_control.runs import topics  # noqa: E402
-from nh_control.runs.decoding import StateDecoder  # noqa: E402
+from nh_control import scenarios
+from nh_control.integrators import midpoint
+from nh_control.loop.reports import Refusal
+from nh_control.loop.wire_format import MessageStates
+from nh_control.mechanics.system import System
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_publisher import transform_broadcaster
+from nh_control.ros.messages.state_reader import MeasurementReader, StateListener, StateReader
+from nh_control.runs import topics
+from nh_control.runs.decoding import StateDecoder
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
 numbers = st.floats(-1e3, 1e3)
@@ -310,26 +307,6 @@ def test_parts_that_are_no_messages_are_refused_and_others_count(heard):
     assert heard.received == [1]
 
 
-def test_states_of_which_every_part_is_another_s_are_read_as_well(heard):
-    """Joints in another order, a body with a covariance: not the bytes that are expected."""
-    joints, body = JointState(name=JOINTS.names[::-1]), of_a_time(BODY, 1, 0.4)
-    joints.header.stamp.sec, joints.position = 1, [-0.3, 0.3, 0.7]
-    body.pose.covariance[0] = 0.01
-    heard.desk.give("joint_states", joints)
-    heard.desk.give("odom", body)
-    assert heard.q == pytest.approx([0.7, 0.3, 0.4, 0.4, 0.4])
-
-
-def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
-    space = model_of("snakeboard").system.space
-    for codec in (quads(), JointCodec(JointStateCodec(BOARD.joints, space))):
-        desk, received = Desk(), []
-        listener = StateListener(received.append, None)
-        StateReader(desk, (codec,), listener, 10, prefix="reference/")
-        desk.give(f"reference/{codec.topic}", codec.message)
-        assert received == [0]
-
-
 def test_the_first_body_is_placed():
     (q, _), pose = motion(), Pose()
     quads().place(q, pose)
@@ -398,21 +375,6 @@ def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_give
         assert heights == [0.0, *expected.lengths]
 
 
-@pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
-def test_frames_begin_with_the_prefix_and_names_of_bodies_and_topics_do_not(scenario):
-    plain, own = (codecs(scenario, model_of(scenario.name), prefix=p) for p in ("", "r1/"))
-    for codec, prefixed in zip(plain, own):
-        assert [topic for topic, _ in codec.outgoing] == [topic for topic, _ in prefixed.outgoing]
-        for one, other in zip(codec.odometry, prefixed.odometry):
-            assert other.header.frame_id == "r1/" + one.header.frame_id
-            assert other.child_frame_id == "r1/" + one.child_frame_id
-        if isinstance(codec.message, MultiDOFJointState):
-            assert prefixed.message.header.frame_id == "r1/" + codec.message.header.frame_id
-            assert prefixed.message.joint_names == codec.message.joint_names
-            prefixed.write(*motion())
-            assert prefixed.read(prefixed.message, [0.0] * 17, [0.0] * 15)
-
-
 def test_a_state_has_velocities_if_all_its_parts_have_them(heard):
     for joints, body in ((False, False), (True, False), (False, True), (True, True)):
         for codec in (board(joints)[0], board(body)[1]):
@@ -467,7 +429,108 @@ def test_time_is_exact(time_ns):
     assert conversions.nanoseconds(stamp) == time_ns
 
 
-def test_commands_there_and_back():
-    message = conversions.command_message(("a", "b"))
-    conversions.write_command(message, np.array([1.5, -2.0]), 1_230_000_001)
-    assert conversions.read_command(message) == (["a", "b"], (1.5, -2.0), 1_230_000_001)
+# Of hardware, whose parts have stamps of their own -----------------------------------------------
+
+
+NAMES = ["rotor_joint", "front_truck_joint", "rear_truck_joint"]
+
+
+class Hardware:
+    """A reader and what it told: stamps of states in ms, refusals, jumps."""
+
+    def __init__(self, spread_s=0.01):
+        self.desk, self.received, self.refused, self.jumped = Desk(), [], [], []
+        listener = StateListener(
+            lambda stamp_ns: self.received.append(stamp_ns // 10**6),
+            lambda *refusal: self.refused.append(refusal),
+            self.jumped.append,
+        )
+        shown = codecs(BOARD, BOARD.model())
+        self.reader = MeasurementReader(self.desk, shown, listener, 10, spread_s)
+
+    def joints(self, ms, names=NAMES, velocity=0.25, position=0.5):
+        many = lambda value: [value] * len(names) if isinstance(value, float) else value
+        message = JointState(name=names, position=many(position), velocity=many(velocity))
+        self.desk.give("joint_states", message, ms * 10**6)
+
+    def body(self, ms):
+        self.desk.give("odom", Odometry(), ms * 10**6)
+
+    def read(self):
+        """Whether there are velocities; angles and rates of the first two joints."""
+        q, v = [0.0] * 5, [0.0] * 5
+        return self.reader.read(q, v), q[:2], v[:2]
+
+
+def test_a_state_is_there_when_all_parts_are_newer_than_the_last_one_and_has_the_newest_stamp():
+    hardware = Hardware()
+    hardware.joints(1000, NAMES[:2])
+    hardware.body(1004)
+    assert hardware.received == []
+    hardware.joints(1002, NAMES[2:])
+    assert hardware.received == [1004]
+    hardware.joints(1010)
+    assert hardware.received == [1004]  # the body is the last state's
+    hardware.body(1011)
+    assert hardware.received == [1004, 1011]
+    hardware.body(1011)
+    hardware.joints(1011)
+    assert hardware.received == [1004, 1011]  # nothing is newer
+    hardware.joints(1100)
+    hardware.body(1111)  # too far apart
+    assert hardware.received == [1004, 1011]
+    hardware.joints(1101)
+    assert hardware.received == [1004, 1011, 1111]
+
+
+def test_joints_of_others_are_nothing_new_and_wrong_lengths_are_refused():
+    hardware = Hardware()
+    hardware.body(1000)
+    hardware.joints(1000, [*NAMES[:2], "bell"])
+    assert hardware.received == []
+    hardware.joints(1000, NAMES[2:])
+    hardware.joints(1005, ["bell"])
+    assert hardware.received == [1000] and hardware.refused == []
+    hardware.joints(1010, position=[0.0], velocity=[])
+    ((kind, reason),) = hardware.refused
+    assert kind is Refusal.LENGTH and "1 positions" in reason
+
+
+def test_stamps_that_go_back_by_more_than_a_second_begin_anew():
+    hardware = Hardware()
+    hardware.joints(5000)
+    hardware.body(5000)
+    hardware.body(4000)
+    hardware.joints(4000)
+    assert hardware.received == [5000] and hardware.jumped == []  # late, by a second
+    hardware.body(3999)
+    hardware.joints(3999)
+    assert hardware.jumped == [pytest.approx(1.001)]
+    assert hardware.received == [5000, 3999]
+
+
+@pytest.mark.parametrize("velocity", [0.25, []])
+def test_velocities_are_there_if_all_joints_have_them(velocity):
+    hardware = Hardware()
+    hardware.joints(1000, NAMES[:1], position=0.1)
+    hardware.joints(1000, NAMES[1:], velocity, position=0.3)
+    hardware.body(1000)
+    moves, q, v = hardware.read()
+    assert moves is bool(velocity)
+    assert q == [0.1, -0.3]  # the wheels turn against each other
+    np.testing.assert_array_equal(v, [0.25, -0.25 if velocity else np.nan])
+    quality = hardware.desk.subscribed["joint_states"].qos  # sensors may be best effort
+    assert quality.reliability.name == "BEST_EFFORT" and quality.depth == 10
+    assert quality.durability.name == "VOLATILE"
+
+
+def test_a_velocity_nan_is_none_and_other_joints_may_be_anything():
+    """As of joint_state_broadcaster, for joints without the interface."""
+    hardware, nan = Hardware(), np.nan
+    names, position = [*NAMES, "gripper"], [0.1, 0.3, -0.3, nan]
+    hardware.joints(1000, names, [nan, -0.2, 0.2, np.inf], position)
+    hardware.body(1000)
+    assert hardware.received == [1000]
+    moves, q, v = hardware.read()
+    assert not moves and q == [0.1, -0.3]
+    np.testing.assert_array_equal(v, [nan, 0.2])

@@ -6,36 +6,26 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from builtin_interfaces.msg import Time
 from loop_outputs import tracker_output
+from rclpy import time as ros_time
+from rclpy.clock import ROSClock
+from rclpy.qos import DurabilityPolicy
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from rclpy import time as ros_time  # noqa: E402
-from rclpy.clock import ROSClock  # noqa: E402
-from rclpy.qos import DurabilityPolicy  # noqa: E402
-
-from nh_control import Trajectory  # noqa: E402
-from nh_control.control import Command  # noqa: E402
-from nh_control.loop import state_estimate  # noqa: E402
-from nh_control.loop.arming import (  # noqa: E402
-    Arming,
-    DisarmCommand,
-    DisarmedInputs,
-    Limits,
-    SafeRange,  # noqa: E402
-    Safety,
-)
-from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
-from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing  # noqa: E402
-from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
-from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
-from nh_control.ros.messages import conversions, hardware_interface, simulation_interface  # noqa: E402
-from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
-from nh_control.ros.messages.simulation_interface import SimulationInterface  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.scenarios import get  # noqa: E402
+from nh_control import Trajectory
+from nh_control.control import Command
+from nh_control.loop import state_estimate
+from nh_control.loop.arming import Arming, DisarmCommand, DisarmedInputs, Limits, SafeRange, Safety
+from nh_control.loop.hardware_estimate import MeasuredState
+from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.loop.tracker_report import TrackerReport
+from nh_control.ros.messages import conversions, hardware_interface, simulation_interface
+from nh_control.ros.messages.hardware_interface import HardwareInterface
+from nh_control.ros.messages.simulation_interface import SimulationInterface
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.scenarios import get
 
 STEPS = 50
 

@@ -9,36 +9,31 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from bob import BOB, STEPS, hanging, pushed, put_up
+from geometry_msgs.msg import PoseStamped, Transform
+from goal_observer import Observer
+from rclpy.parameter import Parameter
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from bob import BOB, STEPS, hanging, pushed, put_up  # noqa: E402
-from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
-from goal_observer import Observer  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint  # noqa: E402
-
-from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
-from nh_control.loop import tracker_parts  # noqa: E402
-from nh_control.loop.arming import DisarmCommand, Limits  # noqa: E402
-from nh_control.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
-from nh_control.loop.tracker_parts import TrackerParts  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.tracker_output import JointEfforts  # noqa: E402
-from nh_control.ros.nodes import tracker  # noqa: E402
-from nh_control.ros.runtime.declared import TRACKER  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.ros.runtime.subscribers import DELIVERY_S  # noqa: E402
-from nh_control.scenarios.driven_joints import DrivenJoint  # noqa: E402
+from nh_control.control.damping import DAMPING_S, damping_input
+from nh_control.loop import tracker_parts
+from nh_control.loop.arming import DisarmCommand, Limits
+from nh_control.loop.hardware_tracker import HardwareTracker, Timing
+from nh_control.loop.tracker_parts import TrackerParts
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.tracker_output import JointEfforts
+from nh_control.ros.nodes import tracker
+from nh_control.ros.runtime.declared import TRACKER
+from nh_control.ros.runtime.process import UsageError
+from nh_control.ros.runtime.subscribers import DELIVERY_S
+from nh_control.scenarios.driven_joints import DrivenJoint
 
 H_NS = 10**7
 MODEL = BOB.model()
 REFERENCE = pushed(MODEL)
 SHOWN = codecs(BOB, MODEL)
-HELD = (np.eye(2), np.eye(1), None)
-"""Weights of a motion that is held: its end has none of its own."""
 
 
 class Answering:
@@ -154,16 +149,6 @@ def test_past_the_end_of_a_reference_there_are_no_gains_and_motion_is_damped(tra
         assert list(robot.last("joint_commands")[0].effort) == pytest.approx(damped) != [0.0]
 
 
-def test_a_motion_that_is_held_at_its_end_is_held_with_the_last_gains(trackers, monkeypatch):
-    scenario = replace(BOB, references={"hanging": hanging}, hold=True, weights=HELD)
-    put_up(monkeypatch, scenario)
-    robot = trackers()
-    expected = scenario.tracker(MODEL, hanging(MODEL), False)
-    robot.state(len(hanging(MODEL)) + 5, 0.1)
-    assert np.abs(robot.gains - expected.gains.K[-1]).max() < 1e-12
-    assert robot.last("joint_commands")[0].effort[0] != 0.0
-
-
 def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
     robot, now = trackers(), [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
@@ -269,18 +254,6 @@ def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
     assert both.node.set_parameters_atomically(parameters).successful
     both.state(6)
     assert np.abs(both.gains - weighted(hanging(MODEL)).gains.K[0]).max() < 1e-12
-
-
-def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(trackers):
-    robot, done = trackers(), []
-    note = lambda name: lambda *_: done.append(name)  # noqa: E731
-    robot.made._output.repeat_target = note("repeat")
-    robot.made._states.tick, robot.made._states.stop = note("tick"), note("stop")
-    happens = [lambda: None, lambda: robot.state(0), lambda: None, robot.desk.close]
-    robot.desk.on_serve = lambda: happens.pop(0)()
-    robot.made.work()
-    assert done == ["tick", "repeat", "tick", "repeat", "tick", "repeat", "stop"]
-    assert set(robot.desk.served) == {0.05}
 
 
 # Hardware ----------------------------------------------------------------------------------------

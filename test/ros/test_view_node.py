@@ -4,17 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.qos import ReliabilityPolicy
+from shown_payload import H_NS, MODEL, QUADS, SPACE, Page, Showing, at, put_up
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
-from rclpy.qos import ReliabilityPolicy  # noqa: E402
-from shown_payload import H_NS, MODEL, QUADS, SPACE, Page, Showing, at, put_up  # noqa: E402
-
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.nodes import view  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.nodes import view
+from nh_control.ros.runtime.process import UsageError
 
 
 class Seen(Showing):

@@ -2,22 +2,19 @@
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from geometry_msgs.msg import WrenchStamped
+from rclpy.parameter import Parameter
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.loop import wrenches  # noqa: E402
-from nh_control.loop.reports import Refusal, Unusable  # noqa: E402
-from nh_control.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.nodes import plant  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.runs import topics  # noqa: E402
-from nh_control.scenarios import PlantOptions  # noqa: E402
+from nh_control import scenarios
+from nh_control.loop import wrenches
+from nh_control.loop.reports import Refusal, Unusable
+from nh_control.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet
+from nh_control.ros.messages import conversions
+from nh_control.ros.nodes import plant
+from nh_control.ros.runtime.process import UsageError
+from nh_control.runs import topics
+from nh_control.scenarios import PlantOptions
 
 CART = scenarios.get("cart_pole")
 H = CART.step_s
@@ -140,7 +137,7 @@ def test_a_plant_is_pulled_and_without_wrenches_it_is_as_ever(made):
 
 def test_disturbances_that_change_leave_the_targets_of_wrenches(made):
     running = made(**{"wrench.targets": ["pole_end"]})
-    change = lambda value: running.node.set_parameters([Parameter("disturb", value=value)])[0]  # noqa: E731
+    change = lambda value: running.node.set_parameters([Parameter("disturb", value=value)])[0]
     assert change(["pole_end:constant:0.5,0,0"]).successful
     assert running.loop.plant.targets == ("pole_end",)
     running.pull(1.0, 0.0, 0.0)

@@ -1,24 +1,144 @@
-"""What the recorder subscribes to and writes, read from its file, without a network."""
+"""What is in a recording, also where the disk is full or too slow."""
 
+import resource
 import sys
+import threading
+from contextlib import contextmanager
 from types import ModuleType
 
+import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from bob import BOB, put_up
+from rclpy.serialization import serialize_message
+from rosbags.rosbag2 import Reader
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-reader = pytest.importorskip("rosbags.rosbag2", reason="needs the extra 'ros'")
+from nh_control.ros.nodes import recorder
+from nh_control.ros.runtime.process import UsageError
+from nh_control.runs import bag_writer
+from nh_control.runs.bag_writer import BagWriter
+from nh_control.runs.node_process import NOT_RECORDED
+from nh_control.runs.topics import recorded, states
 
-from bench import Desk, Ended, benches  # noqa: E402
-from bob import BOB, put_up  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from test_bag_writer import files_of, noise  # noqa: E402
+TYPE = "std_msgs/msg/String"
 
-from nh_control.ros.nodes import recorder  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.runs import bag_writer  # noqa: E402
-from nh_control.runs.node_process import NOT_RECORDED  # noqa: E402
-from nh_control.runs.topics import recorded, states  # noqa: E402
+
+@contextmanager
+def files_of(size):
+    """Files of so many bytes at most, as if the disk were full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def noise(count, size=50_000):
+    """Messages that cannot be compressed."""
+    rng = np.random.default_rng(0)
+    return [rng.bytes(size) for _ in range(count)]
+
+
+def read(path):
+    """Time and data of all messages in a recording, in turn; its metadata must agree with it."""
+    with Reader(path) as run:
+        found = [(time, bytes(data)) for _, time, data in run.messages()]
+        assert run.message_count == len(found)
+        assert sum(connection.msgcount for connection in run.connections) == len(found)
+    return found
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_what_is_written_is_read_and_takes_little_room_where_it_repeats(tmp_path, compressed):
+    writer = BagWriter(tmp_path / "run", compressed, pytest.fail)
+    take, messages = writer.topic("/a", TYPE, False), [b"again" * 2000] * 500
+    for k, data in enumerate(messages):
+        take(k, data)
+    writer.close()
+    assert read(tmp_path / "run") == list(enumerate(messages))
+    assert (writer.taken, writer.lost, writer.error) == ({"/a": 500}, {}, None)
+    size = (tmp_path / "run" / "run.mcap").stat().st_size
+    assert (size < 100_000) is compressed
+    assert (b"zstd" in (tmp_path / "run" / "run.mcap").read_bytes()) is compressed
+
+
+def test_on_a_full_disk_what_was_written_is_read(tmp_path):
+    told, messages = [], noise(100)
+    with files_of(4_000_000):
+        writer = BagWriter(tmp_path / "run", True, told.append)
+        take = writer.topic("/a", TYPE, False)
+        for k, data in enumerate(messages):
+            take(k, data)
+        writer.close()
+    assert told == [writer.error] and isinstance(writer.error, OSError)
+    found = read(tmp_path / "run")
+    assert len(found) == writer.taken["/a"] and len(found) + writer.lost["/a"] == 100
+    assert 20 < len(found) < 80 and found == list(enumerate(messages))[: len(found)]
+
+
+def test_where_only_the_end_does_not_fit_the_rest_is_read(tmp_path):
+    told, messages = [], noise(30)
+    writer = BagWriter(tmp_path / "run", True, told.append)
+    take = writer.topic("/a", TYPE, False)
+    for k, data in enumerate(messages):
+        take(k, data)
+    while writer._bytes:  # until all are in chunks
+        threading.Event().wait(1e-3)
+    with files_of((tmp_path / "run" / "run.mcap").stat().st_size):
+        writer.close()
+    assert told == [] and isinstance(writer.error, OSError)
+    found = read(tmp_path / "run")
+    assert 0 < len(found) == writer.taken["/a"] < 30 and writer.lost["/a"] == 30 - len(found)
+    assert found == list(enumerate(messages))[: len(found)]
+
+
+def test_where_nothing_fits_nothing_is_left(tmp_path):
+    with files_of(100_000), pytest.raises(OSError):
+        BagWriter(tmp_path / "run", True, pytest.fail)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_comes_faster_than_it_is_written_is_lost_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(bag_writer, "WAITING_BYTES", 1000)
+    writer, may_write = BagWriter(tmp_path / "run", True, pytest.fail), threading.Event()
+    take, write = writer.topic("/a", TYPE, False), writer._writer.write
+
+    def wait(*message):
+        assert may_write.wait(30)
+        write(*message)
+
+    monkeypatch.setattr(writer._writer, "write", wait)
+    for k in range(25):
+        take(k, bytes(100))
+    assert (writer.taken["/a"], writer.lost["/a"]) == (10, 15)
+    may_write.set()
+    while writer._bytes:
+        threading.Event().wait(1e-3)
+    take(25, bytes(1000))
+    writer.close()
+    assert [time for time, _ in read(tmp_path / "run")] == [*range(10), 25]
+    assert (writer.taken["/a"], writer.lost["/a"]) == (11, 15)
+
+
+def test_an_error_of_its_own_is_told(tmp_path, monkeypatch):
+    told = []
+    writer = BagWriter(tmp_path / "run", True, told.append)
+    take = writer.topic("/a", TYPE, False)
+
+    def mistaken(*_):
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr(writer._writer, "write", mistaken)
+    take(0, b"1234")
+    while not told:
+        threading.Event().wait(1e-3)
+    assert isinstance(told[0], ZeroDivisionError)
+
+
+# The recorder ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -76,7 +196,7 @@ def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path
     made.close()
     assert ("info", f"recorded 3 messages to {tmp_path / 'run'}") in node.logged
     assert len(list((tmp_path / "run").glob("*.mcap"))) == 1
-    with reader.Reader(tmp_path / "run") as run:
+    with Reader(tmp_path / "run") as run:
         found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in run.messages()]
         offers = {c.topic: c.ext.offered_qos_profiles[0] for c in run.connections}
     offered = {topic: offer.durability.name for topic, offer in offers.items()}
@@ -143,8 +263,6 @@ def test_a_recording_is_not_written_over(recorders):
 
 def test_transforms_are_recorded_where_they_are_known(recorders, monkeypatch):
     """With a type that stands for tf2_msgs, which is not among the messages on PyPI."""
-    from std_msgs.msg import String
-
     module = ModuleType("tf2_msgs")
     module.msg = ModuleType("tf2_msgs.msg")
     module.msg.TFMessage = String
@@ -179,7 +297,7 @@ def test_a_full_disk_ends_the_node_with_a_code_of_its_own_and_a_recording_that_i
             desk.give("noise", data)
         made.close()
     assert node.ended.requests == [(None, NOT_RECORDED)]
-    with reader.Reader(tmp_path / "run") as run:
+    with Reader(tmp_path / "run") as run:
         count = run.message_count
         assert len(list(run.messages())) == count > 10
     level, text = node.logged[-1]
