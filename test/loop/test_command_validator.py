@@ -119,7 +119,6 @@ def test_fallbacks_ask_for_their_values_each_time_and_the_tracker_s_are_clipped(
 
 @pytest.mark.parametrize("fallback", ["zero", "hold", "damp"])
 def test_no_force_is_what_the_plant_says(fallback):
-    """Where coordinates are moved at will it is not 0."""
     g = validator(fallback=fallback)
     assert g.take(0) == (0.0, 0.0)
     g.fallback_inputs[Fallback.ZERO] = lambda: [3.0, 4.0]
@@ -311,7 +310,6 @@ def test_a_new_start_or_speed_misses_nothing(clock, again):
 
 
 def test_statistics_are_of_the_last_ten_thousand_steps_and_the_largest_of_all(clock):
-    """Lateness of 0.1 us, 0.2 us, ... after one of 9 ms."""
     pacer = Pacer(0.01, clock=clock)
     for late in (9e-3, *(1e-7 * k for k in range(1, 10_001))):
         clock.now += pacer.remaining_s() + late

@@ -67,7 +67,6 @@ class Robot:
         return self.tracker.answer(ns(seconds), q, v, ns(seconds + after_s))
 
     def on_reference(self, k, after_s=0.0):
-        """The answer to the reference's state of step k."""
         x = self.states[k]
         q, v = self.dsys.configuration(x), self.dsys.velocity(x)
         return self.answer(k * self.dsys.h, after_s, q, v)

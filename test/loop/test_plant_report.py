@@ -182,7 +182,6 @@ STANDING = MODEL.state(MODEL.system.space.origin, np.zeros(MODEL.system.space.nw
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Time as the tests want it."""
     clock = types.SimpleNamespace(now=100.0)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     return clock
@@ -292,7 +291,6 @@ def test_it_says_the_worst_there_is_to_say_and_counts_refusals_since_the_last_re
 
 
 def held(hold):
-    """A leg of 40 steps that begins at step 10."""
     reference = type("Way", (), {"name": "a_way", "__len__": lambda self: 40})()
     return ReferenceLeg(10, types.SimpleNamespace(reference=reference, hold=hold))
 

@@ -38,7 +38,6 @@ class Follower:
         self.reference = reference
 
     def with_reference(self, reference):
-        """The same along another reference."""
         return Follower(reference)
 
     def target(self, k):
@@ -49,7 +48,6 @@ class Follower:
 
 
 def reference(*values, name="reference"):
-    """A reference through these numbers."""
     states = np.array(values, dtype=float)[:, None]
     return Trajectory(H, states, np.zeros((len(states) - 1, 1)), name=name)
 

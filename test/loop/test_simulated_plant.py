@@ -42,7 +42,6 @@ STEPS = 30
 
 @cache
 def experiment():
-    """Of some steps, without faults."""
     return Experiment.make(SCENARIO, duration_s=STEPS * SCENARIO.step_s)
 
 
@@ -225,7 +224,6 @@ def test_a_disturbance_is_an_input_that_commands_do_not_reach():
 
 
 def test_a_plant_whose_first_step_fails_is_there_and_says_so_when_it_steps():
-    """An initial state that is not finite is refused."""
     dsys, start = midpoint(pendulum().with_parameters(m=1e-6), 0.01), np.array([0.2, 1e308])
     mine = SimulatedPlant(dsys, start)
     with pytest.raises(StepFailed, match="not finite"):
@@ -249,7 +247,6 @@ def board():
 
 @pytest.fixture
 def saved(board, tmp_path):
-    """A state that was written, and its file."""
     reference = scenarios.get("snakeboard").reference(board)
     state, file = SavedState(reference.states[70], 7, 3), tmp_path / "state.json"
     state.write(file, board)
@@ -284,7 +281,6 @@ def test_every_scenario_s_state_has_names(name, tmp_path):
 
 
 def test_without_the_state_that_of_configuration_and_velocity_is_taken(board, saved):
-    """All that a file of one's own needs."""
     state, file = saved
     changed(file, system=None, state=None, step=None, reference_start=None)
     own = SavedState.read(file, board)

@@ -330,7 +330,6 @@ def test_a_state_that_is_not_finite_fails_like_a_step(scripted):
 
 
 def finished(scripted):
-    """A run of ten steps that is over."""
     run = scripted(wait=False, last_step=10, away=ALWAYS)
     run.run(0.5)
     assert run.loop.mode is Mode.FINISHED

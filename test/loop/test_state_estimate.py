@@ -29,7 +29,6 @@ SHORT = {"snakeboard": "parking", "quadrotor_payload": "parabola"}
 
 @pytest.fixture(scope="module", params=SHORT)
 def way(request):
-    """A model and a reference of it."""
     scenario = scenarios.get(request.param)
     model = scenario.model()
     return model, scenario.reference(model, SHORT[request.param])

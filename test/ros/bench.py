@@ -102,7 +102,6 @@ class Bench(Node):
         return self.seen_subscriptions.get(topic, [])
 
     def sent(self, topic):
-        """Messages on a topic, as it was named."""
         return self.made[topic].sent
 
     def call(self, name, **request):
@@ -110,7 +109,6 @@ class Bench(Node):
         return callback(kind.Request(**request), kind.Response())
 
     def report(self):
-        """The report on /diagnostics now, by its timer."""
         [report] = [callback for period_s, callback, _ in self.timed if period_s == 1.0]
         report()
         return self.told
@@ -143,7 +141,6 @@ class Desk:
     call = staticmethod(lambda request: request())
 
     def serve(self, timeout_s):
-        """What a test does while it is waited for."""
         self.served.append(timeout_s)
         self.on_serve()
 
@@ -165,7 +162,6 @@ class Desk:
         subscribed.callback(copy.deepcopy(message))
 
     def state(self, codecs, q, v, stamp_ns, prefix=""):
-        """A state arrives, in the messages of its codecs."""
         for codec in codecs:
             codec.write(list(q), list(v))
             self.give(prefix + codec.topic, codec.message, stamp_ns)

@@ -37,7 +37,6 @@ class NodeProcess:
 
     @property
     def log(self) -> str:
-        """What the node has printed."""
         return self._log.read_text()
 
     def end(self, number: int = signal.SIGINT, timeout_s: float = 120.0) -> int:

@@ -26,12 +26,10 @@ def kind(name: str, constants: dict[str, int] | None = None, **defaults):
 
 
 def service(name: str, request: type | None = None, response: type | None = None):
-    """A class with a request and a response."""
     return type(name, (), {"Request": request or kind("Request"), "Response": response})
 
 
 def numbered(names: str, first: int = 0) -> dict[str, int]:
-    """Constants that count on."""
     return {name: first + i for i, name in enumerate(names.split())}
 
 
@@ -107,7 +105,6 @@ SimulateSteps = type(
 
 
 def modules() -> dict[str, ModuleType]:
-    """The package's modules by name."""
     made = {}
     parts = {
         "msg": (*MESSAGES, EntityState, EntityFilters),
@@ -123,7 +120,6 @@ def modules() -> dict[str, ModuleType]:
 
 
 def installed() -> bool:
-    """Whether there is the package itself."""
     import importlib.util
 
     return "simulation_interfaces" in sys.modules or bool(

@@ -28,7 +28,6 @@ STAMPS = (0, 1, 123_456_789_012_345, (2**31 - 1) * 10**9 + 999_999_999)
 
 
 def joints(n=3):
-    """Joint states of which every number counts."""
     names = ["rotor_joint", "a", "rear"][:n]
     return JointState(
         name=names, position=[0.5] * n, velocity=[1.5] * n, effort=[2.5] * n
@@ -92,7 +91,6 @@ def test_any_bytes_are_read_as_rclpy_reads_them(noise, at, number):
 
 
 def table():
-    """A table of numbers."""
     dim = [MultiArrayDimension(label="a,b", size=1, stride=2)]
     return Float64MultiArray(data=[1.0, 7.0], layout=MultiArrayLayout(dim=dim))
 

@@ -33,12 +33,10 @@ CONTACTS = "contacts/rear_wheels", "contacts/front_wheels"
 
 
 def rolling(model):
-    """A state in motion."""
     return model.state([0, 0.3, 0.5, 1, 2.0], [0.3, -0.2, 0.1, 0.5, 0.2])
 
 
 def wrench(force):
-    """The message of a force."""
     message = WrenchStamped()
     conversions.set_xyz(message.wrench.force, np.asarray(force, float).tolist())
     return message
@@ -72,7 +70,6 @@ def test_reading_contacts_solves_no_step(plant, monkeypatch):
 
 
 def test_the_functions_of_a_plant_are_made_before_its_run_and_before_a_change(model, monkeypatch):
-    """They take as long to make as many steps."""
     plant = SimulatedPlant(model, rolling(model))
     options = PlantOptions(disturbances=(disturbance.parse("ground:constant:0.5"),))
     icy, ice = SCENARIO.plant(model, options), SCENARIO.disturbance(model, options)
@@ -154,7 +151,6 @@ def make(known, monkeypatch):
 
 
 def hear(desk, model, k):
-    """The state of step k."""
     q, v = np.array([0.4, 0.3, 0.5, 1, 2.0]), np.zeros(model.system.space.nw)
     desk.state(codecs(SCENARIO, model), q, v, k * 10**7)
 

@@ -73,7 +73,6 @@ def run(sign, seconds, **given):
 
 
 def test_a_runaway_by_a_wrong_sign_is_disarmed_soon_unless_limits_are_off():
-    """In half a meter, where nothing stopped it for 16 m."""
     rows, logged = run(-1.0, 3.0)
     (text,) = (text for level, text in logged if level == "error")
     assert text.startswith("disarmed: ") and np.abs(rows[:, 0]).max() < 1.5

@@ -18,7 +18,6 @@ FIRST, SECOND = (name for name in IDLE if name.endswith("thrust"))
 
 @pytest.fixture
 def slept(monkeypatch):
-    """How long the display slept."""
     slept = []
     monkeypatch.setattr(display.time, "sleep", slept.append)
     return slept
@@ -41,11 +40,9 @@ class Seen(Showing):
     """A display, what it hears and what it draws."""
 
     def somebody_comes(self):
-        """One more who looks."""
         self.node.made["markers"].subscribers += 1
 
     def draw(self):
-        """Draw once, because somebody comes late."""
         self.somebody_comes()
         self.work()
 
@@ -59,7 +56,6 @@ class Seen(Showing):
         return np.subtract(*map(conversions.xyz, places))
 
     def widths(self):
-        """Of the cables."""
         return [self.drawn()["cables", i].scale.x for i in range(2)]
 
 

@@ -41,12 +41,10 @@ class Right:
         return found
 
     def command(self, stamp_ns):
-        """A command."""
         conversions.set_time(self._command.header.stamp, stamp_ns)
         return {"joint_commands": self._command}
 
     def goals(self, k):
-        """A goal and a trajectory."""
         places, stamp_s = [(0.0, 0.0, 1.0)] * 3, k * self.dsys.h
         way = trajectory((2.0, 4.0, 6.0), places, [(0.0,) * 3] * 3, stamp_s=stamp_s)
         return {"goal": goal((0.0, 0.0, 1.5), stamp_s=stamp_s), "trajectory": way}
@@ -63,7 +61,6 @@ class Fuzzed:
         self.works = name != "tracker"
 
     def receive(self, topic, message):
-        """It handles a message, and what follows from it."""
         self.desk.give(topic, message)
         while self._posted:
             self._posted.pop(0)()

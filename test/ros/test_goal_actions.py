@@ -53,7 +53,6 @@ class Goals:
         self.step, self.asked, self.stopped, self.refused, self.height = 10, [], False, [], 0.0
 
     def progress(self):
-        """The payload 0.5 m behind its target, at a height."""
         actual, target = Pose(), Pose()
         target.position.x, actual.position.z = 0.5, self.height
         return Progress(self.step, 10**7 * self.step, "payload", "odom", actual, target)
@@ -93,7 +92,6 @@ class Served:
         return SimpleNamespace(destroy=lambda: self.ended.append(name))
 
     def begin(self, name=ALONG, **request):
-        """The handle of a request that is accepted."""
         handle = Handle(**request)
         self.servers[name].handle_accepted_callback(handle)
         return handle

@@ -32,7 +32,6 @@ def stamped(message, stamp_s, frame=""):
 
 
 def goal(position=(1.0, 2.0, 3.0), frame="odom", stamp_s=0.0, wxyz=(1.0, 0.0, 0.0, 0.0)):
-    """A goal message."""
     message = stamped(PoseStamped(), stamp_s, frame)
     conversions.set_xyz(message.pose.position, position)
     conversions.set_wxyz(message.pose.orientation, wxyz)
@@ -64,7 +63,6 @@ def with_parts(field, count):
 def joint_trajectory(
     times=(1.0, 2.0), positions=((0.1, 0.2), (0.3, 0.4)), names=JOINTS, stamp_s=0.0, **more
 ):
-    """A trajectory message of joints."""
     message = JointTrajectory(joint_names=list(names))
     for k, (time_s, position) in enumerate(zip(times, positions)):
         others = {field: list(map(float, rows[k])) for field, rows in more.items()}
@@ -75,14 +73,12 @@ def joint_trajectory(
 
 
 def command(forward=0.5, turn=0.0, frame="", stamp_s=0.0):
-    """A velocity command."""
     message = stamped(TwistStamped(), stamp_s, frame)
     message.twist.linear.x, message.twist.angular.z = forward, turn
     return message
 
 
 def read(message, now=NOW):
-    """What is read of a message, by its type."""
     if isinstance(message, JointTrajectory):
         return goals.joint_trajectory(message, JOINTS, now)
     if isinstance(message, MultiDOFJointTrajectory):

@@ -40,7 +40,6 @@ class Made:
         self.node, self.inbox, self.heard, self._publishers = node, Inbox(node), [], {}
 
     def subscribe(self, topic, callback=None, kind=Int32, **options):
-        """Hear a topic, of 10 messages that wait at most."""
         self._publishers[topic] = self.node.create_publisher(kind, topic, 10)
         hear = lambda message: self.heard.append((topic, getattr(message, "data", message)))
         self.inbox.subscribe(kind, topic, callback or hear, 10, **options)
@@ -57,7 +56,6 @@ class Made:
 
 @pytest.fixture
 def made():
-    """An inbox that nobody serves."""
     with alone() as context:
         node = rclpy.create_node("listener", context=context)
         yield Made(node)
@@ -66,7 +64,6 @@ def made():
 
 @pytest.fixture
 def served(made):
-    """An inbox that a thread serves."""
     thread = threading.Thread(target=made.inbox.run)
     thread.start()
     yield made.inbox
@@ -219,7 +216,6 @@ class Log:
 
 @pytest.fixture
 def errors():
-    """Errors of callbacks, with a log that is kept."""
     log = Log()
     found = CallbackErrors(log)
     found.log = log
@@ -301,7 +297,6 @@ class Broken(Waitable):
             raise UnicodeError("not to be read")
 
     async def execute(self, taken_data):
-        """Raise."""
         raise RuntimeError("a mistake")
 
 
@@ -316,7 +311,6 @@ def spin(executor, done):
 
 @pytest.fixture
 def executed(errors):
-    """A node in an executor that is guarded."""
     with alone() as context:
         node, executor = Node("robot", context=context), GuardedExecutor(errors, context)
         executor.add_node(node)
@@ -353,7 +347,6 @@ def test_a_timer_and_a_task_that_raise_end_nothing(executed, errors):
 
 
 def answered(node, errors, kind, request):
-    """The response of a guarded service of the node."""
     (service,) = (s for s in node.services if s.srv_type is kind)
     guard(node, service, errors)
     found = service.callback(request, kind.Response())
@@ -365,12 +358,10 @@ def answered(node, errors, kind, request):
 
 
 def mistaken(*_):
-    """A callback of the node that fails."""
     raise RuntimeError("a mistake")
 
 
 def refuse(name):
-    """One of rclpy that takes no such name."""
     raise ValueError("no name")
 
 

@@ -81,7 +81,6 @@ class Launch:
             )
 
     def wait_for(self, text, count=1):
-        """Wait until the output has a text so often."""
         deadline = time.monotonic() + END_S
         while self.text.count(text) < count:
             assert time.monotonic() < deadline and self.process.poll() is None, self.text
@@ -92,7 +91,6 @@ class Launch:
         return self.log.read_text()
 
     def node(self, name):
-        """Process number of a node."""
         lines = [line for line in self.text.splitlines() if "process started with pid" in line]
         (found,) = [line for line in lines if f"[{name}-" in line]
         return int(found.split("pid [")[1].rstrip("]"))
@@ -111,7 +109,6 @@ class Launch:
         return found
 
     def wait(self):
-        """The exit code, once nothing is left."""
         code, deadline = self.process.wait(END_S), time.monotonic() + 20
         while self.left() and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -25,7 +25,6 @@ LOOK = SCENARIO.visual(SCENARIO.parameters)
 
 
 def configuration(seed=0):
-    """Payload and quadrotors anywhere."""
     space = SCENARIO.model().system.space
     return space.retract(space.origin, np.random.default_rng(seed).normal(size=space.nv))
 
@@ -211,7 +210,6 @@ class Broadcaster:
 
 @pytest.fixture
 def node(monkeypatch):
-    """A node on which transforms are kept."""
     kinds = dict.fromkeys(("TransformBroadcaster", "StaticTransformBroadcaster"), Broadcaster)
     monkeypatch.setitem(sys.modules, "tf2_ros", SimpleNamespace(**kinds))
     with alone() as context:

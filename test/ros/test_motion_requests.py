@@ -27,7 +27,6 @@ from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 @cache
 def loop(name, reference=""):
-    """A scenario, its model and a tracker."""
     scenario = get(name)
     model = scenario.model()
     return scenario, model, scenario.tracker(model, scenario.reference(model, reference))
@@ -45,7 +44,6 @@ class Requests:
         )
 
     def settle(self):
-        """Carry out what is planned, and what follows from it."""
         while True:
             self.goals._replanner._executor.submit(lambda: None).result(60)
             if not self.posted:
@@ -54,7 +52,6 @@ class Requests:
                 self.posted.pop(0)()
 
     def is_at(self, k, x):
-        """The robot is in this state at this step."""
         self.sequence.step = k
         self.report.add_command(k, x, x, self.last.tracker.command(0, x), 0)
 
@@ -75,7 +72,6 @@ class Arm(Requests):
         self.goals = JointGoals(self.context, get("urdf").joints)
 
     def ask(self, *given, **more):
-        """What is heard of a trajectory that is asked for."""
         observer = Observer()
         self.goals.trajectory(joint_trajectory(*given, **more), observer)
         self.settle()
@@ -83,7 +79,6 @@ class Arm(Requests):
 
 
 def place(x=1.0, frame="odom", y=0.5):
-    """A goal of the vehicle."""
     return goal((x, y, 0.0), frame, wxyz=yaw_wxyz(0.3))
 
 
@@ -106,7 +101,6 @@ class Vehicle(Requests):
         self.desk.give("cmd_vel", command(*values, **options))
 
     def speed(self, k):
-        """Forward speed and yaw rate of the reference."""
         return self.model.velocity(self.sequence.target(k))[[-2, -3]]
 
     def renew(self, k):
@@ -140,7 +134,6 @@ def vehicle(make):
 
 
 def follow(arm, steps):
-    """States of the closed loop from the present step on."""
     states = [loop("urdf")[2].reference.states[0]]
     for _ in range(steps):
         u = arm.sequence.command(arm.sequence.step, states[-1]).u

@@ -40,8 +40,6 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
     way = partial(trajectory, frame=frame, joints=["robot1/payload"])
 
     def there(*place):
-        """Wait until the payload rests at a place."""
-
         def rests():
             p, v = bodies[-1].transforms[0].translation, bodies[-1].twist[0].linear
             return np.allclose([p.x, p.y, p.z, v.x, v.y, v.z], [*place, 0, 0, 0], atol=2e-3)
@@ -49,7 +47,6 @@ def test_goals_and_trajectories_for_a_robot_in_a_namespace_are_followed_or_refus
         probe.wait(rests, f"rest at {place}")
 
     def end_of_path(count):
-        """The last place of a path."""
         p = probe.wait(lambda: len(paths) == count and paths[-1], "path").poses[-1].pose.position
         return p.x, p.y, p.z
 
@@ -103,12 +100,10 @@ def test_a_vehicle_is_driven_by_velocity_commands_within_its_limits(nodes, probe
     probe.wait(lambda: len(probe.odometry) > 10, "states")
 
     def place():
-        """x, y, forward and turn, as last measured."""
         p, v = probe.odometry[-1].pose.pose.position, probe.odometry[-1].twist.twist
         return np.array([p.x, p.y, v.linear.x, v.angular.z])
 
     def drive(forward, turn, until):
-        """Command velocities until something is so."""
         command = TwistStamped()
         command.twist.linear.x, command.twist.angular.z = forward, turn
         probe.wait(lambda: commands.publish(command) or until(*place()), f"motion {forward, turn}")
@@ -156,7 +151,6 @@ def test_an_action_tells_its_feedback_and_result_and_is_refused_replaced_or_canc
         return sent.result()
 
     def result(handle):
-        """Status and message of a goal."""
         done = handle.get_result_async()
         probe.wait(done.done, "result")
         return done.result().status, done.result().result.error_msg

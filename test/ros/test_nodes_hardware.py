@@ -30,7 +30,6 @@ HARDWARE = {"source": "hardware", "use_sim_time": True}
 
 
 def initial(name, dsys, x):
-    """The emulator's state of a state of the model."""
     scenario = scenarios.get(name)
     q, v = dsys.configuration(x), dsys.velocity(x)
     if name == "cart_pole":
@@ -132,7 +131,6 @@ def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identi
     assert recorder.end() == 0
 
     def told(command, *options):
-        """What a command says of the recording."""
         given = [command, str(bag), "--scenario", "cart_pole", "--json", *options]
         assert main(given) == 0, capsys.readouterr().err
         return json.loads(capsys.readouterr().out.splitlines()[-1])

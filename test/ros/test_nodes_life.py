@@ -52,7 +52,6 @@ class Manager:
 
     @property
     def state(self):
-        """The node's state."""
         return self._probe.ask(self._get, self._get.srv_type.Request()).current_state.label
 
 

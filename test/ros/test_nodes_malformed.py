@@ -22,7 +22,6 @@ ALL = ("plant", "tracker", "display", "recorder", "shadow", "view")
 
 
 def attacks(nodes, probe, names, folder):
-    """Running nodes, and attacks on them."""
     given = {"plant": PLANT, "recorder": {"output": str(folder / "recording")}}
     started = [nodes.start(name, given.get(name)) for name in names]
     right = Right("snakeboard")
@@ -31,7 +30,6 @@ def attacks(nodes, probe, names, folder):
 
 
 def assert_refused(probe, name):
-    """A parameter of no type is refused, with the reason."""
     wrong = Parameter(name="scenario", value=ParameterValue(type=211))
     for kind in (SetParameters, SetParametersAtomically):
         one_by_one = kind is SetParameters

@@ -81,7 +81,6 @@ BY_DEFAULT = ("joints and a planar body", "late plans")
 
 
 def flat(settings, prefix=""):
-    """Parameters of nodes with these settings."""
     found = {}
     for name, value in settings.items():
         inner = isinstance(value, dict)
@@ -110,7 +109,6 @@ class Heard:
         }
 
     def wait(self):
-        """Wait for the last messages."""
         last = [(heard, self.steps) for heard in self.topics.values()]
         for heard, step in (*last, (self.probe.commands, self.steps - 1)):
             self.probe.wait(lambda heard=heard, step=step: step in by_step(heard, self.h), "last")
@@ -137,7 +135,6 @@ class Heard:
             assert tuple(commands[0].name) == model.inputs
 
     def again(self):
-        """The run from its start once more."""
         for heard in self.topics.values():
             heard.clear()
         self.probe.reset()
@@ -145,12 +142,10 @@ class Heard:
 
 
 def names(message):
-    """Names of joints or frames in a message."""
     return [getattr(message, field, "") for field in ("name", "joint_names", "child_frame_id")]
 
 
 def started(nodes, probe, run, *kinds):
-    """The nodes of a run, which is over."""
     for name in kinds or ("tracker", "plant"):
         given = {**flat(run.settings), **LOCKSTEP, "heard_by": "[probe]"}
         nodes.start(name, given)
@@ -240,7 +235,6 @@ STEPS = 200
 
 
 def start(nodes, name, perturbation, **given):
-    """Tracker and plant of a robot of this name."""
     place = ("-r", f"__ns:=/{name}")
     tracker = nodes.start("tracker", None, *place)
     return tracker, nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
@@ -276,13 +270,11 @@ class Robot:
         return np.array([[p.x, p.y, *joints[k].position] for k, p in enumerate(places)])
 
     def complete(self, steps=STEPS):
-        """Whether the last messages are there."""
         last = round(steps * H * 1e9)
         received = [self.topics[topic] for topic in ("clock", "odom", "joint_states")]
         return all(messages and time_ns(messages[-1]) == last for messages in received)
 
     def times(self):
-        """Its clock's times in ns."""
         return [time_ns(message) for message in self.topics["clock"]]
 
 

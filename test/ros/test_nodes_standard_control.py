@@ -32,7 +32,6 @@ class Client:
         return self.done(client.call_async(kind.Request(**request)))
 
     def done(self, future):
-        """What a future gives."""
         self._probe.wait(future.done, "answer")
         return future.result()
 
@@ -44,7 +43,6 @@ class Client:
 
     @property
     def state(self):
-        """State of the simulation."""
         return self.call("GetSimulationState").state.state
 
 

@@ -29,7 +29,6 @@ class Browser:
 
     @asynccontextmanager
     async def session(self):
-        """A session that has got the page, and the page."""
         jar = aiohttp.CookieJar(unsafe=True)  # cookies of a host without a name
         given = {"cookie_jar": jar, "headers": {"Origin": self.origin}}
         async with aiohttp.ClientSession(**given) as session:
@@ -114,7 +113,6 @@ def test_a_page_s_requests_do_what_plant_and_tracker_allow(nodes, probe):
     bounds, names = {}, set()
 
     def heard(message):
-        """Whether the view has heard plant and tracker, too."""
         bounds.update(message["status"].get("bounds", {}))
         names.update(name for name, *_ in message["status"].get("nodes", ()))
         return bounds and "tracker" in names

@@ -33,7 +33,6 @@ from nh_control.systems.pendulum import PendulumParameters
 
 @pytest.fixture(scope="module")
 def bench():
-    """Makes nodes with parameters."""
     with benches() as make:
         yield make
 

@@ -17,7 +17,6 @@ SCENARIO = scenarios.get("snakeboard")
 
 
 def setup(backup):
-    """Of a plant without options."""
     options = PlantOptions()
     return types.SimpleNamespace(options=options, always=(), last_step=len, backup=backup)
 

@@ -68,11 +68,9 @@ class Running:
         self.desk.give("joint_commands", JointState(name=["torque"], effort=[torque]), stamp)
 
     def stamps(self, topic=JOINT):
-        """Steps of the messages of a topic."""
         return [conversions.nanoseconds(m.header.stamp) / H_NS for m in self.node.sent(topic)]
 
     def rows(self, topic=JOINT):
-        """Angle and rate of every step."""
         return np.array([[m.position[0], *m.velocity] for m in self.node.sent(topic)])
 
     def report(self):
@@ -253,7 +251,6 @@ def test_commands_are_fresh_for_as_many_steps_as_asked_for(plants, parameters, a
 
 
 def test_the_time_of_commands_measurements_and_turns_is_the_model_s(plants, monkeypatch):
-    """However many steps the plant makes in it."""
     watched, monitor = [], plant_output.RotationMonitor
     watch = lambda *a: watched.append(a) or monitor(*a)
     monkeypatch.setattr(plant_output, "RotationMonitor", watch)

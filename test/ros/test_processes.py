@@ -37,7 +37,6 @@ SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FA
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """Signals are handled afterwards as before."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     yield
@@ -91,7 +90,6 @@ sys.exit(100 + number.value)
 
 @contextmanager
 def called(name):
-    """This process has another name."""
     comm = Path("/proc/self/comm")
     before = comm.read_text()
     comm.write_text(name)
@@ -170,19 +168,16 @@ class Worker:
         node.create_timer(1.0, lambda: None)
 
     def work(self):
-        """Do it, and serve until the end."""
         self.worked += 1
         self.todo(self.exit)
         self.inbox.run()
 
     def close(self):
-        """Note it."""
         self.closed += 1
 
 
 @pytest.fixture
 def made():
-    """All workers."""
     return []
 
 
@@ -205,8 +200,6 @@ def run(domain, monkeypatch, made):
 
 
 def fails(error):
-    """What raises an error."""
-
     def fail(*_):
         raise error
 
@@ -244,8 +237,6 @@ def dropped():
 
 
 def test_a_start_that_drops_its_interruption_is_interrupted_again(run):
-    """However long it would take."""
-
     def goes_on(*_):
         dropped()
         end = time.monotonic() + 60.0
@@ -264,7 +255,6 @@ def test_what_a_start_makes_of_its_interruption_is_no_failure(run, failure):
 
 
 def asked(exit_):
-    """Whether the process is to end."""
     return bool(select.select([exit_._read], [], [], 0.0)[0])
 
 
@@ -329,7 +319,6 @@ def managed(domain, made):
 
 
 def entities(node):
-    """How many of all kinds a node has."""
     kinds = (node.publishers, node.subscriptions, node.services, node.timers, node.guards)
     return [len(list(kind)) for kind in kinds]
 

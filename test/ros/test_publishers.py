@@ -36,7 +36,6 @@ REFERENCE = hanging(MODEL)
 
 @pytest.fixture
 def bench():
-    """A node."""
     with benches() as make:
         yield make("plant", "robot1")
 
@@ -58,7 +57,6 @@ class Told:
         return self.given
 
     def status(self, level="ok", values=None, news=None):
-        """The status of a report."""
         self.given = Report(level, "running", values or {}, news or {})
         self.made.publish()
         return self.bench.sent("/diagnostics")[-1].status[0]
@@ -127,12 +125,10 @@ class Targets:
         self.topic = bench.made["reference/joint_states"]
 
     def publish(self, k):
-        """The target of step k."""
         self.made.publish(self.sequence, k, 10**7 * k)
 
     @property
     def steps(self):
-        """Steps that were told."""
         stamps = [conversions.nanoseconds(m.header.stamp) / 10**7 for m in self.topic.sent]
         angles = [m.position[0] / 0.1 for m in self.topic.sent]
         assert stamps == pytest.approx(angles)
@@ -166,7 +162,6 @@ def test_targets_are_told_at_intervals_and_the_last_one_in_any_case(bench, monke
 
 
 def states(bench, **options):
-    """A publisher of states that have been heard once."""
     made = StatePublisher(bench, codecs(BOB, MODEL), **{"clock": "clock"} | options)
     made.publish([0.1], [0.2], 10**7, 2 * 10**7)
     return made
@@ -244,7 +239,6 @@ def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(benc
 
 
 def listener(name, latched=False):
-    """What the graph of nodes knows of a subscription."""
     kind = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
     return SimpleNamespace(node_name=name, qos_profile=SimpleNamespace(durability=kind))
 
@@ -340,11 +334,9 @@ class Publisher:
         self.sent, self.subscribers, self.acked = [], subscribers, "acked"
 
     def publish(self, message):
-        """Keep it."""
         self.sent.append(message)
 
     def get_subscription_count(self):
-        """Of others."""
         return self.subscribers
 
 

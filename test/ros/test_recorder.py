@@ -37,7 +37,6 @@ def files_of(size):
 
 
 def noise(count, size=50_000):
-    """Messages that cannot be compressed."""
     rng = np.random.default_rng(0)
     return [rng.bytes(size) for _ in range(count)]
 

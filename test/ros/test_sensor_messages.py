@@ -79,7 +79,6 @@ class Hearing:
         self.reader = SensorReader(self.desk, sensors, MODEL.system, MODEL.h, arrived, refuse)
 
     def send(self, name, step, nanoseconds=0):
-        """The encoder's measurement is the number of its step."""
         message = Imu() if name == "imu" else JointState(name=["angle"], position=[float(step)])
         stamp = round(step * MODEL.h * 1e9) + nanoseconds
         self.desk.give(f"sensors/{name}", message, stamp)

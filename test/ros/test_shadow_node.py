@@ -37,7 +37,6 @@ class Watching:
             self.desk.give(codec.topic, codec.message, k * self.h_ns)
 
     def command(self, torque, k, names=("torque",)):
-        """A command answers step k."""
         message = JointState(name=list(names), effort=np.atleast_1d(torque).tolist())
         self.desk.give("joint_commands", message, k * self.h_ns)
 
@@ -68,7 +67,6 @@ def shadows(monkeypatch):
 
 
 def motion(steps, torque=0.0, model=MODEL):
-    """States of the model under a torque."""
     return model.simulate(model.state([0.3], [0.0]), np.full((steps, 1), torque)).states
 
 

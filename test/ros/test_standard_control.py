@@ -79,7 +79,6 @@ def actions():
 
 @pytest.fixture
 def standard(monkeypatch, actions):
-    """The module under test."""
     stands_in = not standard_interfaces.installed()
     if stands_in:
         for name, module in standard_interfaces.modules().items():
@@ -108,7 +107,6 @@ def plant(standard):
     )
 
     def go_on():
-        """Make some steps, or those that were asked for."""
         turns = iter(range(1))
         desk.closed = False
         desk.on_serve = lambda: next(turns, None) is None and desk.close()
@@ -328,7 +326,6 @@ def made(name, prefix=""):
 
 @pytest.fixture(scope="module")
 def board():
-    """A snakeboard on the way."""
     entities, dsys = made("snakeboard")
     return entities, dsys, dsys.measured_state([0.0, 0.0, 0.3, 1.0, 2.0], np.zeros(5))
 

@@ -46,12 +46,10 @@ def model_of(name):
 
 
 def board(velocities=True):
-    """Codecs of joints and body of the snakeboard."""
     return codecs(BOARD, model_of("snakeboard"), velocities)
 
 
 def quads(velocities=True):
-    """Codec of payload and quadrotors."""
     (codec,) = codecs(QUADS, model_of("quadrotor_payload"), velocities)
     return codec
 
@@ -137,7 +135,6 @@ def joint_states(position=(0.0, 0.0, 0.0), velocity=()):
 
 
 def lost_body():
-    """Odometry of a body that is nowhere."""
     message = Odometry()
     message.pose.pose.position.x = math.nan
     return message
@@ -363,7 +360,6 @@ def test_topics_are_those_that_are_declared(scenario):
 
 
 def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_given():
-    """Also of a system that keeps its numbers to itself."""
     scenario = scenarios.get("quadrotor_payload")
     space = scenario.make_system(scenario.parameters).space
     dsys = midpoint(System("own", space, lambda q, v: ca.sumsqr(v) / 2), 0.01)

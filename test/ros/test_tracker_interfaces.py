@@ -60,7 +60,6 @@ class Interface:
         self.sent.append(command)
 
     def state(self, k, angle=0.0, rate=0.0):
-        """The pendulum's state of step k arrives."""
         self.desk.state(self.codecs, [angle], [rate], round(k * H_NS))
 
     @property
@@ -115,7 +114,6 @@ class Silent(Hardware):
         monkeypatch.setattr(hardware_interface, "time", steady)
 
     def armed_after(self, wall_s, simulated_s):
-        """Whether it is armed after so much silence."""
         self.wall_s += wall_s
         now = self.clock.now().nanoseconds + round(simulated_s * 1e9)
         self.clock.set_ros_time_override(ros_time.Time(nanoseconds=now))
@@ -140,7 +138,6 @@ class Simulated(Interface):
 
     @property
     def learned(self):
-        """The disturbance that it knows."""
         return self.report.last[1].memory.disturbance
 
     def start(self, k):
@@ -283,7 +280,6 @@ def test_silence_is_by_wall_time_where_there_is_no_other_and_unusable_states_are
 
 
 def armed(hardware, **options):
-    """Armed hardware."""
     robot = hardware(**options)
     robot.arm()
     return robot
@@ -547,7 +543,6 @@ def test_a_new_run_begins_with_the_first_leg(simulated):
 
 
 def test_a_first_heading_is_read_next_to_the_reference_s(make):
-    """Which may have turned more than once."""
     board = get("snakeboard")
     model = board.model()
     at, read = model.system.space.names.index(board.body.coordinates[0]), []

@@ -347,7 +347,6 @@ class Planner:
 
 @pytest.fixture
 def guided(trackers, monkeypatch):
-    """A tracker that follows goals, and its guidance."""
     planner = Planner()
     scenario = replace(BOB, guidance=lambda dsys, reference: planner)
     put_up(monkeypatch, scenario)
@@ -365,7 +364,6 @@ def heard_by(observer):
 
 
 def ask(robot, x, observer=None, stamp_ns=0):
-    """Ask for a goal, and wait until it is planned."""
     message = PoseStamped()
     message.header.frame_id = "odom"
     message.pose.position.x = x
@@ -375,7 +373,6 @@ def ask(robot, x, observer=None, stamp_ns=0):
 
 
 def settle(robot):
-    """Wait until nothing is planned."""
     planned = robot.made._goals.requests._replanner._planned
     if planned is not None and not planned.cancelled():
         planned.exception(timeout=30)
@@ -519,7 +516,6 @@ def test_progress_is_where_the_body_is_and_should_be(guided):
 
 
 def test_a_controller_of_ros2_control_gets_the_efforts_of_the_joints(trackers):
-    """Whatever their signs and gears."""
     robot = trackers(**{"hardware.command_array": "effort_controller/commands"})
     robot.state(3, 0.4, 0.2)
     command, _ = robot.last("joint_commands")

@@ -107,7 +107,6 @@ def test_services_that_are_not_there_or_say_nothing_are_told(asking):
 
 
 def says(desk, node="plant", level=b"\0", message="running", **values):
-    """A node's diagnostics."""
     pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
     status = DiagnosticStatus(name=f"{node}: what it is", message=message, values=pairs)
     status.level = level

@@ -23,13 +23,11 @@ STEPS = round(DURATION_S / H)
 
 @pytest.fixture
 def taken():
-    """Wrenches on the end of the pole, of at most 3 N."""
     target = CART.targets(CART.make_system(CART.parameters))["pole_end"]
     return Wrenches([target], {"pole_end": np.array([3.0, 0.0])}, H)
 
 
 def at(taken, step):
-    """The force in a step."""
     forces = {"pole_end": np.array([0.1, 0.0, 0.0])}
     taken.add(step, forces)
     return forces["pole_end"].tolist()
@@ -95,14 +93,12 @@ class Running:
         self.loop = self.made.loop
 
     def pull(self, *force, target="pole_end"):
-        """A wrench arrives."""
         message = WrenchStamped()
         message.header.frame_id = target
         conversions.set_xyz(message.wrench.force, force)
         self.desk.give("wrench", message)
 
     def go(self, steps):
-        """Momenta after some steps without commands."""
         for _ in range(steps):
             self.loop._advance()
         return self.loop.plant.state.copy()

@@ -139,7 +139,6 @@ def test_arrows_shine_through_bodies(short):
 
 
 def test_shapes_without_extent_and_surface_are_no_trouble(short):
-    """As of a link of a URDF whose mesh is a point."""
     point = Mesh(np.zeros((4, 3)), np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]]))
     shape = Shape("mesh", (1e-9, 1e-9, 1e-9), (1.0, 0.0, 0.0), "cart", mesh=point)
     shown = replace(short, visual=replace(short.visual, shapes=(*short.visual.shapes, shape)))

@@ -30,7 +30,6 @@ RUNNING = {"state": "running", "silent": 0.0, "factor": 0.5}
 
 @pytest.fixture(scope="module")
 def motion():
-    """Frames of the cart and pole."""
     scenario = nh.scenarios.get("cart_pole")
     dsys = scenario.model()
     return LiveMotion(scenario, dsys, scenario.reference(dsys))
@@ -87,7 +86,6 @@ class Live:
         return self.page.evaluate("() => [...page.data.times]")
 
     def position(self, name):
-        """Where the page has a frame now."""
         return self.page.evaluate(
             """(name) => page.scene.pose(page.data.run, page.data.frames.indexOf(name),
                 page.timeline.now).slice(0, 3)""",
@@ -183,7 +181,6 @@ def test_what_is_asked_for_is_answered_in_the_page(live):
 
 
 def drag(live, mode, dx, dy, release=True):
-    """Drag from the pole's end by pixels."""
     live.page.check(f"[name=mouse][value={mode}]")
     x, y = live.page.evaluate(
         """() => page.scene.renderer.project(page.live.place(page.data.frames.indexOf("pole_end")))

@@ -68,8 +68,6 @@ class Browser:
         return self.ask("POST", "/requests", body, **changed)[:2]
 
     def messages(self, count):
-        """The first messages that come."""
-
         async def listen():
             async with aiohttp.ClientSession(headers=self.headers) as session:
                 url = f"{self.origin}/states"
@@ -80,7 +78,6 @@ class Browser:
 
 
 def until(condition):
-    """Wait for it."""
     end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
@@ -275,7 +272,6 @@ def test_browsers_get_the_newest_message_and_then_what_comes(served):
     going = threading.Event()
 
     def taken():
-        """Whether nothing waits."""
         return not served._told and not any(one._messages for one in list(served._browsers))
 
     def go_on():
@@ -301,7 +297,6 @@ def test_browsers_get_the_newest_message_and_then_what_comes(served):
 
 
 def stuck(server):
-    """The connection of a browser that takes nothing."""
     browser = Browser(server)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

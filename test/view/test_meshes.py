@@ -45,7 +45,6 @@ def robot(tmp_path):
 
 
 def corners(shape):
-    """Places of a shape's vertices in its frame."""
     return shape.offset + shape.mesh.vertices * shape.extents
 
 

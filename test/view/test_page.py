@@ -299,7 +299,6 @@ def test_runs_of_other_scenarios_are_refused(runs):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A study of three short runs of a pendulum."""
     made = tmp_path_factory.mktemp("study")
     file = made / "study.yaml"
     file.write_text(

@@ -120,7 +120,6 @@ def test_points_are_drawn_where_the_camera_projects_them(chromium, file):
 
 
 def test_arrows_shine_through_bodies(chromium, file):
-    """Such as the force of the ground within a wheel."""
     page = chromium(file, "#t=1")
     before = scene(page)
     place = page.evaluate(
