@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from bench import Desk, benches
 from builtin_interfaces.msg import Time
-from loop_outputs import tracker_output
 from rclpy import time as ros_time
 from rclpy.clock import ROSClock
 from rclpy.qos import DurabilityPolicy
@@ -42,6 +41,14 @@ H_NS = round(SCENARIO.step_s * 1e9)
 def tracker(integral):
     model = SCENARIO.model()
     return SCENARIO.tracker(model, SCENARIO.reference(model), integral)
+
+
+def tracker_output(report, send, restarted, matched=lambda: 0):
+    """An output of a tracker whose commands go to `send`."""
+    publisher = types.SimpleNamespace(get_subscription_count=matched, topic_name="c")
+    return types.SimpleNamespace(
+        report=report, send=send, restarted=restarted, publisher=publisher
+    )
 
 
 class Interface:
@@ -128,12 +135,9 @@ class Simulated(Interface):
         super().__init__(make, integral)
         self.matched = 0
         self.node.seen_publishers["reference_start"] = ["plant"]
-        publisher = types.SimpleNamespace(
-            get_subscription_count=lambda: self.matched, topic_name="c"
-        )
         self.made = SimulationInterface(
             self.node, self.desk, self.codecs, self.sequence,
-            tracker_output(self.report, self._send, self._begin, publisher), expected,
+            tracker_output(self.report, self._send, self._begin, lambda: self.matched), expected,
         )  # fmt: skip
 
     @property
@@ -557,7 +561,7 @@ def test_a_first_heading_is_read_next_to_the_reference_s(make):
     along = replace(board, references={"way": lambda dsys: way})
     sequence = ReferenceSequence(along.tracker(model, way), None, answer)
     shown, desk = codecs(board, model), Desk()
-    output = tracker_output(TrackerReport(board, model))
+    output = tracker_output(TrackerReport(board, model), lambda *u: None, lambda: None)
     SimulationInterface(make("tracker"), desk, shown, sequence, output)
     desk.state(shown, q, rest, 0)
     hardware = HardwareTracker(sequence, MeasuredState(model), Timing())
