@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nav_msgs.msg import Odometry
-from probe import time_ns
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
@@ -145,32 +144,6 @@ def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identi
         found = summary["parameters"]
         assert abs(found["m_cart"]["value"] - 1.0) < 0.05
         assert abs(found["l"]["value"] - 0.5) < 0.02
-
-
-@pytest.mark.slow
-def test_a_shadow_expects_a_plant_like_its_model_and_notices_another(nodes, probe):
-    heard = probe.listen(JointState, "shadow/residual")
-    shadow = nodes.start("shadow")
-    other = ("-r", "__node:=heavy", "-r", "shadow/residual:=heavy/residual")
-    heavy = nodes.start("shadow", {"plant.parameters.m": 1.1}, *other)
-    probe.wait(lambda: "model:" in shadow.log and "model:" in heavy.log, "shadow")
-    probe.wait_publishers("shadow/residual")
-    nodes.start("tracker", {"heard_by": "[shadow, heavy]"})
-    plant = {"lockstep": True, "speed_factor": 1.0, "duration_s": 2.0}
-    nodes.start("plant", {**plant, "wait_for": "[probe, shadow, heavy, tracker]"})
-    probe.wait(lambda: heard and time_ns(heard[-1]) == 2 * 10**9, "last residual")
-    names = scenarios.get("snakeboard").model().state_space.tangent_names
-    assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(1, 201)]
-    assert tuple(heard[0].name) == names
-    assert np.abs([message.position for message in heard]).max() < 1e-12
-    for name in ("shadow", "heavy"):
-        report = lambda name=name: int(probe.values(name).get("residuals", 0)) > 100
-        probe.wait(report, "statistics")
-    largest = {
-        name: max(float(probe.values(name)[f"max: {coordinate}"]) for coordinate in names)
-        for name in ("shadow", "heavy")
-    }
-    assert largest["shadow"] < 1e-12 and largest["heavy"] > 1e-4
 
 
 def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_disarms(

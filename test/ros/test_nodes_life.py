@@ -309,28 +309,6 @@ def test_a_plant_that_is_killed_comes_back_and_the_tracker_follows_it_from_the_s
     np.testing.assert_array_equal(rows(probe, 0, 20), begun)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("udp")
-def test_a_plant_with_its_own_copy_of_a_killed_tracker_keeps_the_payload_in_the_air(nodes, probe):
-    """Nobody starts the tracker again; it flies the rest of the line, and stays there."""
-    scenario = scenarios.get("quadrotor_payload")
-    flight = {"scenario": "quadrotor_payload", "reference": "line"}
-    tracker = nodes.start("tracker", flight)
-    plant = {"fallback": "tracker", "wait_for": "[probe]", "speed_factor": 0.5}
-    nodes.start("plant", {**flight, **plant})
-    probe.wait_bodies(100, H)
-    tracker.kill()
-    at = int(probe.call("pause", False).message.split()[-1])  # "running at step ..."
-    assert not probe.set("plant", speed_factor=2.0)
-    probe.wait_mode("finished")
-    end = probe.wait_bodies(int(probe.values()["step"]), H).transforms[0].translation
-    model = scenario.model()
-    wanted = model.configuration(scenario.reference(model, "line").states[-1])[:3]
-    assert np.linalg.norm(np.array([end.x, end.y, end.z]) - wanted) < 0.05
-    # all but those for which the last command is held
-    assert int(probe.values()["fallback_steps"]) >= int(probe.values()["step"]) - at - 10 > 0
-
-
 # Time and states that are set --------------------------------------------------------------------
 
 

@@ -172,21 +172,6 @@ def test_plant_and_tracker_in_one_process_make_the_same_run(nodes, probe):
 
 
 @pytest.mark.slow
-def test_without_velocities_the_tracker_reconstructs_the_momentum(nodes, probe):
-    hover = {"scenario": "quadrotor_payload", "reference": "hover", "perturb.position": 0.2}
-    nodes.start("tracker", hover)
-    probe.wait_publishers("joint_commands")
-    nodes.start("plant", {**hover, **LOCKSTEP, "publish_velocities": False, "duration_s": 4.0})
-    probe.wait_bodies(400, 0.01)
-    assert all(len(message.twist) == 0 for message in probe.bodies)
-    payload = lambda k: probe.bodies[k].transforms[0].translation
-    assert np.hypot(payload(0).x, payload(0).y) > 0.1
-    assert np.hypot(payload(-1).x, payload(-1).y) < 0.01
-    probe.wait_value("step", "400", "tracker")
-    assert probe.values("tracker")["momenta_approximated"] == "0"
-
-
-@pytest.mark.slow
 def test_real_time_keeps_its_rate_also_where_it_changes_during_the_run(nodes, probe):
     cart = {"scenario": "cart_pole"}  # has no singularity into which late answers might steer it
     nodes.start("tracker", cart)

@@ -7,15 +7,9 @@ import json
 import re
 from contextlib import asynccontextmanager
 
-import numpy as np
 import pytest
-from probe import time_ns
-
-from nh_control import scenarios
 
 aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp: pip install -e '.[view]'")
-
-FRAMES = 20
 
 
 class Browser:
@@ -55,49 +49,6 @@ class Browser:
             return [(answer["done"], answer["message"]) async for answer in ask()]
 
         return asyncio.run(answers())
-
-
-@pytest.mark.slow
-def test_a_browser_sees_what_the_plant_publishes_with_the_forces_of_its_contacts(nodes, probe):
-    given = {"scenario": "wet_snakeboard"}
-    browser, data, frames = Browser(nodes, probe, given), {}, {}
-
-    def seen(message):
-        """Whether frames with forces have come that are known to have been published."""
-        if frame := message.get("frame"):
-            frames[round(frame["time"], 6)] = frame
-        return sum(all(frame["arrowLengths"][-2:]) for frame in frames.values()) >= FRAMES
-
-    async def look():
-        async with browser.session() as (session, page):
-            data.update(json.loads(page.partition('id="data">')[2].partition("</script>")[0]))
-            nodes.start("plant", given | {"wait_for": ["view", "probe"], "on_finish": "continue"})
-            nodes.start("tracker", given)
-            await browser.until(session, seen)
-
-    asyncio.run(look())
-    there = lambda: probe.odometry and time_ns(probe.odometry[-1]) >= max(frames) * 1e9
-    probe.wait(there, "what the page has")
-    scenario = scenarios.get("wet_snakeboard")
-    visual = scenario.visual_model()
-    joints, bodies = (
-        {round(time_ns(message) / 1e9, 6): message for message in heard}
-        for heard in (probe.joint_states, probe.odometry)
-    )
-    common = frames.keys() & joints.keys() & bodies.keys()
-    assert len(common) >= FRAMES - 5  # others came before the probe was heard
-    for time_s in common:
-        place, turn = bodies[time_s].pose.pose.position, bodies[time_s].pose.pose.orientation
-        q = np.array(
-            [*joints[time_s].position[:2], 2 * np.arctan2(turn.z, turn.w), place.x, place.y]
-        )
-        poses = visual.poses(scenario.parameters, q)
-        numbers = np.array(frames[time_s]["run"]).reshape(-1, 7)
-        shown = {name: row[:3] for name, row in zip(data["frames"], numbers) if name in poses}
-        expected = [poses[name].position for name in shown]
-        np.testing.assert_allclose(list(shown.values()), expected, atol=1e-9)
-        assert len(shown) == len(poses)  # beside them are frames of contacts
-    assert browser.node.end() == 0
 
 
 @pytest.mark.slow

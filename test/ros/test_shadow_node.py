@@ -169,14 +169,6 @@ def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
 
 
-def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
-    watch, seen = shadows(source="hardware", **{"hardware.estimator": "none"}), []
-    for k, x in enumerate(motion(3)):
-        watch.state(k, x)
-        seen.append([step for step, _ in watch.residuals()])
-    assert seen == [[], [], [1], [1, 2]]
-
-
 def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(
     shadows, monkeypatch
 ):

@@ -177,10 +177,9 @@ def simulated(make):
 # Of hardware -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [DisarmCommand.NONE, DisarmCommand.ZERO])
 @pytest.mark.parametrize("stops", [False, True])
-def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardware, after, stops):
-    robot = hardware(after=after)
+def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardware, stops):
+    robot = hardware()
     robot.state(0, 0.1)
     robot.state(1, 0.1)
     assert robot.sent == []
@@ -195,9 +194,7 @@ def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardw
         robot.state(3, 0.1)
         assert robot.told("info") == ["armed", "disarmed: by request"]
         assert robot.told("error") == []
-    after_it = [[0.0]] if after is DisarmCommand.ZERO else []
-    assert [u.tolist() for u, *_ in robot.sent[1:]] == after_it
-    assert robot.begun == 1 and robot.values["armed"] is False
+    assert len(robot.sent) == 1 and robot.begun == 1 and robot.values["armed"] is False
 
 
 def test_the_limit_is_on_the_errors_of_the_configuration(hardware):
@@ -219,42 +216,26 @@ def test_a_start_that_is_asked_for_waits_until_it_is_armed_and_is_forgotten_by_a
     hardware,
 ):
     robot = hardware(by_service=True)
-    robot.node.call("~/start")
+    reported = lambda: [robot.values[name] for name in ("armed", "started", "disarmings")]
+    assert robot.node.call("~/start").message == "disarmed" and reported() == [False, False, 0]
     robot.state(0)
     assert robot.tracker.start_ns is None
     robot.arm()
+    robot.node.wall_ns = H_NS + 3_000_000
     robot.state(1)
-    assert robot.tracker.start_ns == H_NS
-    robot.arm(False)
-    robot.arm()
+    assert robot.tracker.start_ns == H_NS and reported() == [True, True, 0]
     robot.state(2)
-    assert robot.tracker.start_ns is None
-    robot.node.call("~/start")
-    robot.state(3)
-    assert robot.tracker.start_ns == 3 * H_NS
-    told = [conversions.nanoseconds(time) for time in robot.node.sent("reference_start")]
-    assert told == [H_NS, 3 * H_NS]  # for recordings
-
-
-def test_a_report_says_whether_it_is_armed_and_started_and_what_it_waits_for(hardware):
-    robot = hardware(by_service=True)
-    state = lambda: [robot.values[name] for name in ("armed", "started", "disarmings")]
-    message = lambda: robot.report.make().message
-    assert state() == [False, False, 0]
-    assert robot.node.call("~/start").message == "disarmed"
-    robot.arm()
-    robot.node.wall_ns = 3_000_000
-    robot.state(0, 0.1)
-    values = robot.values
-    assert values["state_age_ms"] == pytest.approx(3.0) and values["response_max_us"] > 0
-    assert state() == [True, True, 0]
+    assert robot.values["state_age_ms"] == pytest.approx(3.0 - 1e-6 * H_NS)
     robot.arm(False)
-    assert state() == [False, False, 1]
+    assert reported() == [False, False, 1]
     robot.arm()
-    robot.state(1)
-    assert state() == [True, False, 1] and "~/start" in message()
+    robot.state(3)
+    assert robot.tracker.start_ns is None and "~/start" in robot.report.make().message
     assert robot.node.call("~/start").message == "armed"
-    assert "~/start" not in message()
+    assert "~/start" not in robot.report.make().message
+    robot.state(4)
+    told = [conversions.nanoseconds(time) for time in robot.node.sent("reference_start")]
+    assert told == [H_NS, 4 * H_NS]  # for recordings
 
 
 def test_a_simulator_that_is_slow_or_pauses_is_not_silent(make, monkeypatch):
@@ -564,11 +545,7 @@ def test_a_first_heading_is_read_next_to_the_reference_s(make):
     output = tracker_output(TrackerReport(board, model), lambda *u: None, lambda: None)
     SimulationInterface(make("tracker"), desk, shown, sequence, output)
     desk.state(shown, q, rest, 0)
-    hardware = HardwareTracker(sequence, MeasuredState(model), Timing())
-    safety = Safety(Arming(Limits()), None, SafeRange(board, model.system.space), None, False)
-    HardwareInterface(make("tracker"), desk, shown, hardware, safety, output)
-    desk.state(shown, q, rest, 0)
-    assert read == [pytest.approx(7.0)] * 2
+    assert read == [pytest.approx(7.0)]
 
 
 def listener(name):
