@@ -43,9 +43,7 @@ Result = kind(
     error_message="",
 )
 SimulationState = kind(
-    "SimulationState",
-    numbered("STATE_STOPPED STATE_PLAYING STATE_PAUSED STATE_QUITTING"),
-    state=0,
+    "SimulationState", numbered("STATE_STOPPED STATE_PLAYING STATE_PAUSED STATE_QUITTING"), state=0
 )
 FEATURES = {
     **numbered("ENTITY_STATE_GETTING ENTITY_STATE_SETTING ENTITY_INFO_GETTING", 10),

@@ -118,8 +118,7 @@ def test_a_plant_of_another_scenario_is_followed_at_the_same_address(nodes, prob
             await asyncio.to_thread(probe.wait, told, "the other scenario")
             assert "quad1" not in await (await session.get(f"{browser.origin}/")).text()
             return await browser.until(
-                session,
-                lambda message: "frame" in message and message["status"].get("scenario"),
+                session, lambda message: "frame" in message and message["status"].get("scenario")
             )
 
     assert asyncio.run(look()) == "car"
