@@ -14,23 +14,32 @@ from rclpy.context import Context
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy
 from rclpy.serialization import deserialize_message, serialize_message
 
 from nh_control.ros.messages import conversions
 from nh_control.ros.runtime.callback_errors import CallbackErrors
 
 
+def listener(name, latched=False):
+    """What the graph of nodes knows of a subscription."""
+    kind = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+    return types.SimpleNamespace(
+        node_name=name, qos_profile=types.SimpleNamespace(durability=kind)
+    )
+
+
 class Publisher:
     """Keeps copies of what is published; `subscribers` may be changed."""
 
     def __init__(self, kind, topic, quality, order):
-        self.kind, self.topic_name, self.quality, self._order = kind, topic, quality, order
+        self.msg_type, self.topic_name, self.quality, self._order = kind, topic, quality, order
         self.sent, self.at, self.waits, self.subscribers = [], [], [], 1
 
     def publish(self, message):
-        whole = isinstance(message, self.kind)
+        whole = isinstance(message, self.msg_type)
         self.sent.append(
-            copy.deepcopy(message) if whole else deserialize_message(message, self.kind)
+            copy.deepcopy(message) if whole else deserialize_message(message, self.msg_type)
         )
         self.at.append(next(self._order))
 

@@ -2,14 +2,12 @@
 show and record them, without a network.
 """
 
-from types import SimpleNamespace
-
 import casadi as ca
 import numpy as np
 import pytest
-from bench import Desk, Ended, benches
+from bench import Desk, Ended, benches, listener
 from geometry_msgs.msg import WrenchStamped
-from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
+from rclpy.qos import ReliabilityPolicy
 from shown_payload import Page
 from visualization_msgs.msg import Marker
 
@@ -199,9 +197,7 @@ def test_the_display_s_arrows_go_where_time_goes_back(make, model):
 def test_a_plant_publishes_its_forces_and_waits_until_who_records_them_is_matched(make, model):
     node = make("plant", wait_for=["recorder"], lockstep=True, speed_factor=0.0)
     made = Plant(node, Desk(), Ended())
-    hears = SimpleNamespace(
-        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    )
+    hears = listener("recorder")
     heard = "/joint_states", "/odom", *(f"/{topic}" for topic in CONTACTS)
     node.seen_subscriptions = dict.fromkeys(heard, [hears])
     node.made[CONTACTS[1]].subscribers = 0

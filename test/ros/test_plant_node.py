@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import standard_interfaces
-from bench import Desk, Ended, benches
+from bench import Desk, Ended, benches, listener
 from bob import BOB, STEPS, TORQUE, pushed, put_up
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy
 from sensor_msgs.msg import JointState
 
 from nh_control.loop import plant_report, simulation_loop
@@ -277,9 +276,7 @@ def test_a_run_waits_for_its_tracker_if_it_is_to(plants):
 
 def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_to(plants):
     run = plants(wait_for=["recorder", "viewer"])
-    hears = SimpleNamespace(
-        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    )
+    hears = listener("recorder")
     topics = ["/joint_states", "/multi_dof_joint_states"]
     run.node.seen_subscriptions = dict.fromkeys(topics, [hears])
     assert (

@@ -6,11 +6,10 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from bench import Desk, benches
+from bench import Desk, benches, listener
 from builtin_interfaces.msg import Time
 from rclpy import time as ros_time
 from rclpy.clock import ROSClock
-from rclpy.qos import DurabilityPolicy
 
 from nh_control import Trajectory
 from nh_control.control import Command
@@ -546,12 +545,6 @@ def test_a_first_heading_is_read_next_to_the_reference_s(make):
     SimulationInterface(make("tracker"), desk, shown, sequence, output)
     desk.state(shown, q, rest, 0)
     assert read == [pytest.approx(7.0)]
-
-
-def listener(name):
-    """A subscription of the commands, as the graph tells it."""
-    quality = types.SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    return types.SimpleNamespace(node_name=name, qos_profile=quality)
 
 
 class Waiting:
