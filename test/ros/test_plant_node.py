@@ -16,7 +16,6 @@ from nh_control.loop import plant_report, simulation_loop
 from nh_control.loop.simulation_loop import Mode
 from nh_control.ros.messages import conversions, plant_output
 from nh_control.ros.nodes import plant
-from nh_control.ros.runtime.process import UsageError
 from nh_control.ros.runtime.subscribers import DELIVERY_S
 
 H_NS = 10**7
@@ -380,24 +379,6 @@ def test_what_is_watched_is_reported_with_its_lowest_value(plants, monkeypatch):
     put_up(monkeypatch, replace(BOB, monitor=replace(BOB.monitor, values=lengths)))
     run = plants(**{"plant.parameters.l": 2.0}, duration_s=0.05).run()
     assert run.report()[2]["load torque (N m)"] == "2"
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("reference", "flying"),
-        ("integrator", "guess"),
-        ("plant.integrator", "guess"),
-        ("fault", ["nonsense"]),
-        ("duration_s", 0.5),  # beyond a reference that ends in motion
-        ("disturb", ["nobody:gust:1"]),
-        ("scenario", "quadrotor_payload"),  # position commands need a joint for every input
-    ],
-)
-def test_what_is_not_there_is_a_wrong_use(plants, parameter, value):
-    interface = "position" if parameter == "scenario" else "effort"
-    with pytest.raises(UsageError):
-        plants(**{"command_interface": interface, parameter: value})
 
 
 def test_live_changes_reach_the_plant(plants):

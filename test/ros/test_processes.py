@@ -45,9 +45,6 @@ def handlers():
         signal.signal(number, handler)
 
 
-# Executables
-
-
 @pytest.mark.parametrize(
     "name", ["plant", "tracker", "composed", "display", "view", "recorder", "shadow"]
 )
@@ -133,13 +130,14 @@ REFUSED = [
     ("plant", {"plant.integrator": "euler"}, "unknown snakeboard integrator 'euler'"),
     ("plant", {"reference": "turning", "duration_s": 1e3}, "ends in motion after"),
     ("plant", {"scenario": "snakeboard", "urdf": "arm.urdf"}, "'snakeboard' takes no robot"),
+    ("plant", {"scenario": "urdf", "urdf": "none.urdf"}, "none.urdf"),
+    ("plant", {"reference": "flying"}, "unknown snakeboard reference 'flying'"),
+    ("plant", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
+    ("plant", {"fault": ["nonsense"]}, "nonsense"),
+    ("plant", {"scenario": "quadrotor_payload", "command_interface": "position"}, "joint"),
     ("tracker", {"reference": "backflip"}, "unknown snakeboard reference 'backflip'.*parking"),
     ("tracker", {"estimate": "sensors"}, "parameter 'estimate'.*needs sensors"),
-    (
-        "tracker",
-        {"scenario": "cart_pole", "controller": "mpc", "mpc.constraints": ["roof"]},
-        "roof",
-    ),
+    ("tracker", MPC | {"mpc.constraints": ["roof"]}, "roof"),
     ("display", {"rate": 3.0}, "unknown parameter 'rate'.*rate_hz"),
     ("recorder", {"scenario": __file__ + ":KINDS"}, "must be a nh_control Scenario"),
     ("shadow", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
@@ -153,7 +151,7 @@ def test_a_parameter_that_cannot_be_is_a_wrong_use_and_the_reason_is_told(name, 
         KINDS[name](make(name, **given), Desk(), Ended())
 
 
-# Processes
+# Processes ---------------------------------------------------------------------------------------
 
 
 class Worker:
@@ -287,7 +285,7 @@ def test_the_first_signal_ends_a_start_and_none_what_has_started():
     assert asked(started)
 
 
-# Managed nodes
+# Managed nodes -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
