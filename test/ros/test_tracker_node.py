@@ -16,7 +16,6 @@ from goal_observer import Observer
 from rclpy.parameter import Parameter
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from nh_control.control.damping import DAMPING_S, damping_input
 from nh_control.loop import tracker_parts
 from nh_control.loop.arming import DisarmCommand, Limits
 from nh_control.loop.hardware_tracker import HardwareTracker, Timing
@@ -136,17 +135,6 @@ def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
             robot.state(k, 0.3 + 0.01 * k)
         memory = robot.made._output.report.last[1].memory
         assert (memory is not None and memory.disturbance.any()) == integral
-
-
-def test_past_the_end_of_a_reference_there_are_no_gains_and_motion_is_damped(trackers):
-    robot = trackers()
-    robot.state(STEPS - 1)
-    assert robot.gains.any()
-    for k in (STEPS, STEPS + 3):
-        robot.state(k)
-        assert not robot.gains.any()
-        damped = damping_input(MODEL, REFERENCE.states[-1], DAMPING_S)
-        assert list(robot.last("joint_commands")[0].effort) == pytest.approx(damped) != [0.0]
 
 
 def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
