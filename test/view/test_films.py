@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from motions import animation
+from motions import animation, pendulum
 from PIL import Image, ImageSequence
 
 import nh_control as nh
