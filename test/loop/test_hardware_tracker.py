@@ -119,21 +119,16 @@ def test_the_estimate_gets_the_inputs_since_the_last_state_and_none_before_the_f
     assert [given for given, _ in it.estimate.given] == [[], pieces]
 
 
-def test_after_a_stop_nothing_acts_and_the_reference_is_to_start_again(robot):
+def test_after_a_stop_nothing_acts_and_after_a_reset_nothing_is_known(robot):
     it = robot()
     it.tracker.start(ns(0.0))
     it.answer(1.0)
     it.send(1.5, 1.1)
     it.tracker.stop(ns(1.2))
-    assert it.tracker.start_ns is None
+    assert it.tracker.start_ns is None  # the reference is to start again
     it.answer(1.3)
     assert it.estimate.given[-1][0] == [(0.0, 0.1), (1.5, 0.1), (0.0, 0.1)]
-
-
-def test_a_reset_forgets_states_inputs_clocks_and_the_start(robot):
-    it = robot()
     it.tracker.start(ns(0.0))
-    it.send(9.0, 0.1)
     it.answer(5.0, after_s=100.0)
     forgotten = len(it.estimate.forgotten)
     it.tracker.reset()
@@ -144,17 +139,12 @@ def test_a_reset_forgets_states_inputs_clocks_and_the_start(robot):
     assert [given for given, _ in it.estimate.given[-2:]] == [[], [(0.0, 0.1), (1.5, 0.2)]]
 
 
-def test_a_gap_is_a_time_longer_than_ten_seconds_since_the_last_state(robot):
-    it = robot()
-    assert it.tracker.gap_s(ns(1e6)) == 0.0
-    it.answer(1.0)
-    assert (it.tracker.gap_s(ns(11.0)), it.tracker.gap_s(ns(11.5))) == (0.0, 10.5)
-
-
 @pytest.mark.parametrize("compensate", [False, True])
-def test_after_a_gap_states_are_estimated_anew(robot, compensate):
+def test_after_a_gap_of_more_than_ten_seconds_states_are_estimated_anew(robot, compensate):
     it = robot(Timing(compensate=compensate), filtered)
+    assert it.tracker.gap_s(ns(1e6)) == 0.0
     it.answer(0.0)
+    assert (it.tracker.gap_s(ns(10.0)), it.tracker.gap_s(ns(10.5))) == (0.0, 10.5)
     found = it.answer(1e8, 0.0, [0.3, 0.1], [0.2, 0.0])
     np.testing.assert_array_equal(found.x, it.dsys.measured_state([0.3, 0.1], [0.2, 0.0]))
 
@@ -372,7 +362,7 @@ def test_a_command_that_is_not_finite_is_a_refusal(robot):
     assert refused.value.kind is Refusal.MODEL
 
 
-def test_a_model_that_cannot_follow_begins_anew(robot):
+def test_a_model_that_cannot_follow_begins_anew_or_takes_the_state_as_it_was(robot):
     it = robot(estimate=filtered)
     it.answer(1.0)
     it.send(TOO_MUCH, 1.01)
@@ -380,12 +370,9 @@ def test_a_model_that_cannot_follow_begins_anew(robot):
         it.answer(1.1)
     found = it.answer(1.2, 0.0, [0.3, 0.1], [0.2, 0.0])
     np.testing.assert_array_equal(found.x, it.dsys.measured_state([0.3, 0.1], [0.2, 0.0]))
-
-
-def test_where_the_model_cannot_foresee_the_state_it_is_taken_as_it_was(robot):
     it = robot(COMPENSATED)
-    assert it.tracker.uncompensated == 0
     it.answer(1.0)
+    assert it.tracker.uncompensated == 0
     it.send(TOO_MUCH, 1.01)
     found = it.answer(1.1, after_s=0.02)
     assert it.tracker.uncompensated == 1

@@ -121,46 +121,34 @@ def test_another_reference_begins_at_the_next_step_and_again_after_a_reset(seque
     assert sequence.command(1, None).u.tolist() == [9.0, 1]
 
 
-def test_a_step_before_the_present_leg_is_refused(sequence):
-    sequence.add(leg(5))
-    sequence.command(6, None)
-    sequence.add(leg(9))
-    assert sequence.first == 5
-    with pytest.raises(ValueError, match="begins at step 5, asked for step 4"):
-        sequence.target(4)
-
-
 def test_legs_that_are_over_are_forgotten(sequence):
     first = weakref.ref(leg_of := leg(3))
     assert sequence.add(leg_of)
     del leg_of
     for start in range(10, 1000, 10):
         sequence.command(start - 1, None)
-        assert sequence.add(
-            sequence.leg(start).next(start, lambda guidance, _: guidance.to(1.0, 20))
-        )
+        plan = lambda guidance, _: guidance.to(1.0, 20)
+        assert sequence.add(sequence.leg(start).next(start, plan))
     gc.collect()
     assert first() is None
-    assert sequence.leg(990).end == 1010
+    assert sequence.leg(990).end == 1010 and sequence.first == 980
+    with pytest.raises(ValueError, match="begins at step 980, asked for step 979"):
+        sequence.target(979)
 
 
-def test_a_leg_that_should_have_started_is_not_added(sequence):
-    sequence.command(5, None)
-    assert not sequence.add(leg(5))
-    assert sequence.target(9) == 0.0
-    assert sequence.add(leg(6))
-    assert sequence.target(9) == 1.0
-
-
-def test_a_new_leg_replaces_those_that_start_then_or_later(sequence):
+def test_a_new_leg_replaces_those_that_start_then_or_later_unless_it_is_late(sequence):
     eighth = leg(8, value=8.0)
     sequence.add(eighth)
     sequence.add(leg(4, value=3.0))
     sequence.add(leg(4, value=4.0))
-    assert [float(sequence.target(k)[0]) for k in (3, 4, 8, 15)] == [0.0, 4.0, 4.0, 4.0]
+    values = lambda *steps: [float(sequence.target(k)[0]) for k in steps]
+    assert values(3, 4, 8, 15) == [0.0, 4.0, 4.0, 4.0]
     assert eighth.tracker not in sequence.trackers and len(sequence.trackers) == 3
     sequence.add(leg(10, value=10.0))
-    assert [float(sequence.target(k)[0]) for k in (8, 9, 10)] == [4.0, 4.0, 10.0]
+    assert values(8, 9, 10) == [4.0, 4.0, 10.0]
+    sequence.command(12, None)
+    assert not sequence.add(leg(12)) and values(15) == [10.0]
+    assert sequence.add(leg(13)) and values(15) == [1.0]
 
 
 class Owner:
