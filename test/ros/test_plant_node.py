@@ -95,28 +95,19 @@ def test_a_run_is_the_reference_s_and_ends_with_it(plants):
     assert sum("steps/s; missed steps" in text for text in texts) == 1
 
 
-def test_time_comes_before_the_state_of_the_same_time(plants):
+def test_time_comes_before_the_state_of_the_same_time_and_messages_are_kept_for_the_slow(plants):
     run = plants().run()
-    clock, joint, odom = (run.node.made[name] for name in ("clock", JOINT, "bob/odom"))
+    clock, joint, start = (run.node.made[name] for name in ("clock", JOINT, "reference_start"))
     times = [conversions.nanoseconds(message.clock) / H_NS for message in clock.sent]
-    assert times == run.stamps() == run.stamps("bob/odom") == run.stamps(TRUTH)
-    assert run.stamps("multi_dof_joint_states") == run.stamps()
+    topics = ("bob/odom", TRUTH, "multi_dof_joint_states")
+    assert all(run.stamps(topic) == times for topic in (JOINT, *topics))
     assert all(before < after for before, after in zip(clock.at, joint.at))
-    start = run.node.made["reference_start"]
     assert [(t.sec, t.nanosec) for t in start.sent] == [(0, 0)] and start.at[0] < clock.at[0]
+    assert next(iter(run.node.made)) == "reference_start"  # found before the states
     assert start.quality.durability.name == "TRANSIENT_LOCAL"
     assert [round(wait, 1) for wait in start.waits] == [DELIVERY_S]  # also a busy tracker has it
-
-
-def test_messages_are_kept_for_subscribers_that_are_slow_to_take_them(plants):
-    run = plants()
     for topic in (JOINT, TRUTH, "clock", "multi_dof_joint_states"):
         assert run.node.made[topic].quality == 1000
-    assert next(iter(run.node.made)) == "reference_start"  # found before the states
-    assert set(run.node.served) == {
-        f"~/{name}"
-        for name in ("pause", "step", "reset", "reset_state", "save_state", "load_state")
-    }
 
 
 @pytest.mark.parametrize(
@@ -258,6 +249,7 @@ def test_what_is_applied_without_commands_is_the_parameter_s(plants):
         values = run.report()[2]
         assert values["fallback"] == fallback and int(values["fallback_steps"]) >= STEPS - 3
     assert ends["hold"] < ends["zero"] < ends["damp"] < 0
+    assert plants(lockstep=False).run(lambda k: None, turns=5).loop.plant.step == 0  # it waits
     run = plants(lockstep=False, wait_for_tracker=False, fallback="tracker").run(lambda k: None)
     run.node.call("~/reset_state")
     run.run(lambda k: None)
@@ -267,36 +259,26 @@ def test_what_is_applied_without_commands_is_the_parameter_s(plants):
     assert run.rows()[-STEPS - 1 :, 0] == pytest.approx(q, abs=1e-9)  # from its start again
 
 
-def test_a_run_waits_for_its_tracker_if_it_is_to(plants):
-    assert plants(lockstep=False).run(lambda k: None, turns=5).loop.plant.step == 0
-    alone = plants(lockstep=False, wait_for_tracker=False).run(lambda k: None)
-    assert alone.loop.plant.step == STEPS
-
-
 def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_to(plants):
-    run = plants(wait_for=["recorder", "viewer"])
-    hears = listener("recorder")
+    run, hears = plants(wait_for=["recorder", "viewer"]), listener("recorder")
+    node, missing = run.node, run.made.output.missing
     topics = ["/joint_states", "/multi_dof_joint_states"]
-    run.node.seen_subscriptions = dict.fromkeys(topics, [hears])
-    assert (
-        run.made.output.missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
-    )
+    node.seen_subscriptions = dict.fromkeys(topics, [hears])
+    assert missing() == "viewer to subscribe to /joint_states (parameter 'wait_for')"
     run = plants(wait_for=["recorder"])
-    run.node.seen_subscriptions = {topics[0]: [hears]}
-    assert run.made.output.missing() == (
-        "recorder to subscribe to /multi_dof_joint_states (parameter 'wait_for')"
-    )
-    run.node.seen_subscriptions = dict.fromkeys([*topics, "/diagnostics"], [hears])
+    node, missing = run.node, run.made.output.missing
+    node.seen_subscriptions = {topics[0]: [hears]}
+    assert missing() == f"recorder to subscribe to {topics[1]} (parameter 'wait_for')"
+    node.seen_subscriptions = dict.fromkeys([*topics, "/diagnostics"], [hears])
     for topic in ("/diagnostics", TRUTH, "clock"):
-        run.node.made[topic].subscribers = 0
-        run.node.seen_subscriptions[run.node.made[topic].topic_name] = [hears]
-        name = run.node.made[topic].topic_name
-        assert run.made.output.missing().startswith(f"a subscription of {name} to be matched")
-        run.node.made[topic].subscribers = 1
-    assert run.made.output.missing() == "new subscriptions to settle"
+        publisher = node.made[topic]
+        publisher.subscribers = 0
+        node.seen_subscriptions[publisher.topic_name] = [hears]
+        assert missing().startswith(f"a subscription of {publisher.topic_name} to be matched")
+        publisher.subscribers = 1
+    assert missing() == "new subscriptions to settle"
     run.made.output._states._complete_at -= 0.11
-    assert run.made.output.missing() == ""
-    assert plants().made.output.missing() == ""
+    assert missing() == plants().made.output.missing() == ""
 
 
 def test_services_control_time_and_say_where_it_is(plants):

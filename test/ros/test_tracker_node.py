@@ -112,17 +112,13 @@ def test_a_state_is_answered_with_its_stamp_and_everything_that_explains_the_com
     assert pose.x == pytest.approx(np.sin(target.position[0]))
 
 
-def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
-    robot = trackers()
+def test_commands_are_kept_for_recorders_and_it_reports_what_is_followed(trackers):
+    robot = trackers(heard_by=["recorder"])
     assert robot.node.made["joint_commands"].quality == 1000
     assert robot.node.made["controller_state/error"].quality == 1000
     assert {"goal", "trajectory"}.isdisjoint(robot.desk.subscribed)  # without a guidance
-    assert robot.made._states._expected == set()
-    assert trackers(heard_by=["recorder"]).made._states._expected == {"recorder"}
-    said = lambda robot: [t for _, t in robot.node.logged if t.startswith("model: ")][0]
-    assert said(robot).endswith("reference 'pushed', 20 steps")
-    assert said(trackers(source="hardware")).endswith("20 steps; for hardware")
-    assert robot.report()[0] == 1
+    assert robot.made._states._expected == {"recorder"} and robot.report()[0] == 1
+    robot.made._states._expected.clear()
     robot.state(5)
     level, _, values = robot.report()
     assert level == 0 and values["step"] == "5" and float(values["rate_hz"]) > 0
@@ -130,7 +126,6 @@ def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
     assert float(values["reference_left_s"]) == pytest.approx((STEPS - 5) * MODEL.h)
     for integral in (False, True):  # which learns a disturbance
         robot = trackers(integral=integral)
-        assert ("disturbance estimate" in said(robot)) is integral
         for k in range(3):
             robot.state(k, 0.3 + 0.01 * k)
         memory = robot.made._output.report.last[1].memory
@@ -256,46 +251,33 @@ HARDWARE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def wired(monkeypatch):
-    """Return f(**parameters) -> timing, the filter's (noise, acceleration, outlier) or the other
-    estimate, and the safety of hardware's tracker.
-    """
+@pytest.mark.parametrize(
+    ("parameters", "noise", "timing", "limits", "armed", "after", "far"),
+    [
+        (HARDWARE, (0.03, 4.0, 50.0), Timing(0.01, 0.02, False), Limits(0.6, 0.7, 0.8), True,
+         DisarmCommand.DAMP, "pivot = 2.5 is not in -1 ... 2"),
+        ({}, (1e-3, 1.0, 300.0), Timing(0.0, 0.0, True), Limits(0.5, 0.5, 1.0), False,
+         DisarmCommand.NONE, ""),
+        ({"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]},
+         (1e-3, 1.0, 300.0), Timing(compensate=True), Limits(0.5, 0.0, 0.0), False, DisarmCommand.NONE, ""),
+    ],
+    ids=["all", "none", "off"],
+)  # fmt: skip
+def test_parameters_of_hardware_are_each_what_they_say(
+    monkeypatch, parameters, noise, timing, limits, armed, after, far
+):
     put_up(monkeypatch)
-    estimates = []
-    real = tracker_parts.FilteredState
-    filtered = lambda dsys, *noise: estimates.append(noise) or real(dsys, *noise)
+    estimates, real = [], tracker_parts.FilteredState
+    filtered = lambda dsys, *given: estimates.append(given) or real(dsys, *given)
     monkeypatch.setattr(tracker_parts, "FilteredState", filtered)
-    defaults = {spec.name: spec.value for spec in TRACKER}
-
-    def make(**parameters):
-        settings = defaults | {"source": "hardware", "controller": "lqr"} | parameters
-        made = TrackerParts(BOB, MODEL, REFERENCE, settings)
-        hardware, safety = made.hardware
-        return hardware, estimates[-1] if estimates else None, safety
-
-    return make
-
-
-def test_parameters_of_hardware_are_each_what_they_say(wired):
-    hardware, noise, safety = wired(**HARDWARE)
-    assert noise == (0.03, 4.0, 50.0) and hardware.timing == Timing(0.01, 0.02, False)
-    assert safety.arming.limits == Limits(0.6, 0.7, 0.8)
-    assert safety.arming.armed and safety.starts_by_service
-    assert safety.disarmed_inputs.kind is DisarmCommand.DAMP
-    assert "pivot" in safety.ranges.violation(np.array([2.5]))
+    settings = {spec.name: spec.value for spec in TRACKER}
+    settings |= {"source": "hardware", "controller": "lqr"} | parameters
+    hardware, safety = TrackerParts(BOB, MODEL, REFERENCE, settings).hardware
+    assert estimates == [noise] and hardware.timing == timing
+    assert safety.arming.limits == limits and safety.disarmed_inputs.kind is after
+    assert safety.arming.armed is safety.starts_by_service is armed
+    assert safety.ranges.violation(np.array([2.5])) == far
     assert not safety.ranges.violation(np.array([1.9]))
-
-
-def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
-    hardware, noise, safety = wired()
-    assert noise == (1e-3, 1.0, 300.0) and hardware.timing == Timing(0.0, 0.0, True)
-    assert safety.arming.limits == Limits(0.5, 0.5, 1.0)
-    assert not safety.arming.armed and not safety.starts_by_service
-    assert safety.disarmed_inputs.kind is DisarmCommand.NONE
-    assert not safety.ranges.violation(np.array([9.0]))
-    off = {"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]}
-    assert wired(**off)[2].arming.limits == Limits(0.5, 0.0, 0.0)
 
 
 def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_wrong_use(
