@@ -4,7 +4,7 @@ import resource
 import sys
 import threading
 from contextlib import contextmanager
-from types import ModuleType
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,189 +50,181 @@ def read(path):
     return found
 
 
+class Written:
+    """A writer of one topic, whose failures are `told`."""
+
+    def __init__(self, folder, compressed=True):
+        self.folder, self.told = folder, []
+        self.writer = BagWriter(folder, compressed, self.told.append)
+        self.topic = self.writer.topic("/a", TYPE, False)
+
+    def take(self, messages):
+        for k, data in enumerate(messages):
+            self.topic(k, data)
+        return self
+
+    def wait(self):
+        """Until all are in chunks."""
+        while self.writer._bytes:
+            threading.Event().wait(1e-3)
+
+    @property
+    def size(self):
+        return (self.folder / "run.mcap").stat().st_size
+
+    @property
+    def counts(self):
+        return self.writer.taken.get("/a", 0), self.writer.lost.get("/a", 0)
+
+
 @pytest.mark.parametrize("compressed", [True, False])
 def test_what_is_written_is_read_and_takes_little_room_where_it_repeats(tmp_path, compressed):
-    writer = BagWriter(tmp_path / "run", compressed, pytest.fail)
-    take, messages = writer.topic("/a", TYPE, False), [b"again" * 2000] * 500
-    for k, data in enumerate(messages):
-        take(k, data)
-    writer.close()
-    assert read(tmp_path / "run") == list(enumerate(messages))
-    assert (writer.taken, writer.lost, writer.error) == ({"/a": 500}, {}, None)
-    size = (tmp_path / "run" / "run.mcap").stat().st_size
-    assert (size < 100_000) is compressed
-    assert (b"zstd" in (tmp_path / "run" / "run.mcap").read_bytes()) is compressed
+    messages = [b"again" * 2000] * 500
+    made = Written(tmp_path / "run", compressed).take(messages)
+    made.writer.close()
+    assert read(made.folder) == list(enumerate(messages))
+    assert made.counts == (500, 0) and made.told == [] and made.writer.error is None
+    assert (made.size < 100_000) is compressed
+    assert (b"zstd" in (made.folder / "run.mcap").read_bytes()) is compressed
 
 
-def test_on_a_full_disk_what_was_written_is_read(tmp_path):
-    told, messages = [], noise(100)
-    with files_of(4_000_000):
-        writer = BagWriter(tmp_path / "run", True, told.append)
-        take = writer.topic("/a", TYPE, False)
-        for k, data in enumerate(messages):
-            take(k, data)
-        writer.close()
-    assert told == [writer.error] and isinstance(writer.error, OSError)
-    found = read(tmp_path / "run")
-    assert len(found) == writer.taken["/a"] and len(found) + writer.lost["/a"] == 100
-    assert 20 < len(found) < 80 and found == list(enumerate(messages))[: len(found)]
-
-
-def test_where_only_the_end_does_not_fit_the_rest_is_read(tmp_path):
-    told, messages = [], noise(30)
-    writer = BagWriter(tmp_path / "run", True, told.append)
-    take = writer.topic("/a", TYPE, False)
-    for k, data in enumerate(messages):
-        take(k, data)
-    while writer._bytes:  # until all are in chunks
-        threading.Event().wait(1e-3)
-    with files_of((tmp_path / "run" / "run.mcap").stat().st_size):
-        writer.close()
-    assert told == [] and isinstance(writer.error, OSError)
-    found = read(tmp_path / "run")
-    assert 0 < len(found) == writer.taken["/a"] < 30 and writer.lost["/a"] == 30 - len(found)
+@pytest.mark.parametrize("when", ["before the end", "at the end"])
+def test_on_a_full_disk_what_was_written_is_read(tmp_path, when):
+    messages = noise(100)
+    if when == "at the end":
+        made = Written(tmp_path / "run").take(messages)
+        made.wait()
+        with files_of(made.size):
+            made.writer.close()
+        assert made.told == []
+    else:
+        with files_of(4_000_000):
+            made = Written(tmp_path / "run").take(messages)
+            made.writer.close()
+        assert made.told == [made.writer.error]
+    assert isinstance(made.writer.error, OSError)
+    found = read(made.folder)
+    assert made.counts == (len(found), 100 - len(found)) and 20 < len(found) < 100
     assert found == list(enumerate(messages))[: len(found)]
 
 
 def test_where_nothing_fits_nothing_is_left(tmp_path):
     with files_of(100_000), pytest.raises(OSError):
-        BagWriter(tmp_path / "run", True, pytest.fail)
+        Written(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_what_comes_faster_than_it_is_written_is_lost_and_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(bag_writer, "WAITING_BYTES", 1000)
-    writer, may_write = BagWriter(tmp_path / "run", True, pytest.fail), threading.Event()
-    take, write = writer.topic("/a", TYPE, False), writer._writer.write
-
-    def wait(*message):
-        assert may_write.wait(30)
-        write(*message)
-
-    monkeypatch.setattr(writer._writer, "write", wait)
-    for k in range(25):
-        take(k, bytes(100))
-    assert (writer.taken["/a"], writer.lost["/a"]) == (10, 15)
+    made, may_write = Written(tmp_path / "run"), threading.Event()
+    write = made.writer._writer.write
+    slow = lambda *message: may_write.wait(30) and write(*message)
+    monkeypatch.setattr(made.writer._writer, "write", slow)
+    made.take([bytes(100)] * 25)
+    assert made.counts == (10, 15)
     may_write.set()
-    while writer._bytes:
-        threading.Event().wait(1e-3)
-    take(25, bytes(1000))
-    writer.close()
-    assert [time for time, _ in read(tmp_path / "run")] == [*range(10), 25]
-    assert (writer.taken["/a"], writer.lost["/a"]) == (11, 15)
+    made.wait()
+    made.topic(25, bytes(1000))
+    made.writer.close()
+    assert [time for time, _ in read(made.folder)] == [*range(10), 25]
+    assert made.counts == (11, 15)
 
 
 def test_an_error_of_its_own_is_told(tmp_path, monkeypatch):
-    told = []
-    writer = BagWriter(tmp_path / "run", True, told.append)
-    take = writer.topic("/a", TYPE, False)
-
-    def mistaken(*_):
-        raise ZeroDivisionError("a mistake")
-
-    monkeypatch.setattr(writer._writer, "write", mistaken)
-    take(0, b"1234")
-    while not told:
+    made = Written(tmp_path / "run")
+    monkeypatch.setattr(made.writer._writer, "write", lambda *_: 1 / 0)
+    made.topic(0, b"1234")
+    while not made.told:
         threading.Event().wait(1e-3)
-    assert isinstance(told[0], ZeroDivisionError)
+    assert isinstance(made.told[0], ZeroDivisionError)
 
 
 # The recorder ------------------------------------------------------------------------------------
 
 
+class Recording:
+    """A recorder in this thread."""
+
+    def __init__(self, make, namespace="", **parameters):
+        given = {"scenario": "bob", "output": "~/run"} | parameters
+        self.node, self.desk, self.ended = make("recorder", namespace, **given), Desk(), Ended()
+        self.made = recorder.Recorder(self.node, self.desk, self.ended)
+        self.heard, self.close = self.desk.subscribed, self.made.close
+
+    def topics(self, **quality):
+        """Topics with a quality of service of this name."""
+        ((name, value),) = quality.items()
+        return [t for t, s in self.heard.items() if getattr(s.qos, name).name == value]
+
+    def report(self):
+        return self.node.report()
+
+
 @pytest.fixture
 def recorders(monkeypatch, tmp_path):
-    """Makes recorders: f(**parameters) -> node, inbox, recorder."""
+    """Makes recorders: f(**parameters) -> Recording; all end."""
     put_up(monkeypatch)
     monkeypatch.setitem(sys.modules, "tf2_msgs", None)
     monkeypatch.setenv("HOME", str(tmp_path))
+    made = []
     with benches() as make:
-
-        def start(namespace="", **parameters):
-            given = {"scenario": "bob", "output": "~/run"} | parameters
-            node, desk = make("recorder", namespace, **given), Desk()
-            node.ended = Ended()
-            return node, desk, recorder.Recorder(node, desk, node.ended)
-
-        yield start
+        yield lambda *given, **more: made.append(Recording(make, *given, **more)) or made[-1]
+        for one in made:
+            one.close()
 
 
 def test_it_listens_to_all_that_tells_a_run_and_last_to_what_a_plant_waits_for(recorders):
-    _, desk, made = recorders()
-    assert set(desk.subscribed) == set(recorded(BOB))
-    assert list(desk.subscribed)[-2:] == list(states(BOB))
-    assert all(subscription.raw for subscription in desk.subscribed.values())
-    assert {s.qos.depth for s in desk.subscribed.values()} == {recorder.QUEUE}
-    latched = [
-        topic
-        for topic, subscription in desk.subscribed.items()
-        if subscription.qos.durability.name == "TRANSIENT_LOCAL"
-    ]
-    assert latched == ["reference", "reference_start"]
-    kinds = {topic: f"{s.kind.__module__.split('.')[0]}/msg/{s.kind.__name__}"
-             for topic, s in desk.subscribed.items()}  # fmt: skip
-    assert kinds == recorded(BOB)
-    made.close()
-
-
-@pytest.mark.parametrize(
-    ("source", "unreliable"), [("simulation", set()), ("hardware", set(states(BOB)))]
-)
-def test_sensors_may_be_best_effort(recorders, source, unreliable):
-    _, desk, made = recorders(source=source)
-    found = {t for t, s in desk.subscribed.items() if s.qos.reliability.name == "BEST_EFFORT"}
-    assert found == unreliable
-    made.close()
+    run = recorders()
+    assert list(run.heard)[-2:] == list(states(BOB))
+    assert all(one.raw and one.qos.depth == recorder.QUEUE for one in run.heard.values())
+    assert run.topics(durability="TRANSIENT_LOCAL") == ["reference", "reference_start"]
+    package = lambda kind: f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
+    assert {topic: package(one.kind) for topic, one in run.heard.items()} == recorded(BOB)
+    assert run.topics(reliability="BEST_EFFORT") == []
+    hardware = recorders(source="hardware", output="~/hardware")
+    assert set(hardware.topics(reliability="BEST_EFFORT")) == set(states(BOB))
 
 
 def test_what_arrives_is_in_the_file_with_its_time_and_topic(recorders, tmp_path):
-    node, desk, made = recorders("robot1")
+    run = recorders("robot1")
     written = [serialize_message(JointState(position=[x])) for x in (1.0, 2.0, 3.0)]
-    node.wall_ns = 1_500_000_000
-    desk.give("joint_states", written[0])
+    run.node.wall_ns = 1_500_000_000
+    run.desk.give("joint_states", written[0])
     late = written[1:]  # one after the other while it closes
-    desk.on_serve = lambda: desk.give("joint_commands", late.pop(0)) if late else None
-    made.close()
-    assert ("info", f"recorded 3 messages to {tmp_path / 'run'}") in node.logged
+    run.desk.on_serve = lambda: run.desk.give("joint_commands", late.pop(0)) if late else None
+    run.close()
+    assert ("info", f"recorded 3 messages to {tmp_path / 'run'}") in run.node.logged
     assert len(list((tmp_path / "run").glob("*.mcap"))) == 1
-    with Reader(tmp_path / "run") as run:
-        found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in run.messages()]
-        offers = {c.topic: c.ext.offered_qos_profiles[0] for c in run.connections}
+    with Reader(tmp_path / "run") as bag:
+        found = [(c.topic, c.msgtype, time, bytes(data)) for c, time, data in bag.messages()]
+        offers = {c.topic: c.ext.offered_qos_profiles[0] for c in bag.connections}
     offered = {topic: offer.durability.name for topic, offer in offers.items()}
     assert {(o.history.name, o.depth) for o in offers.values()} == {("KEEP_LAST", 10)}
+    names = ["joint_states", "joint_commands", "joint_commands"]
     assert found == [
-        ("/robot1/joint_states", "sensor_msgs/msg/JointState", 1_500_000_000, written[0]),
-        *(
-            ("/robot1/joint_commands", "sensor_msgs/msg/JointState", 1_500_000_000, data)
-            for data in written[1:]
-        ),
+        (f"/robot1/{name}", "sensor_msgs/msg/JointState", 1_500_000_000, data)
+        for name, data in zip(names, written)
     ]
     assert "/diagnostics" in offered and offered["/robot1/joint_states"] == "VOLATILE"
     assert offered["/robot1/reference"] == "TRANSIENT_LOCAL"
 
 
 def test_its_report_counts_messages_and_waits_for_those_of_a_run(recorders):
-    node, desk, made = recorders("robot1")
-    empty = serialize_message(JointState())
-    assert node.report()[:2] == (1, "waiting for messages")
+    run, empty = recorders("robot1"), serialize_message(JointState())
+    assert run.report()[:2] == (1, "waiting for messages")
     for topic in ("clock", "/diagnostics"):
-        desk.give(topic, empty)
-    assert node.report()[:2] == (1, "waiting for messages")
+        run.desk.give(topic, empty)
+    assert run.report()[:2] == (1, "waiting for messages")
     for _ in range(2):
-        desk.give("joint_states", empty)
-    level, text, values = node.report()
+        run.desk.give("joint_states", empty)
+    level, text, values = run.report()
     assert (level, text, values["messages"]) == (0, "recording", "4")
     assert values["/robot1/joint_states"] == "2" and values["/robot1/markers"] == "0"
-    made.close()
 
 
 def test_topics_of_ones_own_are_recorded_alone(recorders):
-    node, desk, made = recorders(
-        topics=["here:std_msgs/msg/String", "joint_states:sensor_msgs/msg/JointState"]
-    )
-    assert list(desk.subscribed) == ["here", "joint_states"]
-    assert any(text.startswith("recording here, joint_states to ") for _, text in node.logged)
-    made.close()
+    topics = ["here:std_msgs/msg/String", "joint_states:sensor_msgs/msg/JointState"]
+    assert list(recorders(topics=topics).heard) == ["here", "joint_states"]
 
 
 @pytest.mark.parametrize(
@@ -254,59 +246,46 @@ def test_topics_that_are_none_are_a_wrong_use_and_leave_no_folder(
 
 
 def test_a_recording_is_not_written_over(recorders):
-    _, _, made = recorders()
-    made.close()
+    recorders().close()
     with pytest.raises(UsageError, match="cannot record to .*run.*parameter 'output'"):
         recorders()
 
 
 def test_transforms_are_recorded_where_they_are_known(recorders, monkeypatch):
     """With a type that stands for tf2_msgs, which is not among the messages on PyPI."""
-    module = ModuleType("tf2_msgs")
-    module.msg = ModuleType("tf2_msgs.msg")
-    module.msg.TFMessage = String
-    monkeypatch.setitem(sys.modules, "tf2_msgs", module)
-    monkeypatch.setitem(sys.modules, "tf2_msgs.msg", module.msg)
-    _, desk, made = recorders()
-    assert set(desk.subscribed) == {*recorded(BOB), "/tf"}
-    made.close()
+    messages = SimpleNamespace(TFMessage=String)
+    monkeypatch.setitem(sys.modules, "tf2_msgs", SimpleNamespace(msg=messages))
+    monkeypatch.setitem(sys.modules, "tf2_msgs.msg", messages)
+    assert set(recorders().heard) == {*recorded(BOB), "/tf"}
 
 
 def test_messages_that_come_too_fast_are_counted_and_told(recorders, monkeypatch, tmp_path):
-    node, desk, made = recorders()
+    run = recorders()
     monkeypatch.setattr(bag_writer, "WAITING_BYTES", 100)
-    desk.give("joint_states", bytes(101))
-    level, text, values = node.report()
+    run.desk.give("joint_states", bytes(101))
+    level, text, values = run.report()
     assert (level, text) == (2, "1 messages could not be written in time")
     assert (values["messages"], values["lost"], values["lost: /joint_states"]) == ("0", "1", "1")
-    level, text, values = node.report()
+    level, text, values = run.report()
     assert (level, text, values["lost"]) == (1, "waiting for messages", "1")
-    made.close()
-    assert [text for level, text in node.logged if level == "warning"] == [
+    run.close()
+    assert [text for level, text in run.node.logged if level == "warning"] == [
         f"recorded 0 messages to {tmp_path / 'run'}, 1 came faster than they could be written"
     ]
 
 
-def test_a_full_disk_ends_the_node_with_a_code_of_its_own_and_a_recording_that_is_read(
+def test_a_full_disk_ends_the_node_with_a_code_of_its_own_and_other_errors_as_they_are(
     recorders, tmp_path
 ):
-    node, desk, made = recorders(topics=["noise:std_msgs/msg/UInt8MultiArray"])
+    run, error = recorders(topics=["noise:std_msgs/msg/UInt8MultiArray"]), ValueError("a mistake")
     with files_of(4_000_000):
         for data in noise(100):
-            desk.give("noise", data)
-        made.close()
-    assert node.ended.requests == [(None, NOT_RECORDED)]
-    with Reader(tmp_path / "run") as run:
-        count = run.message_count
-        assert len(list(run.messages())) == count > 10
-    level, text = node.logged[-1]
-    assert level == "error"
-    assert text.startswith(f"recorded {count} messages to") and "could not be written" in text
-
-
-def test_any_other_error_of_the_writing_thread_is_the_node_s(recorders):
-    node, _, made = recorders()
-    error = ValueError("a mistake")
-    made._on_failure(error)
-    assert node.ended.requests == [(error, 0)]
-    made.close()
+            run.desk.give("noise", data)
+        run.close()
+    assert run.ended.requests == [(None, NOT_RECORDED)]
+    count = len(read(tmp_path / "run"))
+    level, text = run.node.logged[-1]
+    assert level == "error" and text.startswith(f"recorded {count} messages to")
+    assert "could not be written" in text
+    run.made._on_failure(error)
+    assert run.ended.requests[1:] == [(error, 0)]

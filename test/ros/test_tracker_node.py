@@ -259,7 +259,8 @@ HARDWARE = {
         ({}, (1e-3, 1.0, 300.0), Timing(0.0, 0.0, True), Limits(0.5, 0.5, 1.0), False,
          DisarmCommand.NONE, ""),
         ({"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]},
-         (1e-3, 1.0, 300.0), Timing(compensate=True), Limits(0.5, 0.0, 0.0), False, DisarmCommand.NONE, ""),
+         (1e-3, 1.0, 300.0), Timing(compensate=True), Limits(0.5, 0.0, 0.0), False,
+         DisarmCommand.NONE, ""),
     ],
     ids=["all", "none", "off"],
 )  # fmt: skip
