@@ -4,7 +4,6 @@ in which this package is installed and sourced.
 
 import importlib.util
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -42,9 +41,6 @@ subprocess.Popen._execute_child = interrupted
 """
 """Before RUN: the launch is interrupted when the first process is there, and nobody knows yet."""
 END_S = 60.0
-NODES = ("plant", "tracker", "display", "shadow")
-KILLED_WITHIN_S = 8.0
-"""Of the start of what is killed, before all nodes run, or after."""
 
 
 def installed() -> bool:
@@ -131,34 +127,6 @@ def launch(domain, tmp_path):
             os.killpg(one.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-
-
-def kill_at_random(run, rng):
-    """Send a random signal to the launch or one of its nodes at a random time, then end what goes
-    on without it; returns what was done.
-    """
-    assert run.left()  # the launch itself is seen
-    name = rng.choice(["launch", *NODES])
-    number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-    if name != "launch":
-        run.wait_for(f"[{name}-")
-    time.sleep(rng.uniform(0.0, KILLED_WITHIN_S))
-    told = f"{signal.Signals(number).name} to the {name}"
-    try:
-        os.kill(run.process.pid if name == "launch" else run.node(name), number)
-        time.sleep(rng.uniform(0.0, 3.0))
-        run.process.send_signal(signal.SIGINT)
-    except ProcessLookupError:
-        told += ", which had ended"
-    run.wait()
-    return told
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_whatever_is_killed_at_any_time_nothing_is_left(launch, seed):
-    """`Launch.wait`, which `kill_at_random` ends with, refuses a process that is left."""
-    run = launch("rviz:=false", "shadow:=true")
-    print(kill_at_random(run, random.Random(seed)))
 
 
 FAST = ("speed_factor:=0", "lockstep:=True", "on_finish:=exit", "duration_s:=1.0")
