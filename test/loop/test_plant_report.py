@@ -10,7 +10,6 @@ from scripted_loop import ALWAYS, LIGHT, START, TOO_MUCH
 from nh_control import scenarios
 from nh_control.control import Command
 from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Rn
 from nh_control.loop.plant_report import OutputMonitor, PlantReport, RotationMonitor
 from nh_control.loop.reference_sequence import ReferenceLeg
 from nh_control.loop.reports import Refusal
@@ -133,20 +132,6 @@ def test_a_pause_an_end_and_a_failure_are_said_with_their_reason(scripted):
 
 
 # What is watched ---------------------------------------------------------------------------------
-
-
-def test_turns_are_those_since_the_last_report():
-    turns = RotationMonitor(SO3(), 0.1)
-    for rate in (2.0, -40.0, 3.0):
-        turns.observe(np.array([0.0, rate, 0.0]))
-    values, warning = turns.report()
-    assert values == {"turn_per_step_rad": pytest.approx(4.0)}
-    assert "40 rad/s" in warning and " 4 rad in one step" in warning
-    turns.observe(np.array([3.0, 0.0, 4.0]))
-    assert turns.report() == ({"turn_per_step_rad": pytest.approx(0.5)}, "")
-    still = RotationMonitor(Rn("x"), 0.1)
-    still.observe(np.array([100.0]))
-    assert still.report() == ({}, "")
 
 
 GRIP = MonitoredOutput(

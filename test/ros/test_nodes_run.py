@@ -2,8 +2,6 @@
 the plant and what is measured; in real time they keep the rate.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from fuzzing import numbers
@@ -23,7 +21,6 @@ from nh_control.runs.settings import RunSettings
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlanarPerturbation
 
-ARM = str(Path(__file__).with_name("sensing_arm.py"))
 SNAKEBOARD = {"perturb": {"position": 0.1, "heading": 0.1, "momentum": 0.1}}
 VEHICLE = {"perturb": {"position": 0.1, "heading": 0.1}}
 FAULTS = [
@@ -72,10 +69,6 @@ RUNS = {
         | {"plant": {"substeps": 2, "parameters": {"payload_mass": 0.5, "lengths": [0.65, 0.75]}}},
     ),
     "a robot of a file": (100, {"scenario": "urdf", "perturb": {"angle": 0.2}}),
-    "sensors of an own scenario": (
-        100,
-        {"scenario": ARM, "perturb": {"displacement": 0.1}, "estimate": "sensors"},
-    ),
 }
 BY_DEFAULT = ("joints and a planar body", "late plans")
 
