@@ -1,6 +1,4 @@
-"""The permission to command hardware: limits and ranges that take it, and what is commanded after
-that.
-"""
+"""Which limits and ranges disarm hardware, and what is commanded after that."""
 
 from functools import cache
 

@@ -1,6 +1,4 @@
-"""Which commands and names of commands the validator lets through, and what is applied without
-one.
-"""
+"""Which commands the validator lets through, what is applied without one, and deadlines."""
 
 import math
 

@@ -33,9 +33,7 @@ def u(value):
 
 
 class Watched(MeasuredState):
-    """The last measurement, with the (inputs, expected state) that it was `given` and how often it
-    was `forgotten`, for all copies; a `trouble` is raised.
-    """
+    """The last measurement; keeps what it was `given`, raises a `trouble`, and notes resets."""
 
     def __init__(self, dsys):
         self.given, self.trouble, self.forgotten = [], [], []
@@ -150,9 +148,7 @@ def test_after_a_gap_of_more_than_ten_seconds_states_are_estimated_anew(robot, c
 
 
 def commands_by(robot, timing, clock_s):
-    """Commands for a motion near the reference, by a tracker whose clock is so far ahead of the
-    states', which come 5 ms after their measurement.
-    """
+    """Commands along the reference by a clock so far ahead of states that come 5 ms late."""
     it, found = robot(timing, filtered), []
     it.tracker.start(ns(0.0))
     for k in range(20):

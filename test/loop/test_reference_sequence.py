@@ -1,6 +1,4 @@
-"""Changes of the reference in flight: which leg commands at which step, and planning beside the
-control loop.
-"""
+"""Which leg commands at which step, and planning beside the control loop."""
 
 import gc
 import queue
@@ -28,9 +26,7 @@ class System:
 
 
 class Follower:
-    """A tracker whose command is its reference's state and the step of it that it was asked
-    for.
-    """
+    """A tracker whose command is its reference's state and the step it was asked for."""
 
     dsys = System()
 

@@ -26,9 +26,7 @@ def at(k):
 
 
 class Beside:
-    """A shadow of a motion, `estimate`d by measurements alone if not told otherwise; `see` and
-    `hear` give it the states and the inputs of steps, and `times` are the steps of residuals.
-    """
+    """A shadow of a motion, which is given states and inputs of steps."""
 
     def __init__(self, model, estimate=None, plant=None, n=40, **options):
         self.plant = plant or model

@@ -1,6 +1,4 @@
-"""The simulated plant without its loop: with faults it is that of the simulation, from wherever it
-is put; it is watched over its last step only, and stays where a step fails.
-"""
+"""The simulated plant without its loop, its state in a file and its own tracker."""
 
 import json
 from dataclasses import replace

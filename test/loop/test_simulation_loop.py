@@ -1,6 +1,4 @@
-"""The plant's loop: what it waits for and for how long, what counts as a missed deadline, and what
-requests make of a run.
-"""
+"""What the plant's loop waits for, which deadlines it misses, and what requests do."""
 
 import numpy as np
 import pytest

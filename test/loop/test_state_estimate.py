@@ -128,9 +128,7 @@ def test_a_mean_velocity_is_had_at_the_last_measurement():
 
 
 def covariance(dsys, estimate):
-    """Of the configuration and of the velocity, by the prediction of a measurement: the filter's
-    belief, in units of velocity.
-    """
+    """The filter's belief of configuration and velocity, by the prediction of a measurement."""
     kalman, belief = estimate._known
     q, v = dsys.configuration(belief.x), dsys.velocity(belief.x)
     units = [dsys.local(belief.x, dsys.measured_state(q, v + e))[2:] for e in np.eye(2)]
@@ -140,9 +138,7 @@ def covariance(dsys, estimate):
 
 @pytest.mark.parametrize("v", [[0.3, -0.4], [NAN, -0.4], None])
 def test_a_filter_begins_as_sure_as_it_is_told(cart, v):
-    """Of the configuration by the noise; of measured velocities by what a step may change, of
-    others not at all: those are completed by the expected ones.
-    """
+    """Velocities that are not measured are completed by the expected ones."""
     dsys, tracker = cart
     expected, q, change = tracker.reference.states[60], [0.1, 0.2], (2.0 * dsys.h) ** 2
     estimate = FilteredState(dsys, 0.01, 2.0)
@@ -238,9 +234,7 @@ def test_a_run_is_followed_from_its_start_whatever_comes():
 
 
 class Course:
-    """A sequence whose leg begins at step 100 and ends at 105; the model fails at its step
-    `wall`.
-    """
+    """A leg from step 100 to 105; the model fails at its step `wall`."""
 
     def __init__(self, wall=None, error=None, h=0.1):
         self.asked, self.wall, self.error = [], wall, error

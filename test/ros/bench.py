@@ -1,6 +1,4 @@
-"""Nodes without a network: everything that they create is kept, and what they publish is read from
-the publishers.
-"""
+"""Nodes without a network: what they publish is read from their publishers."""
 
 import copy
 import itertools

@@ -1,6 +1,4 @@
-"""A pendulum that is shown as its joint and as its bob, a body in space: the least scenario that
-has everything that nodes publish.
-"""
+"""A pendulum with its bob, a body in space: the least scenario with all that nodes publish."""
 
 import numpy as np
 

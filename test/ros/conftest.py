@@ -1,6 +1,4 @@
-"""Every test that starts nodes gets a DDS domain of its own, its processes ended and its logs kept
-out of the home folder.
-"""
+"""Tests that start nodes get a DDS domain of their own, and end their processes."""
 
 import warnings
 from importlib.util import find_spec

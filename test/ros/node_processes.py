@@ -116,9 +116,7 @@ class Nodes:
         return self._started[-1]
 
     def end(self) -> None:
-        """End what still runs, by force what does not end by itself (a killed node leaves its
-        shared memory behind).
-        """
+        """End what still runs, by force what does not end by itself."""
         running = [node for node in self._started if node.process.poll() is None]
         for node in running:
             node.process.send_signal(signal.SIGINT)

@@ -1,6 +1,4 @@
-"""An arm with three sensors: an encoder at 100 Hz that is 20 ms late, an IMU at its end, and the
-pose of its end.
-"""
+"""An arm with an encoder that is 20 ms late, an IMU at its end, and the pose of its end."""
 
 from dataclasses import replace
 

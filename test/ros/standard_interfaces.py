@@ -1,6 +1,4 @@
-"""What of simulation_interfaces a plant uses, in Python, where that package is not installed: the
-fields and constants of its definitions, for calls without a network.
-"""
+"""The fields and constants of simulation_interfaces, where it is not installed."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from std_msgs.msg import Header
 
 
 def kind(name: str, constants: dict[str, int] | None = None, **defaults):
-    """A class with these constants and fields; a field's default is a value, or a type to make it
-    of.
-    """
+    """A class with constants and fields; a default is a value, or a type to make it of."""
 
     def __init__(self, **given):
         for field, default in defaults.items():

@@ -1,6 +1,4 @@
-"""Forces of contacts: of a plant, in messages, markers and reports, and in the nodes that publish,
-show and record them, without a network.
-"""
+"""Forces of contacts: of a plant, in messages, markers, reports and nodes."""
 
 import casadi as ca
 import numpy as np

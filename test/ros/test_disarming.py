@@ -47,9 +47,7 @@ def test_usual_runs_stay_far_from_the_limits_of_their_scenario(name, reference):
 
 
 def run(sign, seconds, **given):
-    """A tracker of a cart-pole that is armed, on an emulated one whose actuator has a sign, with
-    its own equations, until no command comes any more: its states (rows, 4) and what was logged.
-    """
+    """States (rows, 4) and log of a tracker on an emulated cart-pole until commands end."""
     given |= {"scenario": "cart_pole", "source": "hardware", "hardware.armed": True}
     given |= {"hardware.estimator": "none", "hardware.compensate_delay": False}
     robot, rng, rows = CartPole(), np.random.default_rng(0), [np.zeros(4)]

@@ -69,9 +69,7 @@ class Fuzzed:
             self.component.work()
 
     def throw(self, fuzzer, rounds, right, share=0.7):
-        """Throw messages, in every round those of `right(round)` by topic, a `share` of them made
-        wrong; returns how many.
-        """
+        """Throw `right(round)` by topic, a `share` made wrong; returns how many messages."""
         count = 0
         for k in range(rounds):
             for topic, message in right(k).items():

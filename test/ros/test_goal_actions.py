@@ -71,9 +71,7 @@ class Goals:
 
 
 class Served:
-    """Actions, of which those of these packages are installed: their servers' callbacks by name,
-    and what `ended`.
-    """
+    """Actions whose packages are installed: their servers' callbacks by name."""
 
     def __init__(self, bench, monkeypatch, packages, results):
         self.servers, self.ended, self.node, self.desk = {}, [], bench, Desk()

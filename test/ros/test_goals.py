@@ -1,6 +1,4 @@
-"""Goals, trajectories and velocity commands in messages: how they are read, and which are refused
-for which reason.
-"""
+"""How goals, trajectories and velocity commands are read, and which are refused."""
 
 import math
 

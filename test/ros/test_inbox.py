@@ -1,6 +1,4 @@
-"""What an inbox waits for, takes and carries out, in which order: on a node that nobody else
-discovers.
-"""
+"""What an inbox handles, in which order, and what it does with what it cannot handle."""
 
 import threading
 import time

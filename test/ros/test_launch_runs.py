@@ -1,6 +1,4 @@
-"""Launch files as processes: how a launch ends, whatever ends it. Needs `launch`, and a workspace
-in which this package is installed and sourced.
-"""
+"""How launches end; needs `launch` and a sourced workspace with this package."""
 
 import importlib.util
 import os
@@ -92,9 +90,7 @@ class Launch:
         return int(found.split("pid [")[1].rstrip("]"))
 
     def left(self):
-        """Processes of the launch that still run: those that have its environment, whatever their
-        parent, group or session is.
-        """
+        """Processes that have the launch's environment, whatever their parent or group is."""
         own, found = f"ROS_LOG_DIR={self.log.parent / 'log'}".encode(), []
         for process in Path("/proc").glob("[0-9]*"):
             try:

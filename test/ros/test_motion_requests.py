@@ -1,6 +1,4 @@
-"""Trajectories of joints, and goals and velocity commands of a vehicle, that a tracker takes: the
-legs that follow one another.
-"""
+"""Legs for trajectories of joints, and for goals and velocity commands of a vehicle."""
 
 from functools import cache
 from types import SimpleNamespace

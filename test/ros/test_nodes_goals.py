@@ -1,6 +1,4 @@
-"""Goals, trajectories and velocity commands that others send while a robot moves: bad ones are
-refused with the reason, good ones are followed.
-"""
+"""Goals, trajectories and velocity commands over DDS while a robot moves."""
 
 from functools import partial
 

@@ -1,6 +1,4 @@
-"""The tracker on hardware: emulated robots with a clock, physics and sensors of their own, drawn
-anew in every run; and the shadow beside a robot or a plant.
-"""
+"""Tracker, recorder, shadow and display over DDS on emulated hardware."""
 
 import json
 import subprocess
@@ -55,9 +53,7 @@ def place(name, rows):
 
 
 def fly(nodes, probe, tmp_path, name, reference, seconds):
-    """Run the emulated robot under the tracker; returns its error (m) and that of its angle at all
-    times.
-    """
+    """Errors (m, and of the angle) of an emulated robot under the tracker at all times."""
     scenario = scenarios.get(name)
     dsys = scenario.model()
     motion = scenario.reference(dsys, reference)

@@ -1,6 +1,4 @@
-"""How nodes start, are managed, end and come back: a run with all of them, refusals, signals, the
-death of one.
-"""
+"""How nodes start, are managed, end and come back."""
 
 import signal
 import subprocess

@@ -1,6 +1,4 @@
-"""Runs over DDS: in lock-step they are the run in one process, whatever the state, the tracker,
-the plant and what is measured; in real time they keep the rate.
-"""
+"""Runs over DDS: in lock-step as in one process, in real time at their rate."""
 
 import numpy as np
 import pytest

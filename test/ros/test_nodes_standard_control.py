@@ -1,6 +1,4 @@
-"""A plant under simulation_interfaces, by real calls of its services and action; skipped where it
-is not installed.
-"""
+"""A plant under simulation_interfaces, where it is installed."""
 
 import pytest
 from action_msgs.msg import GoalStatus

@@ -1,6 +1,4 @@
-"""The view beside a plant and a tracker: what a browser gets is what the plant publishes, and what
-it asks for is done or refused.
-"""
+"""What a browser asks of the view beside a plant and a tracker."""
 
 import asyncio
 import json

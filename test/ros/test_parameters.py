@@ -188,9 +188,7 @@ def test_a_descriptor_tells_range_choices_and_what_is_fixed():
 
 @pytest.fixture
 def changing(bench):
-    """Return f(*changes) -> set(**values), which returns why not, or "", and what was posted to
-    the working thread of the node.
-    """
+    """Return f(*changes) -> set(**values), which returns why not, and what was posted."""
 
     def make(*changes):
         node, desk, posted = bench("plant"), Desk(), []

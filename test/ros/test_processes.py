@@ -1,6 +1,4 @@
-"""The life of a node's process: what its executables run, how it is managed, what ends it and with
-which code.
-"""
+"""What a node's process runs, how it is managed, what ends it and with which code."""
 
 import os
 import select
@@ -290,9 +288,7 @@ def test_the_first_signal_ends_a_start_and_none_what_has_started():
 
 @pytest.fixture
 def managed(domain, made):
-    """Makes managed nodes around components, with parameters: f(make, **parameters) -> node, its
-    exit.
-    """
+    """Makes managed nodes around components: f(make, **parameters) -> node, its exit."""
     nodes = []
 
     def start(make=None, **parameters):

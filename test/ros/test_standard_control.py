@@ -1,7 +1,4 @@
-"""What the standard services and the action of a plant answer, without a network: of
-simulation_interfaces where it is installed, else of its definitions in Python; and the bodies that
-they show and set.
-"""
+"""The standard services and action of a plant, and the bodies that they show and set."""
 
 import importlib
 import sys
@@ -24,9 +21,7 @@ STOPPED, PLAYING, PAUSED, QUITTING = range(4)
 
 
 class Standard(Running):
-    """A snakeboard that waits for a tracker, which never comes; paused, it takes steps without
-    commands.
-    """
+    """A paused snakeboard without a tracker, which takes steps without commands."""
 
     def __init__(self, make):
         super().__init__(make, scenario="snakeboard", reference="forward", lockstep=False)

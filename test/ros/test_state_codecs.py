@@ -1,6 +1,4 @@
-"""States in messages: there and back for joints, planar bodies and bodies in space, and what is
-refused.
-"""
+"""States in messages: there and back, in parts, and what is refused."""
 
 import copy
 import math
@@ -205,9 +203,7 @@ def test_measurements_off_the_manifold_are_put_on_it():
 
 
 class Heard:
-    """A reader of the snakeboard's states, with stamps `received`, reasons `refused` and the last
-    `q`; `joints` and `body` give it messages.
-    """
+    """A reader of the snakeboard's states that keeps stamps and refusals."""
 
     def __init__(self):
         self.desk, self.received, self.refused, self.moving = Desk(), [], [], []

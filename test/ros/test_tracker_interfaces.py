@@ -105,9 +105,7 @@ class Hardware(Interface):
 
 
 class Silent(Hardware):
-    """That of armed hardware of which nothing is heard, by a simulated clock, or by wall time
-    alone.
-    """
+    """Armed hardware of which nothing is heard, by a simulated clock or by wall time."""
 
     def __init__(self, make, monkeypatch, simulated):
         super().__init__(make, silence_s=0.5)
@@ -483,9 +481,7 @@ def test_velocities_that_are_not_measured_are_made_of_what_was_commanded(simulat
 
 @pytest.fixture
 def encoders(simulated):
-    """A plant without velocities, and f() -> what is made of them: the momentum's error against
-    that of the pendulum that hangs.
-    """
+    """A plant without velocities, and f() -> the momentum's error."""
     plant = simulated()
     plant.codecs = codecs(SCENARIO, plant.dsys, velocities=False)
     return plant, lambda: plant.report.last[1].error[1]

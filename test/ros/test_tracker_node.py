@@ -1,6 +1,4 @@
-"""What the tracker publishes for states and goals, and what its parameters become, without a
-network.
-"""
+"""What the tracker publishes for states and goals, and what its parameters do."""
 
 import time
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""What becomes of a page's requests: services and topics that are pretended answer, refuse, or say
-nothing.
-"""
+"""What becomes of a page's requests, by services and topics that are pretended."""
 
 import json
 import threading

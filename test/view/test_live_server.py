@@ -1,6 +1,4 @@
-"""The server of a live page: who gets in, what is answered to whom, and that nothing that a
-browser does or leaves undone holds up who sends.
-"""
+"""Who gets in at a live page's server, what it answers, and that nothing holds it up."""
 
 import asyncio
 import html

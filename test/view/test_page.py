@@ -1,6 +1,4 @@
-"""What pages contain: the visual model's numbers, and nothing from elsewhere. What modules draw
-is checked by Node.js where it is there, and in a browser by test_page_in_browser.py.
-"""
+"""What pages contain; what modules draw is checked by Node.js where it is there."""
 
 import json
 import re
