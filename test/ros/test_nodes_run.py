@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from fuzzing import numbers
-from nav_msgs.msg import Odometry
 from nav_msgs.msg import Path as Poses
 from node_processes import LOCKSTEP
 from probe import by_step, time_ns
@@ -16,8 +15,6 @@ from nh_control import scenarios
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.runs.build import build
 from nh_control.runs.settings import RunSettings
-from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlanarPerturbation
 
 SNAKEBOARD = {"perturb": {"position": 0.1, "heading": 0.1, "momentum": 0.1}}
 VEHICLE = {"perturb": {"position": 0.1, "heading": 0.1}}
@@ -82,7 +79,7 @@ def flat(settings, prefix=""):
 class Heard:
     """All states and commands of a run of `steps`."""
 
-    def __init__(self, probe, steps, settings):
+    def __init__(self, probe, steps, settings, space=""):
         self.probe, self.steps, self.faulty = probe, steps, "fault" in settings
         scenario = scenarios.of_origin(RunSettings.of(settings).to_dict())
         self.h = scenario.step_s
@@ -90,9 +87,10 @@ class Heard:
         self.experiment = build(RunSettings.of(settings))
         self.settings = settings | {"perturb": self.experiment.settings.perturb}
         parameters = self.experiment.plant.system.parameters
-        self.codecs = codecs(scenario, self.experiment.model, parameters=parameters)
+        self.codecs = codecs(scenario, self.experiment.model, parameters=parameters, prefix=space)
         self.expected = self.experiment.run(by_messages=True).trajectory
-        prefix = "ground_truth/" if self.faulty else ""
+        prefix = f"/{space}ground_truth/" if self.faulty else f"/{space}"
+        self.commands = probe.listen(JointState, f"/{space}joint_commands")
         self.topics = {
             topic: probe.listen(type(message), prefix + topic)
             for codec in self.codecs
@@ -101,7 +99,7 @@ class Heard:
 
     def wait(self):
         last = [(heard, self.steps) for heard in self.topics.values()]
-        for heard, step in (*last, (self.probe.commands, self.steps - 1)):
+        for heard, step in (*last, (self.commands, self.steps - 1)):
             self.probe.wait(lambda heard=heard, step=step: step in by_step(heard, self.h), "last")
 
     def compare(self):
@@ -120,13 +118,13 @@ class Heard:
                     found, message = list(numbers(found)), list(numbers(message))
                     np.testing.assert_allclose(found, message, rtol=1e-9, atol=1e-9)
         if not self.faulty:  # which change what is commanded
-            commands = by_step(self.probe.commands, self.h)
+            commands = by_step(self.commands, self.h)
             found = [commands[k].effort for k in range(self.steps)]
             np.testing.assert_allclose(found, self.expected.inputs, rtol=0, atol=1e-9)
             assert tuple(commands[0].name) == model.inputs
 
     def again(self):
-        for heard in self.topics.values():
+        for heard in (*self.topics.values(), self.commands):
             heard.clear()
         self.probe.reset()
         self.wait()
@@ -136,11 +134,10 @@ def names(message):
     return [getattr(message, field, "") for field in ("name", "joint_names", "child_frame_id")]
 
 
-def started(nodes, probe, run, *kinds):
-    for name in kinds or ("tracker", "plant"):
+def started(nodes, run, *arguments, kinds=("tracker", "plant")):
+    for name in kinds:
         given = {**flat(run.settings), **LOCKSTEP, "heard_by": "[probe]"}
-        nodes.start(name, given)
-    run.wait()
+        nodes.start(name, given, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +146,8 @@ def started(nodes, probe, run, *kinds):
 )
 def test_a_run_in_lock_step_is_the_simulation_and_so_is_it_after_a_reset(nodes, probe, name):
     run = Heard(probe, *RUNS[name])
-    started(nodes, probe, run)
+    started(nodes, run)
+    run.wait()
     run.compare()
     run.again()
     run.compare()
@@ -158,7 +156,8 @@ def test_a_run_in_lock_step_is_the_simulation_and_so_is_it_after_a_reset(nodes, 
 @pytest.mark.slow
 def test_plant_and_tracker_in_one_process_make_the_same_run(nodes, probe):
     run = Heard(probe, *RUNS["joints and a planar body"])
-    started(nodes, probe, run, "composed")
+    started(nodes, run, kinds=["composed"])
+    run.wait()
     run.compare()
 
 
@@ -202,73 +201,20 @@ def test_a_plan_is_published_and_drawn_for_its_horizon_and_late_ones_are_counted
     assert [counted[name] for name in unwanted] == ["0", "0", "0"]
 
 
-# Robots side by side -----------------------------------------------------------------------------
-
-
-SCENARIO = scenarios.get("snakeboard")
-H = SCENARIO.step_s
-STEPS = 200
-
-
-def start(nodes, name, perturbation, **given):
-    place = ("-r", f"__ns:=/{name}")
-    tracker = nodes.start("tracker", None, *place)
-    return tracker, nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
-
-
-def expected(perturbation, steps=STEPS):
-    """Rows of a lone robot's x, y and joint positions over the same run."""
-    model = SCENARIO.model()
-    tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
-    first = SCENARIO.perturb(
-        model, tracker.reference.states[0], PlanarPerturbation(position=perturbation)
-    )
-    states = closed_loop(model, tracker, first, steps).trajectory.states
-    rows = [model.configuration(x) for x in states]
-    return np.array([[x, y, psi, phi, -phi] for psi, phi, theta, x, y in rows])
-
-
-class Robot:
-    """What is heard of a robot."""
-
-    def __init__(self, probe, name):
-        self.name, self.topics = name, {}
-        # a plant waits for the states' subscriber: the clock's first
-        kinds = {"clock": Clock, "odom": Odometry, "joint_states": JointState}
-        for topic, kind in kinds.items():
-            self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
-
-    def rows(self, steps=STEPS):
-        """As `expected`."""
-        bodies, joints = (by_step(self.topics[topic], H) for topic in ("odom", "joint_states"))
-        assert sorted(bodies) == sorted(joints) == list(range(steps + 1))
-        places = [bodies[k].pose.pose.position for k in range(steps + 1)]
-        return np.array([[p.x, p.y, *joints[k].position] for k, p in enumerate(places)])
-
-    def complete(self, steps=STEPS):
-        last = round(steps * H * 1e9)
-        received = [self.topics[topic] for topic in ("clock", "odom", "joint_states")]
-        return all(messages and time_ns(messages[-1]) == last for messages in received)
-
-    def times(self):
-        return [time_ns(message) for message in self.topics["clock"]]
-
-
 @pytest.mark.slow
 def test_two_robots_in_namespaces_do_not_disturb_each_other(nodes, probe):
-    perturbations = {"robot1": 0.1, "robot2": 0.2}
-    robots = [Robot(probe, name) for name in perturbations]
-    given = {"lockstep": True, "speed_factor": 2.0, "duration_s": STEPS * H, "wait_for": "[probe]"}
-    for name, perturbation in perturbations.items():
-        start(nodes, name, perturbation, **given)
-    for robot in robots:
-        plant = f"{robot.name}/plant"
-        probe.wait(lambda: probe.values(plant).get("mode") == "finished", "end of the run")
-    for robot, perturbation in zip(robots, perturbations.values()):
-        probe.wait(robot.complete, "last state and time")
-        assert np.abs(robot.rows() - expected(perturbation)).max() < 1e-9
-        assert sorted(robot.times()) == robot.times()
-        assert set(robot.times()) == {k * 10**7 for k in range(STEPS + 1)}  # exactly
-        (frames,) = {(m.header.frame_id, m.child_frame_id) for m in robot.topics["odom"]}
-        assert frames == (f"{robot.name}/odom", f"{robot.name}/base_link")
+    names = ("robot1", "robot2")
+    clocks = [probe.listen(Clock, f"/{name}/clock") for name in names]
+    runs = [
+        Heard(probe, 200, {"perturb": {"position": 0.1 * (i + 1)}}, f"{name}/")
+        for i, name in enumerate(names)
+    ]
+    for name, run in zip(names, runs):
+        started(nodes, run, "-r", f"__ns:=/{name}")
+    for run, clock in zip(runs, clocks):
+        run.wait()
+        run.compare()
+        probe.wait(lambda clock=clock: time_ns(clock[-1]) == 2 * 10**9, "last time")
+        times = [time_ns(message) for message in clock]
+        assert times == sorted(times) and set(times) == {k * 10**7 for k in range(201)}  # exactly
     assert not probe.clock  # nobody has the time of all
