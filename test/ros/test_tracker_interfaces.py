@@ -358,17 +358,31 @@ def steps(plant):
     return [k for _, k, _ in plant.sent]
 
 
-def test_a_reference_that_starts_elsewhere_starts_once(simulated):
-    plant = simulated()
-    plant.state(0)
-    plant.state(7)
-    plant.start(20)
-    assert plant.begun == 1
-    plant.state(20)
-    assert steps(plant) == [0, 7, 0]
-    plant.start(0)
-    plant.state(0)
-    assert plant.begun == 2 and steps(plant)[-1] == 0
+@pytest.mark.parametrize(
+    ("events", "answered", "begun", "refused"),
+    [
+        ("start 0, 0, 7, start 20, 20, start 0, 0", [0, 7, 0, 0], 2, 0),
+        ("75, start 72, 75, 80", [3, 8], 1, 0),  # states wait until the start is known
+        ("start 72, 75, 3", [3, 3], 2, 0),  # a plant that starts again before it said so
+        ("start 0, 0.5, 1.3333", [], 0, 2),  # between steps
+        ("start 0, 0, nan 1, 1", [0, 1], 0, 1),
+    ],
+)
+def test_states_are_answered_from_the_start_of_the_reference(
+    make, events, answered, begun, refused
+):
+    plant = Simulated(make)
+    for event in events.split(", "):
+        *what, number = event.split()
+        k = float(number)
+        if what == ["start"]:
+            plant.start(round(k))
+        else:
+            plant.state(k, np.nan if what else 0.0)
+    assert steps(plant) == answered and plant.begun == begun
+    report = plant.report.make()
+    assert report.values["states_refused"] == refused
+    assert any("source:=hardware" in text for text in report.news.values()) == (refused == 2)
 
 
 def test_a_state_that_comes_again_gets_the_same_answer_and_another_one_a_new_one(simulated):
@@ -384,38 +398,11 @@ def test_a_state_that_comes_again_gets_the_same_answer_and_another_one_a_new_one
     assert [stamp for *_, stamp in plant.sent] == [k * H_NS for k in (3, 3, 3, 4, 3)]
 
 
-def test_states_wait_until_it_is_known_when_the_reference_starts(make):
-    plant = Simulated(make)
-    plant.state(75)
-    assert plant.sent == []
-    plant.start(72)  # later than a second
-    plant.state(75)
-    assert plant.sent[0][1:] == (3, 75 * H_NS) and plant.made.now_ns == 75 * H_NS
-    plant.state(80)
-    plant.state(3)  # a plant that starts again before it said so is followed from zero
-    assert steps(plant) == [3, 8, 3] and plant.begun == 2 and plant.made.now_ns == 3 * H_NS
+def test_a_plant_alone_need_not_say_when_the_reference_starts(make):
     alone = Simulated(make)
     alone.node.seen_publishers.clear()
     alone.state(5)
     assert alone.sent[0][1:] == (5, 5 * H_NS) and alone.made.now_ns == 5 * H_NS
-
-
-@pytest.mark.parametrize("step", [0.5, 4 / 3])
-def test_stamps_between_steps_are_refused_with_the_remedy(simulated, step):
-    plant = simulated()
-    plant.state(step)
-    report = plant.report.make()
-    assert plant.sent == [] and report.values["states_refused"] == 1
-    assert any("source:=hardware" in text for text in report.news.values())
-
-
-def test_states_that_are_none_are_refused_and_the_next_one_is_answered(simulated):
-    plant = simulated()
-    plant.state(0)
-    plant.state(1, np.nan)
-    assert len(plant.sent) == 1 and plant.values["states_refused"] == 1
-    plant.state(1, 0.1)
-    assert len(plant.sent) == 2 and plant.sent[-1][0][0] < 0
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(simulated, monkeypatch):
