@@ -427,51 +427,36 @@ class Hardware:
         return self.reader.read(q, v), q[:2], v[:2]
 
 
-def test_a_state_is_there_when_all_parts_are_newer_than_the_last_one_and_has_the_newest_stamp():
+@pytest.mark.parametrize(
+    ("events", "received"),
+    [
+        ("A1000 B1004", []),
+        ("A1000 B1004 C1002", [1004]),  # it has the newest stamp
+        ("J1000 B1004 J1010", [1004]),  # the body is the last state's
+        ("J1000 B1004 J1010 B1011 B1011 J1011", [1004, 1011]),  # nothing is newer
+        ("J1100 B1111", []),  # too far apart
+        ("J1100 B1111 J1101", [1111]),
+        ("B1000 A1000 X1000", []),  # joints of others
+        ("B1000 A1000 C1000 X1005", [1000]),
+        ("J5000 B5000 B4000 J4000", [5000]),  # late, by a second
+        ("J5000 B5000 B3999 J3999", [5000, 3999]),  # it begins anew
+    ],
+)
+def test_a_state_is_there_when_all_its_parts_are_newer_than_the_last_one(events, received):
     hardware = Hardware()
-    hardware.joints(1000, NAMES[:2])
-    hardware.body(1004)
-    assert hardware.received == []
-    hardware.joints(1002, NAMES[2:])
-    assert hardware.received == [1004]
-    hardware.joints(1010)
-    assert hardware.received == [1004]  # the body is the last state's
-    hardware.body(1011)
-    assert hardware.received == [1004, 1011]
-    hardware.body(1011)
-    hardware.joints(1011)
-    assert hardware.received == [1004, 1011]  # nothing is newer
-    hardware.joints(1100)
-    hardware.body(1111)  # too far apart
-    assert hardware.received == [1004, 1011]
-    hardware.joints(1101)
-    assert hardware.received == [1004, 1011, 1111]
+    names = {"J": NAMES, "A": NAMES[:2], "C": NAMES[2:], "X": ["bell"]}
+    for part, *digits in events.split():
+        ms = int("".join(digits))
+        hardware.body(ms) if part == "B" else hardware.joints(ms, names[part])
+    assert hardware.received == received and hardware.refused == []
+    assert hardware.jumped == ([pytest.approx(1.001)] if 3999 in received else [])
 
 
-def test_joints_of_others_are_nothing_new_and_wrong_lengths_are_refused():
+def test_joints_without_their_numbers_are_refused():
     hardware = Hardware()
-    hardware.body(1000)
-    hardware.joints(1000, [*NAMES[:2], "bell"])
-    assert hardware.received == []
-    hardware.joints(1000, NAMES[2:])
-    hardware.joints(1005, ["bell"])
-    assert hardware.received == [1000] and hardware.refused == []
     hardware.joints(1010, position=[0.0], velocity=[])
     ((kind, reason),) = hardware.refused
     assert kind is Refusal.LENGTH and "1 positions" in reason
-
-
-def test_stamps_that_go_back_by_more_than_a_second_begin_anew():
-    hardware = Hardware()
-    hardware.joints(5000)
-    hardware.body(5000)
-    hardware.body(4000)
-    hardware.joints(4000)
-    assert hardware.received == [5000] and hardware.jumped == []  # late, by a second
-    hardware.body(3999)
-    hardware.joints(3999)
-    assert hardware.jumped == [pytest.approx(1.001)]
-    assert hardware.received == [5000, 3999]
 
 
 @pytest.mark.parametrize("velocity", [0.25, []])
