@@ -169,37 +169,20 @@ def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
 
 
-def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(
-    shadows, monkeypatch
-):
-    taken, take = [], lambda _, u, acts, stamp: taken.append((list(u), acts, stamp))
+def test_hardware_is_filtered_as_is_said_and_commands_act_after_the_delay(shadows, monkeypatch):
+    made, taken, real = [], [], shadow.FilteredState
+    filtered = lambda dsys, *given: made.append(given) or real(dsys, *given)
+    monkeypatch.setattr(shadow, "FilteredState", filtered)
+    take = lambda _, u, acts, stamp: taken.append((list(u), acts, stamp))
     monkeypatch.setattr(shadow.Shadow, "command", take)
-    watch = shadows(source="hardware", **{"hardware.actuation_s": 0.02})
-    watch.node.wall_ns = 5 * H_NS
-    watch.command(1.5, 3)
-    assert taken == [([1.5], 7 * H_NS, 3 * H_NS)]
-    watch = shadows()
-    watch.command(1.5, 3)
-    assert taken[1] == ([1.5], 3 * H_NS, 3 * H_NS)
-
-
-def test_states_of_hardware_are_filtered_as_is_said(shadows, monkeypatch):
-    made = []
-
-    class Filter(shadow.FilteredState):
-        """One that tells what it was made with."""
-
-        def __init__(self, *given):
-            made.append(given[1:])
-            super().__init__(*given)
-
-    monkeypatch.setattr(shadow, "FilteredState", Filter)
-    hardware = {"hardware.noise": 0.01, "hardware.acceleration": 3.0}
-    shadows(source="hardware", **hardware)
-    assert made == [(0.01, 3.0)]
+    hardware = {"hardware.noise": 0.01, "hardware.acceleration": 3.0, "hardware.actuation_s": 0.02}
+    for given, acts in (({"source": "hardware"}, 7 * H_NS), ({}, 3 * H_NS)):
+        watch = shadows(**hardware, **given)
+        watch.node.wall_ns = 5 * H_NS
+        watch.command(1.5, 3)
+        assert taken.pop() == ([1.5], acts, 3 * H_NS)
     shadows(source="hardware", **{"hardware.estimator": "none"})
-    shadows(**hardware)
-    assert len(made) == 1
+    assert made == [(0.01, 3.0)]
 
 
 def test_time_of_hardware_that_goes_back_is_told(shadows):

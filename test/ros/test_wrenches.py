@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from bench import Desk, Ended, benches
+from bench import benches
 from geometry_msgs.msg import WrenchStamped
 from rclpy.parameter import Parameter
+from test_plant_node import Running
 
 from nh_control import scenarios
 from nh_control.loop import wrenches
 from nh_control.loop.reports import Refusal, Unusable
 from nh_control.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet
 from nh_control.ros.messages import conversions
-from nh_control.ros.nodes import plant
 from nh_control.ros.runtime.process import UsageError
 from nh_control.runs import topics
 from nh_control.scenarios import PlantOptions
@@ -83,14 +83,8 @@ def test_bounds_give_an_acceleration():
         np.testing.assert_allclose(found[target], expected, rtol=2e-2)
 
 
-class Running:
-    """A plant of the cart and pole in this thread, whose pole's end can be pulled."""
-
-    def __init__(self, make, **parameters):
-        given = {"scenario": "cart_pole", "speed_factor": 0.0, "wait_for_tracker": False}
-        self.node, self.desk = make("plant", **(given | parameters)), Desk()
-        self.made = plant.Plant(self.node, self.desk, Ended())
-        self.loop = self.made.loop
+class Pulled(Running):
+    """A plant of the cart and pole, whose pole's end can be pulled."""
 
     def pull(self, *force, target="pole_end"):
         message = WrenchStamped()
@@ -99,6 +93,7 @@ class Running:
         self.desk.give("wrench", message)
 
     def go(self, steps):
+        """The state after some steps without commands."""
         for _ in range(steps):
             self.loop._advance()
         return self.loop.plant.state.copy()
@@ -106,8 +101,9 @@ class Running:
 
 @pytest.fixture
 def made():
+    given = {"scenario": "cart_pole", "lockstep": False, "wait_for_tracker": False}
     with benches() as make:
-        yield lambda **given: Running(make, **given)
+        yield lambda **more: Pulled(make, **given | more)
 
 
 def test_a_plant_is_pulled_and_without_wrenches_it_is_as_ever(made):
