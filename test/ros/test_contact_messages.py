@@ -17,7 +17,7 @@ from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.markers import ContactArrows
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.nodes import display, view
+from nh_control.ros.nodes import display, recorder, view
 from nh_control.ros.nodes.plant import Plant
 from nh_control.ros.runtime.selected_model import Model
 from nh_control.runs import topics
@@ -48,8 +48,9 @@ def plant(model):
     return SimulatedPlant(model, rolling(model))
 
 
-def test_reading_contacts_solves_no_step(plant, monkeypatch):
+def test_contacts_are_those_of_the_last_step_and_reading_them_solves_none(plant, monkeypatch):
     plant.reset()
+    assert plant.contacts == {}
     plant.advance([0.5, -0.2])
     expected = nh.contact_forces(plant.dsys, plant.initial, [0.5, -0.2])
     iterations = plant.dsys.newton_iterations(plant.initial, [0.5, -0.2])
@@ -211,3 +212,14 @@ def test_a_plant_publishes_its_forces_and_waits_until_who_records_them_is_matche
         assert message.header.frame_id == "odom"
         assert conversions.nanoseconds(message.header.stamp) == 10**7
         assert conversions.xyz(message.wrench.force) == pytest.approx(force)
+
+
+def test_forces_of_hardware_may_come_best_effort_to_the_recorder(make, tmp_path):
+    desk = Desk()
+    made = recorder.Recorder(
+        make("recorder", source="hardware", output=str(tmp_path / "run")), desk, Ended()
+    )
+    unreliable = ReliabilityPolicy.BEST_EFFORT
+    found = {t for t, s in desk.subscribed.items() if s.qos.reliability is unreliable}
+    assert found == {"joint_states", "odom", *CONTACTS}
+    made.close()

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import types
 from concurrent.futures import TimeoutError as CallTimeout
 
 import pytest
@@ -28,7 +29,7 @@ from nh_control.ros.runtime.callback_errors import (
     of_rclpy,
 )
 from nh_control.ros.runtime.guards import GuardedExecutor, guard
-from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.inbox import Inbox, answer
 
 
 class Made:
@@ -161,6 +162,17 @@ def test_who_is_not_answered_does_not_wait_for_ever(made, monkeypatch):
     monkeypatch.setattr(module, "ANSWER_S", 0.01)
     with pytest.raises((TimeoutError, CallTimeout)):
         made.inbox.call(lambda: None)
+
+
+@pytest.mark.parametrize("text", ["", "the plant is not active"])
+def test_a_service_says_that_it_was_not_answered(text):
+    def call(request):
+        raise TimeoutError(*filter(None, [text]))
+
+    response = types.SimpleNamespace(success=None, message="")
+    answer(types.SimpleNamespace(name="plant", call=call), response, None, None)
+    expected = text or "the plant did not answer in time"
+    assert (response.success, response.message) == (False, expected)
 
 
 def test_publishers_that_are_not_heard_are_named_by_topic(made):
@@ -403,6 +415,7 @@ def test_a_mistake_in_a_check_or_a_service_is_answered_with_the_error(node, erro
         response = answered(other, errors, Trigger, Trigger.Request())
         other.destroy_node()
     assert not response.success and "RuntimeError: a mistake" in response.message
+    assert "in mistaken" in errors.log.errors[0]  # where
     assert (errors.counts["malformed"], errors.counts["callback_errors"]) == (0, 2)
 
 

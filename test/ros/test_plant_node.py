@@ -207,6 +207,8 @@ def test_the_clock_is_where_it_is_wanted_and_frames_begin_with_the_robot_s_name(
     level, text, _ = run.report()
     assert ("/clock comes from /robot2/plant as well" in text) is (clock == "global")
     assert (level == 1) is (clock == "global")
+    run.node.seen_publishers = {topic: [own, own]}  # two of the same name
+    assert ("comes from /robot1/plant as well" in run.report()[1]) is (topic is not None)
 
 
 @pytest.mark.parametrize(
@@ -257,6 +259,11 @@ def test_what_is_applied_without_commands_is_the_parameter_s(plants):
     q = [float(dsys.configuration(x)[0]) for x in pushed(dsys).states]
     assert run.rows()[: STEPS + 1, 0] == pytest.approx(q, abs=1e-9)
     assert run.rows()[-STEPS - 1 :, 0] == pytest.approx(q, abs=1e-9)  # from its start again
+    run.desk.closed = False
+    assert run.node.set_parameters([Parameter("reference", value="hanging")])[0].successful
+    run.loop.reset()
+    run.run(lambda k: None)
+    assert np.abs(run.rows()[-1]).max() < 1e-9  # along another reference
 
 
 def test_who_is_waited_for_must_hear_all_states_and_what_else_it_has_subscribed_to(plants):

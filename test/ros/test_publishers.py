@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 
 from nh_control.loop.reports import Report
 from nh_control.ros.messages import conversions, state_publisher, tracker_output
+from nh_control.ros.messages.codec_publisher import CodecPublisher
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import StatePublisher
@@ -187,6 +188,12 @@ def test_messages_without_subscribers_are_not_sent(bench):
     bench.made["bob/odom"].subscribers = 0
     made.publish([0.1], [0.2], 0, 0)
     assert len(bench.sent("bob/odom")) == 1 and len(bench.sent("joint_states")) == 2
+    truth = CodecPublisher(bench, codecs(BOB, MODEL), "ground_truth/", 1000)
+    for publisher in truth.publishers:
+        publisher.subscribers = 0
+    assert not truth.has_subscribers
+    truth.publishers[1].subscribers = 1
+    assert truth.has_subscribers
 
 
 def test_who_comes_to_transforms_alone_is_late_as_well(bench, monkeypatch):

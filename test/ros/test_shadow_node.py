@@ -169,6 +169,17 @@ def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
 
 
+def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
+    for velocity in (True, False):
+        watch, seen = shadows(source="hardware", **{"hardware.estimator": "none"}), []
+        for k, x in enumerate(motion(3)):
+            watch.state(k, x, velocity)
+            seen.append([step for step, _ in watch.residuals()])
+        assert seen == [[], [], [1], [1, 2]]
+    names = {tuple(message.name) for message in watch.node.sent("shadow/residual")}
+    assert names == {("theta",)}  # without velocities in place alone
+
+
 def test_hardware_is_filtered_as_is_said_and_commands_act_after_the_delay(shadows, monkeypatch):
     made, taken, real = [], [], shadow.FilteredState
     filtered = lambda dsys, *given: made.append(given) or real(dsys, *given)

@@ -283,6 +283,16 @@ def test_parts_that_are_no_messages_are_refused_and_others_count(heard):
     assert heard.received == [1]
 
 
+def test_states_of_which_every_part_is_another_s_are_read_as_well(heard):
+    """Joints in another order, a body with a covariance: not the bytes that are expected."""
+    joints, body = JointState(name=JOINTS.names[::-1]), of_a_time(BODY, 1, 0.4)
+    joints.header.stamp.sec, joints.position = 1, [-0.3, 0.3, 0.7]
+    body.pose.covariance[0] = 0.01
+    heard.desk.give("joint_states", joints)
+    heard.desk.give("odom", body)
+    assert heard.q == pytest.approx([0.7, 0.3, 0.4, 0.4, 0.4])
+
+
 def test_the_first_body_is_placed():
     (q, _), pose = motion(), Pose()
     quads().place(q, pose)

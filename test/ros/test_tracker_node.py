@@ -294,6 +294,15 @@ def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_
         trackers(source="hardware", **{"disarm.range": ["knee:-1:1"]})
 
 
+def test_at_the_end_hardware_is_disarmed(trackers):
+    robot = trackers(source="hardware", **{"hardware.armed": True, "hardware.estimator": "none"})
+    robot.state(0, 0.3, 0.2)
+    robot.desk.on_serve = robot.desk.close
+    robot.made.work()
+    assert ("error", "disarmed: the tracker stopped") in robot.node.logged
+    assert set(robot.desk.served) == {0.05}  # until then silence is looked for so often
+
+
 # Goals -------------------------------------------------------------------------------------------
 
 

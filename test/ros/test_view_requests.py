@@ -209,3 +209,9 @@ def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
         later.start()
         assert requests.answer(GOAL) == expected
         later.join()
+
+
+def test_goals_are_for_scenarios_that_take_them(asking):
+    node, _, _, requests = asking(scenarios.get("snakeboard"))
+    assert not requests.goals and "goal" not in node.made
+    assert requests.answer(GOAL) == (False, "nobody here takes the request goal")
