@@ -185,6 +185,10 @@ def test_publishers_that_are_not_heard_are_named_by_topic(made):
         time.sleep(1e-3)
     ((topic, [text]),) = found.items()
     assert topic == "/b" and text.startswith("listener (") and "best effort" in text
+    pad = types.SimpleNamespace(node_name="pad", topic_type="std_msgs/msg/String")
+    made.node.get_publishers_info_by_topic = lambda topic: [pad] if topic == "/a" else []
+    (text,) = made.inbox.mistyped_publishers()
+    assert text.startswith("/a of pad is not heard: it is std_msgs/msg/String, this node takes")
 
 
 def test_what_raises_or_cannot_be_read_is_told_and_the_rest_is_handled(made, monkeypatch):

@@ -18,7 +18,7 @@ from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.transforms import RobotModel
 from nh_control.scenarios.robot_description import robot_description
 from nh_control.scenarios.scenario_frames import ScenarioFrames
-from nh_control.scenarios.visual_model import Pose
+from nh_control.scenarios.visual_model import Pose, VisualModel
 
 SCENARIO = scenarios.get("quadrotor_payload")
 LOOK = SCENARIO.visual(SCENARIO.parameters)
@@ -67,6 +67,13 @@ def test_every_look_has_markers_of_its_shapes_and_lines(name):
     lines.place(poses, ())
     assert all(m.scale.x > 0 and len(m.points) >= 2 for m in lines.markers)
     assert len({(m.ns, m.id) for m in lines.markers}) == len(lines.markers)
+
+
+def test_without_frames_nothing_is_drawn():
+    visual = VisualModel("odom", lambda parameters, q: {}, ())
+    trail = Trail(visual)
+    trail.place({})
+    assert Drawing("plant", visual, 1.0).markers == trail.markers == []
 
 
 def test_shapes_move_with_their_frames():

@@ -15,6 +15,7 @@ from sensor_msgs.msg import JointState
 from nh_control.loop import plant_report, simulation_loop
 from nh_control.loop.simulation_loop import Mode
 from nh_control.ros.messages import conversions, plant_output
+from nh_control.ros.messages.plant_control import Steps
 from nh_control.ros.nodes import plant
 from nh_control.ros.runtime.subscribers import DELIVERY_S
 
@@ -352,6 +353,15 @@ def test_steps_by_request_are_as_many_as_the_parameter_says(plants):
     answer = finished(run, run.node.call("~/step"))
     assert not answer.success
     assert answer.message == f"2 of 4 steps made, finished at step {STEPS}"
+
+
+def test_every_step_wakes_the_executor_of_those_who_wait():
+    woken = []
+    node = SimpleNamespace(executor=SimpleNamespace(wake=lambda: woken.append(steps.made)))
+    steps = Steps(node)
+    steps.progress(2, False)  # both are made before anybody looks
+    steps.progress(5, True)
+    assert woken == [2, 5]
 
 
 def test_what_is_watched_is_reported_with_its_lowest_value(plants, monkeypatch):

@@ -294,11 +294,20 @@ def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_
         trackers(source="hardware", **{"disarm.range": ["knee:-1:1"]})
 
 
-def test_at_the_end_hardware_is_disarmed(trackers):
+def test_hardware_is_answered_while_it_works_and_disarmed_at_the_end(trackers):
     robot = trackers(source="hardware", **{"hardware.armed": True, "hardware.estimator": "none"})
-    robot.state(0, 0.3, 0.2)
-    robot.desk.on_serve = robot.desk.close
+    commands, targets = (robot.node.made[n] for n in ("joint_commands", "reference/joint_states"))
+    happens = [lambda: robot.state(1, 0.3, 0.2), lambda: None, robot.desk.close]
+    targets.subscribers += 1  # hears the last target while nothing comes
+    seen = []
+
+    def serve():
+        seen.append((len(commands.sent), len(targets.sent)))
+        happens.pop(0)()
+
+    robot.desk.on_serve = serve
     robot.made.work()
+    assert seen == [(0, 0), (1, 1), (1, 2)]
     assert ("error", "disarmed: the tracker stopped") in robot.node.logged
     assert set(robot.desk.served) == {0.05}  # until then silence is looked for so often
 
