@@ -8,11 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nav_msgs.msg import Odometry
-from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
-from visualization_msgs.msg import MarkerArray
 
 from nh_control import scenarios
 from nh_control.cli import main
@@ -189,32 +186,3 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     text = "disarmed: no state that can be used for"
     probe.wait(lambda: probe.message("tracker").startswith(text), "disarming")
     assert text in tracker.log and probe.values("tracker")["armed"] == "False"
-
-
-# The display -------------------------------------------------------------------------------------
-
-
-def test_states_of_hardware_in_parts_from_best_effort_publishers_are_drawn(nodes, probe):
-    nodes.start("display", {"source": "hardware"})
-    markers = probe.listen(MarkerArray, "markers")
-    joints = probe.heard_publisher(JointState, "joint_states", qos_profile_sensor_data)
-    body = probe.heard_publisher(Odometry, "odom", qos_profile_sensor_data)
-
-    def measured():
-        """Every joint and the body in a message of its own, each with a stamp of its own."""
-        for name in ("rotor_joint", "front_truck_joint", "rear_truck_joint"):
-            message = JointState(name=[name], position=[0.1])
-            message.header.stamp = probe.node.get_clock().now().to_msg()
-            joints.publish(message)
-        message = Odometry()
-        message.pose.pose.position.x, message.pose.pose.orientation.w = 3.0, 1.0
-        message.header.stamp = probe.node.get_clock().now().to_msg()
-        body.publish(message)
-        return markers
-
-    probe.wait(measured, "markers")
-    assert any(
-        m.ns == "plant" and m.pose.position.x == pytest.approx(3.0, abs=0.5)
-        for m in markers[-1].markers
-    )
-    assert "is not heard" not in probe.message("display")

@@ -120,29 +120,22 @@ def test_numbers_that_mean_nothing_are_refused(value, names):
 def test_lists_keep_their_types_and_fields_of_scenarios_become_parameters(bench):
     recorder = bench("recorder", topics=["/odom:nav_msgs/msg/Odometry"], speed_factor=3)
     assert Parameters(recorder, RECORDER)["topics"] == ["/odom:nav_msgs/msg/Odometry"]
-    node = bench("plant", speed_factor=3)
-    parameters, payload = Parameters(node, PLANT), scenarios.get("quadrotor_payload")
+    node, payload = bench("plant", speed_factor=3), scenarios.get("quadrotor_payload")
+    parameters = Parameters(node, PLANT)
     assert parameters["wait_for"] == [] and parameters["speed_factor"] == 3.0
     given = parameters.declare_fields(PLANT_PARAMETERS, payload.parameters)
     assert given == asdict(payload.parameters)
     assert parameters["plant.parameters.lengths"] == (0.6, 0.8)
     errors = parameters.declare_fields(PERTURBATION, payload.no_perturbation)
     assert errors == asdict(payload.no_perturbation)
-    types = Parameter.Type
-    for name, kind in (
-        ("wait_for", types.STRING_ARRAY),
-        ("plant.parameters.lengths", types.DOUBLE_ARRAY),
-        ("perturb.seed", types.INTEGER),
-    ):
-        assert node.get_parameter(name).type_ is kind
-    (answer,) = node.set_parameters([Parameter("scenario", value="/tmp/somebody_elses.py:ROBOT")])
-    assert not answer.successful and parameters["scenario"] == "snakeboard"
+    kinds = {"wait_for": "STRING", "plant.parameters.lengths": "DOUBLE"}
+    for name, kind in kinds.items():
+        assert node.get_parameter(name).type_ is Parameter.Type[f"{kind}_ARRAY"]
+    assert node.get_parameter("perturb.seed").type_ is Parameter.Type.INTEGER
     described = node.describe_parameter("perturb.tilt")
     assert described.read_only and " in rad" in described.description
-    numpy = PendulumParameters(l=np.sqrt(4))
-    made = Parameters(bench("plant", **{"plant.parameters.m": 2.5}), PLANT).declare_fields(
-        PLANT_PARAMETERS, numpy
-    )
+    numpy = Parameters(bench("plant", **{"plant.parameters.m": 2.5}), PLANT)
+    made = numpy.declare_fields(PLANT_PARAMETERS, PendulumParameters(l=np.sqrt(4)))
     assert (made["m"], made["l"]) == (2.5, 2.0) and type(made["l"]) is float
 
 
@@ -287,12 +280,15 @@ def test_fields_become_parameters_with_their_bounds_and_those_that_differ_are_to
     described = node.describe_parameter("perturb.seed")
     assert described.integer_range[0].from_value == -1 and not described.read_only
     assert not node.describe_parameter("perturb.angle").floating_point_range
-    (answer,) = node.set_parameters([Parameter("perturb.seed", value=-2)])
-    assert not answer.successful
-    (answer,) = node.set_parameters([Parameter("speed_factor", value=-1.0)])
-    assert not answer.successful and parameters["speed_factor"] == 1.0
-    (answer,) = node.set_parameters([Parameter("fallback", value="never")])
-    assert not answer.successful and "one of hold, zero, damp, tracker, stop" in answer.reason
+    for name, value, reason in (
+        ("perturb.seed", -2, "out of range"),
+        ("speed_factor", -1.0, "out of range"),
+        ("fallback", "never", "one of hold, zero, damp, tracker, stop"),
+        ("scenario", "/tmp/somebody_elses.py:ROBOT", "read-only"),
+    ):
+        (answer,) = node.set_parameters([Parameter(name, value=value)])
+        assert not answer.successful and reason in answer.reason
+    assert (parameters["speed_factor"], parameters["scenario"]) == (1.0, "snakeboard")
     (answer,) = node.set_parameters([Parameter("fault", value=["", "delay=1"])])
     assert answer.successful and parameters["fault"] == ["delay=1"]
 
