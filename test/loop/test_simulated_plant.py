@@ -19,7 +19,7 @@ from nh_control.loop.saved_state import SavedState
 from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import Disturbance, Gust, PlantOptions, disturbance, fault
+from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.fault import parse
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
@@ -162,12 +162,15 @@ def test_residual_and_iterations_are_those_of_the_last_step():
     assert not mine.inputs.any()
 
 
+def pushes(text):
+    """Forces on a pendulum, of periods of 0.01 s."""
+    targets = {one.name: one for one in on_coordinates(pendulum().space)}
+    return DisturbanceForces((disturbance.parse(text),), targets, 0.01)
+
+
 def test_a_plant_that_is_pushed_elsewhere_goes_on_where_it_was():
     """By an integrator whose momenta are others for the same velocity."""
-    plain = midpoint(pendulum(), 0.01)
-    targets = {one.name: one for one in on_coordinates(plain.system.space)}
-    pushes = disturbance.parse("theta:constant:0.3")
-    forces = DisturbanceForces((pushes,), targets, 0.01)
+    plain, forces = midpoint(pendulum(), 0.01), pushes("theta:constant:0.3")
     heavier = pendulum().with_parameters(m=2.0)
     pushed = midpoint(with_external_forces(heavier, forces.targets), 0.01)
     mine = SimulatedPlant(plain, plain.state([0.2], [0.5]))
@@ -189,9 +192,7 @@ def test_a_plant_that_is_pushed_elsewhere_goes_on_where_it_was():
 @pytest.mark.parametrize("pushed", [False, True])
 def test_damping_takes_most_of_a_motion_away_in_a_fifth_of_a_second(pushed):
     """Of a pendulum that hangs; a force from outside does not help."""
-    plain = pendulum()
-    targets = {one.name: one for one in on_coordinates(plain.space)}
-    forces = DisturbanceForces((disturbance.parse("theta:constant:0.0"),), targets, 0.01)
+    plain, forces = pendulum(), pushes("theta:constant:0.0")
     system = with_external_forces(plain, forces.targets) if pushed else plain
     dsys = midpoint(system, 0.01)
     mine = SimulatedPlant(dsys, dsys.state([0.0], [0.5]), disturbance=forces if pushed else None)
@@ -202,9 +203,7 @@ def test_damping_takes_most_of_a_motion_away_in_a_fifth_of_a_second(pushed):
 
 def test_a_disturbance_is_an_input_that_commands_do_not_reach():
     plain = midpoint(pendulum(), 0.005)
-    targets = {target.name: target for target in on_coordinates(plain.system.space)}
-    gust = Disturbance("theta", Gust((0.3,), start=0.02, duration=0.02))
-    forces = DisturbanceForces((gust,), targets, 0.01)
+    forces = pushes("theta:gust:0.3,start=0.02,duration=0.02")
     dsys = midpoint(with_external_forces(plain.system, forces.targets), plain.h)
     start = np.array([0.2, 0.5])
     pushed = SimulatedPlant(dsys, start, substeps=2, disturbance=forces)
