@@ -123,7 +123,8 @@ static void reduce_row(const struct tree_model *model, const struct tree_data *d
 {
     const int nv = model->nv, free = model->n_free, n = free - model->n_rolling;
     memcpy(reduced, row, sizeof(double) * nv);
-    for (int i = 0; i < free; ++i) add_scaled(nv, -row[nv + i], data->basis_product + nv * i, reduced);
+    for (int i = 0; i < free; ++i)
+        add_scaled(nv, -row[nv + i], data->basis_product + nv * i, reduced);
     memset(reduced + nv, 0, sizeof(double) * n);
     for (int i = 0; i < free; ++i) add_scaled(n, row[nv + i], data->dual + n * i, reduced + nv);
     memcpy(reduced + nv + n, row + nv + free, sizeof(double) * (n_variables(model) - nv - free));
