@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import PRINTED, Benchmark
-from nh_control.benchmarks.motion import acceleration_of_point, rolling
+from nh_control.benchmarks.motion import acceleration_of_point
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Body, fixed, planar, revolute
 
@@ -95,6 +96,10 @@ def model() -> nh.Multibody:
             Body("front_wheel", 3.0, inertia=(0.1405, 0.28, 0.1405)),
         ],
         gravity=(0, 0, -GRAVITY),
+        wheels=[
+            nh.RollingWheel(at="rear_wheel", radius=REAR),
+            nh.RollingWheel(at="front_wheel", radius=FRONT),
+        ],
     )
 
 
@@ -104,17 +109,10 @@ def _inertia(xx: float, yy: float, zz: float, xz: float) -> np.ndarray:
 
 
 def bicycle(tree: nh.Multibody) -> nh.System:
-    """Both wheels roll; lean, pitch, steering and the rear wheel determine the other rates."""
-    wheels = {"rear_wheel": nh.Disc(REAR), "front_wheel": nh.Disc(FRONT)}
+    """Lean, pitch, steering and the rear wheel determine the other rates."""
     names = tree.space.velocity_names
     dependent = tuple(i for i, name in enumerate(names) if name not in FREE)
-    return rolling(
-        tree,
-        wheels,
-        lifted=("front_wheel",),
-        dependent=dependent,
-        nominal=tuple(tree.configuration()),
-    )
+    return replace(tree.system, dependent=dependent, nominal=tuple(tree.configuration()))
 
 
 def eigenvalues() -> Mapping[str, float]:

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved, rolling
+from nh_control.benchmarks.motion import METHOD, moved
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Body, floating
 
@@ -25,6 +25,7 @@ def disk() -> nh.Multibody:
         [floating("disk", space="SO3xR3")],
         [Body("disk", MASS, inertia=(across, across, 2 * across))],
         gravity=(0, 0, -GRAVITY),
+        wheels=[nh.RollingWheel(at="disk", radius=RADIUS, axis="z")],
     )
 
 
@@ -43,9 +44,7 @@ def precession() -> float:
 
 def compute() -> Mapping[str, float]:
     model = disk()
-    nominal = tuple(start(model, 0.0)[0])
-    system = rolling(model, {"disk": nh.Disc(RADIUS, "z")}, nominal=nominal)
-    continuous = ContinuousSystem(system)
+    continuous = ContinuousSystem(model.system)
 
     def out_of_balance(rate: float) -> float:
         """The angular velocity turns with the precession where the inclination stays."""
@@ -53,9 +52,11 @@ def compute() -> Mapping[str, float]:
         return float(continuous.acceleration(*start(model, rate))[1]) + turns
 
     rate = brentq(out_of_balance, 0.5 * precession(), 2 * precession(), xtol=1e-13)
-    q, _ = moved(system, *start(model, precession()), TURNS * 2 * np.pi / precession(), steps=500)
+    q, _ = moved(
+        model.system, *start(model, precession()), TURNS * 2 * np.pi / precession(), steps=500
+    )
     pose = model.pose(q, "disk")
-    face = model.pose(np.array(nominal), "disk").rotation.T @ pose.rotation
+    face = model.pose(start(model, 0.0)[0], "disk").rotation.T @ pose.rotation
     return {
         "precession, rad/s": rate,
         "height of the center after three rounds, m": pose.position[2],

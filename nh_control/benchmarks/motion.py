@@ -1,9 +1,7 @@
-"""Motions with small errors, and bodies that roll: what several benchmarks need."""
+"""Motions with small errors: what several benchmarks need."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -11,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import nh_control as nh
-from nh_control.multibody.contact_shapes import Shape
 
 METHOD = "nh.solve_ivp, order 8 of Dormand and Prince, rtol 1e-13"
 
@@ -39,35 +36,6 @@ def _states(system: nh.System) -> nh.DiscreteSystem:
     """A discrete system that converts between (q, v) and states (q, rho)."""
     make = nh.nonholonomic_midpoint if system.n_velocity_constraints else nh.midpoint
     return make(system, 1e-3)
-
-
-def rolling(
-    model: nh.Multibody,
-    shapes: Mapping[str, Shape],
-    lifted: Sequence[str] | None = None,
-    **changes: Any,
-) -> nh.System:
-    """The system of a model whose `shapes`, by the names of their frames, roll on the plane z = 0
-    without slipping. The frames in `lifted` (default: all) would leave the plane without the
-    constraint that their gap is zero. `changes` are further fields of the `nh.System`.
-    """
-    lifted = tuple(shapes) if lifted is None else lifted
-
-    def touches(q: ca.SX, v: ca.SX) -> dict[str, Any]:
-        k = model.kinematics(q, v)
-        point = nh.multibody.Point
-        return {f: next(shape.touches(k, point(f), nh.Plane())) for f, shape in shapes.items()}
-
-    def rows(q: ca.SX) -> ca.SX:
-        v = ca.SX.sym("v", model.space.nw)
-        slips = [touch.tangents @ touch.velocity for touch in touches(q, v).values()]
-        return ca.jacobian(ca.vertcat(*slips), v)
-
-    def gaps(q: ca.SX) -> ca.SX:
-        found = touches(q, ca.SX(model.space.nw, 1))
-        return ca.vertcat(*(found[frame].gap for frame in lifted))
-
-    return replace(model.system, velocity_constraint=rows, holonomic_constraint=gaps, **changes)
 
 
 def acceleration_of_point(

@@ -11,7 +11,7 @@ from scipy.linalg import eigvalsh
 
 import nh_control as nh
 from nh_control.benchmarks.benchmark import CLOSED_FORM, INVARIANT, Benchmark
-from nh_control.benchmarks.motion import METHOD, moved, rolling
+from nh_control.benchmarks.motion import METHOD, moved
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import Body, floating
 
@@ -24,19 +24,14 @@ TILT, SPIN, DURATION = np.radians(0.5), np.array([0.0, 0.0, 5.0]), 8.0
 
 
 def stone() -> nh.Multibody:
-    """A body of 1 kg, its frame at the center of the ellipsoid."""
+    """A body of 1 kg that rolls, its frame at the center of the ellipsoid."""
     return nh.Multibody(
         "rattleback",
         [floating("stone", space="SO3xR3")],
         [Body("stone", 1.0, (0, 0, -DEPTH), INERTIA)],
         gravity=(0, 0, -GRAVITY),
+        wheels=[nh.RollingWheel(at="stone", shape=nh.Ellipsoid(RADII))],
     )
-
-
-def rattleback(model: nh.Multibody) -> nh.System:
-    """It rolls without slipping."""
-    shape = nh.Ellipsoid(RADII)
-    return rolling(model, {"stone": shape}, nominal=tuple(placed(model, 0.0)))
 
 
 def placed(model: nh.Multibody, roll: float) -> np.ndarray:
@@ -58,7 +53,7 @@ def rocking() -> np.ndarray:
 
 def compute_rocking() -> Mapping[str, float]:
     model = stone()
-    found = ContinuousSystem(rattleback(model)).linearize(placed(model, 0.0), model.velocity()).A
+    found = ContinuousSystem(model.system).linearize(placed(model, 0.0), model.velocity()).A
     frequencies = np.sort(np.linalg.eigvals(found).imag)[-2:]
     return {"roll, rad/s": frequencies[0], "pitch, rad/s": frequencies[1]}
 
@@ -76,9 +71,9 @@ def reversal(duration: float) -> tuple[float, float]:
     and Levinson: rolled by half a degree, it spins in the direction that it does not like.
     """
     model = stone()
-    system, q = rattleback(model), placed(model, TILT)
+    q = placed(model, TILT)
     velocity = model.pose(q, "stone").rotation @ np.cross(_start()[1], SPIN)
-    q, v = moved(system, q, np.concatenate([SPIN, velocity]), duration, steps=40_000)
+    q, v = moved(model.system, q, np.concatenate([SPIN, velocity]), duration, steps=40_000)
     pose = model.pose(q, "stone")
     height = model.point(q, nh.multibody.Point("stone", (0, 0, -DEPTH)))[2]
     energy = GRAVITY * height + v @ model.mass_matrix(q) @ v / 2
