@@ -17,7 +17,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from cases import discrete, random_point
 from tiers import c_compiler, needs_compiler
 
 import nh_control
@@ -28,27 +27,6 @@ from nh_control.systems import PendulumParameters, pendulum
 
 HERE = Path(__file__).parent
 NEED_COMPILER = needs_compiler()
-
-RESULTS = """
-import json, logging, sys
-logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s: %(message)s")
-import numpy as np
-from cases import discrete, random_point
-from tiers import c_compiler, needs_compiler, with_compiler
-out = []
-cases = ("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5"), ("snakeboard", "dla")
-for system, method in cases:
-    dsys, rng = discrete(system, method, 0.05).prepare(), np.random.default_rng(0)
-    x, u = random_point(dsys, rng, steering=0.1)
-    lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)
-    run = dsys.simulate(x, 0.1 * rng.normal(size=(50, dsys.nu)))
-    results = [run.states, lin.A, lin.B, dsys.hessian(x, u, lam), dsys.velocity(x)]
-    results += [dsys.local(x, lin.x1), np.array(dsys.energy(x))]
-    if system != "pendulum":
-        results.append(dsys.constraint_residual(x, lin.x1))
-    out.append([r.ravel().tolist() for r in results])
-print(json.dumps(out))
-"""
 
 
 def start(code, cache, **environment):
@@ -78,19 +56,6 @@ def finish(process):
 
 def run(code, cache, **environment):
     return finish(start(code, cache, **environment))
-
-
-@pytest.mark.slow
-@NEED_COMPILER
-def test_the_virtual_machine_gives_the_same_numbers(tmp_path):
-    """To the bit."""
-    native, native_log = run(RESULTS, tmp_path / "native")
-    virtual, virtual_log = run(RESULTS, tmp_path / "virtual", NH_CONTROL_CC="")
-    assert native == virtual
-    assert "LOG" not in native_log
-    lines = [line for line in virtual_log.splitlines() if "LOG" in line]
-    assert len(lines) == 1 and "no C compiler" in lines[0] and "virtual machine" in lines[0]
-    assert list((tmp_path / "native").glob("*.so")) and not (tmp_path / "virtual").exists()
 
 
 STEP = """
@@ -301,24 +266,6 @@ def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeyp
     compiled.is_private.cache_clear()
 
 
-def test_where_the_cache_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "a"))
-    assert compiled.cache_directory() == tmp_path / "a"
-    monkeypatch.delenv("NH_CONTROL_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
-    assert compiled.cache_directory() == tmp_path / "b" / "nh_control"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert compiled.cache_directory() == tmp_path / ".cache" / "nh_control"
-
-
-def test_no_unsafe_floating_point():
-    assert (
-        not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(compiled.FLAGS)
-        and "-ffp-contract=off" in compiled.FLAGS
-    )
-
-
 def test_functions_check_and_own_their_arrays():
     a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 3)
     f = compiled.Functions(
@@ -364,41 +311,6 @@ def test_large_functions_are_compiled_at_a_lower_level(tmp_path, monkeypatch, co
         monkeypatch.setattr(compiled, "SMALL", small)
         assert compiled.Native("probe", [f]).wait() is not None
     assert levels == ["-O2", "-O1"]
-
-
-def test_the_order_of_memory_does_not_matter():
-    dsys = discrete("snakeboard", "dla", 0.1)
-    x, u = random_point(dsys, np.random.default_rng(0))
-    wide = np.zeros((dsys.nx, 3))
-    wide[:, 1] = x
-    assert np.array_equal(dsys.step(wide[:, 1], list(u)), dsys.step(x, u))
-
-
-def test_threads_do_not_disturb_each_other():
-    dsys, rng = discrete("snakeboard", "dla", 0.1), np.random.default_rng(1)
-    jobs = [
-        (random_point(dsys, rng, steering=0.01)[0], 0.05 * rng.normal(size=(150, 2)))
-        for _ in range(8)
-    ]
-
-    def work(job):
-        states = dsys.simulate(*job).states
-        return (
-            states,
-            [dsys.linearize(x, job[1][0]).A for x in states[::10]],
-            [dsys.energy(x) for x in states],
-        )
-
-    expected = [work(job) for job in jobs]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(work, jobs))
-    finally:
-        sys.setswitchinterval(interval)
-    for (states, a, energy), (states_, a_, energy_) in zip(expected, found):
-        assert np.array_equal(states, states_) and np.array_equal(a, a_) and energy == energy_
 
 
 def test_threads_may_share_a_system_before_its_first_step(caplog):

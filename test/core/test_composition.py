@@ -20,7 +20,7 @@ from nh_control.discrete.engine import Engine  # noqa: E402
 from nh_control.discrete.equations import StepEquations  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402
 from nh_control.discrete.system import DiscreteSystem  # noqa: E402
-from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint  # noqa: E402
+from nh_control.integrators import INTEGRATORS, midpoint  # noqa: E402
 from nh_control.integrators.composition import composition, fractions  # noqa: E402
 from nh_control.integrators.registry import Integrator  # noqa: E402
 from nh_control.systems.cart_pole import cart_pole  # noqa: E402
@@ -132,88 +132,6 @@ def test_order(system, order, substeps):
         assert sizes[-1] >= 1e-12, "errors must stand above the accuracy of the reference"
         slope = -np.polyfit(np.log(steps), np.log(sizes), 1)[0]
         assert abs(slope - order) <= 0.25, (sizes, slope)
-
-
-def test_a_base_of_order_four_becomes_one_of_order_six():
-    """The composition of a composition cannot be run, but its fractions can: products of both."""
-    inner, outer = fractions(4, 5), fractions(6, 5, of_order=4)
-    both = [a * b for a in outer for b in inner]
-    _, q, v, u = MOTIONS["sleigh"]
-    steps, errors = (6, 8, 10, 12), []
-    for n in steps:
-        dsys = nonholonomic_midpoint(SYSTEMS["sleigh"](), T / n).composed(both, "twice")
-        end = dsys.simulate(dsys.state(q, v), u, steps=n).states[-1]
-        errors.append(np.linalg.norm(end - reference("sleigh")))
-    assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] + 6) <= 0.25, errors
-
-
-def test_a_guess_that_leads_nowhere_is_dropped():
-    """A step from a useless guess is the one from zero."""
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
-    x, u = np.array([0.5, 0.2]), np.array([0.1])
-    expected, work = dsys.step(x, u), dsys._arrays.work
-    for wrong in (np.nan, np.inf):
-        work.x[:], work.u[:], work.z[:], work.warm[:] = x, u, wrong, 1.0
-        assert dsys.engine.step(work) == 0 and np.array_equal(work.x1, expected)
-    work.warm[:] = 0.0
-
-
-def test_two_halves_are_two_steps():
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
-    x, u, half = np.array([0.5, 0.2]), np.array([0.1]), dsys.with_step(0.05)
-    twice = half.step(half.step(x, u), u)
-    assert np.abs(dsys.step(x, u) - twice).max() > 1e-6
-    np.testing.assert_allclose(dsys.composed((0.5, 0.5), "halves").step(x, u), twice, atol=1e-14)
-
-
-CASES = [
-    ("pendulum", 6, 7),
-    ("sleigh", 4, 5),
-    pytest.param("snakeboard", 4, 5, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize("system, order, substeps", CASES)
-def test_first_derivatives_by_the_chain_rule(system, order, substeps):
-    """By states, inputs, all parameters and h."""
-    dsys = composed(system, order, substeps, 0.1)
-    x, u = random_point(dsys, np.random.default_rng(1), steering=0.1)
-    names, p = dsys.parameter_names, dsys.parameter_values
-    lin, n = dsys.linearize(x, u, parameters=names), dsys.ndx
-
-    def moved(w):
-        values = dict(zip(names, p * (1 + w[n + dsys.nu :])))
-        at = dsys.with_step(values.pop("h")).with_parameters(**values)
-        return at.local(lin.x1, at.step(at.retract(x, w[:n]), u + w[n : n + dsys.nu]))
-
-    want = jacobian(moved, n + dsys.nu + len(names), 0.01)
-    got = np.hstack([lin.A, lin.B, lin.P * p])
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9 * np.abs(want).max())
-    plain = dsys.linearize(x, u)
-    np.testing.assert_allclose(plain.A, lin.A, rtol=0, atol=1e-13 * np.abs(want).max())
-    np.testing.assert_allclose(plain.B, lin.B, rtol=0, atol=1e-13 * np.abs(want).max())
-
-
-@pytest.mark.parametrize("system, order, substeps", CASES)
-def test_the_contracted_second_derivative_by_the_chain_rule(system, order, substeps):
-    dsys = composed(system, order, substeps, 0.1)
-    rng = np.random.default_rng(2)
-    x, u = random_point(dsys, rng, steering=0.1)
-    lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx
-    h, names = dsys.h, ("h",)
-
-    def moved(w):
-        at = dsys.with_step(h * (1 + w[-1]))
-        return lam @ at.local(x1, at.step(at.retract(x, w[:n]), u + w[n:-1]))
-
-    want = hessian(moved, n + dsys.nu + 1, 0.03)
-    got = dsys.hessian(x, u, lam, parameters=names)
-    got[-1] *= h
-    got[:, -1] *= h
-    assert np.abs(got - got.T).max() <= 1e-12 * np.abs(got).max()
-    assert np.abs(got - want).max() <= 1e-6 * np.abs(want).max()
-    plain = dsys.hessian(x, u, lam)
-    np.testing.assert_allclose(plain, got[:-1, :-1], rtol=0, atol=1e-12 * np.abs(got).max())
 
 
 @pytest.fixture

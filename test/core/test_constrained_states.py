@@ -49,20 +49,6 @@ def test_methods_keep_their_order_through_all_headings(vehicle, name):
         assert slope > order - 0.35, (slope, errors)
 
 
-@pytest.mark.parametrize("vehicle", VEHICLES)
-def test_local_coordinates_lead_there_and_back(vehicle):
-    system, rng = made(vehicle), np.random.default_rng(0)
-    model = nonholonomic_midpoint(system, 0.05)
-    for _ in range(10):
-        q, v = 3 * rng.normal(size=system.space.nq), rng.normal(size=system.space.nw)
-        x, d = model.state(q, v), 0.1 * rng.normal(size=model.ndx)
-        moved = model.retract(x, d)
-        np.testing.assert_allclose(model.local(x, moved), d, rtol=0, atol=1e-13)
-        # the momenta are those of a velocity that keeps the constraints
-        again = model.state(moved[: system.space.nq], model.velocity(moved))
-        np.testing.assert_allclose(again, moved, rtol=0, atol=1e-13)
-
-
 def cart(basis=None):
     """A cart that is driven and turned."""
     return nh.System(

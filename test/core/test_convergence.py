@@ -1,7 +1,5 @@
 """The order table of `nh.convergence`."""
 
-from dataclasses import replace
-
 import casadi as ca
 import matplotlib
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
 from nh_control.studies.convergence import fitted_order
-from nh_control.systems import snakeboard
 
 PENDULUM = nh.System(
     "pendulum",
@@ -91,13 +88,6 @@ def test_a_step_that_fails_leaves_a_gap_and_its_reason():
     assert " -" in found.table().splitlines()[1]
 
 
-def test_constraints_are_kept_from_a_velocity_that_does_not():
-    start = {"q": [0.2, 0.4, 0.3, 0, 0], "v": [1.7, -0.03, 0.3, 1.0, 0], "duration": 0.3}
-    found = nh.convergence(snakeboard(), "nonholonomic_midpoint", (3, 6), **start)
-    one = found.errors["nonholonomic_midpoint"]
-    assert abs(one.configuration_order - 2) < 0.1 and abs(one.velocity_order - 2) < 0.1
-
-
 def test_inputs_are_held_in_turn():
     """With the inputs in the other order the motion is another one, of the same order."""
     u = np.array([[3.0], [-1.0]])
@@ -134,12 +124,6 @@ def test_what_does_not_fit_is_refused():
         call([])
     with pytest.raises(ValueError, match="q must be"):
         call(q=[1.0, 2.0])
-
-
-def test_an_integrator_of_ones_own_is_taken_with_its_refusals():
-    declared = replace(INTEGRATORS["midpoint"], name="mine")
-    found = nh.convergence(PENDULUM, declared, (8, 16), **START)
-    assert abs(found.orders["mine"] - 2) < 0.1
 
 
 def test_the_figure_has_the_errors_and_orders(found):

@@ -3,13 +3,11 @@
 import math
 from dataclasses import dataclass, replace
 
-import casadi as ca
 import numpy as np
 import pytest
 
 from nh_control.mechanics import parametric
 from nh_control.mechanics.parameters import Parameters, declarations, parameter
-from nh_control.systems import QuadrotorPayloadParameters
 
 
 @dataclass(frozen=True)
@@ -32,26 +30,6 @@ def test_a_declaration_tells_what_the_field_was_made_with():
     assert lengths.value == (0.3, 0.4) and friction.bound == ">= 0" and offset.bound == ""
     assert seed.is_integer and not plain.is_integer
     assert (plain.unit, plain.description, plain.bound) == ("", "", "")
-
-
-def test_plain_dataclasses_and_none_have_declarations_too():
-    @dataclass(frozen=True)
-    class Plain:
-        m: float = 1.0
-
-    (m,) = declarations(Plain(2.0))
-    assert (m.name, m.value, m.unit) == ("m", 2.0, "")
-    assert declarations(None) == ()
-    with pytest.raises(TypeError, match="expected an instance, got the class Plain"):
-        declarations(Plain)
-    with pytest.raises(TypeError):
-        declarations(3.0)
-
-
-def test_several_numbers_are_kept_as_a_tuple_of_floats():
-    assert Arm(lengths=[1, 2]).lengths == (1.0, 2.0)
-    assert Arm(lengths=np.array([0.5])).lengths == (0.5,)
-    assert isinstance(Arm(lengths=[1, 2]).lengths[0], float)
 
 
 @pytest.mark.parametrize(
@@ -82,21 +60,6 @@ def test_a_value_outside_is_refused_by_class_field_value_and_unit(field, value, 
         Arm(**{field: value})
     with pytest.raises(ValueError, match=f"^{message}"):
         replace(Arm(), **{field: value})
-
-
-def test_bounds_are_kept_at_their_edges():
-    assert Arm(friction=0.0, seed=-1, offset=-5.0).offset == -5.0
-
-
-def test_symbols_take_the_places_of_all_numbers_tuples_included():
-    parameters = QuadrotorPayloadParameters()
-    symbols, twin = parametric.symbolic(parameters)
-    named = ca.vertcat(twin.payload_mass, *twin.lengths, twin.g)
-    f = ca.Function("f", [symbols], [named])
-    numbers = parametric.values(parameters)
-    expected = [parameters.payload_mass, *parameters.lengths, parameters.g]
-    np.testing.assert_array_equal(np.array(f(numbers)).ravel(), expected)
-    np.testing.assert_array_equal(np.array(f(2 * numbers)).ravel(), 2 * np.array(expected))
 
 
 @dataclass(frozen=True)

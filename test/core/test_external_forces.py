@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nh_control.geometry import quaternion
-from nh_control.geometry.rotations import S2, SE3, SO3
+from nh_control.geometry.rotations import S2, SE3
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.mechanics.external_forces import (
@@ -83,19 +83,6 @@ def test_a_wrench_on_a_body_does_the_work_of_its_displacement_and_turn(seed):
         assert force @ frame @ direction == pytest.approx(work, abs=1e-8)
 
 
-def test_a_torque_in_space_turns_into_the_axes_of_the_body():
-    space, q = SO3(), quaternion_of([0.3, -0.5, 0.2])
-    target = on_body(space, "top", lambda q, p: (ca.SX(3, 1), quaternion.matrix(q)))
-    symbol, torque = ca.SX.sym("q", 4), np.array([0.1, 0.2, -0.4])
-    force = ca.Function("f", [symbol], [target.force(symbol, 0, ca.SX([0, 0, 0, *torque]), None)])
-    rotation = np.asarray(ca.DM(quaternion.matrix(ca.DM(q))))
-    np.testing.assert_allclose(np.asarray(force(q))[:, 0], rotation.T @ torque, atol=1e-14)
-
-
-def quaternion_of(rotation_vector):
-    return np.asarray(ca.DM(quaternion.exp(ca.DM(rotation_vector))))[:, 0]
-
-
 def test_every_coordinate_has_a_force_dual_to_its_velocity():
     targets = on_coordinates(SPACE, prescribed=("slide",), units={"theta": "N m"})
     planar, direction = ("theta", "forward", "side"), ("link_x", "link_y", "link_z")
@@ -105,24 +92,6 @@ def test_every_coordinate_has_a_force_dual_to_its_velocity():
     for i, target in enumerate(targets):
         force = evaluate(target, SPACE.origin, [2.5], None)
         np.testing.assert_array_equal(force, 2.5 * np.eye(SPACE.nw)[i])
-
-
-def test_units_are_told_where_they_are_known():
-    (plain,) = on_coordinates(Rn("x"))
-    assert (plain.units, plain.description) == (
-        ("N or N m",),
-        "force or torque on the coordinate x",
-    )
-    (known,) = on_coordinates(Rn("x"), units={"x": "N"})
-    assert (known.units, known.description) == (("N",), "force on the coordinate x")
-    unnamed = System(
-        "unnamed",
-        Rn("x"),
-        lambda q, v: v[0] ** 2,
-        inputs=("push",),
-        force=lambda q, v, u: u,
-    )
-    assert with_external_forces(unnamed, [known]).input_units == ("", "N")
 
 
 def test_parameters_of_a_target_are_those_of_the_system_that_is_pushed():
@@ -167,12 +136,6 @@ def test_a_planar_body_is_pushed_in_the_axes_of_the_ground():
     expected = np.sin(phi) * torque - l * np.cos(phi) * forward
     rho = plant.step(x, [0.0, 0.0, *push, torque])[-1]
     assert rho / plant.h == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_system_without_forces_of_its_own_can_be_pushed():
-    free = System(name="free", space=Rn("x"), lagrangian=lambda q, v: v[0] ** 2)
-    plant = midpoint(with_external_forces(free, on_coordinates(free.space)), 0.1)
-    assert plant.step(plant.state([0.0], [0.0]), [3.0])[1] == pytest.approx(0.3)
 
 
 def test_prescribed_coordinates_stay_the_last_inputs():

@@ -16,8 +16,6 @@ from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.actuators import DcMotor, with_actuators, with_dc_motors, with_lag
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.mechanics.reduced import ReducedEquations
-from nh_control.scenarios.default_visual import system_visual
 from nh_control.systems import pendulum, snakeboard
 
 
@@ -88,18 +86,6 @@ def test_a_motor_driven_pendulum_agrees_with_scipy_to_the_methods_order(method):
     assert (errors[-1] < {2: 3e-4, 4: 1e-7}[order]).all(), errors[-1]
 
 
-def test_the_reduced_equations_are_those_by_hand():
-    equations = ReducedEquations(motor_pendulum())
-    start = equations.start([0.4, 0.1], [0.3, 7.0])
-    run = solve_ivp(
-        equations.rates([2.0]), (0, 0.4), start, method="DOP853", rtol=1e-13, atol=1e-14
-    )
-    theta, current, omega = run.y[:, -1]
-    assert np.allclose([theta, omega, current], scipy_motor(2.0, [0.4, 0.3, 0.1], 0.4), atol=1e-11)
-    _, v = equations.phase(run.y[:, -1])
-    assert v.tolist() == [omega, 0.0]
-
-
 def test_a_lag_is_the_midpoint_rule_of_its_equation():
     """`w1 = w0 + h (u - w_mid) / tau`, exactly, whatever the pendulum does."""
     tau, h, u = 0.07, 0.02, 0.8
@@ -112,20 +98,6 @@ def test_a_lag_is_the_midpoint_rule_of_its_equation():
         assert x[1] == pytest.approx(w, rel=1e-14)
     exact = u + (0.1 - u) * np.exp(-10 * h / tau)
     assert x[1] == pytest.approx(exact, abs=2e-3)
-
-
-def test_an_integrator_of_the_angle_is_a_first_order_coordinate():
-    """Of a pendulum that rests, the integral of the angle grows linearly."""
-    system = nh.System(
-        "integral",
-        nh.Rn("theta", "integral"),
-        lambda q, v: v[0] ** 2 / 2,
-        first_order=("integral",),
-        first_order_rate=lambda q, v, u: q[0],
-    )
-    d = nh.midpoint(system, 0.1)
-    end = d.simulate(d.state([0.3, 0.0], [0.0, 0.0]), 20).states[-1]
-    assert end == pytest.approx([0.3, 0.6, 0.0], abs=1e-14)
 
 
 def test_lqr_balances_a_pendulum_by_the_voltage_of_its_motor():
@@ -194,12 +166,6 @@ def test_a_gear_multiplies_torque_and_divides_speed():
     assert float(more) == pytest.approx(20.0**2 * 1e-4 * float(v[steer]) ** 2 / 2)
     wanted = 20.0 * 0.1 * float(q[5]) - 20.0**2 * 1e-3 * float(v[steer])
     assert float(force[steer]) == pytest.approx(wanted)
-
-
-def test_sticks_are_drawn_of_coordinates_with_inertia_alone():
-    visual = system_visual(motor_pendulum())
-    assert not any("current" in shape.frame for shape in visual.shapes)
-    assert any("theta" in shape.frame for shape in visual.shapes)
 
 
 def test_methods_that_would_not_move_them_refuse_by_name():

@@ -8,13 +8,12 @@ from functools import partial
 import casadi as ca
 import numpy as np
 import pytest
-from cases import anything, random_phase, random_point, turning_body
+from cases import anything, random_point, turning_body
 
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import (
     INTEGRATORS,
     gni,
-    midpoint,
     nonholonomic_midpoint,
     rattle,
     shake,
@@ -135,43 +134,6 @@ def test_the_start_decides_on_the_oscillation():
     assert np.abs(even).max() <= 0.2 * abs(true)
 
 
-def test_the_oscillation_is_a_mode_of_the_method_alone():
-    """m multipliers of the linearization lie near -1, the others near 1."""
-    dsys = gni(snakeboard(), 0.02)
-    x, u = random_point(dsys, np.random.default_rng(0), 0.1)
-    values = np.linalg.eigvals(dsys.linearize(x, u).A)
-    assert np.sum(np.abs(values + 1) <= 0.1) == 2 and np.sum(np.abs(values - 1) <= 0.1) == 8
-
-
-def test_the_momentum_of_a_horizontal_symmetry_is_conserved():
-    """psi turns the rotor, a symmetry that satisfies the constraints: its momentum rho_1 changes
-    by the rotor's impulses alone, over 2000 steps.
-    """
-    dsys, rng = gni(snakeboard(), 0.01), np.random.default_rng(2)
-    x = dsys.state([0.2, -0.8, 0.3, 1.0, 2.0], [0.9, 0.08, -0.3, 1.1, 0.0])
-    inputs = 0.1 * rng.normal(size=(2000, 2))
-    rho = dsys.simulate(x, inputs).states[:, 5]
-    impulses = np.concatenate([[0.0], np.cumsum(0.01 * inputs[:, 0])])
-    assert (
-        np.abs(rho - rho[0] - impulses).max()
-        <= 2000 * 16 * np.finfo(float).eps * np.abs(rho).max()
-    )
-
-
-@pytest.mark.parametrize("quadrature", [((0.0, 0.5), (1.0, 0.5)), MIDPOINT])
-def test_energy_is_exact_at_half_steps_without_a_potential(quadrature):
-    """p_{k+1/2} = M (q_{k+1} - q_k) / h; reflections are orthogonal in the mass metric."""
-    dsys = gni(snakeboard(), H, quadrature)
-    x = dsys.state([0.2, 0.3, 0.3, 1.0, 2.0], [0.9, 0.02, -0.3, 1.1, 0.0])
-    states = dsys.simulate(x, np.zeros((400, 2))).states
-    w = np.diff(states[:, :5], axis=0) / H
-    mass = np.diag([1.0, 2.4, 4.0, 1.0, 1.0])
-    mass[0, 2] = mass[2, 0] = 1.0
-    energy = np.einsum("ki,ij,kj->k", w, mass, w) / 2
-    assert np.ptp(energy) <= 400 * 4 * np.finfo(float).eps * energy[0]
-    assert np.ptp([dsys.energy(x) for x in states]) >= 1e-6
-
-
 def test_explicit_and_implicit_gni_are_one_map():
     for system in (quartic(), snakeboard(), pendulum()):
         one, other = gni(system, H), gni(system, H, explicit=False)
@@ -194,30 +156,6 @@ def test_two_points_with_a_carried_multiplier_are_gni():
     ours, theirs = (d.simulate(d.state(Q, V), np.tile(PUSH, (20, 1))).states for d in (one, other))
     assert np.abs(ours[:, :-1] - theirs[:, :-1]).max() <= ROUND_OFF
     assert np.abs(2 / H * ours[:, -1] - theirs[:, -1]).max() <= 1e-10
-
-
-def test_without_constraints_the_projected_gauss_method_is_variational():
-    for one, other in (
-        (nonholonomic_gauss(pendulum(), H, 1), midpoint(pendulum(), H)),
-        (implicit_midpoint(pendulum(), H), midpoint(pendulum(), H)),
-        (
-            nonholonomic_gauss(pendulum(), H, 3),
-            INTEGRATORS["variational_gauss_6"].make(pendulum(), H),
-        ),
-    ):
-        x, u = random_point(one, np.random.default_rng(6))
-        assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
-
-
-@pytest.mark.parametrize("reactions, symmetric", [("B", 1), ("D", 1), ("C", 0), ("C*", 0)])
-def test_reactions_that_make_spark_reversible(reactions, symmetric):
-    system = replace(anything(), inputs=(), force=None)
-    dsys = spark(system, 0.1, 2, reactions)
-    assert dsys.method.name == ("spark_2" if reactions == "B" else f"spark_2({reactions})")
-    flip = np.repeat([1.0, -1.0], 4)
-    x = dsys.state(*random_phase(dsys, np.random.default_rng(7)))
-    back = np.abs(flip * dsys.step(flip * dsys.step(x)) - x).max()
-    assert back <= ROUND_OFF if symmetric else back >= 1e-8
 
 
 def jumping(method, steps):
@@ -334,15 +272,3 @@ def test_terms_linear_in_the_velocities_make_gni_implicit_where_they_turn():
         system = particle(linear)
         assert gni(system, H).method.nz == unknowns
         assert INTEGRATORS["gni"].takes(system) == (unknowns == 0)
-
-
-@pytest.mark.parametrize("apart, fits", [(2e-12, True), (0.5e-12, False)])
-def test_a_mass_matrix_off_the_constraints_is_regular_to_1e12(apart, fits):
-    system = System(
-        name="light",
-        space=Rn("x", "y"),
-        lagrangian=lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 + (1 - apart) * v[0] * v[1],
-        velocity_constraint=lambda q: ca.horzcat(q[0], 1),
-    )
-    reason = "" if fits else "has a mass matrix that is singular off its constraints"
-    assert INTEGRATORS["si_dla"].refuses(system) == reason

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.control.estimation import Belief, KalmanFilter, OutputFeedback
+from nh_control.control.estimation import Belief, KalmanFilter
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
 from nh_control.mechanics.actuators import with_lag
@@ -84,21 +84,6 @@ def test_an_attitude_is_linearized_in_its_space():
     assert pytest.approx(change, abs=1e-9) == C
 
 
-def test_a_filter_takes_outputs_by_name_as_it_takes_a_function():
-    d = nh.midpoint(watched(), 0.01)
-    W, V = 1e-6 * np.eye(2), 1e-4 * np.eye(2)
-    length = d.system.parameters.l
-    by_name = KalmanFilter(d, W, V, "tip")
-    by_hand = KalmanFilter(
-        d, W, V, lambda x: ca.vertcat(length * ca.sin(x[0]), -length * ca.cos(x[0]))
-    )
-    belief = Belief(d.state([0.3], [1.0]), 0.01 * np.eye(2))
-    y = d.outputs("tip")(d.state([0.32], [1.1]))
-    one, other = by_name.update(belief, y), by_hand.update(belief, y)
-    assert one.x == pytest.approx(other.x, abs=1e-14)
-    assert pytest.approx(other.P, abs=1e-14) == one.P
-
-
 def test_a_filter_estimates_attitude_and_rates_from_a_sensor_on_so3():
     """From noise of 0.05 rad and no rates: the attitude is better than that, and innovations fit
     their covariance.
@@ -134,23 +119,6 @@ def test_a_filter_of_accelerations_needs_the_inputs_that_act():
         nh.export_c(d, kalman=kalman)
     with pytest.raises(ValueError, match="the smoother takes configurations"):
         nh.smooth(kalman, belief, 1, [None, [1.0]])
-
-
-def test_feedback_of_outputs_balances_a_pendulum():
-    """Only the tip's height and place are measured, with noise."""
-    d = nh.midpoint(watched(TIP), 0.02)
-    rest = d.state([np.pi], [0.0])
-    still = nh.Trajectory(d.h, np.tile(rest, (2, 1)), np.zeros((1, 1)))
-    tracker = nh.LqrTracker(d, still, np.diag([10.0, 1.0]), np.eye(1), hold=True)
-    kalman = KalmanFilter(d, 1e-8 * np.eye(2), 1e-4 * np.eye(2), "tip")
-    controller = OutputFeedback(tracker, kalman, Belief(rest, np.diag([0.04, 0.1])))
-    rng, x, memory = np.random.default_rng(2), d.state([np.pi - 0.15], [0.0]), None
-    tip = d.outputs("tip")
-    for k in range(75):
-        y = tip(x) + 0.01 * rng.normal(size=2)
-        command = controller.command(k, y, memory)
-        memory, x = command.memory, d.step(x, command.u)
-    assert np.abs(d.local(rest, x)).max() < 0.05
 
 
 def test_outputs_follow_through_actuators_and_external_forces():

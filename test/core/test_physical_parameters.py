@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from cases import discrete, random_point
-from differences import derivative, second_derivative
+from differences import derivative
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lie"))
 import lie_cases  # noqa: E402
@@ -29,33 +29,6 @@ H = 0.05
 SPACING = 0.01
 
 
-def with_value(dsys, name, value):
-    """The discrete system with one of its `parameter_names` changed, by the public ways."""
-    return dsys.with_step(value) if name == "h" else dsys.with_parameters(**{name: value})
-
-
-@pytest.mark.parametrize(
-    "system, method", [("sleigh", "dla-left"), ("snakeboard", "rdp-cay-exact-0.3")]
-)
-def test_the_step_by_every_parameter(system, method):
-    """Of methods that the laws leave out."""
-    dsys = discrete(system, method, H)
-    x, u = random_point(dsys, np.random.default_rng(5))
-    lin, plain = dsys.linearize(x, u, parameters=dsys.parameter_names), dsys.linearize(x, u)
-    assert plain.P.shape == (dsys.ndx, 0)
-    for got, want in ((lin.A, plain.A), (lin.B, plain.B)):
-        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13 * np.abs(plain.A).max())
-    round_off = 8 * np.finfo(float).eps * max(1.0, np.abs(x).max()) / SPACING
-    for column, name, value in zip(lin.P.T, dsys.parameter_names, dsys.parameter_values):
-
-        def moved(s, name=name, value=value):
-            return dsys.local(lin.x1, with_value(dsys, name, value * (1 + s)).step(x, u))
-
-        want = derivative(moved, SPACING)
-        tolerance = 1e-8 * np.abs(want).max() + round_off
-        assert np.abs(value * column - want).max() <= tolerance, name
-
-
 def test_by_a_parameter_that_must_stay_a_unit_vector():
     dsys = midpoint(lie_cases.system("heavy_top"), H)
     x, u = lie_cases.random_point(dsys, np.random.default_rng(3), lie_cases.ANYHOW)
@@ -68,31 +41,6 @@ def test_by_a_parameter_that_must_stay_a_unit_vector():
         return dsys.local(lin.x1, at.step(x, u))
 
     np.testing.assert_allclose(lin.P @ side, derivative(turned, SPACING), rtol=0, atol=1e-9)
-
-
-def test_the_contracted_second_derivative_covers_parameters():
-    names = "l", "h"
-    dsys, rng = discrete("snakeboard", "rdp-cay-exact-0.5", H), np.random.default_rng(8)
-    x, u = random_point(dsys, rng)
-    lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx + dsys.nu
-    full = dsys.hessian(x, u, lam, parameters=names)
-    assert full.shape == (n + len(names),) * 2
-    plain = dsys.hessian(x, u, lam)
-    np.testing.assert_allclose(full[:n, :n], plain, rtol=0, atol=1e-12 * np.abs(plain).max())
-    values = dict(zip(dsys.parameter_names, dsys.parameter_values))
-    for _ in range(3):
-        d = rng.normal(size=n + len(names))
-
-        def moved(s, d=d):
-            at = dsys
-            for name, change in zip(names, d[n:]):
-                at = with_value(at, name, values[name] * (1 + 0.1 * s * change))
-            there = at.step(dsys.retract(x, s * d[: dsys.ndx]), u + s * d[dsys.ndx : n])
-            return lam @ dsys.local(x1, there)
-
-        scaled = np.concatenate([d[:n], [0.1 * values[k] * c for k, c in zip(names, d[n:])]])
-        want = second_derivative(moved, 0.02)
-        assert abs(scaled @ full @ scaled - want) <= 1e-6 * max(1.0, abs(want))
 
 
 def test_parameters_and_steps_share_one_compile(monkeypatch):
@@ -111,12 +59,6 @@ def test_parameters_and_steps_share_one_compile(monkeypatch):
         np.testing.assert_array_equal(ours, theirs)
     assert heavy.h == 0.02 and heavy.system.parameters.m == 1.5 and dsys.system.parameters.m == 1.0
     assert np.array_equal(dsys.step(*at), discrete("snakeboard", "dla", H).step(*at))
-
-
-def test_limits_follow_the_parameters():
-    changed = snakeboard().with_parameters(rotor_torque_limit=3.0)
-    assert changed.input_bounds.tolist() == [[-3.0, 3.0], [-20.0, 20.0]]
-    assert snakeboard().input_bounds.tolist() == [[-20.0, 20.0], [-20.0, 20.0]]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nh_control.geometry.spaces import SE2, Product, Rn
-from nh_control.integrators import nonholonomic_midpoint, rdp
+from nh_control.integrators import rdp
 from nh_control.mechanics.symmetry import Symmetry
 from nh_control.mechanics.system import System
 
@@ -115,9 +115,3 @@ def body_that_turns_with_its_shape():
             basis=lambda r: ca.vertcat(ca.horzcat(0, 0), ca.horzcat(1, 0), ca.horzcat(0, 1)),
         ),
     )
-
-
-def test_in_the_middle_it_is_lagrange_dalembert(motion):
-    x, u = motion
-    other = nonholonomic_midpoint(sleigh_with_a_slider(), H)
-    np.testing.assert_allclose(by_rdp(0.5).step(x, u), other.step(x, u), atol=1e-12)

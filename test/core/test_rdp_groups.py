@@ -7,7 +7,6 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-from differences import jacobian
 from scipy.integrate import solve_ivp
 from symmetric_systems import SYSTEMS
 
@@ -105,49 +104,6 @@ def test_off_the_middle_the_order_is_one(name):
     assert np.abs(slopes - 1).max() <= 0.1, (found, slopes)
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.3])
-@pytest.mark.parametrize("retraction", ["exp", "cay"])
-@pytest.mark.parametrize("name", ["bent_body", "carriage", "suslov", "rolling_ball"])
-def test_velocity_constraints_hold_where_the_step_has_its_velocity(name, retraction, alpha):
-    dsys, (q, v, u) = made(name, retraction, alpha), start(name)
-    x = dsys.state(q, v)
-    for _ in range(20):
-        x, x0 = dsys.step(x, u), x
-        assert np.abs(dsys.constraint_residual(x0, x)).max() <= 1e-14
-
-
-@pytest.mark.parametrize("options", [*OPTIONS, {"retraction": "exp", "alpha": 0.3}], ids=str)
-@pytest.mark.parametrize("name", NAMES)
-def test_linearization_is_the_derivative_of_the_step(name, options):
-    dsys, (q, v, u) = made(name, **options), start(name)
-    x = dsys.state(q, v)
-    lin = dsys.linearize(x, u)
-    n = dsys.ndx
-
-    def step(w):
-        return dsys.local(lin.x1, dsys.step(dsys.retract(x, w[:n]), u + w[n:]))
-
-    want = jacobian(step, n + dsys.nu, 0.01)
-    for got, part in ((lin.A, want[:, :n]), (lin.B, want[:, n:])):
-        row = np.abs(part).max(axis=1, keepdims=True, initial=0.0)
-        assert (np.abs(got - part) <= 1e-9 * row + 1e-12).all()
-
-
-def test_a_step_on_a_group_is_the_same_at_every_place():
-    """A pose of the bent body moved from the left moves with its step."""
-    dsys, (q, v, u) = made("bent_body", "cay"), start("bent_body")
-    pose = SE3().retract(SE3().origin, np.array([0.5, -0.7, 0.3, 1.0, 2.0, -3.0]))
-
-    def moved(q):
-        return np.r_[q[0], SE3().retract(pose, SE3().local(SE3().origin, q[1:]))]
-
-    one, other = (dsys.step(dsys.state(at, v), u) for at in (q, moved(q)))
-    np.testing.assert_allclose(
-        dsys.system.space.local(moved(dsys.configuration(one)), dsys.configuration(other)),
-        0, atol=1e-12,
-    )  # fmt: skip
-
-
 def test_a_single_unknown_is_no_special_case():
     """A bead on R^2 with one direction that keeps its constraint, and a cart on R."""
     bead = System(
@@ -170,16 +126,6 @@ def test_a_skate_turns_all_around():
     ends = [one.simulate(x, [0.2, 0.1], steps=80).states[-1] for one in (dsys, other)]
     assert ends[0][0] > 4 * np.pi
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-10)
-
-
-def test_the_free_body_keeps_its_momentum_in_space():
-    """`R p`, for both retractions, with the exact tangent."""
-    for retraction in ("exp", "cay"):
-        dsys, (q, v, _) = made("free_body", retraction), start("free_body")
-        run = dsys.simulate(dsys.state(q, v), np.zeros((200, 1))).states
-        w, x, p = run[:, :1], run[:, 1:4], run[:, 4:]
-        turned = p + 2 * np.cross(x, np.cross(x, p) + w * p)
-        assert np.abs(turned - turned[0]).max() <= 1e-13
 
 
 @pytest.mark.parametrize("name, default, taken", [

@@ -78,14 +78,6 @@ def test_an_input_is_held_while_a_solver_runs():
     )
 
 
-def test_rates_are_kept_by_the_caller():
-    rates = ReducedEquations(pendulum()).rates([1.0])
-    first = rates(0.0, np.array([0.3, 0.2]))
-    kept = first.copy()
-    rates(0.0, np.array([-0.7, 1.0]))
-    np.testing.assert_array_equal(first, kept)
-
-
 def test_threads_have_functions_of_their_own():
     reduced = ReducedEquations(pendulum())
 

@@ -173,17 +173,6 @@ def test_a_connection_is_smooth_at_all_shapes():
     assert len(turned) > 1
 
 
-def test_parameters_are_those_of_the_system():
-    board = systems.snakeboard().with_parameters(m=3.0)
-    assert Reduction(board).locked_inertia(np.zeros(5)) == pytest.approx(3.0 * 4.0, rel=1e-14)
-
-
-def test_arguments_of_another_shape_are_refused():
-    reduction = Reduction(systems.snakeboard())
-    with pytest.raises(ValueError, match=r"snakeboard: v must have shape \(5,\), got \(3,\)"):
-        reduction.momentum(np.zeros(5), np.zeros(3))
-
-
 def on_a_slope() -> System:
     sleigh = systems.chaplygin_sleigh()
     lagrangian = sleigh.lagrangian

@@ -14,7 +14,7 @@ from scipy.special import bernoulli, comb, factorial
 
 from nh_control.geometry import even_functions, se2
 from nh_control.geometry.rotations import S2, SE3, SO3
-from nh_control.geometry.spaces import SE2, PhaseSpace, Product, Rn
+from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.coordinates import coordinate_frame
 
 SPACES = {
@@ -135,33 +135,6 @@ def test_the_middle_of_a_step_is_that_of_the_way_back(name):
     assert min(np.abs(middle - q0).max(), np.abs(middle - q1).max()) > 0.1
 
 
-@pytest.mark.parametrize("name", ["S2", "product"])
-def test_local_inverts_retract_on_states_whose_momenta_turn_with_them(name):
-    """Momenta of directions are vectors in space, which a step carries along."""
-    base = S2() if name == "S2" else Product(Rn("a"), S2("d_"), SE2())
-    space, rng = (
-        PhaseSpace(base, base.velocity_names, base.tangent_names),
-        np.random.default_rng(9),
-    )
-    x = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
-    d = rng.uniform(-1, 1, space.nv)
-    x1 = space.retract(x, d)
-    assert np.abs(space.local(x, x1) - d).max() <= 1e-14
-    assert np.abs(space.retract(x1, space.local(x1, x)) - x).max() <= 1e-14
-
-
-@pytest.mark.parametrize("name", SPACES)
-def test_symbols_and_numbers_agree(name):
-    space, rng = SPACES[name], np.random.default_rng(4)
-    q0, d = rng.uniform(-2, 2, space.nq), rng.uniform(-1, 1, space.nv)
-    q1 = space.retract(q0, d)
-    for got, want in (
-        (space.retract(ca.SX(q0), ca.SX(d)), q1),
-        (space.local(ca.SX(q0), ca.SX(q1)), space.local(q0, q1)),
-    ):
-        np.testing.assert_allclose(value(got).ravel(), want, rtol=0, atol=1e-15)
-
-
 @given(
     vectors(coordinate, coordinate, coordinate),
     vectors(coordinate, coordinate, coordinate),
@@ -222,16 +195,6 @@ def test_retractions_are_what_their_names_say(name, data):
     v = data.draw(vectors(st.one_of(st.floats(-6, 6), small), coordinate, coordinate))
     g = apply(se2.RETRACTIONS[name].tau, v)
     assert np.allclose(group_matrix(g), tau_by_matrices(name, v), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["exp", "cay", "sccsk"])
-@given(data=st.data())
-def test_symmetric_retractions(name, data):
-    v = data.draw(vectors(rotation(name), coordinate, coordinate))
-    tau = se2.RETRACTIONS[name].tau
-    assert np.allclose(
-        apply(se2.compose, apply(tau, v), apply(tau, -v)), np.zeros(3), rtol=0, atol=1e-13
-    )
 
 
 @pytest.mark.parametrize("retraction", GROUPS, ids=NAMES)
@@ -376,12 +339,6 @@ def test_the_velocity_of_the_way_to_another_configuration(make):
         assert abs(v @ q) <= 1e-15 and abs(v @ q1) > 0.1
     else:
         np.testing.assert_array_equal(v, d)
-
-
-def test_origins_are_at_rest_upright_and_at_zero():
-    assert SE3().origin.tolist() == [1.0] + 6 * [0.0]
-    assert SO3().origin.tolist() == [1.0, 0.0, 0.0, 0.0] and S2().origin.tolist() == [0, 0, 1]
-    assert Product(Rn("a"), SE2(), SO3()).origin.tolist() == 4 * [0.0] + [1.0] + 3 * [0.0]
 
 
 @pytest.mark.parametrize("hemisphere", [1, -1])

@@ -12,9 +12,7 @@ from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
 from nh_control.systems import (
-    ChaplyginSleighParameters,
     SnakeboardParameters,
-    chaplygin_sleigh,
     pendulum,
     snakeboard,
 )
@@ -26,26 +24,6 @@ def test_rotor_inertia_is_part_of_the_total():
             SnakeboardParameters(m=1.0, l=2.0, I=inertia)
     with pytest.raises(ValueError, match="total yaw inertia"):
         replace(SnakeboardParameters(), m=0.25)
-
-
-def test_systems_carry_their_parameters():
-    heavy = replace(SnakeboardParameters(), m=2.0)
-    assert (
-        snakeboard(heavy).parameters is heavy
-        and chaplygin_sleigh().parameters == ChaplyginSleighParameters()
-    )
-    x = nonholonomic_midpoint(snakeboard(heavy), 0.1).state(np.zeros(5), [0.0, 0.0, 0.0, 1.0, 0.0])
-    assert np.allclose(x[5:], [0.0, 0.0, -4.0], rtol=0, atol=1e-15)
-
-
-def test_input_limits_are_the_actuators():
-    board = snakeboard(SnakeboardParameters(rotor_torque_limit=3.0, steer_torque_limit=0.5))
-    assert np.array_equal(
-        board.input_bounds, [[-3.0, 3.0], [-0.5, 0.5]]
-    ) and board.input_units == ("N m", "N m")
-    assert np.array_equal(pendulum().input_bounds, [[-np.inf, np.inf]])
-    with pytest.raises(ValueError):
-        board.input_bounds[0, 0] = 0.0
 
 
 def point(**changes) -> System:
@@ -309,24 +287,6 @@ def test_limits_of_prescribed_coordinates_may_follow_those_of_the_inputs():
     assert point(**held).input_bounds.tolist() == [free, free]
 
 
-def test_dependent_velocities_are_never_prescribed_ones():
-    """Though pivoting would choose the largest column."""
-    system = System(
-        "follower",
-        Rn("x", "y", "belt"),
-        lambda q, v: ca.sumsqr(v) / 2,
-        velocity_constraint=lambda q: ca.horzcat(1, 2, -9),
-        prescribed=("belt",),
-    )
-    assert system.mechanics.elimination.dependent == (
-        1,
-    ) and system.mechanics.elimination.independent == [0]
-    c = system.value(
-        system.mechanics.elimination.particular(system.symbols[0], ca.SX(3)), np.zeros(3)
-    )
-    np.testing.assert_allclose(c[:, 0], [0.0, 13.5, 3.0])
-
-
 def test_momenta_beside_a_sphere_are_stored_without_the_dependent_ones():
     """Velocities of the link are stored in three numbers, its local coordinates are two."""
     system = System(
@@ -358,19 +318,6 @@ def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
     with pytest.raises(ValueError, match="depend .* `nominal`"):
         point(**turned)
     assert point(**turned, nominal=[1.0, 0.0]).mechanics.elimination.dependent == (1,)
-
-
-def test_time_is_had_as_the_errors_say():
-    system = System(
-        "swing",
-        Rn("angle", "time"),
-        lambda q, v: v[0] ** 2 / 2 + 9.81 * ca.cos(q[0] - ca.sin(q[1])),
-        prescribed=("time",),
-    )
-    dsys = midpoint(system, 0.1)
-    x = dsys.state([0.0, 0.0], [0.0, 1.0])
-    pull = 9.81 * 0.1**2 / 2
-    assert dsys.step(x, [0.1])[:2] == pytest.approx([pull * 0.05 / (1 + pull / 2), 0.1], rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -409,45 +356,3 @@ def test_dependent_velocities_may_be_chosen():
         dsys = nonholonomic_midpoint(turned, 0.05)
         paths.append(dsys.simulate(dsys.state(*starts), np.full((20, 1), 0.1)).states[:, :2])
     assert np.abs(paths[0] - paths[1]).max() <= 1e-12
-
-
-def test_velocity_terms_in_the_lagrangian():
-    """A charge in a magnetic field, L = v^2 / 2 + a(q) . v: momenta with an offset, energy without
-    one, and the exact circle's radius.
-    """
-    field = 3.0
-    system = System(
-        "charge",
-        Rn("x", "y"),
-        lambda q, v: ca.sumsqr(v) / 2 + field / 2 * (q[0] * v[1] - q[1] * v[0]),
-    )
-    dsys = midpoint(system, 0.01)
-    q, v = np.array([0.4, -0.2]), np.array([1.0, 0.5])
-    x = dsys.state(q, v)
-    assert np.allclose(x[2:], v + field / 2 * np.array([-q[1], q[0]]), rtol=0, atol=1e-15)
-    assert (
-        np.allclose(dsys.velocity(x), v, rtol=0, atol=1e-15)
-        and abs(dsys.energy(x) - v @ v / 2) <= 1e-15
-    )
-    states = dsys.simulate(x, 2000).states
-    center = q + np.array([v[1], -v[0]]) / field
-    radius = np.hypot(*(states[:, :2] - center).T)
-    assert np.abs(radius - np.linalg.norm(v) / field).max() <= 1e-4
-    assert max(abs(dsys.energy(s) - v @ v / 2) for s in states[::50]) <= 1e-11
-
-
-def test_a_product_with_a_pose_names_its_states():
-    assert snakeboard().mechanics.state_space.names == (
-        "psi",
-        "phi",
-        "theta",
-        "x",
-        "y",
-        "rho_1",
-        "rho_2",
-        "rho_3",
-    )
-    assert pendulum().mechanics.state_space.names == ("theta", "p_theta") and isinstance(
-        chaplygin_sleigh().space, SE2
-    )
-    assert isinstance(snakeboard().space, Product)

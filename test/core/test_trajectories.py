@@ -63,15 +63,6 @@ def test_one_input_for_all_steps(board):
     assert len(board.simulate(x, u, steps=0)) == 0
 
 
-def test_without_inputs_the_number_of_steps_is_enough():
-    dsys = oscillator()
-    x = dsys.state([1.0], [0.0])
-    expected = stepped(dsys, x, np.zeros((30, 0)))
-    for run in (dsys.simulate(x, 30), dsys.simulate(x, steps=30)):
-        assert np.array_equal(run.states, expected) and run.inputs.shape == (30, 0)
-    assert np.array_equal(dsys.simulate(x, 30, every=10).states, expected[::10])
-
-
 def test_the_first_step_that_fails_is_named(board):
     x, u = start(board), np.array([0.0, 20.0])
     states = [x]
@@ -116,12 +107,6 @@ def test_other_threads_run_meanwhile():
     x = dsys.state([1.0], [0.0])
     dsys.step(x)
     assert threads.gives_way(lambda: dsys.simulate(x, 1_000_000, every=1_000_000))
-
-
-def test_inputs_may_lie_in_memory_by_columns(board):
-    x = start(board)
-    run = board.simulate(x, np.asfortranarray(INPUTS))
-    assert np.array_equal(run.states, stepped(board, x, INPUTS))
 
 
 def test_a_table_holds_the_states_up_to_the_step_that_failed(board):

@@ -48,27 +48,12 @@ def start(wheel, rate):
     return wheel.state([0.0, *UNTURNED], [1e3, rate, 0.0, 0.0])
 
 
-def test_the_turns_of_states_are_those_of_their_velocities(wheel):
-    states = np.array([start(wheel, rate) for rate in (0.0, 5.0, -30.0)])
-    np.testing.assert_allclose(wheel.rotation_angles(states), [0.0, 0.5, 3.0], atol=1e-14)
-    np.testing.assert_allclose(
-        wheel.with_step(0.01).rotation_angles(states), [0.0, 0.05, 0.3], atol=1e-14
-    )
-    flat = midpoint(System("cart", Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
-    np.testing.assert_array_equal(flat.rotation_angles(flat.state([0.0], [1e6])), [0.0])
-
-
 def test_every_rotation_and_direction_counts_by_its_own_rates():
     space = Product(SO3("a"), Rn("z"), S2("b"), SE3("c"))
     for at, angle in ((1, 0.2), (3, 0.0), (4, 0.2), (7, 0.2), (10, 0.0)):
         v = np.zeros(space.nw)
         v[at] = 2.0
         assert rotation_angle(space, v, 0.1) == pytest.approx(angle, abs=1e-15)
-
-
-def test_where_nothing_turns_the_angle_is_zero():
-    assert rotation_angle(Rn("x", "y"), np.array([3.0, 4.0]), H) == 0.0
-    assert rotation_angle(Product(Rn("z"), SO3("r")), np.array([9.0, 0.0, 3.0, 4.0]), H) == 5.0 * H
 
 
 @pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])

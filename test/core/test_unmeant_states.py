@@ -92,12 +92,6 @@ def test_lengths_are_right_to_a_thousandth_in_states_and_steps(body, tree):
                 refused([length, 0.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("v", [[np.nan, 0.0, 0.0], [0.0, np.inf, 0.0], [1.0, 0.0]])
-def test_velocities_must_be_finite_and_as_many_as_there_are(body, v):
-    with pytest.raises(ValueError, match="romega_x.* must be 3 finite numbers"):
-        body.state([1.0, 0.0, 0.0, 0.0], v)
-
-
 def test_what_follows_from_a_state_is_finite_or_refused(body):
     nan, x = np.full(7, np.nan), body.state([1.0, 0.0, 0.0, 0.0], np.zeros(3))
     for refused in (
@@ -125,21 +119,6 @@ def test_a_table_is_refused_for_any_of_its_rows(body):
     for velocities in (still[0], still[:2]):
         with pytest.raises(ValueError, match="or of tables of as many rows"):
             body.state(fine, velocities)
-
-
-def test_of_a_table_rows_of_few_digits_alone_are_normalized(body):
-    q = np.array([QUARTER, [1.0, 0.0, 0.0, 0.0], [0.6, 0.0, 0.8 + 5e-13, 0.0]])
-    v = np.arange(9.0).reshape(3, 3)
-    rows = [body.state(*row) for row in zip(q, v)]
-    np.testing.assert_array_equal(body.state(q, v), rows)
-    np.testing.assert_array_equal(body.state(q, v)[1:, :4], q[1:])
-
-
-def test_every_row_of_a_table_keeps_the_holonomic_constraint(rod):
-    q = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.1]])
-    assert rod.state(q[:2], np.zeros((2, 2))).shape == (2, rod.nx)
-    with pytest.raises(NotConsistent):
-        rod.state(q, np.zeros((3, 2)))
 
 
 def test_half_a_turn_in_one_step_is_refused(body):
