@@ -15,10 +15,9 @@ import pytest
 from differences import derivative, jacobian
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
-from scipy.special import bernoulli, comb, factorial
 from transforms3d import quaternions
 
-from nh_control.geometry import even_functions, quaternion, se2
+from nh_control.geometry import quaternion, se2
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import SE2, PhaseSpace, Product, Rn
 from nh_control.mechanics.coordinates import coordinate_frame
@@ -437,56 +436,6 @@ def test_right_trivialized_tangents(retraction, turn):
     rates = [derivative(lambda s: tau(v + s * w), 0.01) for w in np.eye(3)]
     dtau = np.transpose([vee(rate @ np.linalg.inv(tau(v))) for rate in rates])
     within(apply(retraction.dtau_inverse, v) @ dtau, np.eye(3), 1e-9)
-
-
-def series(coefficient, square, order):
-    """Derivative of sum_k coefficient(k) square^k by its Taylor series, 29 terms."""
-    falling = [np.prod(k - np.arange(order)) for k in range(29)]
-    return float(
-        np.sum(
-            [coefficient(k) * falling[k] * square ** (k - order) for k in range(order, 29)][::-1]
-        )
-    )
-
-
-BERNOULLI = bernoulli(60)
-SMOOTH = {
-    "sinc": (even_functions.sinc, lambda k: (-1) ** k / factorial(2 * k + 1)),
-    "versine": (even_functions.versine, lambda k: (-1) ** k / factorial(2 * k + 2)),
-    "sine_defect": (even_functions.sine_defect, lambda k: (-1) ** k / factorial(2 * k + 3)),
-    "cosine": (even_functions.cosine, lambda k: (-1) ** k / factorial(2 * k)),
-    "tangent_coefficient": (
-        even_functions.tangent_coefficient,
-        lambda k: abs(BERNOULLI[2 * k + 2]) / factorial(2 * k + 2),
-    ),
-    "arctan_over": (
-        lambda s: even_functions.arctan_over(s, ca.sqrt(1 - s)),
-        lambda k: comb(2 * k, k) / 4**k / (2 * k + 1),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("order", range(4))
-def test_smooth_functions_with_their_derivatives(name, order):
-    """Value and three derivatives by the squared angle, at zero, tiny, and on both sides of the
-    switch from series to closed form.
-
-    Every differentiation of the closed form divides its round-off by the square, so 1e-14 of the
-    value becomes 1e-14 / SERIES_BELOW^order.
-    """
-    function, coefficient = SMOOTH[name]
-    square = ca.SX.sym("square")
-    expression = function(square)
-    for _ in range(order):
-        expression = ca.gradient(expression, square)
-    evaluate = ca.Function("f", [square], [expression])
-    switch = 0.07**2 if name == "arctan_over" else even_functions.SERIES_BELOW
-    for at in (0.0, 1e-300, 1e-9, 1e-3, switch * (1 - 1e-12), switch, 2 * switch, 0.3):
-        expected = series(coefficient, at, order)
-        assert (
-            abs(float(evaluate(at)) - expected) <= 1e-14 * max(1.0, abs(expected)) / switch**order
-        ), at
 
 
 @pytest.mark.parametrize(

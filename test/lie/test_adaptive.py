@@ -3,7 +3,6 @@ curves between steps, failures, the same run in Python and C.
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import casadi as ca
@@ -15,16 +14,13 @@ import threads
 from tiers import with_compiler
 
 import nh_control as nh
-from nh_control.geometry.groups import SE2Group, SE3Group, SO3Group
+from nh_control.geometry.groups import SO3Group
 from nh_control.geometry.homogeneous import (
     LeftMultiplication,
-    ProductAction,
-    RightMultiplication,
     SphereAction,
-    TangentSphereAction,
     TranslationAction,
 )
-from nh_control.integrators import lie_pairs, lie_tableaux
+from nh_control.integrators import lie_pairs
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
 from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas
 from nh_control.mechanics.reduced import ReducedEquations
@@ -145,16 +141,6 @@ def test_curves_between_steps_stay_on_the_manifold_with_the_order_of_their_degre
     assert slope > METHODS[method].degree + 1 - 0.4, (slope, errors)
 
 
-def test_the_curve_follows_the_field_from_step_to_step():
-    """Its slope is continuous."""
-    run = integrator("rkmk54").solve((0, SECONDS), start(), dense_output=True, rtol=1e-8)
-    h = 1e-7
-    t = run.t[1:-1]
-    before = (run.sol(t) - run.sol(t - h)) / h
-    after = (run.sol(t + h) - run.sol(t)) / h
-    assert abs(after - before).max() < 1e-5
-
-
 def test_times_that_are_asked_for_and_one_time():
     times = np.linspace(0, SECONDS, 201)
     asked = integrator("rkmk54").solve((0, SECONDS), start(), t_eval=times, dense_output=True)
@@ -177,12 +163,6 @@ def test_to_look_at_a_run_between_its_steps_changes_no_step(method):
         assert (seen.naccepted, seen.nrejected) == (free.naccepted, free.nrejected)
         assert free.naccepted > 3
         np.testing.assert_allclose(seen.y[:, -1], free.y[:, -1], rtol=0, atol=1e-12)
-
-
-def test_a_run_of_no_time():
-    run = integrator("rkmk54").solve((1.0, 1.0), start(), dense_output=True)
-    assert run.success and run.naccepted == 0 and np.array_equal(run.t, [1.0])
-    assert np.allclose(run.sol(1.0), start())
 
 
 @pytest.mark.slow
@@ -234,17 +214,6 @@ def test_large_fields_are_called_with_the_same_result(method, monkeypatch):
     monkeypatch.setattr("nh_control.integrators.adaptive.INLINE", 0)
     run = AdaptiveIntegrator(top(), method).solve((0, 0.5), start(), rtol=1e-8)
     assert np.allclose(run.t, whole.t) and np.allclose(run.y, whole.y, rtol=0, atol=1e-13)
-
-
-def test_threads_share_an_integrator():
-    one, times = integrator("rkmk54"), np.linspace(0, SECONDS, 50)
-    starts = [start() + np.r_[0, 0, 0, 0, k * 0.01, 0, 0] for k in range(8)]
-    alone = [one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y for x in starts]
-    with ThreadPoolExecutor(4) as pool:
-        among = list(
-            pool.map(lambda x: one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y, starts)
-        )
-    assert all(np.array_equal(a, b) for a, b in zip(alone, among))
 
 
 def test_other_threads_run_meanwhile(monkeypatch):
@@ -324,29 +293,6 @@ def test_a_function_of_inputs_and_parameters():
 
 
 # --- errors relative to blocks -------------------------------------------------------------------
-
-ACTIONS = {
-    "translations": (LINE, [1, 1]),
-    "directions": (SphereAction(), [3]),
-    "tangent directions": (TangentSphereAction(), [3, 3]),
-    "poses": (RightMultiplication(SE3Group(), tuple("abcdefg")), [4, 3]),
-    "planar": (LeftMultiplication(SE2Group(), tuple("abc")), [1, 2]),
-    "product": (
-        ProductAction(
-            RightMultiplication(SO3Group(), tuple("abcd")),
-            TranslationAction(*"efg"),
-            places=[range(3, 7), range(3)],
-        ),
-        [4, 1, 1, 1],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ACTIONS)
-def test_every_number_is_in_one_block(name):
-    action, sizes = ACTIONS[name]
-    assert [len(block) for block in action.blocks] == sizes
-    assert sorted(i for block in action.blocks for i in block) == list(range(action.nx))
 
 
 def test_steps_do_not_depend_on_the_frame():
@@ -459,22 +405,3 @@ def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits)
         return
     with pytest.raises(ValueError, match="x0 is not on the manifold"):
         one.solve((0, 0), [0.0, 0.0, 1 + off])
-
-
-def test_curves_of_what_depends_on_time_have_no_time_in_them_and_calm_runs_reject_nothing():
-    run = nh.solve_ivp(
-        (LINE, lambda t, x: [x[1], ca.cos(t)]), (0, 1), [0.0, 0.0], dense_output=True
-    )
-    assert run.sol(0.3).shape == (2,) and run.sol([0.3, 0.5]).shape == (2, 2)
-    np.testing.assert_allclose(run.sol(run.t), run.y, atol=1e-12)
-    np.testing.assert_allclose(run.y[:, -1], [1 - np.cos(1), np.sin(1)], atol=1e-6)
-    calm = nh.solve_ivp((LINE, lambda t, x: [x[1], 0]), (0, 1), [0.0, 1.0], first_step=0.1)
-    assert calm.nrejected == 0 and calm.naccepted == len(calm.t) - 1
-
-
-def test_the_tableau_of_dormand_and_prince_is_scipy_s_to_the_bit():
-    scipys, ours = scipy.integrate.RK45, np.array(lie_tableaux.DORMAND_PRINCE)
-    np.testing.assert_array_equal(ours[:6, :5], scipys.A)
-    np.testing.assert_array_equal(ours[6], [*scipys.B, 0])
-    np.testing.assert_array_equal(lie_tableaux._DP_ERROR, scipys.E)
-    assert not ours[:6, 5:].any()

@@ -5,7 +5,6 @@ and what they have in common with other methods.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import lie_cases
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 import symplectic_cases as cases
 from lie_motion import rotate
 from scipy.spatial.transform import Rotation
-from test_lie_order import OBSERVED, RUNS, STEPS, TURNED, torque
+from test_lie_order import TURNED
 
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Space
@@ -103,67 +102,6 @@ def test_without_the_momentum_s_transport_the_printed_step_does_not_converge():
     assert errors[False][0] / errors[False][1] < 1.2 and errors[False][1] > 0.05
 
 
-# --- order ---------------------------------------------------------------------------------------
-
-PLANAR = ("planar_body", [0.4, 0.3, -0.2, 0.9, 0.7, -0.8], 1.0, STEPS, torque, ())
-ORDERS = dict(RUNS) | {"body of the plane": PLANAR}
-QUICK = [("body of the plane", name) for name in ("slgi_0", "slgi_half")]
-LONG = [
-    ("body of the plane", "slgi_1"),
-    *(("heavy top of the paper", method) for method in THETAS),
-    *(("heavy top", method) for method in THETAS),
-    ("forced rigid body", "slgi_half"),
-    ("body on SE(3), cay", "slgi_1"),
-    ("body on SE(3), cay", "slgi_half"),
-    ("2 links", "slgi_0"),
-    ("2 links", "slgi_half"),
-    *(
-        (run, method)
-        for run in ("body of the plane", "heavy top", "body on SE(3), cay")
-        for method in ("lie_midpoint", "lie_mean_value")
-    ),
-]
-FINER = {1: 2, 2: 1}
-"""Steps as multiples of RUNS', by order."""
-
-
-@cache
-def reference(run):
-    name, start, duration, _, inputs, _ = ORDERS[run]
-    times = np.linspace(0, duration, 2 * OBSERVED + 1)
-    motion = cases.planar_motion(inputs) if run == PLANAR[0] or "planar" in name else None
-    return (motion or lie_cases.motion(name, inputs)).solve(start, times)
-
-
-def slopes(run, method):
-    """Observed order by components, and that of the largest."""
-    name, _, duration, steps, inputs, kept = ORDERS[run]
-    exact, errors = reference(run), []
-    finer, any_step = FINER[INTEGRATORS[method].order], cases.discrete(name, method, 1.0)
-    for n in (finer * n for n in steps):
-        dsys = any_step.with_step(duration / n)
-        times = (np.arange(n) + 0.5) * dsys.h
-        u = np.array([inputs(t) for t in times]) if inputs else np.zeros((n, dsys.nu))
-        nodes = dsys.simulate(exact[0], u).states[:: n // (2 * OBSERVED)]
-        errors.append(np.abs(nodes - exact)[OBSERVED:].max(0))
-    kept = kept if "momenta" in INTEGRATORS[method].preserves else ()
-    errors, known = np.array(errors), np.isin(any_step.state_names, kept)
-    assert errors[-1, ~known].min() > 1e-10, "errors must stand above the reference's"
-    assert errors[:, known].max(initial=0.0) <= 1e-11 * np.abs(exact).max()
-    found = np.column_stack([errors[:, ~known], errors.max(1)])
-    return -np.polyfit(np.log(steps), np.log(found), 1)[0]
-
-
-@pytest.mark.parametrize(
-    "run, method", QUICK + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG]
-)
-def test_order_in_every_component(run, method):
-    """Single components may do better than first order at the times that are looked at."""
-    found, order = slopes(run, method), INTEGRATORS[method].order
-    assert found.min() >= order - 0.15 and found[-1] <= order + 0.15, found.round(3)
-    assert order == 1 or found.max() <= order + 0.15, found.round(3)
-
-
 @pytest.mark.parametrize(
     "name",
     ["rigid_body", "planar_body_free", pytest.param("body_in_fluid", marks=pytest.mark.slow)],
@@ -179,32 +117,6 @@ def test_theta_does_not_matter_to_free_motions(name):
 
 
 # --- momenta, energy, reversibility --------------------------------------------------------------
-
-
-def test_momenta_of_symmetries_stay():
-    """The heavy top's about the vertical, the free rigid body's in space."""
-    for name, rows in (("heavy_top", [2]), ("rigid_body", [0, 1, 2])):
-        for method in THETAS:
-            dsys = cases.discrete(name, method, 0.05)
-            x, _ = lie_cases.random_point(dsys, np.random.default_rng(2))
-            states = dsys.simulate(x, np.zeros((100, dsys.nu))).states
-            p = rotate(states[:, :4], states[:, 4:])
-            assert np.abs(p - p[0])[:, rows].max() <= ROUND_OFF * np.abs(p[0]).max()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", THETAS)
-def test_the_energy_of_the_heavy_top_does_not_drift(method):
-    """The paper's top for 1e5 steps: the error's envelope in the last tenth is that in the
-    first.
-    """
-    dsys = cases.discrete("fast_top", method, 5e-4)
-    x = np.array([1.0, 0, 0, 0, *(lie_cases.inertia(lie_cases.FAST_TOP) * [0, 150, -4.61538])])
-    states = dsys.simulate(x, np.zeros((100_000, 0))).states[::7]
-    energy = np.array([dsys.energy(y) for y in states])
-    tenth = len(energy) // 10
-    assert np.ptp(energy[:tenth]) < 0.05 * abs(energy[0])
-    assert np.ptp(energy[-tenth:]) <= 1.1 * np.ptp(energy[:tenth])
 
 
 @pytest.mark.parametrize("name", ["heavy_top", "planar_body"])
