@@ -139,13 +139,6 @@ def test_equations_can_be_drawn():
         assert str(equations).count("\\begin{align*}") == len(equations.groups)
 
 
-def test_names_are_those_of_the_system():
-    text = str(equations_of("cart_pole"))
-    assert r"\ddot{\theta}" in text and r"m_{\mathrm{pole}}" in text
-    assert r"\mathrm{rotor\,torque}" in str(equations_of("snakeboard"))
-    assert r"p_{\theta}^{+}" in str(equations_of_a_step())
-
-
 def test_compositions_and_prescribed_coordinates():
     from nh_control.integrators import INTEGRATORS
 

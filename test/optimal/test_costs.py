@@ -110,18 +110,6 @@ def test_quadratic_cost_is_its_formula(dsys, end):
     assert total(trajectory.states, trajectory.inputs) == pytest.approx(value / 2, rel=1e-12)
 
 
-def test_a_cost_whose_numbers_change_is_another_one():
-    """Expressions decide, not the functions that make them."""
-    dsys, weight = made("pendulum"), [2.0]
-    cost = Cost(lambda x, u, w: weight[0] * ca.sumsqr(u), lambda x, w: weight[0] * x[0])
-    states, inputs = np.ones((2, 2)), np.array([[3.0]])
-    first = compile_cost(dsys, cost)
-    assert first(states, inputs) == 20
-    weight[0] = 5.0
-    assert compile_cost(dsys, cost)(states, inputs) == 50 and first(states, inputs) == 20
-    assert compile_cost(dsys, cost).functions is compile_cost(dsys, cost).functions
-
-
 LONG = Trajectory(0.1, np.zeros((3, 2)), np.zeros((2, 1)))
 WIDE = Trajectory(0.1, np.zeros((3, 3)), np.zeros((2, 1)))
 TORQUE = {"torque": (0, 1)}
@@ -209,22 +197,3 @@ def test_a_barrier_is_the_sum_of_its_walls_the_last_node_s_of_states_alone(carts
     assert (slacks < 0).any() and (slacks > d).any() and ((slacks > 0) & (slacks < d)).any()
     cost = compile_cost(carts, barrier_cost(carts, LIMITS, weight, d, 4))
     assert cost(states, inputs) == pytest.approx(weight * sum(map(b, slacks)), rel=1e-12)
-
-
-def test_costs_add_whether_they_have_parameters_or_not(carts):
-    """Each gets its own, in either order."""
-    states, inputs = np.arange(12.0).reshape(3, 4), np.arange(4.0).reshape(2, 2)
-    w = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
-    one = Cost(lambda x, u, w: w[0] * x[0], lambda x, w: w[1] * x[1], w)
-    other = Cost(lambda x, u, w: w[0] * u[1], lambda x, w: w[0] * x[2], 7 * w[:, :1])
-    plain = Cost(lambda x, u, w: 100 * u[0])
-    of_one, of_other, of_plain = 2.0 * 4 + 30 * 9, 7 * 1.0 + 14 * 3 + 21 * 10, 200.0
-    for added, n_parameters, expected in (
-        (one + other, 3, of_one + of_other),
-        (other + one, 3, of_one + of_other),
-        (plain + other + one, 3, of_one + of_other + of_plain),
-        (one + plain, 2, of_one + of_plain),
-        (plain + plain, 0, 2 * of_plain),
-    ):
-        assert added.n_parameters == n_parameters
-        assert compile_cost(carts, added)(states, inputs) == expected

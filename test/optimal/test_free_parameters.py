@@ -154,21 +154,6 @@ def test_a_periodic_motion_of_a_linear_system_is_that_of_its_equations(partly):
     np.testing.assert_allclose(both.reshape(-1)[: len(expected)], expected, atol=1e-7)
 
 
-def test_the_period_of_a_periodic_motion_is_found_with_it():
-    dsys, steps = nh.midpoint(pendulum(), 0.1), 15
-    cost, guess = swing(dsys, steps)
-    free = ["theta", "p_theta", "h"]
-    found = nh.optimize(dsys, cost, guess, free=free, periodic=True)
-    assert found.converged and found.errors.stationarity < 1e-8
-    states, model = found.trajectory.states, found.trajectory.dsys
-    np.testing.assert_allclose(states[0], states[-1], atol=1e-9)
-    for factor in (0.98, 1.02):
-        other = model.with_step(factor * model.h)
-        near = nh.Trajectory(other.h, states, found.trajectory.inputs)
-        there = nh.optimize(other, cost, near, free=free[:2], periodic=True)
-        assert there.converged and there.cost > found.cost
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
@@ -194,18 +179,3 @@ def test_the_final_time_of_what_has_no_native_second_derivatives_is_found_too(ma
         cost_there = nh.optimize(dsys.with_step(h), cost, near).cost
         assert cost_there > found.cost - 1e-9
         assert h != best or cost_there == pytest.approx(found.cost, abs=1e-9)
-
-
-def test_costs_that_are_added_and_constraints_have_the_parameters():
-    dsys, steps = nh.midpoint(mass(), 0.05), 10
-    table = np.full((steps + 1, 1), 3.0)
-    effort = Cost(lambda x, u, w: w[0] * ca.sumsqr(u) * w[-1], parameters=table)
-    time = Cost(lambda x, u, w: w[0] * w[-1], parameters=np.full((steps + 1, 1), 2.0))
-    slow = nh.Constraint("slow", lambda x, u, w: w[0] * x[1] * w[-1], upper=0.4, parameters=table)
-    found = nh.optimize(
-        dsys, effort + time, resting(dsys, steps), end=[1.0, 0.0], free=["h"], constraints=[slow]
-    )
-    assert found.converged
-    t, h = found.trajectory, found.parameters["h"]
-    assert found.cost == pytest.approx(h * (3 * np.sum(t.inputs**2) + 2 * steps), rel=1e-12)
-    assert 3 * h * t.states[:, 1].max() == pytest.approx(0.4, abs=1e-7)

@@ -8,7 +8,6 @@ import pytest
 from swing_ups import rigid_body
 
 import nh_control as nh
-from nh_control.control.constraints import rows_of
 from nh_control.geometry import quaternion
 from nh_control.systems import QuadrotorPayloadParameters, pendulum, quadrotor_payload
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
@@ -90,15 +89,3 @@ def test_what_does_not_fit_is_said():
     wrong = nh.keep_out(swing, lambda q: q, [0.0, 0.0], 1.0)
     with pytest.raises(ValueError, match="the point of 'keep_out' has shape"):
         values(wrong, swing, np.zeros(2), np.zeros(1))
-
-
-def test_rows_have_names_in_messages_and_figures():
-    load = nh.midpoint(quadrotor_payload(), 0.01)
-    tension = nh.tension_limit(load, 1.0)
-    x, u = ca.SX.sym("x", load.nx), ca.SX.sym("u", load.nu)
-    rows = rows_of(load, {}, [tension], x, u, [ca.SX.zeros(3)])
-    assert [row.name for row in rows] == ["tension[link1] >= 1", "tension[link2] >= 1"]
-    assert nh.Constraint("a", lambda x, u, w: x[:2], lower=0).row_names(2) == ["0", "1"]
-    wrong = nh.Constraint("a", lambda x, u, w: x[:3], lower=0, rows=("left", "right"))
-    with pytest.raises(ValueError, match="'a' has 3 rows.*left, right"):
-        rows_of(load, {}, [wrong], x, u, [ca.SX(0, 1)])

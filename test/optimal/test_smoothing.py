@@ -11,7 +11,6 @@ from scipy.stats import chi2
 
 import nh_control as nh
 from nh_control.control.estimation import Belief
-from nh_control.scenarios import get
 
 
 @pytest.fixture(scope="module")
@@ -160,12 +159,3 @@ def test_what_gives_no_estimate_is_refused(springs, ys, options, words):
     kalman = nh.KalmanFilter(springs, np.eye(4), np.eye(2))
     with pytest.raises(ValueError, match=words):
         nh.smooth(kalman, Belief(np.zeros(4), np.eye(4)), np.zeros((3, 1)), ys, **options)
-
-
-def test_a_step_that_fails_says_which():
-    dsys = get("cart_pole").model()
-    kalman = nh.KalmanFilter(dsys, np.eye(4), np.eye(2))
-    inputs = [[0.0], [0.0], [1e200]]
-    with pytest.raises(nh.StepFailed) as failed:
-        nh.smooth(kalman, Belief(np.zeros(4), np.eye(4)), inputs, [None] * 4)
-    assert failed.value.step == 2

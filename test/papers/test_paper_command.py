@@ -12,19 +12,11 @@ from matplotlib.figure import Figure
 from tiers import c_compiler, needs_compiler
 
 from nh_control.cli import main
-from nh_control.papers import PAPERS, report
+from nh_control.papers import PAPERS
 from nh_control.papers import kobilarov2010_motions as motions
 from nh_control.papers.celledoni2016_chaotic import VARIATIONAL
 from nh_control.papers.johnson2014_marionette import CODE, TEXT
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
-
-
-def test_papers_are_listed(capsys):
-    assert main(["paper"]) == 0
-    out = capsys.readouterr().out
-    for paper in PAPERS.values():
-        assert paper.key in out
-        assert len(set(paper.numbers)) == len(paper.numbers)
 
 
 def test_one_figure_is_written(tmp_path, capsys):
@@ -53,11 +45,6 @@ def test_results_are_not_overwritten_unasked(tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("")
     assert main(["paper", "kobilarov2010", "--figure", "3", "--output", str(tmp_path)]) == 2
     assert "--overwrite" in capsys.readouterr().err
-
-
-def test_the_table_says_what_does_not_agree():
-    text = report.table([Statement("Fig. 1", "a | b", "c", False, "d")])
-    assert text.splitlines()[2] == "| Fig. 1 | a \\| b | c | NO | d |"
 
 
 def made(number, **changes):

@@ -18,7 +18,6 @@ from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS, johnson2014, measure, report
 from nh_control.papers import celledoni2016_chaotic as chaotic
 from nh_control.papers import celledoni2016_gearbox as gearbox
-from nh_control.papers import celledoni2016_sleigh as sleigh
 from nh_control.papers import celledoni2021_chains as chains
 from nh_control.papers import johnson2014_marionette as marionette
 from nh_control.papers import kobilarov2010_motions as motions
@@ -26,7 +25,7 @@ from nh_control.papers import kobilarov2010_runs as runs
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
 from nh_control.studies.comparison import Reference
 from nh_control.studies.motion import Motion
-from nh_control.systems import SuslovParameters, pendulum
+from nh_control.systems import pendulum
 
 
 def line(panel, label):
@@ -103,27 +102,6 @@ def test_orders_are_slopes_and_energy_errors_relative():
     np.testing.assert_allclose(off, [reference.error(end[:1]) for end in ends])
     assert 3.5 < off[0] / off[1] < 4.5
     assert measure.plain({"a": np.array([1.0, 2.0])}) == {"a": [1.0, 2.0]}
-
-
-def test_errors_are_drawn_over_the_steps_with_lines_of_their_orders():
-    h = np.array([0.4, 0.2, 0.1])
-    found = {"first": 3 * h, "second": 0.5 * h**2}
-    axes = Figure().subplots()
-    measure.plot_order(axes, h, found, order=2)
-    for name, error in found.items():
-        np.testing.assert_array_equal(line(axes, name), [h, error])
-    _, slope = line(axes, "order 2")
-    np.testing.assert_allclose(slope, 0.5 * 0.5 * h**2)
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("step h (s)", "error at the end")
-    axes = Figure().subplots()
-    measure.plot_orders(axes, h, found, (1, 2))
-    slopes = [one for one in axes.lines if one.get_linestyle() == ":"]
-    for one, error in zip(slopes, found.values(), strict=True):
-        np.testing.assert_allclose(one.get_ydata(), 0.4 * error)
-    assert [text.get_text() for text in axes.texts] == ["1", "2"]
-    low, high = axes.get_xlim()
-    assert low < h.min() and h.max() < high
 
 
 # --- johnson2014 ---------------------------------------------------------------------------------
@@ -218,29 +196,6 @@ def loop(scale, n=40):
     return SimpleNamespace(errors=errors, trajectory=trajectory)
 
 
-def test_the_marionette_s_errors_use_the_free_coordinates():
-    names = tuple(f"x{i}" if i != 3 else "torso_rz" for i in range(80))
-    dsys = SimpleNamespace(state_names=names)
-    runs = {
-        text: (loop(0.1 * (k + 1)), loop(2.0 * (k + 1)))
-        for k, text in enumerate((marionette.TEXT, marionette.CODE))
-    }
-    result = marionette.Stabilization(dsys, runs, loop(5.0), None)
-    np.testing.assert_allclose(
-        result.error(runs[marionette.TEXT][0]), 0.1 * np.sqrt(22) * np.linspace(1, 0, 41)
-    )
-    for panel, (start, pair) in zip(result.figure_6().axes, runs.items()):
-        assert start in panel.get_title()
-        for label, run in zip(("closed loop", "open loop"), pair):
-            np.testing.assert_array_equal(
-                line(panel, label), [run.trajectory.times, result.error(run)]
-            )
-    (axes,) = result.figure_7().axes
-    for label, scale in (("closed loop", 0.1), ("open loop", 2.0), ("reference", 5.0)):
-        times, torso = line(axes, label)
-        np.testing.assert_allclose(torso, scale * times)
-
-
 def test_the_marionette_s_statements_hold_only_if_feedback_helps():
     numbers = {
         start: {"closed_loop": {"start": 0.3, "end": end}, "open_loop": {"end": 1.0}}
@@ -292,41 +247,6 @@ def test_the_gearbox_s_statements_hold_only_if_their_claims_do(changed, broken):
     assert holding(ran(**changed).statements()) == [k != broken for k in range(4)]
 
 
-def test_the_claim_about_si_dla_requires_a_growing_constraint_error():
-    right = ran()
-    steady = right.constraint | {"SI-DLA": np.full(101, 1e-13)}
-    assert holding(replace(right, constraint=steady).statements()) == [True, True, False, True]
-
-
-def test_the_gearbox_is_drawn_and_told_as_it_ran():
-    result = ran()
-    numbers = result.numbers()
-    assert numbers["largest_constraint"]["Gonzalez-F"] == 0.1 and numbers["h"] == 0.1
-    assert numbers["largest_relative_energy_error"]["Gonzalez-R"] == 1e-14
-    assert (numbers["t"][0], numbers["t"][-1], len(numbers["t"])) == (0.0, gearbox.DURATION_S, 11)
-    assert numbers["relative_energy_error"]["SI-DLA"] == result.energy["SI-DLA"][::10].tolist()
-    energy, *_ = result.draw().axes
-    assert energy.get_yscale() == "log"
-    for name, value in result.energy.items():
-        np.testing.assert_array_equal(line(energy, name)[1][1:], value[1:])
-
-
-def test_every_constraint_error_of_the_gearbox_is_visible_exact_zeros_too():
-    """SI-DLA satisfies its constraint exactly in most steps; its curve was hidden."""
-    result = ran()
-    mostly_zero = np.where(np.arange(101) % 3, 0.0, 1e-16)
-    result = replace(result, constraint=result.constraint | {"SI-DLA": mostly_zero})
-    _, *rows = result.draw().axes
-    assert [row.get_ylabel() for row in rows] == list(gearbox.METHODS)
-    for row, value in zip(rows, result.constraint.values(), strict=True):
-        (curve,) = row.lines
-        low, high = row.get_ylim()
-        shown = curve.get_ydata()
-        assert row.get_yscale() == "log" and low < shown.min() and shown.max() < high
-        np.testing.assert_array_equal(shown[value > 0], value[value > 0])
-        assert (shown[value == 0] == gearbox.ZERO).all()
-
-
 H = np.array([0.04, 0.02, 0.01])
 
 
@@ -368,12 +288,6 @@ def test_the_chaotic_system_s_statements_hold_only_if_their_claims_do(changed, b
     assert holding(chaos(**changed).statements()) == [k != broken for k in range(6)]
 
 
-def test_statements_name_the_assumed_coefficients_of_spark():
-    told = chaos().statements()
-    assert [chaotic.ASSUMED in s.corrected for s in told] == [True] * 4 + [False] * 2
-    assert "assumed" in told[-1].ours and "orders 2.00, 2.00" in told[-1].ours
-
-
 def test_the_chaotic_system_is_drawn_and_reported_from_its_run():
     result = chaos()
     numbers = result.numbers()
@@ -402,20 +316,6 @@ def chain(n, variable, constant):
 
     end = np.eye(6 * n)[0]
     return chains.Chain(None, solution(variable), solution(constant), end, 1e-12)
-
-
-def test_chains_are_reported_by_number_of_links():
-    runs = {n: chain(n, n * 1e-7, n * 1e-5) for n in (2, 20)}
-    numbers = chains._numbers(runs)
-    assert numbers["n"] == [2, 20] and numbers["steps"] == [20, 200]
-    assert numbers["rejected_steps"] == [2, 20]
-    assert numbers["error_of_variable_steps"] == pytest.approx([2e-7, 20e-7])
-    assert numbers["error_of_constant_steps"] == pytest.approx([2e-5, 20e-5])
-    accuracy, steps = chains._accuracy(runs, "links of 1 m").axes
-    np.testing.assert_allclose(line(accuracy, "variable steps"), [[2, 20], [2e-7, 20e-7]])
-    np.testing.assert_allclose(line(accuracy, "constant steps"), [[2, 20], [2e-5, 20e-5]])
-    t = runs[20].variable.t  # of the longest
-    np.testing.assert_array_equal(line(steps, "variable"), [t[:-1], np.diff(t)])
 
 
 def test_motions_are_compared_with_the_accurate_motion_at_equal_times():
@@ -448,47 +348,6 @@ def test_motions_are_compared_with_the_accurate_motion_at_equal_times():
 
 
 # --- lines that other results are compared with --------------------------------------------------
-
-
-def test_motions_of_the_suslov_problem_may_end_on_the_line_of_equilibria(monkeypatch):
-    """On `I13 rho_1 / I11 + I23 rho_2 / I22 = 0` the body rotates about the forbidden axis."""
-    states = np.zeros((3, 6))
-    states[:, 4:] = [[0.6, -1.4], [0.5, -1.2], [0.4, 1.0]]
-    run = SimpleNamespace(simulate=lambda x, u, steps: SimpleNamespace(states=states))
-    names = ("gonzalez", "mean_value", "implicit_midpoint")
-    made = dict.fromkeys(names, SimpleNamespace(make=lambda system, h: run))
-    monkeypatch.setattr(sleigh, "INTEGRATORS", made)
-    outcome, p = sleigh.suslov_problem(Progress()), SuslovParameters()
-    (panel,) = outcome.draw().axes
-    x, y = line(panel, "equilibria")
-    np.testing.assert_allclose(p.I13 * x / p.I11 + p.I23 * y / p.I22, 0, atol=1e-15)
-    assert np.ptp(x) > 1 and p.I13 and p.I23
-    x, y = line(panel, "energy level")
-    np.testing.assert_allclose(x**2 / p.I11 + y**2 / p.I22, 0.6**2 / p.I11 + 1.4**2 / p.I22)
-
-
-def test_the_radius_of_the_sleigh_s_momenta_is_checked_along_the_motion(monkeypatch):
-    """rho| may leave the circle in the middle and return."""
-    turn = np.linspace(-1.5, 1.5, 9)
-    radii = 0.6 * np.array([1, 1, 1, 1, 1.001, 1, 1, 1, 1])
-    states = np.zeros((9, 5))
-    states[:, 3:] = (radii * [np.cos(turn), np.sin(turn)]).T
-    run = SimpleNamespace(simulate=lambda x, u, steps: SimpleNamespace(states=states))
-    made = SimpleNamespace(make=lambda system, h: run)
-    monkeypatch.setattr(sleigh, "INTEGRATORS", {"gonzalez": made})
-    outcome = sleigh.figure_3(Progress())
-    assert outcome.numbers["variation_of_radius"] == pytest.approx(6e-4)
-    assert not outcome.statements[0].holds
-
-
-def test_the_allowed_time_of_a_right_hand_side_is_drawn_in_microseconds(monkeypatch):
-    field = SimpleNamespace(n_instructions=lambda: 7)
-    monkeypatch.setattr(chains, "chain", lambda n: SimpleNamespace(field=field))
-    monkeypatch.setattr(chains, "right_hand_side_s", lambda n: 1e-6 * n)
-    monkeypatch.setattr(chains, "_trial_s", lambda n: 5e-6 * n)
-    (panel,) = chains.scaling(Progress()).draw().axes
-    assert list(line(panel, "0.2 ms")[1]) == [200, 200]
-    np.testing.assert_allclose(line(panel, "right-hand side")[1], chains.SIZES)
 
 
 @pytest.mark.parametrize(

@@ -203,11 +203,6 @@ def test_the_whole_law_takes_its_motion_from_configuration_and_velocity():
     np.testing.assert_allclose(u, np.array(ca.evalf(expected))[:, 0], atol=1e-10)
 
 
-def test_gains_are_those_that_are_declared():
-    g = GeometricGains()
-    assert (g.k_y, g.k_yd, g.k_q, g.k_w, g.k_R, g.k_O) == (12.0, 5.0, 16.0, 5.0, 100.0, 3.0)
-
-
 def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_last():
     path = paths.line([0.0, 0.0, 1.0], [0.4, 0.2, 1.3], 2.0)
     limits = np.array([[0.0, 11.0], [-0.02, 0.01], [-9.0, 9.0], [-9.0, 9.0]])

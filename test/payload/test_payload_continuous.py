@@ -56,16 +56,6 @@ def test_phases_move_with_their_derivative(n):
     np.testing.assert_allclose(found, (ahead - behind) / (2 * s), rtol=0, atol=1e-7)
 
 
-def test_without_a_force_on_the_payload_there_is_none():
-    rng, p = np.random.default_rng(2), parameters(2)
-    z = continuous.phase(p, *random_motion(2, rng))
-    thrust, torque, _ = forces(2, rng)
-    np.testing.assert_array_equal(
-        continuous.derivative(p, z, thrust, torque),
-        continuous.derivative(p, z, thrust, torque, np.zeros(3)),
-    )
-
-
 def test_tensions_are_what_the_equations_of_motion_leave():
     """`m_y (y'' + g e3) = sum tension_i q_i + wind` with y'' of the Lagrangian's equations, and
     wind on the payload and on every quadrotor.
@@ -94,8 +84,3 @@ def test_tension_is_negative_when_quadrotors_push_the_payload_and_zero_in_free_f
     np.testing.assert_allclose(
         link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, np.zeros(8)), 0, atol=1e-15
     )
-
-
-def test_tensions_refuse_a_wrong_number_of_inputs():
-    with pytest.raises(ValueError, match="expected 8 inputs, or 17 with wind, got 9"):
-        link_tensions(parameters(2), np.zeros(17), np.zeros(15), np.zeros(9))

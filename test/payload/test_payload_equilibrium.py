@@ -6,8 +6,6 @@ from payload_cases import lqr_weights, model, parameters
 
 from nh_control.control import NoEquilibrium, equilibrium, lqr, project_trajectory
 from nh_control.control.paths import point
-from nh_control.control.projection import follow_with_gains
-from nh_control.discrete.results import StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint
 from nh_control.scenarios.payload_flatness import flat_motion
@@ -88,16 +86,6 @@ def test_hover_is_stabilizable(n):
     assert np.abs(gain.poles).max() < 0.997 < 1 - 1e-9 < open_loop
 
 
-def test_projection_leaves_a_feasible_trajectory_as_it_is():
-    dsys = model(2)
-    rng = np.random.default_rng(5)
-    x, u = guess(2, Formation())
-    feasible = dsys.simulate(x, u + 0.1 * rng.normal(size=(40, 8)))
-    projected = project_trajectory(dsys, feasible, *lqr_weights(2))
-    np.testing.assert_allclose(projected.states, feasible.states, atol=1e-14)
-    np.testing.assert_allclose(projected.inputs, feasible.inputs, atol=1e-12)
-
-
 def test_projection_is_feasible_idempotent_and_close():
     dsys = model(2)
     rng = np.random.default_rng(6)
@@ -122,11 +110,3 @@ def test_projection_is_feasible_idempotent_and_close():
     twice = project_trajectory(dsys, once, *lqr_weights(2))
     np.testing.assert_allclose(twice.states, once.states, atol=1e-12)
     assert once.name == "noisy" and once.input_names == dsys.inputs
-
-
-def test_a_failing_step_of_the_projection_says_when():
-    dsys = model(2)
-    x, u = guess(2, Formation())
-    wild = Trajectory(dsys.h, np.tile(x, (3, 1)), np.array([u, [*u[:3], 1e200, *u[4:]]]))
-    with pytest.raises(StepFailed, match="at step 1"):
-        follow_with_gains(dsys, wild, np.zeros((2, 8, dsys.ndx)))

@@ -9,7 +9,7 @@ from nh_control import systems
 from nh_control.mechanics.parameters import declarations
 from nh_control.systems import Formation, RotorMixing
 from nh_control.systems.marionette import MarionetteParameters
-from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
+from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
 from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters, rigid_body
 from nh_control.systems.spherical_pendulum import SphericalPendulumParameters
 
@@ -68,14 +68,6 @@ def test_a_limit_is_that_of_the_inputs_of_its_name(name):
         np.testing.assert_array_equal(changed[meant, 0], -larger * (changed[meant, 0] < 0))
         others = ~np.array(meant, dtype=bool)
         np.testing.assert_array_equal(changed[others], system.input_bounds[others])
-
-
-def test_wind_has_no_limits_and_names_the_bodies_in_their_order():
-    windy = quadrotor_payload(wind=True)
-    bodies = ("payload", "quad1", "quad2")
-    assert windy.inputs[8:] == tuple(f"{body}_force_{c}" for body in bodies for c in "xyz")
-    assert windy.input_units[8:] == ("N",) * 9
-    np.testing.assert_array_equal(windy.input_bounds[8:], [[-np.inf, np.inf]] * 9)
 
 
 def test_quadrotors_stand_counter_clockwise_from_the_left():
