@@ -133,12 +133,6 @@ def filled(tmp_path_factory):
 
 
 @NEED_COMPILER
-def test_a_cache_is_made_for_its_user_alone(filled):
-    cache, _ = filled
-    assert cache.stat().st_mode & 0o777 == 0o700 and list(cache.glob("*.so"))
-
-
-@NEED_COMPILER
 @pytest.mark.parametrize("mode", [0o770, 0o707, pytest.param(0o777, marks=pytest.mark.slow)])
 def test_a_cache_that_others_can_write_is_refused_in_one_line(
     mode, tmp_path, monkeypatch, caplog, compiler
@@ -177,8 +171,9 @@ def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch, caplog):
 
 
 @NEED_COMPILER
-def test_a_second_start_compiles_nothing(filled):
+def test_a_cache_is_made_for_its_user_alone_and_a_second_start_compiles_nothing(filled):
     cache, first = filled
+    assert cache.stat().st_mode & 0o777 == 0o700
     files = sorted(cache.iterdir())
     stamps = [f.stat().st_mtime_ns for f in files if f.suffix == ".so"]
     second, _ = run(COUNTED.format(code=STEP), cache)
@@ -284,42 +279,6 @@ def test_functions_check_and_own_their_arrays():
         f("outer", np.zeros((2, 1)), np.zeros(3))
     with pytest.raises(ValueError, match=r"'a' must have shape \(2,\), got \(\)"):
         f("outer", 1.0, np.zeros(3))
-
-
-def test_a_number_is_a_vector_of_one_but_a_vector_of_two_is_not():
-    a = ca.SX.sym("a")
-    f = compiled.Functions("probe", [ca.Function("twice", [a], [2 * a], ["a"], ["o"])])
-    assert f("twice", 1.5)[0] == f("twice", [1.5])[0] == 3.0
-    for wrong in ([1.0, 2.0], [[1.0]]):
-        with pytest.raises(ValueError, match=r"'a' must have shape \(1,\)"):
-            f("twice", wrong)
-
-
-def test_large_functions_are_compiled_at_a_lower_level(tmp_path, monkeypatch, compiler):
-    """Whose instructions are counted with those of what they call."""
-    a = ca.SX.sym("a", 3)
-    inner = ca.Function("inner", [a], [ca.sin(a) * a], {"never_inline": True})
-    f = ca.Function("outer", [a], [inner(a) + 1.0], {"cse": False})
-    levels = []
-    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
-    compile = compiled._compile
-    monkeypatch.setattr(
-        compiled, "_compile", lambda text, c, file: levels.append(c[1]) or compile(text, c, file)
-    )
-    count = sum(part.n_instructions() for part in (f, *f.find_functions()))
-    for small in (count, count - 1):
-        monkeypatch.setattr(compiled, "SMALL", small)
-        assert compiled.Native("probe", [f]).wait() is not None
-    assert levels == ["-O2", "-O1"]
-
-
-def test_threads_may_share_a_system_before_its_first_step(caplog):
-    """The first calls, which build and load the functions, may come from several threads."""
-    x, u = np.array([0.5, 0.25]), np.array([0.1])
-    with caplog.at_level(logging.WARNING), ThreadPoolExecutor(4) as pool:
-        dsys = midpoint(pendulum(), 0.0371)
-        results = [f.result() for f in [pool.submit(dsys.step, x, u) for _ in range(4)]]
-    assert all(np.array_equal(r, results[0]) for r in results)
 
 
 def everything(dsys, x, u, lam):

@@ -11,7 +11,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nh_control as nh
-from nh_control.control import lqr
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.actuators import DcMotor, with_actuators, with_dc_motors, with_lag
 from nh_control.mechanics.continuous import ContinuousSystem
@@ -98,19 +97,6 @@ def test_a_lag_is_the_midpoint_rule_of_its_equation():
         assert x[1] == pytest.approx(w, rel=1e-14)
     exact = u + (0.1 - u) * np.exp(-10 * h / tau)
     assert x[1] == pytest.approx(exact, abs=2e-3)
-
-
-def test_lqr_balances_a_pendulum_by_the_voltage_of_its_motor():
-    d = nh.midpoint(motor_pendulum(), 0.01)
-    x = d.state([0.0, 0.0], [0.0, 0.0])
-    gain = lqr.infinite_horizon(d, x, [0.0], np.diag([10.0, 0.01, 1.0]), np.eye(1))
-    A, B = d.linearize(x, [0.0])
-    assert np.abs(np.linalg.eigvals(A)).max() > 1.02
-    assert np.abs(np.linalg.eigvals(A - B @ gain.K)).max() < 0.99
-    rest = nh.Trajectory(d.h, np.tile(x, (2, 1)), np.zeros((1, 1)))
-    tracker = nh.LqrTracker(d, rest, np.diag([10.0, 0.01, 1.0]), np.eye(1), hold=True)
-    done = nh.rollout(d, np.array([[0.3, 0.0, 0.0]]), tracker, steps=400)
-    assert np.abs(done.states[0][-1]).max() < 1e-4
 
 
 def test_equilibrium_finds_the_current_that_holds_the_weight():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from differences import jacobian
 
-from nh_control.discrete.plant_steps import advance, convert, with_external, without_external
+from nh_control.discrete.plant_steps import advance, convert
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS, midpoint
@@ -60,25 +60,6 @@ def hanging(theta, omega):
             LENGTH * omega * np.sin(theta),
         ]
     )
-
-
-def test_the_constraint_holds_and_the_motion_is_that_of_the_angle_at_second_order(constrained):
-    errors = []
-    for h in (0.02, 0.01, 0.005, 0.0025):
-        dsys, angle = (
-            midpoint(rod(), h),
-            midpoint(
-                System("angle", Rn("t"), lambda q, v: v[0] ** 2 / 2 + G / LENGTH * ca.cos(q[0])),
-                h / 16,
-            ),
-        )
-        steps = round(1.0 / h)
-        motion = dsys.simulate(hanging(0.9, 0.5), np.zeros((steps, 1)))
-        assert np.abs(np.sum(motion.states[:, :2] ** 2, axis=1) - LENGTH**2).max() <= 1e-14
-        theta = angle.simulate([0.9, 0.5], 16 * steps).states[-1, 0]
-        errors.append(np.abs(motion.states[-1, :2] - hanging(theta, 0)[:2]).max())
-    slope = np.polyfit(np.log([0.02, 0.01, 0.005, 0.0025]), np.log(errors), 1)[0]
-    assert slope == pytest.approx(2.0, abs=0.1)
 
 
 def test_a_prescribed_pivot_is_an_input_and_its_velocity_a_state():
@@ -218,15 +199,6 @@ def test_forces_are_held_through_the_steps_between_two_inputs():
     np.testing.assert_allclose(end, dsys.step(once, [0.7, 0.1, 1.0]), rtol=0, atol=1e-15)
     before, end = advance(dsys, x, np.array([0.7, 0.1, 1.0]), 1)
     assert before is x and np.array_equal(end, dsys.step(x, [0.7, 0.1, 1.0]))
-
-
-def test_external_forces_stand_between_the_forces_and_the_prescribed_coordinates():
-    """Inputs of a plant with one force less of its own, and what belongs to them."""
-    dsys = midpoint(pushed_crane(), H)
-    assert with_external(dsys, np.array([1.0, 3.0]), np.array([2.0])).tolist() == [1.0, 2.0, 3.0]
-    values = np.array([[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])
-    assert without_external(dsys, values, 1).tolist() == [[1.0, 1.5], [3.0, 3.5]]
-    assert without_external(dsys, values, 0).tolist() == values.tolist()
 
 
 def test_states_are_the_same_numbers_for_the_same_steps_alone():

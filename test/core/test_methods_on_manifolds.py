@@ -139,11 +139,6 @@ def test_a_mass_matrix_counts_on_the_tangent_vectors_alone():
     assert np.isfinite(dsys.simulate(x, [], steps=20).states).all()
 
 
-@pytest.mark.parametrize("method", ["nprk_2", "si_dla", "implicit_midpoint", "gni"])
-def test_methods_that_take_no_holonomic_constraints_say_so(method):
-    assert "holonomic constraints" in INTEGRATORS[method].refuses(system("tied"))
-
-
 def test_without_velocity_constraints_spark_is_symplectic_on_the_surface():
     """It is the pair IIIA-B of Jay (1996), RATTLE for two points, also for a mass matrix that
     depends on q: `T^T (A^T J A - J) T = 0` for the tangents T of `h(q) = 0, Dh v = 0`.

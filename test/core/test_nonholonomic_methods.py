@@ -21,10 +21,9 @@ from nh_control.integrators import (
 from nh_control.integrators.geometric_nonholonomic import MIDPOINT
 from nh_control.integrators.lobatto import nprk, spark
 from nh_control.integrators.projected_gauss import nonholonomic_gauss
-from nh_control.integrators.runge_kutta import explicit_runge_kutta, implicit_midpoint
+from nh_control.integrators.runge_kutta import explicit_runge_kutta
 from nh_control.integrators.semi_implicit import si_dla
 from nh_control.integrators.stages import lobatto_tables
-from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.mechanics.system import System
 from nh_control.systems import cart_pole, chaplygin_sleigh, pendulum, snakeboard
 
@@ -142,14 +141,6 @@ def test_explicit_and_implicit_gni_are_one_map():
         assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
 
 
-@pytest.mark.parametrize("make", [gni, si_dla, spark, nprk, nonholonomic_gauss, implicit_midpoint])
-def test_planar_poses_are_plain_coordinates(make):
-    """A system on SE(2) takes the steps of the same one on R^n."""
-    one, other = make(snakeboard(), H), make(in_coordinates(snakeboard()), H)
-    x, u = random_point(one, np.random.default_rng(8))
-    assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
-
-
 def test_two_points_with_a_carried_multiplier_are_gni():
     """`lam = 2 sigma / h` for a constant mass matrix, from the same start."""
     one, other = gni(quartic(), H), nprk(quartic(), H, 2, carried=True)
@@ -250,25 +241,3 @@ def test_gni_starts_under_the_input_of_its_first_step(method):
         jumps.append(np.abs(np.diff(states[:, 5])).max())
     assert off[1] < off[0] / 10 and jumps[1] < jumps[0] / 100
     assert np.array_equal(dsys.state(q, v), dsys.state(q, v, [0.0, 0.0]))
-
-
-def test_terms_linear_in_the_velocities_make_gni_implicit_where_they_turn():
-    """A constant one is no force; the mass matrix may be constant to the eye of numbers alone."""
-
-    def particle(linear):
-        return System(
-            name="particle",
-            space=Rn("x", "y"),
-            lagrangian=lambda q, v: ca.sumsqr(v) / 2 + linear(q, v),
-        )
-
-    for linear, unknowns in (
-        (lambda q, v: 0, 0),
-        (lambda q, v: 3 * v[0], 0),
-        (lambda q, v: q[0] * v[1], 2),
-        (lambda q, v: (ca.sin(q[0]) ** 2 + ca.cos(q[0]) ** 2) * v[0] ** 2, 0),
-        (lambda q, v: ca.sin(q[0]) ** 2 * v[0] ** 2, 2),
-    ):
-        system = particle(linear)
-        assert gni(system, H).method.nz == unknowns
-        assert INTEGRATORS["gni"].takes(system) == (unknowns == 0)

@@ -84,30 +84,6 @@ def test_an_attitude_is_linearized_in_its_space():
     assert pytest.approx(change, abs=1e-9) == C
 
 
-def test_a_filter_estimates_attitude_and_rates_from_a_sensor_on_so3():
-    """From noise of 0.05 rad and no rates: the attitude is better than that, and innovations fit
-    their covariance.
-    """
-    d = nh.midpoint(attitude_of(None), 0.02)
-    rng, noise = np.random.default_rng(4), 0.05
-    kalman = KalmanFilter(d, 1e-10 * np.eye(6), noise**2 * np.eye(3), "attitude")
-    truth = d.state([1.0, 0.0, 0.0, 0.0], [0.4, -0.3, 0.6])
-    belief = Belief(d.state([1.0, 0.0, 0.0, 0.0], [0.0] * 3), np.diag([1e-2] * 3 + [1.0] * 3))
-    fits, errors = [], []
-    for _ in range(120):
-        truth = d.step(truth, np.zeros(3))
-        belief = kalman.predict(belief, np.zeros(3))
-        y = d.system.space.retract(d.configuration(truth), noise * rng.normal(size=3))
-        found = kalman.innovation(belief, -y)  # of either sign
-        fits.append(found.value @ np.linalg.solve(found.S, found.value) / 3)
-        belief = kalman.correct(belief, found)
-        errors.append(np.abs(d.local(truth, belief.x)))
-        deviations = np.sqrt(np.diag(belief.P))
-    assert np.max(np.array(errors)[-40:, :3]) < noise / 2
-    assert (errors[-1] < 4 * deviations).all()
-    assert 0.8 < np.mean(fits) < 1.2
-
-
 def test_a_filter_of_accelerations_needs_the_inputs_that_act():
     d = nh.midpoint(watched(POWER), 0.01)
     kalman = KalmanFilter(d, np.eye(2), np.eye(1), "power")
@@ -119,15 +95,6 @@ def test_a_filter_of_accelerations_needs_the_inputs_that_act():
         nh.export_c(d, kalman=kalman)
     with pytest.raises(ValueError, match="the smoother takes configurations"):
         nh.smooth(kalman, belief, 1, [None, [1.0]])
-
-
-def test_outputs_follow_through_actuators_and_external_forces():
-    """Power is by the torque that acts, not by its command, nor by a force from outside."""
-    slow = nh.midpoint(with_lag(watched(POWER), {"torque": 0.1}), 0.01)
-    assert slow.outputs()(slow.state([0.3, 0.7], [2.0, 0.0]), [9.0]) == pytest.approx([1.4])
-    system = watched(POWER)
-    pushed = nh.midpoint(with_external_forces(system, on_coordinates(system.space)), 0.01)
-    assert pushed.outputs()(pushed.state([0.3], [2.0]), [0.7, 5.0]) == pytest.approx([1.4])
 
 
 def payload_with_imu():
@@ -221,3 +188,12 @@ def test_other_mistakes_are_told():
     sensor = Imu("imu", pose=lambda q, p: (ca.vertcat(q[1], 0, 0), ca.SX.eye(3)))
     with pytest.raises(ValueError, match="depends on first-order coordinates"):
         nh.midpoint(replace(moved, outputs=(sensor,)), 0.01).outputs().takes_inputs  # noqa: B018
+
+
+def test_outputs_follow_through_actuators_and_external_forces():
+    """Power is by the torque that acts, not by its command, nor by a force from outside."""
+    slow = nh.midpoint(with_lag(watched(POWER), {"torque": 0.1}), 0.01)
+    assert slow.outputs()(slow.state([0.3, 0.7], [2.0, 0.0]), [9.0]) == pytest.approx([1.4])
+    system = watched(POWER)
+    pushed = nh.midpoint(with_external_forces(system, on_coordinates(system.space)), 0.01)
+    assert pushed.outputs()(pushed.state([0.3], [2.0]), [0.7, 5.0]) == pytest.approx([1.4])

@@ -23,7 +23,7 @@ from nh_control.mechanics.parameters import Parameters, parameter  # noqa: E402
 from nh_control.mechanics.reduced import ReducedEquations  # noqa: E402
 from nh_control.mechanics.system import System  # noqa: E402
 from nh_control.numerics import compiled  # noqa: E402
-from nh_control.systems import PendulumParameters, pendulum, snakeboard  # noqa: E402
+from nh_control.systems import snakeboard  # noqa: E402
 
 H = 0.05
 SPACING = 0.01
@@ -102,23 +102,6 @@ def test_derivatives_by_unknown_parameters_are_refused():
         dsys.with_step(0.0)
 
 
-def test_derivatives_by_parameters_are_those_at_the_present_ones():
-    """Also after they were asked for at others."""
-    x, u = [0.4, -0.3], [0.2]
-    swing = midpoint(pendulum(), 0.1)
-    swing.linearize(x, u, ("m", "h"))
-    for other, fresh in (
-        (swing.with_step(0.05), midpoint(pendulum(), 0.05)),
-        (swing.with_parameters(m=2.0), midpoint(pendulum(PendulumParameters(m=2.0)), 0.1)),
-    ):
-        for _ in range(2):
-            found, wanted = (one.linearize(x, u, ("m", "h")) for one in (other, fresh))
-            np.testing.assert_allclose(found.P, wanted.P, rtol=1e-12)
-            np.testing.assert_allclose(found.A, wanted.A, rtol=1e-12)
-            np.testing.assert_array_equal(found.x1, other.step(x, u))
-        assert not np.allclose(found.P, swing.linearize(x, u, ("m", "h")).P)
-
-
 @dataclass(frozen=True)
 class Spring(Parameters):
     """A mass that hangs from a spring; with bounds of its own for its only input."""
@@ -168,15 +151,3 @@ def test_what_needs_numbers_takes_the_present_ones(what):
         assert find(system.with_parameters(mass=1.0, limit=7.0)) == pytest.approx(light, rel=1e-9)
     assert system.with_parameters(limit=3.0).input_bounds.tolist() == [[-3.0, 3.0]]
     assert system.with_parameters().parameters == system.parameters == Spring()
-
-
-def test_derivatives_by_parameters_come_in_the_order_in_which_they_are_named():
-    dsys, x, u, lam = midpoint(spring(), H), [0.1, 0.2], [0.3], [1.0, -2.0]
-    one, other = (dsys.linearize(x, u, names).P for names in (("mass", "h"), ("h", "mass")))
-    np.testing.assert_array_equal(one, other[:, ::-1])
-    assert np.abs(one[:, 0] - one[:, 1]).max() > 1e-3
-    mixed = dsys.hessian(x, u, lam, parameters=("h", "mass"))
-    swapped = [0, 1, 2, 4, 3]
-    np.testing.assert_array_equal(
-        mixed, dsys.hessian(x, u, lam, parameters=("mass", "h"))[np.ix_(swapped, swapped)]
-    )

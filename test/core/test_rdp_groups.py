@@ -118,16 +118,6 @@ def test_a_single_unknown_is_no_special_case():
         assert Reduction(system).momentum_rate(np.zeros(system.space.nq), velocity) == [0.0]
 
 
-def test_a_skate_turns_all_around():
-    """Over two turns of the shape, with bases that follow from their signs at every step."""
-    dsys = made("turning_skate")
-    other = nonholonomic_midpoint(dsys.system, H)
-    x = dsys.state([0.0, 0.2, 0.0, 0.0], dsys.velocity(dsys.state(np.zeros(4), [1.5, 0, 1, 0])))
-    ends = [one.simulate(x, [0.2, 0.1], steps=80).states[-1] for one in (dsys, other)]
-    assert ends[0][0] > 4 * np.pi
-    np.testing.assert_allclose(*ends, rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("name, default, taken", [
     ("suslov", "exp", {"rdp_exp", "rdp_cay"}),
     ("bent_body", "exp", {"rdp_exp", "rdp_cay"}),
@@ -139,13 +129,6 @@ def test_the_default_retraction_is_one_of_the_group(name, default, taken):
     system = ALL[name]()
     assert rdp(system, H).method.name == f"rdp({default}, alpha=0.5, exact)"
     assert {one for one in INTEGRATORS.fitting(system) if "rdp" in one} == taken
-
-
-def test_a_retraction_that_a_group_lacks_is_refused():
-    with pytest.raises(ValueError, match="rdp_sccsk cannot take suslov.*SO3.*'cay', 'exp'"):
-        INTEGRATORS["rdp_sccsk"](systems.suslov(), H)
-    with pytest.raises(ValueError, match="SO3: unknown retraction 'sccsk'"):
-        rdp(systems.suslov(), H, "sccsk")
 
 
 def test_spaces_are_parted_and_retracted_by_factors():

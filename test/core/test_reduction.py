@@ -11,8 +11,7 @@ from differences import derivative
 from symmetric_systems import SYSTEMS, particle
 
 from nh_control import systems
-from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.geometry.spaces import SE2, Rn
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.reduction import Reduction
 from nh_control.mechanics.symmetry import Symmetry
@@ -219,27 +218,3 @@ def test_what_is_no_symmetry_is_refused(make, words):
         make()
     for word in words:
         assert error.match(f"(?s).*{word}")
-
-
-def test_a_wrong_connection_is_refused_and_another_admissible_one_is_not():
-    """Connections that differ by a motion in S give the same velocities."""
-    declared = {
-        sign: Symmetry(1, lambda r, s=sign: s * ca.vertcat(0.7, 0.7 * r)) for sign in (1, -1)
-    }
-    for sign in (1, -1):
-        replace(particle(), symmetry=declared[sign])
-    with pytest.raises(ValueError, match="must vanish, got"):
-        replace(particle(), symmetry=Symmetry(1, lambda r: ca.vertcat(0.7, -0.7 * r)))
-
-
-def test_a_product_may_be_parted_inside_its_vectors():
-    """R^2 x SO(3) with one coordinate of the vector in the shape."""
-    system = System(
-        "parted",
-        Product(Rn("a", "b"), SO3()),
-        lambda q, v: ca.sumsqr(v) / 2 + 0.3 * q[0] * v[1] * v[2],
-        velocity_constraint=lambda q: ca.horzcat(q[0], 1, 0, 0, 1),
-        symmetry=Symmetry(n_shape=1),
-    )
-    reduction = Reduction(system)
-    assert (reduction.shape.names, reduction.group.names[:2]) == (("a",), ("b", "qw"))

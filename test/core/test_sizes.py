@@ -51,19 +51,6 @@ def test_a_size_is_the_change_under_a_relative_perturbation_of_the_arguments(pai
         np.testing.assert_allclose(r0, r(w), rtol=1e-13)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_of_a_large_lagrangian_its_slopes_count_as_arguments(pair, monkeypatch):
-    """`s_i = sum_w |dr_i/dw| |w| + sum_c |dr_i/dc| |c|`, the slopes c of the Lagrangian held."""
-    found, x, u, p = equations(pair, True, monkeypatch)
-    w, z = np.concatenate([x, u]), np.zeros(found.nz)
-    c = np.array(found._derivatives.first(np.append(np.array(found._point(x, u, z, p)), p[:-1])))
-    held = lambda w, c: np.array(found._r(w[: len(x)], w[len(x) :], z, p, c))[:, 0]  # noqa: E731
-    by_w = jacobian(lambda e: held(w + e, c), len(w), 1e-2)
-    by_c = jacobian(lambda e: held(w, c[:, 0] + e), len(c), 1e-2)
-    s, _, _ = start(found, x, u, p)
-    np.testing.assert_allclose(s, np.abs(by_w) @ np.abs(w) + np.abs(by_c) @ np.abs(c[:, 0]), 1e-7)
-
-
 def test_the_unknowns_add_to_the_sizes():
     """Every row by its own unknown, however small it is beside the other: the numbers that are
     accepted lie on either side of TARGET times the size.

@@ -107,13 +107,6 @@ def test_slopes_and_curvatures_at_single_points_are_kept():
         np.testing.assert_allclose(before, after, rtol=0, atol=1e-8 * np.abs(curve(INSIDE)).max())
 
 
-def test_a_curve_that_is_flat_up_to_its_last_piece_is_smooth():
-    """A slack, and a force that grows from there on."""
-    flat = [0.0, 0.0, np.nan]
-    spline = nh.Spline([0.0, 1.5, 2.5], [0.0, 0.0, 60.0], flat, flat)
-    np.testing.assert_allclose(spline([-3.0, 0.7, 1.5, 2.5]), [0, 0, 0, 60.0], atol=1e-12)
-
-
 def test_the_antiderivative_begins_at_the_first_knot():
     spline, curve = CURVES["not-a-knot"]
     integral = spline.antiderivative()
@@ -123,12 +116,6 @@ def test_the_antiderivative_begins_at_the_first_knot():
     outside = np.array([X[0] - 2, X[0], X[-1] + 2])
     np.testing.assert_allclose(integral.derivative()(outside), spline(outside), rtol=1e-15)
     assert integral(X[0]) == 0.0
-
-
-def test_arrays_keep_their_shape():
-    spline, _ = CURVES["natural"]
-    assert spline(0.1).shape == () and spline(np.zeros((2, 3))).shape == (2, 3)
-    assert spline(ca.SX.sym("x", 2, 3)).shape == (2, 3)
 
 
 @pytest.mark.parametrize(

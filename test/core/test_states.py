@@ -151,3 +151,28 @@ def test_another_shape_is_neither_a_state_nor_a_table(name, shape):
     dsys = discrete("snakeboard", "dla", H)
     with pytest.raises(ValueError, match=r"shape \(8,\) or a table of states of shape \(N, 8\)"):
         getattr(dsys, name)(np.zeros(shape))
+
+
+BAD = {
+    "no input": (lambda d, x, u: d.step(x), r"input must have shape \(2,\), got \(0,\)"),
+    "a column": (lambda d, x, u: d.step(x[:, None], u), r"state must .* got \(8, 1\)"),
+    "short": (
+        lambda d, x, u: d.step(x[:-1], u),
+        r"snakeboard by nonholonomic_midpoint, h = 0.1 s: state must have shape \(8,\), got ",
+    ),
+    "NaN twice": (lambda d, x, u: d.hessian(x, u * np.nan, np.zeros(d.ndx)), "must be finite"),
+    "short adjoint": (lambda d, x, u: d.hessian(x, u, np.zeros(d.ndx - 1)), "adjoint"),
+    "short velocity": (lambda d, x, u: d.state(x[:5], x[:4]), "5 finite numbers"),
+    "short tangent": (lambda d, x, u: d.retract(x, x[:4]), "retract"),
+    "a number as start": (lambda d, x, u: d.simulate(x[:1], np.zeros((3, 2))), "shape"),
+    "infinite energy": (lambda d, x, u: d.energies([x, x * np.inf]), "energies must be finite"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_refused_and_leave_no_trace(case):
+    dsys, (call, words) = discrete("snakeboard", "dla", H), BAD[case]
+    x, u = random_point(dsys, np.random.default_rng(1))
+    with pytest.raises(ValueError, match=words):
+        call(dsys, x, u)
+    assert np.isfinite(dsys.step(x, u)).all()

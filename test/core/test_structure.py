@@ -120,3 +120,19 @@ def test_truncated_exp_is_the_snakeboard_scheme_of_the_paper():
     assert abs(2 * np.cos(phi) * run.states[0, 7] + 1) <= ROUND_OFF
     expected = printed_snakeboard_rdp(q, v, inputs, h, **PARAMETERS)
     assert np.abs(run.states - expected).max() <= 1e-11
+
+
+@pytest.mark.parametrize("method", (*SOME, "gni"))
+def test_momenta_of_cyclic_and_decoupled_coordinates(method):
+    """rho_1 = I (psi_dot + omega) belongs to the symmetry in psi, rho_2 = 2 J phi_dot to steering
+    alone: each changes by its impulse exactly.
+    """
+    dsys, rng = discrete("snakeboard", method, 0.01), np.random.default_rng(2)
+    x = dsys.state([0.2, -0.8, 0.3, 1.0, 2.0], [0.9, 0.08, -0.3, 1.1, 0.0])
+    inputs = 0.1 * rng.normal(size=(2000, 2))
+    run = dsys.simulate(x, inputs)
+    impulses = np.vstack([np.zeros(2), np.cumsum(0.01 * inputs, axis=0)])
+    assert (
+        np.abs(run.states[:, 5:7] - x[5:7] - impulses).max()
+        <= 2000 * 16 * np.finfo(float).eps * np.abs(run.states[:, 5:7]).max()
+    )

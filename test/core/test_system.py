@@ -7,8 +7,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from nh_control.geometry.rotations import S2, SO3
-from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import SE2, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
 from nh_control.systems import (
@@ -207,28 +207,6 @@ def test_a_function_of_time_is_told_how_time_is_had(changes, words):
     assert all(word in str(error.value) for word in expected), error.value
 
 
-@pytest.mark.parametrize("heavy, light", [(1e7, 1e-6), (1e-9, 1e9), (1.0, 1.0)])
-def test_units_of_the_masses_do_not_matter(heavy, light):
-    system = System("two", Rn("x", "y"), lambda q, v: (heavy * v[0] ** 2 + light * v[1] ** 2) / 2)
-    dsys = midpoint(system, 0.1)
-    x = dsys.step([0.0, 0.0, heavy, 2 * light])
-    assert np.append(x[:2], dsys.velocity(x)) == pytest.approx([0.1, 0.2, 1.0, 2.0], rel=1e-12)
-
-
-@pytest.mark.parametrize("ratio", [1e-12, 1e12])
-def test_links_of_very_different_masses_are_a_system(ratio):
-    system = System(
-        "double_pendulum",
-        Rn("upper", "lower"),
-        lambda q, v: (
-            v[0] ** 2 / 2 + ratio * ca.sumsqr(v) / 2 + ratio * ca.cos(q[0] - q[1]) * v[0] * v[1]
-        ),
-    )
-    dsys = midpoint(system, 0.1)
-    x = dsys.state([0.3, -0.2], [1.0, -2.0])
-    np.testing.assert_allclose(dsys.velocity(x), [1.0, -2.0], rtol=1e-9)
-
-
 @pytest.mark.parametrize("distance, fits", [(1e-13, True), (2e-15, False)])
 def test_a_mass_matrix_is_singular_where_its_scaled_eigenvalue_is_1e_14(distance, fits):
     def build():
@@ -285,21 +263,6 @@ def test_limits_of_prescribed_coordinates_may_follow_those_of_the_inputs():
     assert point(**held, input_limits=given).input_bounds.tolist() == given
     assert point(**held, input_limits=given[:1]).input_bounds.tolist() == [given[0], free]
     assert point(**held).input_bounds.tolist() == [free, free]
-
-
-def test_momenta_beside_a_sphere_are_stored_without_the_dependent_ones():
-    """Velocities of the link are stored in three numbers, its local coordinates are two."""
-    system = System(
-        "cart with a link",
-        Product(S2("link_"), Rn("x", "y")),
-        lambda q, v: ca.sumsqr(v) / 2,
-        velocity_constraint=lambda q: ca.horzcat(0, 0, 0, 2, 1),
-    )
-    assert system.mechanics.elimination.dependent == (
-        2,
-    ) and system.mechanics.elimination.dropped == (3,)
-    momenta = "rho_link_x", "rho_link_y", "rho_link_z", "rho_y"
-    assert system.mechanics.state_space.names == (*system.space.names, *momenta)
 
 
 def test_a_system_says_what_it_is():

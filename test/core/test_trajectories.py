@@ -47,13 +47,6 @@ def test_a_trajectory_is_a_loop_of_steps_to_the_bit(board, monkeypatch):
     assert np.array_equal(run.inputs, before) and np.array_equal(x, start(board))
 
 
-def test_each_nth_state(board):
-    x = start(board)
-    run = board.simulate(x, INPUTS[:8], every=5)
-    assert np.array_equal(run.states, stepped(board, x, np.repeat(INPUTS[:8], 5, axis=0))[::5])
-    assert (len(run), run.h, run.inputs.shape) == (8, 0.25, (8, 2))
-
-
 def test_one_input_for_all_steps(board):
     x, u = start(board), INPUTS[0]
     expected = stepped(board, x, np.tile(u, (12, 1)))
@@ -133,15 +126,3 @@ def test_a_table_holds_the_states_up_to_the_step_that_failed(board):
         np.testing.assert_array_equal(table[:4], expected)
     table[0] = x
     assert board.steps_into(table, INPUTS[:6], 2) == (12, None)
-
-
-def test_configurations_that_no_step_joins_are_refused():
-    """A particle that is pushed can go anywhere; one on a cubic spring with long steps, too, but
-    not with one iteration.
-    """
-    dsys = oscillator()
-    x1 = dsys.step([1.0, 0.5])
-    found = dsys.state_from_configurations([1.0], x1[:1], iterations=20)
-    np.testing.assert_allclose(found, x1, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match=r"oscillator.*no momentum found that joins .*\[1.0\]"):
-        dsys.state_from_configurations([1.0], x1[:1] + 3.0, iterations=1)

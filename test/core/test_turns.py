@@ -1,14 +1,11 @@
 """A run says when something turns by half a turn or more in one step, which no step can tell."""
 
 import logging
-from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from nh_control import scenarios
-from nh_control.discrete import state_map
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
@@ -17,8 +14,6 @@ from nh_control.loop.plant_report import RotationMonitor
 from nh_control.mechanics.states import rotation_angle
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.summary import summarize, table
 
 H = 0.1
 UNTURNED = [1.0, 0.0, 0.0, 0.0]
@@ -93,18 +88,6 @@ def test_an_explicit_step_that_blows_up_says_so(method):
     assert np.linalg.norm(end[4:]) == pytest.approx(np.hypot(15, np.hypot(40, 48)), rel=0.2)
 
 
-def test_of_a_long_trajectory_some_states_are_watched(wheel, caplog, monkeypatch):
-    asked = []
-    real = state_map.StateMap.velocity
-    monkeypatch.setattr(state_map.StateMap, "velocity", lambda s, x: asked.append(x) or real(s, x))
-    with caplog.at_level(logging.WARNING):
-        wheel.simulate(start(wheel, 0.0), [0.1], steps=10_000)
-    assert 900 < len(asked) <= state_map.WATCHED
-    (record,) = caplog.records
-    step = int(record.message.partition("at step ")[2].split()[0])
-    assert 6284 <= step <= 6284 + len(asked) / 50  # 0.005 rad/s a step
-
-
 def test_the_plant_tells_the_largest_turn_since_its_last_report():
     monitor = RotationMonitor(Product(Rn("x"), SO3("a"), SO3("b")), H)
     assert monitor.report() == ({"turn_per_step_rad": 0.0}, "")
@@ -118,25 +101,3 @@ def test_the_plant_tells_the_largest_turn_since_its_last_report():
     flat = RotationMonitor(Rn("x", "y", "z"), H)
     flat.observe(np.full(3, 1e6))
     assert flat.report() == ({}, "")
-
-
-def test_the_summary_of_a_run_tells_it_too():
-    satellite = Experiment.make(scenarios.get("satellite"), duration_s=0.3)
-    loop, model = satellite.run(), satellite.model
-    told = summarize(Result(satellite, loop, None, wall_s=0.0))
-    rates = [np.linalg.norm(model.velocity(x)[:3]) for x in loop.trajectory.states]
-    assert told["turn_per_step_max_rad"] == pytest.approx(max(rates) * model.h)
-    assert "half a turn" not in labels(told)
-    states = loop.trajectory.states.copy()
-    q, v = model.configuration(states[1]), model.velocity(states[1])
-    v[:3] = 0.0, 1.2 * np.pi / model.h, 0.0
-    states[1] = model.measured_state(q, v)
-    spun = replace(loop, trajectory=replace(loop.trajectory, states=states))
-    told = summarize(Result(satellite, spun, None, wall_s=0.0))
-    assert told["turn_per_step_max_rad"] == pytest.approx(1.2 * np.pi)
-    assert "turns by 3.77 rad in one step" in labels(told)["half a turn"]
-
-
-def labels(summary):
-    names, texts = table(summary).columns
-    return {name.strip(): str(text) for name, text in zip(names.cells, texts.cells)}

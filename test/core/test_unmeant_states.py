@@ -155,15 +155,6 @@ def test_a_belief_must_be_finite(body, what):
             refused()
 
 
-def test_measured_vectors_must_be_finite(body):
-    kalman = KalmanFilter(body, np.eye(6), [[1.0]], measurement=lambda x: x[4])
-    belief = Belief(body.state([1, 0, 0, 0], np.zeros(3)), np.eye(6))
-    assert np.isfinite(kalman.update(belief, [0.1]).x).all()
-    for wrong in ([np.nan], [np.inf], [0.1, 0.2]):
-        with pytest.raises(ValueError, match="a measurement must be 1 finite numbers"):
-            kalman.update(belief, wrong)
-
-
 def test_numbers_of_full_precision_are_kept_and_rounded_ones_put_onto_their_manifold():
     space = Product(Rn("z"), SO3("r"), S2("n"))
     exact = np.array([0.3, 0.6, 0.0, 0.8, 0.0, 0.0, -0.6, 0.8])
@@ -190,3 +181,12 @@ def test_of_every_rotation_pose_and_direction_the_length_is_told_to_be_one(row, 
         expected = [True] * 3
         expected[row] = abs(length - 1) < 1e-3
         assert inside.tolist() == expected
+
+
+def test_measured_vectors_must_be_finite(body):
+    kalman = KalmanFilter(body, np.eye(6), [[1.0]], measurement=lambda x: x[4])
+    belief = Belief(body.state([1, 0, 0, 0], np.zeros(3)), np.eye(6))
+    assert np.isfinite(kalman.update(belief, [0.1]).x).all()
+    for wrong in ([np.nan], [np.inf], [0.1, 0.2]):
+        with pytest.raises(ValueError, match="a measurement must be 1 finite numbers"):
+            kalman.update(belief, wrong)

@@ -16,7 +16,7 @@ class Torch:
         self.export = nh.to_torch
 
     def array(self, values):
-        return self.torch.tensor(values, requires_grad=True)
+        return self.torch.tensor(np.array(values, dtype=float), requires_grad=True)
 
     def check(self, function, *arguments):
         assert self.torch.autograd.gradcheck(function, arguments)

@@ -3,6 +3,7 @@ curves between steps, failures, the same run in Python and C.
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import casadi as ca
@@ -405,3 +406,14 @@ def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits)
         return
     with pytest.raises(ValueError, match="x0 is not on the manifold"):
         one.solve((0, 0), [0.0, 0.0, 1 + off])
+
+
+def test_threads_share_an_integrator():
+    one, times = integrator("rkmk54"), np.linspace(0, SECONDS, 50)
+    starts = [start() + np.r_[0, 0, 0, 0, k * 0.01, 0, 0] for k in range(8)]
+    alone = [one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y for x in starts]
+    with ThreadPoolExecutor(4) as pool:
+        among = list(
+            pool.map(lambda x: one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y, starts)
+        )
+    assert all(np.array_equal(a, b) for a, b in zip(alone, among))

@@ -197,3 +197,15 @@ def test_a_barrier_is_the_sum_of_its_walls_the_last_node_s_of_states_alone(carts
     assert (slacks < 0).any() and (slacks > d).any() and ((slacks > 0) & (slacks < d)).any()
     cost = compile_cost(carts, barrier_cost(carts, LIMITS, weight, d, 4))
     assert cost(states, inputs) == pytest.approx(weight * sum(map(b, slacks)), rel=1e-12)
+
+
+def test_a_cost_whose_numbers_change_is_another_one():
+    """Expressions decide, not the functions that make them."""
+    dsys, weight = made("pendulum"), [2.0]
+    cost = Cost(lambda x, u, w: weight[0] * ca.sumsqr(u), lambda x, w: weight[0] * x[0])
+    states, inputs = np.ones((2, 2)), np.array([[3.0]])
+    first = compile_cost(dsys, cost)
+    assert first(states, inputs) == 20
+    weight[0] = 5.0
+    assert compile_cost(dsys, cost)(states, inputs) == 50 and first(states, inputs) == 20
+    assert compile_cost(dsys, cost).functions is compile_cost(dsys, cost).functions

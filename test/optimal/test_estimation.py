@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 from nh_control.control import LqrTracker
-from nh_control.control.estimation import Belief, KalmanFilter, OutputFeedback
+from nh_control.control.estimation import Belief, Innovation, KalmanFilter, OutputFeedback
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.rotations import SO3
 from nh_control.integrators import midpoint, nonholonomic_midpoint
@@ -286,3 +286,19 @@ def test_output_feedback_is_the_tracker_on_the_estimate_with_the_memories_of_bot
             np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
         np.testing.assert_array_equal(found.memory[2].disturbance, wanted.memory.disturbance)
         memory, own, before = found.memory, wanted.memory, kalman.predict(belief, wanted.u)
+
+
+def test_a_part_of_a_step_has_that_part_of_its_noise(springs):
+    """From a state that is known exactly."""
+    W, still = np.diag([1e-3, 2e-3, 4e-3, 1e-3]), np.zeros((4, 4))
+    kalman, tenth = KalmanFilter(springs, W, np.eye(2)), springs.with_step(springs.h / 10)
+    belief = kalman.predict(Belief(np.ones(4), still), [0.3], tenth)
+    np.testing.assert_allclose(belief.P, W / 10, rtol=1e-12)
+    np.testing.assert_allclose(belief.x, tenth.step(np.ones(4), [0.3]))
+    np.testing.assert_allclose(kalman.predict(Belief(np.ones(4), still), [0.3]).P, W)
+
+
+def test_an_innovation_is_as_large_as_its_largest_number_in_deviations():
+    S = np.array([[4.0, 0.1], [0.1, 0.25]])
+    assert Innovation(np.array([1.0, -1.5]), np.eye(2), S).deviation == pytest.approx(3.0)
+    assert Innovation(np.array([-5.0, 0.5]), np.eye(2), S).deviation == pytest.approx(2.5)

@@ -227,3 +227,27 @@ def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(m
 
     monkeypatch.setattr(fit, "linearized", fails)
     assert fit.residuals(fit.start).tolist() == [np.inf] * 6
+
+
+def test_parameters_stay_within_the_bounds_that_they_declare():
+    """A motion that grows is nearest to one without any damping."""
+    dsys = midpoint(chain_system(), 0.05)
+    fit = ParameterFit(dsys, ("stiffness[0]", "damping", "offset"), measured(dsys))
+    lower, upper = fit.bounds()
+    assert lower.tolist() == [0.0, 0.0, -np.inf] and np.isinf(upper).all()
+    quiet = with_values(dsys, ("damping",), [0.3])
+    delayed = ParameterFit(quiet, ("stiffness[1]", "damping"), lambda delay_s: measured(dsys))
+    assert delayed.bounds()[0].tolist() == [0.0, 0.0, -np.inf]
+    assert delayed.scale.tolist() == [2.0, 0.3, 0.05] and delayed.start.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_entries_of_tuples_and_numbers_that_are_zero_can_be_identified():
+    """An entry keeps the others; a parameter of 0 is counted in its own unit."""
+    dsys = midpoint(chain_system(), 0.05)
+    names = ("stiffness[1]", "offset", "stiffness[0]")
+    changed = with_values(dsys, names, [3.0, 0.2, 1.5]).system.parameters
+    assert (changed.stiffness, changed.offset) == ((1.5, 3.0), 0.2)
+    single = with_values(dsys, ("stiffness[1]",), [3.0]).system.parameters
+    assert single.stiffness == (1.0, 3.0)
+    fit = ParameterFit(dsys, names, measured(dsys))
+    assert (fit.scale.tolist(), fit.start.tolist()) == ([2.0, 1.0, 1.0], [1.0, 0.0, 1.0])

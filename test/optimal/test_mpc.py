@@ -16,7 +16,7 @@ from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import get
 from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
-from nh_control.systems import Formation, cart_pole
+from nh_control.systems import Formation, cart_pole, pendulum
 
 UP = np.array([0.0, np.pi, 0.0, 0.0])
 OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
@@ -240,3 +240,17 @@ def test_it_recovers_with_tight_limits_from_tilts_from_which_lqr_does_not():
         away = np.linalg.norm(runs.states[:, -1, :3] - rest.states[0, :3], axis=1)
         ends[name] = runs.succeeded & (away < 0.05)
     assert ends["mpc"].all() and not ends["lqr"].any()
+
+
+def test_past_an_end_in_motion_it_damps_and_another_reference_can_be_had():
+    dsys = nh.midpoint(pendulum(), 0.1)
+    swing = dsys.simulate([0.5, 0.0], np.zeros((10, 1)))
+    mpc = nh.MpcTracker(dsys, swing, np.eye(2), np.eye(1), horizon_s=0.5)
+    lqr = nh.LqrTracker(dsys, swing, np.eye(2), np.eye(1))
+    assert not mpc.is_following(10) and mpc.is_following(9)
+    np.testing.assert_array_equal(mpc.command(10, [0.3, 1.0]).u, lqr.command(10, [0.3, 1.0]).u)
+    np.testing.assert_array_equal(mpc.target(12), swing.states[-1])
+    other = mpc.with_reference(dsys.simulate([0.2, 0.0], np.zeros((6, 1))))
+    assert len(other.reference) == 6 and other.horizon == mpc.horizon
+    with pytest.raises(ValueError, match="ends in motion"):
+        mpc.steps(5.0)

@@ -223,3 +223,15 @@ def test_a_projection_starts_where_it_is_asked_to_and_keeps_what_is_feasible():
         np.testing.assert_allclose(again.states, run.states, atol=1e-10)
     off = [np.abs(run.states - wished.states).max() for run in (near, far)]
     assert off[0] < 0.7 * off[1]
+
+
+def test_all_methods_find_the_same_optimum():
+    dsys = midpoint(pendulum(), 0.1)
+    desired = wandering(dsys, 15, np.random.default_rng(6))
+    guess, best = Trajectory(dsys.h, desired.states + 0.1, desired.inputs), None
+    for method in reversed(METHODS):
+        found = optimize(dsys, near(dsys, desired), guess, *UNIT, method, tolerance=1e-13)
+        assert {i.kind for i in found.history[:-1]} == {method}
+        best = best or found
+        assert found.cost == pytest.approx(best.cost, rel=1e-12)
+        np.testing.assert_allclose(found.trajectory.states, best.trajectory.states, atol=1e-6)
