@@ -143,8 +143,9 @@ OWN = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything
 """The system of an integrator; the sleigh, or the pendulum, where none is named."""
 FAMILIES = (lie_group, lie_poisson, symplectic_lie_group)
 LIE_GROUP = tuple(one.name for family in FAMILIES for one in family.INTEGRATORS)
-OWN_TESTS = (*ENERGY, *VARIATIONAL, *LIE_GROUP)
-"""Integrators whose quick tests of order are elsewhere, as are those of compositions and rdp."""
+OWN_TESTS = (*LIE_GROUP, "itoh_abe", "energy_collocation_6", "variational_gauss_6")
+"""Integrators whose quick tests of order are elsewhere or last long; those of compositions and rdp
+are elsewhere, too."""
 
 
 def registered() -> list:
