@@ -7,7 +7,6 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-from energy_cases import ENERGY, VARIATIONAL
 
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
@@ -132,7 +131,6 @@ for _retraction in RETRACTIONS:
 
 RDP_METHODS = tuple(name for name in METHODS if name.startswith("rdp"))
 CENTERED = ("dla", *(name for name in RDP_METHODS if name.endswith("-0.5")))
-SYMMETRIC = tuple(name for name in CENTERED if "-ccsk-" not in name)
 PAIRS = [("pendulum", "midpoint"), ("pendulum", "midpoint-left")]
 PAIRS += [
     (system, method) for system in NONHOLONOMIC for method in ("dla", "dla-left", *RDP_METHODS)
