@@ -104,6 +104,20 @@ def test_off_the_middle_the_order_is_one(name):
     assert np.abs(slopes - 1).max() <= 0.1, (found, slopes)
 
 
+@pytest.mark.parametrize("name", ["particle", "carriage"])
+def test_the_way_back_is_that_of_the_other_side(name):
+    """`rdp(1 - alpha)` undoes `rdp(alpha)` when the velocity is reversed: what the one evaluates
+    before the middle of a step the other evaluates behind it.
+    """
+    q, v, u = start(name)
+    x, n = made(name).state(q, v), len(q)
+    flip = np.where(np.arange(len(x)) < n, 1, -1)
+    for alpha in (0.3, 0.0):
+        there = made(name, alpha=alpha).step(x, u)
+        back = flip * made(name, alpha=1 - alpha).step(flip * there, u)
+        np.testing.assert_allclose(back, x, rtol=0, atol=1e-12)
+
+
 def test_a_single_unknown_is_no_special_case():
     """A bead on R^2 with one direction that keeps its constraint, and a cart on R."""
     bead = System(
@@ -145,3 +159,48 @@ def test_spaces_are_parted_and_retracted_by_factors():
     np.testing.assert_array_equal(exp.retract(space.origin, d), want.retract(space.origin, d))
     with pytest.raises(ValueError, match="no other retraction"):
         with_retraction(S2("n"), "exp")
+
+
+@pytest.mark.parametrize(
+    ("retraction", "tangent", "drift"),
+    [
+        ("exp", "exact", 0.0),
+        ("cay", "exact", 0.0),
+        ("sccsk", "exact", 0.0),
+        ("cay", "truncated", 0.0),
+        ("exp", "truncated", 2.5e-2),
+        ("sccsk", "truncated", 2.5e-2),
+    ],
+)
+def test_momenta_of_free_translations_are_kept_but_with_a_truncated_tangent(
+    retraction, tangent, drift
+):
+    """Of a body whose rotation follows its shape: the translations are horizontal symmetries."""
+    step = rdp(body_that_turns_with_its_shape(), 0.1, retraction, tangent=tangent)
+    states = step.simulate(
+        step.state([0.0, 0.3, 0.0, 0.0], [2.0, -1.0, 0.7, 0.4]), steps=200
+    ).states
+    c, s = np.cos(states[:, 1]), np.sin(states[:, 1])
+    forward, side = states[:, 5:].T
+    momentum = np.stack([c * forward - s * side, s * forward + c * side], axis=1)
+    assert np.abs(momentum - momentum[0]).max() == pytest.approx(drift, rel=0.1, abs=1e-12)
+
+
+def body_that_turns_with_its_shape():
+    """A planar body with an inner mass, `omega = -r_dot / 2`."""
+    return System(
+        name="turning",
+        space=Product(Rn("r"), SE2()),
+        lagrangian=lambda q, v: (
+            (v[0] ** 2 + v[1] ** 2 + 2 * (v[2] ** 2 + v[3] ** 2) + 0.4 * v[0] * v[2]) / 2
+        ),
+        velocity_constraint=lambda q: ca.horzcat(0.5, 1, 0, 0),
+        distribution=lambda q: ca.vertcat(
+            ca.horzcat(1, 0, 0), ca.horzcat(-0.5, 0, 0), ca.horzcat(0, 1, 0), ca.horzcat(0, 0, 1)
+        ),
+        symmetry=Symmetry(
+            1,
+            connection=lambda r: ca.vertcat(0.5, 0, 0),
+            basis=lambda r: ca.vertcat(ca.horzcat(0, 0), ca.horzcat(1, 0), ca.horzcat(0, 1)),
+        ),
+    )
