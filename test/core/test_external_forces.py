@@ -2,8 +2,6 @@
 between a system's own and its prescribed coordinates.
 """
 
-from dataclasses import replace
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -157,25 +155,3 @@ def test_prescribed_coordinates_stay_the_last_inputs():
     np.testing.assert_allclose(
         plant.step(x, [0.2, 0.3, 0.1]), nominal.step(x, [0.5, 0.1]), atol=1e-15
     )
-
-
-def test_targets_name_their_components_units_and_what_they_are():
-    """In the axes that they are given in, forces before torques."""
-    wrench = on_body(SPACE, "ship", body)
-    assert wrench.components == tuple(f"{k}_{c}" for k in ("force", "torque") for c in "xyz")
-    assert wrench.units == ("N",) * 3 + ("N m",) * 3 and (wrench.n, wrench.n_forces) == (6, 3)
-    assert wrench.description == "force at the origin of ship, torque"
-    push = on_point(SPACE, "hook", tip)
-    assert push.components == ("force_x", "force_y", "force_z") and push.units == ("N",) * 3
-    assert (push.n, push.n_forces, push.description) == (3, 3, "force at hook")
-    planar = on_planar_body(SPACE, "board", lambda q, p: q[7:10])
-    assert planar.components == ("force_x", "force_y", "torque_z")
-    assert planar.units == ("N", "N", "N m") and (planar.n, planar.n_forces) == (3, 2)
-    assert planar.description == "force at the origin of board, torque about the vertical"
-    for make, at in ((on_point, tip), (on_body, body), (on_planar_body, lambda q, p: q[7:10])):
-        assert make(SPACE, "it", at, "where it is held").description == "where it is held"
-    (spin,) = on_coordinates(Rn("spin"), units={"spin": "N m"})
-    assert (spin.components, spin.n_forces) == (("external",), 1)
-    assert spin.description == "torque on the coordinate spin"
-    twist = replace(wrench, components=wrench.components[3:])
-    assert twist.n_forces == twist.n == 3

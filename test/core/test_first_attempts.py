@@ -8,7 +8,7 @@ import pytest
 
 import nh_control as nh
 from nh_control.control import lqr
-from nh_control.control.collocation import collocate, resample
+from nh_control.control.collocation import collocate
 from nh_control.control.costs import Cost
 from nh_control.control.stationary import decoupling_transform, stationary
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
@@ -70,15 +70,6 @@ def test_a_number_will_do_for_one_input():
         dsys.step(x, [1.0, 2.0])
     with pytest.raises(ValueError, match=r"state must have shape \(2,\), got \(\)"):
         dsys.step(0.5, 1.0)
-
-
-def test_a_guess_of_another_step_is_refused_with_the_way_to_change_it():
-    dsys = slider()
-    guess = nh.Trajectory(0.2, np.zeros((6, 2)), np.zeros((5, 1)))
-    with pytest.raises(ValueError, match=r"h = 0.2 s, expected 0.1.*resample\(guess, 0.1\)"):
-        collocate(dsys, EFFORT, guess)
-    found = collocate(dsys, EFFORT, resample(guess, dsys.h))
-    assert found.converged and found.trajectory.duration == pytest.approx(1.0)
 
 
 def test_what_collocation_finds_is_held_at_its_end(caplog):

@@ -265,17 +265,6 @@ def test_limits_of_prescribed_coordinates_may_follow_those_of_the_inputs():
     assert point(**held).input_bounds.tolist() == [free, free]
 
 
-def test_a_system_says_what_it_is():
-    held = point(holonomic_constraint=lambda q: q[0] - ca.sin(q[1]))
-    assert repr(held) == (
-        "System('point', Rn(x, y), inputs ('push',), 1 velocity constraints, "
-        "1 holonomic constraints)"
-    )
-    assert repr(pendulum()) == "System('pendulum', Rn(theta), inputs ('torque',))"
-    with pytest.raises(ValueError, match=r"declares no symmetry \(symmetry=nh\.Symmetry\(n_shape"):
-        point().mechanics.nonholonomic_connection  # noqa: B018
-
-
 def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
     turned = dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None)
     with pytest.raises(ValueError, match="depend .* `nominal`"):

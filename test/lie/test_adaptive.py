@@ -166,13 +166,6 @@ def test_to_look_at_a_run_between_its_steps_changes_no_step(method):
         np.testing.assert_allclose(seen.y[:, -1], free.y[:, -1], rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_a_million_steps_stay_on_the_manifold():
-    run = integrator("cf32").solve((0, 1000.0), start(), rtol=1e-3, max_step=1e-3)
-    assert run.naccepted >= 1_000_000
-    assert abs(np.linalg.norm(run.y[:4], axis=0) - 1).max() < 5e-16
-
-
 SWEEP = SphereAction(), lambda t, q: [ca.sin(2 * t), 0.4, q[0]]
 
 

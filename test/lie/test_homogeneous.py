@@ -211,18 +211,6 @@ def test_dexp_and_its_inverse(name, seed):
     close(f["tau"](1.7 * u), f["multiply"](f["tau"](u), f["tau"](0.7 * u)))
 
 
-@few
-@seeds
-def test_the_cotangent_group_of_rotations_is_that_of_motions(seed):
-    """so(3) and its dual together have the brackets of se(3), so their closed forms agree."""
-    rng = np.random.default_rng(seed)
-    u, v = (vector(6, rng) for _ in range(2))
-    ours, motions = group_functions("CotangentGroup-SO3Group-exp"), group_functions("SE3Group-exp")
-    for what in ("dtau_inverse", "bracket", "dexp"):
-        close(ours[what](u, v), motions[what](u, v))
-    close(ours["tau"](u), motions["tau"](u))
-
-
 # --- actions -------------------------------------------------------------------------------------
 
 
@@ -279,31 +267,6 @@ def test_the_series_is_that_of_dexp_inverse(name):
     f, action, rng = action_functions(name), ACTIONS[name], np.random.default_rng(5)
     u, v = vector(action.dim, rng) / 2, vector(action.dim, rng)
     close(f["series"](u, v), f["dtau_inverse"](u, v), 1e-9)
-
-
-def test_products_of_group_elements_act_one_after_the_other():
-    rng = np.random.default_rng(2)
-    for action in ACTIONS.values():
-        if isinstance(action, ProductAction):
-            continue
-        g, k = (ca.SX(element(action.group, rng)) for _ in range(2))
-        x = ca.SX(point(action, rng))
-        both = action.apply(action.group.multiply(g, k), x)
-        first, second = (g, k) if isinstance(action, RightMultiplication) else (k, g)
-        in_turn = action.apply(second, action.apply(first, x))
-        close(value(in_turn), value(both))
-
-
-def test_what_round_off_adds_is_taken_off():
-    action, rng = ACTIONS["phase exp"], np.random.default_rng(4)
-    x, normalize = point(action, rng), action_functions("phase exp")["normalize"]
-    found = normalize(x + 1e-9 * rng.normal(size=len(x)))
-    close(found, x, 1e-7)
-    at = {name: i for i, name in enumerate(action.names)}
-    for names in (("s_qw", "s_qx", "s_qy", "s_qz"), ("l_x", "l_y", "l_z")):
-        assert abs(np.linalg.norm(found[[at[n] for n in names]]) - 1) <= 4e-16
-    l, p = ([at[f"{a}l_{c}{b}"] for c in "xyz"] for a, b in (("", ""), ("p_", "_dot")))
-    assert abs(found[l] @ found[p]) <= 4e-16 * np.linalg.norm(found[p])
 
 
 def test_an_action_of_ones_own_needs_two_functions():

@@ -63,30 +63,6 @@ def test_pairs_are_their_two_methods(table):
 # --- the manifold --------------------------------------------------------------------------------
 
 
-def off_manifold(dsys, states):
-    """Largest errors of the lengths of unit vectors, and of momenta's normal parts."""
-    worst = [0.0]
-    for factor, at, _, stored in lie_cases.parts(dsys.system.space):
-        q, p = states[:, at], states[:, dsys.system.space.nq :][:, stored]
-        if isinstance(factor, (S2, SO3)):
-            worst.append(np.abs(np.linalg.norm(q, axis=1) - 1).max())
-        if isinstance(factor, S2):
-            worst.append(np.abs(np.sum(q * p, 1)).max() / np.abs(p).max())
-    return max(worst)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, h", [("heavy_top", 0.02), ("pendulum_2", 0.01)])
-@pytest.mark.parametrize("table", ("rkmk3", "crouch_grossman_3", "cf43", "rkmk54"))
-def test_a_million_steps_stay_on_the_manifold(name, h, table):
-    dsys = lie_group(lie_cases.system(name), h, TABLES[table])
-    x, _ = lie_cases.random_point(dsys, RNG(8))
-    for _ in range(10):
-        states = dsys.simulate(x, np.zeros((100_000, dsys.nu))).states
-        assert off_manifold(dsys, states) <= 1e-14
-        x = states[-1]
-
-
 # --- fields --------------------------------------------------------------------------------------
 
 

@@ -106,27 +106,6 @@ def test_on_rotations_it_minimizes_its_cost():
     assert found.iterations > 1  # one would do for a linear system
 
 
-def test_on_rotations_errors_are_smaller_than_those_of_the_filter():
-    dsys, rng, steps = tumbling(), np.random.default_rng(3), 80
-    W, V = np.diag([0.0] * 3 + [1e-5] * 3), 0.05**2 * np.eye(3)  # noise of the momenta alone
-    start = Belief(dsys.state([1, 0, 0, 0], [0, 0, 0]), np.diag([0.05**2] * 3 + [1.0] * 3))
-    inputs = np.zeros((steps, 1))
-    states, ys = recorded(dsys, start, W, V, inputs, rng)
-    kalman = nh.KalmanFilter(dsys, W, V)
-    belief, filtered = start, []
-    for k, y in enumerate(ys):
-        belief = kalman.update(kalman.predict(belief, inputs[k - 1]) if k else belief, y)
-        filtered.append(belief.x)
-    found = nh.smooth(kalman, start, inputs, ys)
-    errors = [
-        np.sqrt(np.mean(dsys.local(states, x) ** 2, axis=0).reshape(2, 3).sum(axis=1))
-        for x in (np.array(filtered), found.trajectory.states)
-    ]
-    assert (errors[1] < 0.6 * errors[0]).all()
-    np.testing.assert_allclose(np.linalg.norm(found.trajectory.states[:, :4], axis=1), 1.0)
-    np.testing.assert_allclose(found.disturbances[:, :3], 0.0, atol=1e-12)  # W is singular
-
-
 def test_errors_are_within_their_covariance():
     """Normalized errors `e^T P^-1 e` of seeded motions of a tumbling body."""
     dsys, runs, steps = tumbling(), 12, 16

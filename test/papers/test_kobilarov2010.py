@@ -49,19 +49,6 @@ def test_figure_2_names_the_rk2_of_the_paper_s_claim():
         assert n["RK2 on (q, ρ)"][value] < worse < n["RK2"][value]
 
 
-def test_figure_2_shows_the_path_and_a_close_up_of_the_cusp():
-    figure = outcome("2").draw()
-    path, energy = figure.axes
-    (inset,) = path.child_axes
-    true = path.lines[0].get_xydata()
-    k = np.argmin(np.linalg.norm(np.diff(true, axis=0), axis=1))
-    assert 0.4 < k / len(true) < 0.6  # as much of the path before the cusp as after it
-    (left, right), (low, high) = inset.get_xlim(), inset.get_ylim()
-    assert left < true[k, 0] < right and low < true[k, 1] < high
-    assert right - left < 0.15 * np.ptp(true[:, 0])
-    assert len(inset.lines) == len(path.lines) == 1 + len(energy.lines) - 1
-
-
 def test_the_snakeboard_for_all_steering_angles_has_the_constraints_of_34():
     """The rows of (34) are combinations of the others, and these are independent at pi/2."""
     q = [0.3, 0.7, 0.4, 0.1, -0.2]
@@ -158,17 +145,3 @@ def test_a_wrong_map_of_se2_does_not_hold(monkeypatch):
     result = maps.maps(Progress())
     assert [s.holds for s in result.statements] == [True, False, True, True, True]
     assert result.numbers["order_of_(42)"] == pytest.approx(4, abs=0.05)
-
-
-def test_systems_are_sketched_with_the_paper_s_letters_at_their_frames():
-    from nh_control.papers import sketch
-
-    sleigh = PAPER.experiment("1").compute(Progress()).draw()
-    (axes,) = sleigh.axes
-    assert {text.get_text() for text in axes.texts} == {"θ, (x, y)", "(xₛ, yₛ)"}
-    assert axes.get_title() == "Chaplygin sleigh" and axes.collections
-    board = motions.SNAKEBOARD
-    (axes,) = sketch.draw(board).axes
-    places = {text.get_text(): text.get_position_3d() for text in axes.texts}
-    front = board.visual.poses(board.parameters, board.q)["front_truck"].position
-    np.testing.assert_allclose(places["−φ"], front)

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from nh_control.numerics.progress import Progress
-from nh_control.papers import PAPERS
 from nh_control.papers import mueller2013_beyond as beyond
 from nh_control.papers import mueller2013_figures as figures
 from nh_control.papers import mueller2013_gravity as heavy
@@ -102,25 +100,6 @@ def test_claims_about_screws_hold_by_their_numbers(alone, between, holds):
 def test_every_body_on_a_space_of_its_own():
     run = motion("pendulum", beyond.MIXED, duration=0.25)
     assert run.largest("upper") < 1e-14 < 1e-8 < run.largest("lower")
-
-
-@pytest.mark.parametrize(
-    ("number", "joints", "size"),
-    [
-        ("1", 1, (0.55, 0.2, 0.4)),
-        ("4", 2, (0.4, 0.1, 0.05)),
-        ("8", 1, (0.4, 0.1, 0.05)),
-        ("11", 3, (0.3, 0.1)),
-    ],
-)
-def test_the_models_are_drawn_in_equal_scales_with_numbered_joints(number, joints, size):
-    outcome = PAPERS["mueller2013"].experiment(number).compute(Progress())
-    (axes,) = outcome.draw().axes
-    assert [text.get_text() for text in axes.texts] == [str(k + 1) for k in range(joints)]
-    shown = np.ptp([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()], axis=1)
-    assert np.ptp(np.asarray(axes.get_box_aspect()) / shown) < 1e-9
-    np.testing.assert_array_less(np.asarray(size) - 1e-9, shown[: len(size)])
-    assert outcome.numbers["kinetic_energy"] > 0
 
 
 def test_a_step_takes_more_operations_on_se3():

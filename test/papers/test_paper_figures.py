@@ -2,7 +2,6 @@
 up: every curve under its name, and a statement that does not hold where its claim is broken.
 """
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,14 +14,14 @@ from nh_control.discrete.trajectory import Trajectory
 from nh_control.figures import style
 from nh_control.integrators import midpoint
 from nh_control.numerics.progress import Progress
-from nh_control.papers import PAPERS, johnson2014, measure, report
+from nh_control.papers import PAPERS, johnson2014, measure
 from nh_control.papers import celledoni2016_chaotic as chaotic
 from nh_control.papers import celledoni2016_gearbox as gearbox
 from nh_control.papers import celledoni2021_chains as chains
 from nh_control.papers import johnson2014_marionette as marionette
 from nh_control.papers import kobilarov2010_motions as motions
 from nh_control.papers import kobilarov2010_runs as runs
-from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
+from nh_control.papers.paper import Experiment, Paper
 from nh_control.studies.comparison import Reference
 from nh_control.studies.motion import Motion
 from nh_control.systems import pendulum
@@ -49,34 +48,6 @@ def test_experiments_are_found_by_number():
     with pytest.raises(KeyError, match="somebody2000 has no figure '1' here, choose of: 12, ord"):
         paper.experiment("1")
     assert [paper.key for paper in PAPERS.values()] == list(PAPERS)
-
-
-def test_a_report_contains_every_figure_number_and_statement(tmp_path):
-    def outcome(n):
-        statements = tuple(Statement(f"Fig. {n}{i}", "says", "is", i == 0, "all") for i in (0, 1))
-        return Outcome(lambda: Figure((1, 1)), {"n": n}, statements)
-
-    experiments = [Experiment(n, "", lambda progress: None) for n in ("1", "other")]
-    written = report.Report(Paper("key", "Title", tuple(experiments)), tmp_path)
-    for k, experiment in enumerate(experiments):
-        written.add(experiment, outcome(k))
-    files = written.files
-    assert files == ["figure_1.png", "other.png", "numbers.json", "table.md"]
-    assert {path.name for path in tmp_path.iterdir()} == set(files)
-    assert json.loads((tmp_path / "numbers.json").read_text()) == {
-        "figure_1": {"n": 0},
-        "other": {"n": 1},
-    }
-    head, _, columns, _, *rows = (tmp_path / "table.md").read_text().splitlines()
-    assert (head, columns) == (
-        "# key: Title",
-        "| where | the paper says | here | agrees | corrected or chosen |",
-    )
-    assert rows == [
-        f"| Fig. {n}{i} | says | is | {'NO' if i else 'yes'} | all |"
-        for n in (0, 1)
-        for i in (0, 1)
-    ]
 
 
 def test_orders_are_slopes_and_energy_errors_relative():
@@ -286,25 +257,6 @@ def chaos(order=2.0, slip=1e-15, kept=1e-14, lost=1e-2, growth=1e-4, rest=1e-20,
 )
 def test_the_chaotic_system_s_statements_hold_only_if_their_claims_do(changed, broken):
     assert holding(chaos(**changed).statements()) == [k != broken for k in range(6)]
-
-
-def test_the_chaotic_system_is_drawn_and_reported_from_its_run():
-    result = chaos()
-    numbers = result.numbers()
-    assert numbers["largest_constraint"]["Gonzalez"] == 1e-15
-    assert numbers["growth_of_variance_over_h4_per_s"]["SPARK"] == pytest.approx(1e-4)
-    assert numbers["variance_over_h4"]["t"] == result.walk_times[::20].tolist()
-    assert numbers["order"]["slopes"]["AVF"] == pytest.approx([2, 2])
-    assert numbers["spark"]["C*"] == {"order": 2.0, "largest_relative_energy_error": 3e-2}
-    order, energy, variance, *rows = result.draw().axes
-    for name, row in zip(chaotic.METHODS, rows, strict=True):
-        assert row.get_ylabel() == name
-        np.testing.assert_array_equal(line(order, name), [H, result.errors[name]])
-        np.testing.assert_allclose(line(row, name)[1], 1e15 * result.constraint[name])
-        np.testing.assert_array_equal(line(energy, name)[1][1:], result.energy[name][1:])
-    for name in result.variance:
-        np.testing.assert_array_equal(line(variance, name)[1][1:], result.variance[name][1:])
-    np.testing.assert_allclose(line(variance, "1e-4 t")[1], 1e-4 * result.walk_times[1:])
 
 
 def chain(n, variable, constant):
