@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from nh_control.mechanics import parametric
 from nh_control.mechanics.parameters import Parameters, declarations, parameter
@@ -32,34 +33,26 @@ def test_a_declaration_tells_what_the_field_was_made_with():
     assert (plain.unit, plain.description, plain.bound) == ("", "", "")
 
 
-@pytest.mark.parametrize(
-    "field, value, message",
-    [
-        ("mass", 0.0, "Arm.mass must be a finite number > 0, got 0.0 kg"),
-        ("mass", math.nan, "Arm.mass must be a finite number > 0, got nan kg"),
-        ("mass", "heavy", "Arm.mass must be a finite number > 0, got 'heavy' kg"),
-        ("mass", True, "Arm.mass must be a finite number > 0, got True kg"),
-        ("mass", (1.0, 2.0), r"Arm.mass must be a finite number > 0, got \(1.0, 2.0\) kg"),
-        (
-            "lengths",
-            (0.3, -0.4),
-            "Arm.lengths must be a list of finite numbers > 0",
-        ),
-        ("lengths", (), "Arm.lengths must be a list of finite numbers > 0"),
-        ("lengths", 0.3, "Arm.lengths must be a list of finite numbers > 0"),
-        ("lengths", "03", "Arm.lengths must be a list of finite numbers > 0"),
-        ("friction", -1e-9, "Arm.friction must be a finite number >= 0, got -1e-09 N m s"),
-        ("offset", math.inf, "Arm.offset must be a finite number, got inf rad"),
-        ("seed", -2, "Arm.seed must be an integer >= -1, got -2"),
-        ("seed", 1.5, "Arm.seed must be an integer >= -1, got 1.5"),
-        ("plain", math.nan, "Arm.plain must be a finite number, got nan"),
-    ],
-)
-def test_a_value_outside_is_refused_by_class_field_value_and_unit(field, value, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        Arm(**{field: value})
-    with pytest.raises(ValueError, match=f"^{message}"):
-        replace(Arm(), **{field: value})
+def test_a_value_outside_is_refused_by_class_field_value_and_unit(snapshot):
+    wrong = (
+        ("mass", 0.0),
+        ("mass", math.nan),
+        ("mass", "heavy"),
+        ("mass", True),
+        ("mass", (1.0, 2.0)),
+        ("lengths", (0.3, -0.4)),
+        ("lengths", ()),
+        ("lengths", 0.3),
+        ("lengths", "03"),
+        ("friction", -1e-9),
+        ("offset", math.inf),
+        ("seed", -2),
+        ("seed", 1.5),
+        ("plain", math.nan),
+    )
+    assert [refusal(lambda: Arm(**{field: value})) for field, value in wrong] == snapshot
+    with pytest.raises(ValueError, match="Arm.mass"):
+        replace(Arm(), mass=0.0)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from energy_cases import (
     system,
     turning,
 )
+from refusals import refusal
 
 from nh_control.geometry.chart import Chart
 from nh_control.geometry.spaces import SE2, Rn
@@ -190,7 +191,7 @@ def test_other_bases_give_other_steps_of_the_same_energy():
     assert 1e-6 <= np.abs(own - elimination).max() <= 1e-2
 
 
-def test_systems_that_do_not_fit_are_refused_by_name():
+def test_systems_that_do_not_fit_are_refused_by_name(snapshot):
     drifting = replace(
         system("generic", forced=False), velocity_drift=lambda q, p: ca.DM([0.1, 0.0])
     )
@@ -201,22 +202,18 @@ def test_systems_that_do_not_fit_are_refused_by_name():
             assert reason in one.refuses(bad)
             with pytest.raises(ValueError, match=reason):
                 one.make(bad, H)
-    with pytest.raises(ValueError, match="gonzalez"):
-        INTEGRATORS["gonzalez_f"].make(system("double_pendulum"), H)
     many = Rn(*(f"q{i}" for i in range(21)))
     crowd = System(name="crowd", space=many, lagrangian=lambda q, v: ca.sumsqr(v) / 2)
-    for method in ("itoh_abe", "itoh_abe_symmetrized"):
-        assert "has 21 coordinates, more than 20" in INTEGRATORS[method].refuses(crowd)
-        with pytest.raises(ValueError, match="21 coordinates"):
-            INTEGRATORS[method].make(crowd, H)
-    with pytest.raises(ValueError, match="holonomic constraints, whose part"):
-        INTEGRATORS["gonzalez_f"].make(system("tied"), H)
-    with pytest.raises(ValueError, match="unknown basis 'qr'"):
-        gonzalez(system("generic"), H, basis="qr")
-    with pytest.raises(ValueError, match="points must be at least 1"):
-        mean_value(system("generic"), H, points=0)
-    with pytest.raises(ValueError, match="stages <= points"):
-        energy_collocation(system("generic"), H, stages=3, points=2)
+    wrong = (
+        lambda: INTEGRATORS["gonzalez_f"].make(system("double_pendulum"), H),
+        lambda: INTEGRATORS["itoh_abe"].make(crowd, H),
+        lambda: INTEGRATORS["itoh_abe_symmetrized"].make(crowd, H),
+        lambda: INTEGRATORS["gonzalez_f"].make(system("tied"), H),
+        lambda: gonzalez(system("generic"), H, basis="qr"),
+        lambda: mean_value(system("generic"), H, points=0),
+        lambda: energy_collocation(system("generic"), H, stages=3, points=2),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
 
 
 @pytest.mark.slow

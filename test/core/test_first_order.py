@@ -8,6 +8,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from refusals import refusal
 from scipy.integrate import solve_ivp
 
 import nh_control as nh
@@ -168,65 +169,45 @@ def test_methods_that_would_not_move_them_refuse_by_name():
 
 
 REFUSED = {
-    "a rate that is missing": (dict(first_order_rate=None), "without a rate"),
-    "a rate of nothing": (dict(first_order=(), first_order_units=()), "with a rate"),
-    "a text": (dict(first_order="current"), "tuple of texts"),
-    "another place": (
-        dict(space=nh.Rn("current", "theta")),
-        r"must be the last ones of a space Rn, .*Rn\('current'\)",
+    "a rate that is missing": dict(first_order_rate=None),
+    "a rate of nothing": dict(first_order=(), first_order_units=()),
+    "a text": dict(first_order="current"),
+    "another place": dict(space=nh.Rn("current", "theta")),
+    "another size": dict(first_order_rate=lambda q, v, u, p: [q[1], q[0]]),
+    "units": dict(first_order_units=("A", "V")),
+    "inertia": dict(lagrangian=lambda q, v, p: ca.sumsqr(v)),
+    "a rate of its rate": dict(first_order_rate=lambda q, v, u, p: v[1]),
+    "a constraint of values": dict(holonomic_constraint=lambda q, p: q[1]),
+    "a constraint of rates": dict(
+        space=nh.Rn("theta", "other", "current"),
+        lagrangian=lambda q, v, p: ca.sumsqr(v[:2]),
+        force=None,
+        inputs=(),
+        input_units=(),
+        first_order_rate=lambda q, v, u, p: q[0],
+        velocity_constraint=lambda q, p: ca.SX([[1.0, 0.0, 2.0]]),
     ),
-    "another size": (dict(first_order_rate=lambda q, v, u, p: [q[1], q[0]]), r"\(1, 1\)"),
-    "units": (dict(first_order_units=("A", "V")), "1 first-order coordinates but 2"),
-    "inertia": (
-        dict(lagrangian=lambda q, v, p: ca.sumsqr(v)),
-        "lagrangian depends on the rates",
-    ),
-    "a rate of its rate": (
-        dict(first_order_rate=lambda q, v, u, p: v[1]),
-        "first_order_rate depends on the rates",
-    ),
-    "a constraint of values": (
-        dict(holonomic_constraint=lambda q, p: q[1]),
-        "holonomic_constraint depends on the values",
-    ),
-    "a constraint of rates": (
-        dict(
-            space=nh.Rn("theta", "other", "current"),
-            lagrangian=lambda q, v, p: ca.sumsqr(v[:2]),
-            force=None,
-            inputs=(),
-            input_units=(),
-            first_order_rate=lambda q, v, u, p: q[0],
-            velocity_constraint=lambda q, p: ca.SX([[1.0, 0.0, 2.0]]),
-        ),
-        "velocity_constraint must be zero for the velocities",
-    ),
-    "no force for its input": (dict(force=None), "need a force"),
+    "no force for its input": dict(force=None),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_is_refused(case):
-    changes, message = REFUSED[case]
-    with pytest.raises((ValueError, TypeError), match=message):
-        nh.System(**{**PENDULUM, **changes})
+def test_what_does_not_fit_is_refused(snapshot):
+    make = lambda changes: nh.System(**{**PENDULUM, **changes})
+    assert {case: refusal(lambda: make(changes)) for case, changes in REFUSED.items()} == snapshot
 
 
-def test_actuators_refuse_what_they_cannot_drive():
-    with pytest.raises(ValueError, match=r"some of the inputs \('torque',\), got \['tork'\]"):
-        with_lag(pendulum(), {"tork": 0.1})
-    with pytest.raises(ValueError, match="time constants must be positive"):
-        with_lag(pendulum(), {"torque": 0.0})
-    with pytest.raises(ValueError, match="need a system with inputs"):
-        with_lag(with_lag(pendulum(), {"torque": 0.1}), {"torque": 0.1})
-    squared = replace(pendulum(), force=lambda q, v, u, *p: u**2)
-    with pytest.raises(ValueError, match="must be linear in the inputs"):
-        with_dc_motors(squared, {"torque": DcMotor()})
-    with pytest.raises(ValueError, match="effort must give 1 numbers"):
-        with_actuators(
-            pendulum(),
-            ["w"],
-            lambda q, v, w, u, *p: w,
-            lambda q, v, w, u, *p: ca.vertcat(w, w),
-            ["u"],
-        )
+def test_actuators_refuse_what_they_cannot_drive(snapshot):
+    squared, lagged = (
+        replace(pendulum(), force=lambda q, v, u, *p: u**2),
+        with_lag(pendulum(), {"torque": 0.1}),
+    )
+    effort = lambda q, v, w, u, *p: ca.vertcat(w, w)
+    rate = lambda q, v, w, u, *p: w
+    wrong = (
+        lambda: with_lag(pendulum(), {"tork": 0.1}),
+        lambda: with_lag(pendulum(), {"torque": 0.0}),
+        lambda: with_lag(lagged, {"torque": 0.1}),
+        lambda: with_dc_motors(squared, {"torque": DcMotor()}),
+        lambda: with_actuators(pendulum(), ["w"], rate, effort, ["u"]),
+    )
+    assert [refusal(make) for make in wrong] == snapshot

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from cases import anything, random_point, turning_body
+from refusals import refusal
 
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import (
@@ -178,26 +179,21 @@ MASSLESS = System(
 )
 
 
-@pytest.mark.parametrize(
-    "make, words",
-    [
-        (lambda: gni(anything(), H, explicit=True), ["explicit", "mass matrix", "anything"]),
-        (lambda: gni(cart_pole(), H, explicit=True), ["explicit", "mass matrix"]),
-        (lambda: gni(quartic(), H, MIDPOINT, explicit=True), ["explicit", "quadrature"]),
-        (lambda: gni(quartic(), H, start="rest"), ["rest", "consistent", "zero", "paper"]),
-        (lambda: spark(quartic(), H, 5), ["spark", "2, 3, 4", "5"]),
-        (lambda: spark(quartic(), H, 2, "A"), ["'A'", "'B'", "'D'"]),
-        (lambda: nprk(quartic(), H, 1), ["nprk", "2, 3, 4", "1"]),
-        (lambda: nonholonomic_gauss(quartic(), H, 4), ["nonholonomic_gauss", "1, 2, 3", "4"]),
-        (lambda: explicit_runge_kutta(quartic(), H, "rk3"), ["rk3", "heun", "rk2", "rk4"]),
-        (lambda: explicit_runge_kutta(turning_body(), H), ["rotations in space", "rk4"]),
-        (lambda: si_dla(MASSLESS, H), ["massless", "singular off its constraints", "midpoint"]),
-    ],
-)
-def test_what_they_refuse(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert all(word in str(error.value) for word in words), error.value
+def test_what_they_refuse(snapshot):
+    wrong = (
+        lambda: gni(anything(), H, explicit=True),
+        lambda: gni(cart_pole(), H, explicit=True),
+        lambda: gni(quartic(), H, MIDPOINT, explicit=True),
+        lambda: gni(quartic(), H, start="rest"),
+        lambda: spark(quartic(), H, 5),
+        lambda: spark(quartic(), H, 2, "A"),
+        lambda: nprk(quartic(), H, 1),
+        lambda: nonholonomic_gauss(quartic(), H, 4),
+        lambda: explicit_runge_kutta(quartic(), H, "rk3"),
+        lambda: explicit_runge_kutta(turning_body(), H),
+        lambda: si_dla(MASSLESS, H),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
 
 
 def test_forces_of_velocities_make_gni_implicit():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cases import discrete, random_point
 from differences import derivative
+from refusals import refusal
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lie"))
 import lie_cases  # noqa: E402
@@ -78,19 +79,15 @@ def rod(parameters=Rod()) -> System:
     )
 
 
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"mass": 1.0}, ["rod", "no parameter 'mass'", "masses", "length"]),
-        ({"masses": (1.0, 2.0, 3.0)}, ["another structure", "masses[0]", "build a new"]),
-        ({"length": -1.0}, ["Rod.length", "> 0", "-1.0 m"]),
-        ({"masses": (1.0, float("nan"))}, ["Rod.masses"]),
-    ],
-)
-def test_wrong_changes_are_refused(change, words):
-    with pytest.raises(ValueError) as refusal:
-        midpoint(rod(), H).with_parameters(**change)
-    assert all(word in str(refusal.value) for word in words)
+def test_wrong_changes_are_refused(snapshot):
+    dsys = midpoint(rod(), H)
+    wrong = (
+        {"mass": 1.0},
+        {"masses": (1.0, 2.0, 3.0)},
+        {"length": -1.0},
+        {"masses": (1.0, float("nan"))},
+    )
+    assert [refusal(lambda: dsys.with_parameters(**one)) for one in wrong] == snapshot
 
 
 def test_derivatives_by_unknown_parameters_are_refused():

@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from differences import derivative
+from refusals import refusal
 from symmetric_systems import SYSTEMS, particle
 
 from nh_control import systems
@@ -192,29 +193,31 @@ def on_the_shape() -> System:
                   symmetry=Symmetry(n_shape=2))  # fmt: skip
 
 
-@pytest.mark.parametrize("make, words", [
-    (on_a_slope, ["chaplygin_sleigh", "Lagrangian", r"\['x'\]", "by -?[0-9.e+]+ J", "n_shape"]),
-    (turned_skate, ["turned", "must vanish, got [0-9.]+e", r"\['theta'\]", "n_shape"]),
-    (lambda: replace(systems.rolling_ball(), symmetry=Symmetry(n_shape=0)),
-     ["rolling_ball", "must vanish", "qw.*qx.*qy.*qz", "n_shape"]),
-    (lambda: replace(systems.rolling_ball(), symmetry=Symmetry(n_shape=2)),
-     ["n_shape", "2 parts the coordinates of SO3"]),
-    (lambda: replace(systems.suslov(), symmetry=Symmetry(n_shape=7)), ["from 0 to 4, got 7"]),
-    (on_the_shape, [r"rows \[0\]", r"shape \['a', 'b'\]", "reduce n_shape"]),
-    (lambda: replace(systems.snakeboard(), symmetry=Symmetry(2, basis=lambda r, p: ca.SX(2, 1))),
-     [r"basis\(r\) of symmetry must have shape \(3, 1\), got \(2, 1\)"]),
-    (lambda: replace(systems.suslov(), symmetry=Symmetry(0, basis=lambda r, p: ca.DM.ones(3, 2))),
-     [r"columns \[1\].*basis\(r\) of symmetry"]),
-    (lambda: replace(particle(), symmetry=Symmetry(1, connection=lambda r: -ca.SX([[0.3], [0]]))),
-     ["must vanish"]),
-    (lambda: System("timed", Rn("x", "time"), lambda q, v: v[0] ** 2 / 2, prescribed=("time",),
-                    symmetry=Symmetry(0)), [r"prescribed coordinates \('time',\)"]),
-    (lambda: Reduction(systems.pendulum()), ["declares no symmetry", r"symmetry=nh.Symmetry\("]),
-    (lambda: Reduction(replace(systems.chaplygin_sleigh(), velocity_drift=lambda q, p: 0.1)),
-     ["drift"]),
-])  # fmt: skip
-def test_what_is_no_symmetry_is_refused(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    for word in words:
-        assert error.match(f"(?s).*{word}")
+def test_what_is_no_symmetry_is_refused(snapshot):
+    wrong = (
+        on_a_slope,
+        turned_skate,
+        lambda: replace(systems.rolling_ball(), symmetry=Symmetry(n_shape=0)),
+        lambda: replace(systems.rolling_ball(), symmetry=Symmetry(n_shape=2)),
+        lambda: replace(systems.suslov(), symmetry=Symmetry(n_shape=7)),
+        on_the_shape,
+        lambda: replace(
+            systems.snakeboard(), symmetry=Symmetry(2, basis=lambda r, p: ca.SX(2, 1))
+        ),
+        lambda: replace(
+            systems.suslov(), symmetry=Symmetry(0, basis=lambda r, p: ca.DM.ones(3, 2))
+        ),
+        lambda: replace(
+            particle(), symmetry=Symmetry(1, connection=lambda r: -ca.SX([[0.3], [0]]))
+        ),
+        lambda: System(
+            "timed",
+            Rn("x", "time"),
+            lambda q, v: v[0] ** 2 / 2,
+            prescribed=("time",),
+            symmetry=Symmetry(0),
+        ),
+        lambda: Reduction(systems.pendulum()),
+        lambda: Reduction(replace(systems.chaplygin_sleigh(), velocity_drift=lambda q, p: 0.1)),
+    )
+    assert [refusal(make) for make in wrong] == snapshot

@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from differences import derivative, jacobian
+from refusals import refusal
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from transforms3d import quaternions
@@ -438,26 +439,18 @@ def test_right_trivialized_tangents(retraction, turn):
     within(apply(retraction.dtau_inverse, v) @ dtau, np.eye(3), 1e-9)
 
 
-@pytest.mark.parametrize(
-    "make, words",
-    [
-        (lambda: SE2(retraction="euler"), ["euler", "cay", "ccsk", "exp", "sccsk"]),
-        (lambda: SE2(names=("theta", "x")), ["three"]),
-        (lambda: Rn("a", "b", velocity_names=("a_dot",)), ["velocity names"]),
-        (lambda: Product(Rn("a"), Rn("a")), ["coordinate names must differ"]),
-        (
-            lambda: Product(Rn("a"), Rn("b", velocity_names=("a_dot",))),
-            ["velocity names must differ", "a_dot"],
-        ),
-        (lambda: SO3(retraction="ccsk"), ["SO3", "ccsk", "['cay', 'exp']"]),
-        (lambda: Rn("a", "b").retract([1.0, 2.0], [1.0]), ["retract", "(2,)", "(1,)"]),
-        (lambda: SE2().local([0.0, 0.0], [0.0, 0.0, 0.0]), ["local", "(3,)", "(2,)"]),
-    ],
-)
-def test_bad_spaces_and_arguments_say_what_is_expected(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert all(word in str(error.value) for word in words)
+def test_bad_spaces_and_arguments_say_what_is_expected(snapshot):
+    wrong = (
+        lambda: SE2(retraction="euler"),
+        lambda: SE2(names=("theta", "x")),
+        lambda: Rn("a", "b", velocity_names=("a_dot",)),
+        lambda: Product(Rn("a"), Rn("a")),
+        lambda: Product(Rn("a"), Rn("b", velocity_names=("a_dot",))),
+        lambda: SO3(retraction="ccsk"),
+        lambda: Rn("a", "b").retract([1.0, 2.0], [1.0]),
+        lambda: SE2().local([0.0, 0.0], [0.0, 0.0, 0.0]),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
 
 
 def test_names_of_numbers_velocities_and_local_coordinates(snapshot):

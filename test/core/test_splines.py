@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from differences import hessian, jacobian
+from refusals import refusal
 from scipy import interpolate
 from scipy.interpolate import BSpline, CubicSpline, PPoly, make_interp_spline
 
@@ -118,22 +119,18 @@ def test_the_antiderivative_begins_at_the_first_knot():
     assert integral(X[0]) == 0.0
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: nh.Spline([0, 1, 1], [0, 1, 2]), "increase"),
-        (lambda: nh.Spline([0.0], [1.0]), "two or more"),
-        (lambda: nh.Spline([0, 1], [0, 1, 2]), "one number for each of the 2 points"),
-        (lambda: nh.Spline([0, 1], [0, np.nan]), "finite"),
-        (lambda: nh.Spline.of(CubicSpline(X, np.stack([Y, Y], 1))), "every component"),
-        (lambda: nh.Spline.of(make_interp_spline(X, Y, k=1)), "slope of the curve jumps"),
-        (lambda: nh.Spline.of(PPoly([[1.0, 2.0]], [0.0, 1.0, 2.0])), "value of the curve jumps"),
-        (lambda: nh.Spline.of(BSpline([0, 0, 1, 2, 2], [0, 1, 0], 1)), "x = 1"),
-    ],
-)
-def test_what_is_no_smooth_function_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_what_is_no_smooth_function_is_refused(snapshot):
+    wrong = (
+        lambda: nh.Spline([0, 1, 1], [0, 1, 2]),
+        lambda: nh.Spline([0.0], [1.0]),
+        lambda: nh.Spline([0, 1], [0, 1, 2]),
+        lambda: nh.Spline([0, 1], [0, np.nan]),
+        lambda: nh.Spline.of(CubicSpline(X, np.stack([Y, Y], 1))),
+        lambda: nh.Spline.of(make_interp_spline(X, Y, k=1)),
+        lambda: nh.Spline.of(PPoly([[1.0, 2.0]], [0.0, 1.0, 2.0])),
+        lambda: nh.Spline.of(BSpline([0, 0, 1, 2, 2], [0, 1, 0], 1)),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
 
 
 ROAD = nh.Spline(np.linspace(-3, 3, 7), [0.0, 0.3, -0.2, 0.5, 0.1, -0.4, 0.0])

@@ -6,6 +6,7 @@ import continuous
 import numpy as np
 import pytest
 from cases import discrete, random_phase, random_point
+from refusals import refusal
 
 from nh_control.discrete.trajectory import Trajectory
 
@@ -96,19 +97,15 @@ def test_trajectories_are_read_only_and_own_their_data():
         run.h = 0.2
 
 
-@pytest.mark.parametrize(
-    "h, states, inputs, word",
-    [
-        (0.0, np.zeros((2, 1)), np.zeros((1, 1)), "step h"),
-        (np.nan, np.zeros((2, 1)), np.zeros((1, 1)), "step h"),
-        (0.1, np.zeros((2, 1)), np.zeros((2, 1)), "inputs"),
-        (0.1, np.zeros(2), np.zeros((1, 1)), "states"),
-        (0.1, np.zeros((2, 1)), np.array([[np.inf]]), "inputs"),
-    ],
-)
-def test_bad_trajectories(h, states, inputs, word):
-    with pytest.raises(ValueError, match=word):
-        Trajectory(h, states, inputs)
+def test_bad_trajectories(snapshot):
+    wrong = (
+        (0.0, np.zeros((2, 1)), np.zeros((1, 1))),
+        (np.nan, np.zeros((2, 1)), np.zeros((1, 1))),
+        (0.1, np.zeros((2, 1)), np.zeros((2, 1))),
+        (0.1, np.zeros(2), np.zeros((1, 1))),
+        (0.1, np.zeros((2, 1)), np.array([[np.inf]])),
+    )
+    assert [refusal(lambda: Trajectory(*one)) for one in wrong] == snapshot
 
 
 def test_energies_and_residuals_of_many_are_those_of_each_in_any_order_of_memory():
@@ -151,25 +148,20 @@ def test_another_shape_is_neither_a_state_nor_a_table(name, shape):
 
 
 BAD = {
-    "no input": (lambda d, x, u: d.step(x), r"input must have shape \(2,\), got \(0,\)"),
-    "a column": (lambda d, x, u: d.step(x[:, None], u), r"state must .* got \(8, 1\)"),
-    "short": (
-        lambda d, x, u: d.step(x[:-1], u),
-        r"snakeboard by nonholonomic_midpoint, h = 0.1 s: state must have shape \(8,\), got ",
-    ),
-    "NaN twice": (lambda d, x, u: d.hessian(x, u * np.nan, np.zeros(d.ndx)), "must be finite"),
-    "short adjoint": (lambda d, x, u: d.hessian(x, u, np.zeros(d.ndx - 1)), "adjoint"),
-    "short velocity": (lambda d, x, u: d.state(x[:5], x[:4]), "5 finite numbers"),
-    "short tangent": (lambda d, x, u: d.retract(x, x[:4]), "retract"),
-    "a number as start": (lambda d, x, u: d.simulate(x[:1], np.zeros((3, 2))), "shape"),
-    "infinite energy": (lambda d, x, u: d.energies([x, x * np.inf]), "energies must be finite"),
+    "no input": lambda d, x, u: d.step(x),
+    "a column": lambda d, x, u: d.step(x[:, None], u),
+    "short": lambda d, x, u: d.step(x[:-1], u),
+    "NaN twice": lambda d, x, u: d.hessian(x, u * np.nan, np.zeros(d.ndx)),
+    "short adjoint": lambda d, x, u: d.hessian(x, u, np.zeros(d.ndx - 1)),
+    "short velocity": lambda d, x, u: d.state(x[:5], x[:4]),
+    "short tangent": lambda d, x, u: d.retract(x, x[:4]),
+    "a number as start": lambda d, x, u: d.simulate(x[:1], np.zeros((3, 2))),
+    "infinite energy": lambda d, x, u: d.energies([x, x * np.inf]),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_arguments_are_refused_and_leave_no_trace(case):
-    dsys, (call, words) = discrete("snakeboard", "dla", H), BAD[case]
+def test_bad_arguments_are_refused_and_leave_no_trace(snapshot):
+    dsys = discrete("snakeboard", "dla", H)
     x, u = random_point(dsys, np.random.default_rng(1))
-    with pytest.raises(ValueError, match=words):
-        call(dsys, x, u)
-    assert np.isfinite(dsys.step(x, u)).all()
+    told = {case: refusal(lambda: call(dsys, x, u)) for case, call in BAD.items()}
+    assert told == snapshot and np.isfinite(dsys.step(x, u)).all()

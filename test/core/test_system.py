@@ -6,6 +6,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
+from refusals import refusal
 
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import SE2, Rn
@@ -55,133 +56,68 @@ def lagrangian(function, **changes):
 
 
 WRONG = {
-    "inputs without a force": (dict(force=None), "push|force"),
-    "a force of another shape": (dict(force=lambda q, v, u: u), "force|(2, 1)|(1, 1)"),
-    "a vector": (lagrangian(lambda q, v: v), "lagrangian|(1, 1)|(2, 1)"),
-    "fourth degree": (lagrangian(lambda q, v: ca.sumsqr(v) ** 2), "quadratic"),
-    "no mass": (
-        lagrangian(lambda q, v: v[1] ** 2 / 2),
-        "mass matrix|singular|q = [0.0, 0.0]|kinetic energy",
+    "inputs without a force": dict(force=None),
+    "a force of another shape": dict(force=lambda q, v, u: u),
+    "a vector": lagrangian(lambda q, v: v),
+    "fourth degree": lagrangian(lambda q, v: ca.sumsqr(v) ** 2),
+    "no mass": lagrangian(lambda q, v: v[1] ** 2 / 2),
+    "dependent rows": dict(
+        velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
+        distribution=lambda q: ca.SX(2, 0),
     ),
-    "dependent rows": (
-        dict(
-            velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
-            distribution=lambda q: ca.SX(2, 0),
-        ),
-        "rows [1]|q = [0.0, 0.0]|drop dependent rows",
+    "dependent rows without a distribution": rolling(lambda q: ca.SX([[1, 2], [2, 4]])),
+    "a constraint that vanishes": rolling(lambda q: q[0] * ca.SX([[0, 1]])),
+    "a constraint of velocities": rolling(lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
+    "a NaN": lagrangian(lambda q, v: np.nan * ca.sumsqr(v)),
+    "a lagrangian of another library": lagrangian(lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
+    "a force of another library": dict(force=lambda q, v, u: ca.vertcat(math.sin(u), 0)),
+    "a domain of another library": dict(domain=lambda q: float(q[0])),
+    "an if": lagrangian(lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
+    "a negative mass": lagrangian(lambda q, v: -ca.sumsqr(v) / 2),
+    "a negative mass of a nanogram": lagrangian(
+        lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2, **FREE
     ),
-    "dependent rows without a distribution": (
-        rolling(lambda q: ca.SX([[1, 2], [2, 4]])),
-        "rows [1]|q = [0.0, 0.0]|drop dependent rows",
+    "more constraints than coordinates": rolling(lambda q: ca.SX([[1, 0], [0, 1], [1, 1]])),
+    "as many": rolling(lambda q: ca.SX.eye(2)),
+    "only what is prescribed is left": rolling(lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]), **BELT),
+    "more holonomic constraints than what is not prescribed": {
+        **BELT,
+        **FREE,
+        "space": Rn("x", "belt"),
+    }
+    | dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1])),
+    "more holonomic constraints than velocities": dict(
+        holonomic_constraint=lambda q: ca.vertcat(q[0], q[1])
     ),
-    "a constraint that vanishes": (
-        rolling(lambda q: q[0] * ca.SX([[0, 1]])),
-        "rows [0]|q = [0.0",
+    "an infinite constraint": rolling(lambda q: ca.horzcat(1 / q[0], 1)),
+    "a distribution that violates the constraint": dict(
+        distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))
     ),
-    "a constraint of velocities": (
-        rolling(lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
-        "speed|A(q) v = b(q)|without v|depends on [SX(speed)]|the matrix A(q) of A(q) v",
+    "a distribution that violates it away from the origin": dict(
+        distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))
     ),
-    "a NaN": (lagrangian(lambda q, v: np.nan * ca.sumsqr(v)), "lagrangian(q, v)|NaN"),
-    "a lagrangian of another library": (
-        lagrangian(lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
-        "lagrangian(q, v) contains NaN|CasADi's functions|ca.cos|math",
+    "a wide distribution": dict(distribution=lambda q: ca.SX.zeros(2, 2)),
+    "a distribution alone": dict(velocity_constraint=None),
+    "a wide constraint": dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])),
+    "more units": dict(input_units=("N", "N")),
+    "fewer units": dict(inputs=("push", "pull"), force=lambda q, v, u: u, input_units=("N",)),
+    "limits of another shape": dict(input_limits=[-1.0, 1.0]),
+    "limits of more inputs": dict(input_limits=[[-1.0, 1.0]] * 2),
+    "limits upside down": dict(input_limits=[[1.0, -1.0]]),
+    "limits that are NaN": dict(input_limits=[[np.nan, 1.0]]),
+    "limits that leave nothing": dict(input_limits=[[1.0, 1.0]]),
+    "a drift alone": dict(velocity_drift=lambda q: q[0], **FREE),
+    "a long drift": dict(velocity_drift=lambda q: q),
+    "a prescribed coordinate before another": dict(prescribed=("x",), **FREE),
+    "prescribed coordinates in another order": dict(
+        space=Rn("z", "x", "y"), prescribed=("y", "x"), **UNDRIVEN, **FREE
     ),
-    "a force of another library": (
-        dict(force=lambda q, v, u: ca.vertcat(math.sin(u), 0)),
-        "force(q, v, u) contains NaN|CasADi's functions",
-    ),
-    "a domain of another library": (
-        dict(domain=lambda q: float(q[0])),
-        "domain(q) contains NaN|float()",
-    ),
-    "an if": (
-        lagrangian(lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
-        "lagrangian(q, v) fails|truth value|ca.fmax, ca.if_else",
-    ),
-    "a negative mass": (
-        lagrangian(lambda q, v: -ca.sumsqr(v) / 2),
-        "not positive definite|eigenvalue is -1|kinetic less potential energy",
-    ),
-    "a negative mass of a nanogram": (
-        lagrangian(lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2, **FREE),
-        "not positive definite|eigenvalue is -1e-12",
-    ),
-    "more constraints than coordinates": (
-        rolling(lambda q: ca.SX([[1, 0], [0, 1], [1, 1]])),
-        "rows [2]|drop dependent rows",
-    ),
-    "as many": (rolling(lambda q: ca.SX.eye(2)), "2 rows|the 2 velocities|drop rows"),
-    "only what is prescribed is left": (
-        rolling(lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]), **BELT),
-        "2 rows|the 2 velocities that are not prescribed|drop rows",
-    ),
-    "more holonomic constraints than what is not prescribed": (
-        {**BELT, **FREE, "space": Rn("x", "belt")}
-        | dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1])),
-        "holonomic_constraint has 2 equations for 1 admissible",
-    ),
-    "more holonomic constraints than velocities": (
-        dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[1])),
-        "holonomic_constraint has 2 equations for 1 admissible|drop",
-    ),
-    "an infinite constraint": (
-        rolling(lambda q: ca.horzcat(1 / q[0], 1)),
-        "velocity_constraint is not finite|q = [0.0, 0.0]",
-    ),
-    "a distribution that violates the constraint": (
-        dict(distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))),
-        "vanish",
-    ),
-    "a distribution that violates it away from the origin": (
-        dict(distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))),
-        "vanish",
-    ),
-    "a wide distribution": (
-        dict(distribution=lambda q: ca.SX.zeros(2, 2)),
-        "distribution|(2, 1)|(2, 2)",
-    ),
-    "a distribution alone": (dict(velocity_constraint=None), "velocity_constraint"),
-    "a wide constraint": (
-        dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])),
-        "velocity_constraint",
-    ),
-    "more units": (dict(input_units=("N", "N")), "1 inputs|2 input_units"),
-    "fewer units": (
-        dict(inputs=("push", "pull"), force=lambda q, v, u: u, input_units=("N",)),
-        "2 inputs|1 input_units",
-    ),
-    "limits of another shape": (dict(input_limits=[-1.0, 1.0]), "input_limits|(1, 2)"),
-    "limits of more inputs": (dict(input_limits=[[-1.0, 1.0]] * 2), "input_limits|(1, 2)"),
-    "limits upside down": (dict(input_limits=[[1.0, -1.0]]), "lower < upper"),
-    "limits that are NaN": (dict(input_limits=[[np.nan, 1.0]]), "lower < upper"),
-    "limits that leave nothing": (dict(input_limits=[[1.0, 1.0]]), "lower < upper"),
-    "a drift alone": (
-        dict(velocity_drift=lambda q: q[0], **FREE),
-        "velocity_drift needs its velocity_constraint",
-    ),
-    "a long drift": (dict(velocity_drift=lambda q: q), "velocity_drift|(1, 1)|(2, 1)"),
-    "a prescribed coordinate before another": (
-        dict(prescribed=("x",), **FREE),
-        "prescribed coordinates ('x',) must be the last ones|('x', 'y')",
-    ),
-    "prescribed coordinates in another order": (
-        dict(space=Rn("z", "x", "y"), prescribed=("y", "x"), **UNDRIVEN, **FREE),
-        "('y', 'x') must be the last ones",
-    ),
-    "a prescribed coordinate of a pose": (
-        dict(space=SE2(), prescribed=("y",), **UNDRIVEN, **FREE),
-        "('y',) must be the last ones of a space Rn",
-    ),
+    "a prescribed coordinate of a pose": dict(space=SE2(), prescribed=("y",), **UNDRIVEN, **FREE),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_systems_are_refused(case):
-    changes, words = WRONG[case]
-    with pytest.raises(ValueError) as error:
-        point(**changes)
-    assert all(word in str(error.value) for word in ["point", *words.split("|")]), error.value
+def test_wrong_systems_are_refused(snapshot):
+    assert {name: refusal(lambda: point(**changes)) for name, changes in WRONG.items()} == snapshot
 
 
 @pytest.mark.parametrize("function", [lambda q, v: ca.horzcat(v[1], -v[0]), lambda: ca.SX(1, 2)])
@@ -192,19 +128,13 @@ def test_a_constraint_of_other_arguments_is_a_type_error(function):
     assert all(word in str(error.value) for word in words), error.value
 
 
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        (dict(lagrangian=lambda q, v, t: t), ["lagrangian(q, v) of 2 arguments", "'t'"]),
-        (dict(force=lambda q, v, u, t: u), ["force(q, v, u) of 3 arguments", "'t'"]),
-        (dict(holonomic_constraint=lambda q, t: t), ["holonomic_constraint(q) of 1 argument:"]),
-    ],
-)
-def test_a_function_of_time_is_told_how_time_is_had(changes, words):
-    with pytest.raises(TypeError) as error:
-        point(**changes)
-    expected = ["point", *words, 'prescribed=("time",)', "t + h"]
-    assert all(word in str(error.value) for word in expected), error.value
+def test_a_function_of_time_is_told_how_time_is_had(snapshot):
+    for changes in (
+        dict(lagrangian=lambda q, v, t: t),
+        dict(force=lambda q, v, u, t: u),
+        dict(holonomic_constraint=lambda q, t: t),
+    ):
+        assert refusal(lambda: point(**changes)) == snapshot
 
 
 @pytest.mark.parametrize("distance, fits", [(1e-13, True), (2e-15, False)])
@@ -272,26 +202,18 @@ def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
     assert point(**turned, nominal=[1.0, 0.0]).mechanics.elimination.dependent == (1,)
 
 
-@pytest.mark.parametrize(
-    "make, words",
-    [
-        (lambda: midpoint(snakeboard(), 0.1), ["2 velocity constraints", "nonholonomic_midpoint"]),
-        (lambda: midpoint(pendulum(), 0.1, "right"), ["right", "left", "symmetric"]),
-        (
-            lambda: nonholonomic_midpoint(snakeboard(), 0.1, "right"),
-            ["right", "left", "symmetric"],
-        ),
-        (lambda: rdp(pendulum(), 0.1), ["pendulum", "symmetry", "nonholonomic_midpoint"]),
-        (lambda: rdp(snakeboard(), 0.1, "euler"), ["euler", "cay", "ccsk", "exp", "sccsk"]),
-        (lambda: rdp(snakeboard(), 0.1, tangent="rough"), ["rough", "exact", "truncated"]),
-        (lambda: rdp(snakeboard(), 0.1, alpha=1.5), ["alpha", "1.5"]),
-        (lambda: rdp(snakeboard(), 0.1, alpha=np.nan), ["alpha", "nan"]),
-    ],
-)
-def test_wrong_choices_of_an_integrator_list_the_right_ones(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert all(word in str(error.value) for word in words), error.value
+def test_wrong_choices_of_an_integrator_list_the_right_ones(snapshot):
+    choices = (
+        lambda: midpoint(snakeboard(), 0.1),
+        lambda: midpoint(pendulum(), 0.1, "right"),
+        lambda: nonholonomic_midpoint(snakeboard(), 0.1, "right"),
+        lambda: rdp(pendulum(), 0.1),
+        lambda: rdp(snakeboard(), 0.1, "euler"),
+        lambda: rdp(snakeboard(), 0.1, tangent="rough"),
+        lambda: rdp(snakeboard(), 0.1, alpha=1.5),
+        lambda: rdp(snakeboard(), 0.1, alpha=np.nan),
+    )
+    assert [refusal(make) for make in choices] == snapshot
 
 
 def test_dependent_velocities_may_be_chosen():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import threads
+from refusals import refusal
 from tiers import with_compiler
 
 import nh_control as nh
@@ -360,32 +361,28 @@ def test_a_field_that_is_not_finite_ends_the_run():
     assert abs(run.t[-1] - 1) < 1e-3
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"method": "RK45"}, "unknown method 'RK45', choose one of .*rkmk54"),
-        ({"x0": [1.0, 0]}, "x0 must be 7 finite numbers"),
-        ({"x0": [2.0, 0, 0, 0, 0, 0, 0]}, "not on the manifold"),
-        ({"x0": [np.nan] * 7}, "x0 must be 7 finite numbers"),
-        ({"t_span": (0, np.inf)}, "t_span must be 2 finite numbers"),
-        ({"u": [1.0]}, "u must be 0 finite numbers"),
-        ({"rtol": 1e-15}, "rtol must be at least 2.2e-14"),
-        ({"rtol": np.inf}, "rtol must be at least 2.2e-14, got inf"),
-        ({"atol": 0.0}, "atol must be positive"),
-        ({"atol": [1e-9] * 3}, "atol must be 7 finite numbers"),
-        ({"first_step": -0.1}, "first_step must be positive"),
-        ({"first_step": 5.0}, "no longer than the time span"),
-        ({"max_step": 0.0}, "max_step must be positive"),
-        ({"t_eval": [0.1, 0.1]}, "t_eval must be a row of times"),
-        ({"t_eval": [0.5, 3.0]}, "from 0 to 1"),
-        ({"equations": (LINE, lambda t, x: [x[1], math.sin(x[0])])}, r"f\(t, x\) gives NaN"),
-        ({"equations": (LINE, lambda t, x: x[0])}, r"must have shape \(2,\), got \(1, 1\)"),
-    ],
-)
-def test_values_that_do_not_fit_are_refused(change, words):
-    arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start(), **change}
-    with pytest.raises(ValueError, match=words):
-        nh.solve_ivp(**arguments)
+def test_values_that_do_not_fit_are_refused(snapshot):
+    arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start()}
+    changes = (
+        {"method": "RK45"},
+        {"x0": [1.0, 0]},
+        {"x0": [2.0, 0, 0, 0, 0, 0, 0]},
+        {"x0": [np.nan] * 7},
+        {"t_span": (0, np.inf)},
+        {"u": [1.0]},
+        {"rtol": 1e-15},
+        {"rtol": np.inf},
+        {"atol": 0.0},
+        {"atol": [1e-9] * 3},
+        {"first_step": -0.1},
+        {"first_step": 5.0},
+        {"max_step": 0.0},
+        {"t_eval": [0.1, 0.1]},
+        {"t_eval": [0.5, 3.0]},
+        {"equations": (LINE, lambda t, x: [x[1], math.sin(x[0])])},
+        {"equations": (LINE, lambda t, x: x[0])},
+    )
+    assert [refusal(lambda: nh.solve_ivp(**arguments | one)) for one in changes] == snapshot
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from optimal_cases import pushed_ball, resting, wandering
 from random_trees import random_tree
+from refusals import refusal
 from swing_ups import problem
 
 import nh_control as nh
@@ -310,76 +311,49 @@ def bound(name, f, **options):
 ROOT = bound("root", lambda x, u, w: ca.sqrt(x[0] - 1))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "words"),
-    [
-        ((EFFORT, WIDE), {}, "has 3 states"),
-        ((EFFORT, REST, *UNIT), {}, "weights Q and R are for the methods"),
-        ((EFFORT, REST), {"method": "newton"}, "needs the weights Q and R"),
+def test_wrong_problems_are_refused(snapshot):
+    dsys = nh.midpoint(pendulum(), 0.1)
+    problems = (
+        ((EFFORT, WIDE), {}),
+        ((EFFORT, REST, *UNIT), {}),
+        ((EFFORT, REST), {"method": "newton"}),
         *(
-            ((EFFORT, REST, *UNIT, "newton"), options, "constraints, end, free and periodic are")
+            ((EFFORT, REST, *UNIT, "newton"), options)
             for options in ({"end": [0, 0]}, {"periodic": True}, {"free": ["h"]})
         ),
-        ((EFFORT, REST), {"method": "ddp"}, "unknown method 'ddp'"),
-        ((EFFORT, REST), {"hessian": "none"}, "unknown hessian 'none'"),
-        ((EFFORT, REST), {"threads": 0}, "threads must be at least 1, got 0"),
-        ((EFFORT, REST), {"limits": {"phi": (0, 1)}}, "no state or input 'phi'"),
-        ((EFFORT, REST), {"limits": {"h": (0, 1)}}, "no state or input 'h' to limit"),
-        (
-            (EFFORT, REST),
-            {"free": ["h"], "limits": {"h": (2.0, 1.0)}},
-            "limits of 'h' must be lower < upper",
-        ),
-        ((EFFORT, REST), {"end": [0.0]}, "end must be a finite state"),
-        ((EFFORT, REST), {"free": ["x"]}, r"unknown free quantities \['x'\].*'l', 'g', 'h'"),
-        (
-            (EFFORT, REST),
-            {"periodic": True, "end": [0, 0]},
-            "ends where it starts",
-        ),
-        ((EFFORT, REST), {"periodic": True, "fixed": ["x"]}, "coordinates fixed among"),
-        (
-            (EFFORT, REST),
-            {"constraints": [bound("wide", lambda x, u, w: ca.horzcat(x[0], x[1]))]},
-            "'wide' must be one expression or a column",
-        ),
-        (
-            (EFFORT, REST),
-            {"constraints": [bound("many", lambda x, u, w: x, lower=[0, 0, 0])]},
-            "'many' has 2 rows",
-        ),
-        ((EFFORT, REST), {"constraints": [ROOT]}, "'root >= 0' is not finite at node 1"),
-        ((EFFORT, REST), {"constraints": [ROOT, ROOT]}, "two constraints have one name"),
+        ((EFFORT, REST), {"method": "ddp"}),
+        ((EFFORT, REST), {"hessian": "none"}),
+        ((EFFORT, REST), {"threads": 0}),
+        ((EFFORT, REST), {"limits": {"phi": (0, 1)}}),
+        ((EFFORT, REST), {"limits": {"h": (0, 1)}}),
+        ((EFFORT, REST), {"free": ["h"], "limits": {"h": (2.0, 1.0)}}),
+        ((EFFORT, REST), {"end": [0.0]}),
+        ((EFFORT, REST), {"free": ["x"]}),
+        ((EFFORT, REST), {"periodic": True, "end": [0, 0]}),
+        ((EFFORT, REST), {"periodic": True, "fixed": ["x"]}),
+        ((EFFORT, REST), {"constraints": [bound("wide", lambda x, u, w: ca.horzcat(x[0], x[1]))]}),
+        ((EFFORT, REST), {"constraints": [bound("many", lambda x, u, w: x, lower=[0, 0, 0])]}),
+        ((EFFORT, REST), {"constraints": [ROOT]}),
+        ((EFFORT, REST), {"constraints": [ROOT, ROOT]}),
         (
             (EFFORT, REST),
             {"constraints": [bound("l", lambda x, u, w: x[0] - w, parameters=np.zeros((9, 1)))]},
-            "'l' is over 8 steps",
         ),
-        ((Cost(lambda x, u, w: ca.log(x[0])), REST), {}, "cost is not finite at node 0"),
-        (
-            (Cost(lambda x, u, w: w, parameters=np.zeros((3, 1))), REST),
-            {},
-            "'cost' is over 2 steps",
-        ),
-    ],
-)
-def test_wrong_problems_are_refused(arguments, options, words):
-    with pytest.raises(ValueError, match=words):
-        nh.optimize(nh.midpoint(pendulum(), 0.1), *arguments, **options)
+        ((Cost(lambda x, u, w: ca.log(x[0])), REST), {}),
+        ((Cost(lambda x, u, w: w, parameters=np.zeros((3, 1))), REST), {}),
+    )
+    told = [refusal(lambda: nh.optimize(dsys, *one, **options)) for one, options in problems]
+    assert told == snapshot
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"lower": 1.0, "upper": 1.0}, "lower < upper"),
-        ({"lower": -np.inf}, "give a finite lower or upper"),
-        ({"weight": 0.0}, "weight must be positive"),
-        ({"parameters": np.zeros(3)}, "parameters must be finite"),
-    ],
-)
-def test_wrong_constraints_are_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        bound("c", lambda x, u, w: x, **options)
+def test_wrong_constraints_are_refused(snapshot):
+    wrong = (
+        {"lower": 1.0, "upper": 1.0},
+        {"lower": -np.inf},
+        {"weight": 0.0},
+        {"parameters": np.zeros(3)},
+    )
+    assert [refusal(lambda: bound("c", lambda x, u, w: x, **one)) for one in wrong] == snapshot
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from payload_cases import model, parameters, weak_model
+from refusals import refusal
 
 from nh_control.control import paths
 from nh_control.scenarios.payload_flatness import InfeasiblePath, flat_motion, flat_reference
@@ -61,19 +62,15 @@ def test_spline_goes_through_its_points_at_rest_at_both_ends():
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: paths.through([0.0, 1.0], [[0, 0, 0], [np.nan, 0, 0]]), "finite points"),
-        (lambda: paths.through([0.0, 1.0, 1.0], np.zeros((3, 3))), "must increase"),
-        (lambda: paths.through([0.5, 1.0], np.zeros((2, 3))), "increase from 0"),
-        (lambda: paths.line([0, 0, 0], [1, 0, 0], 0.0), "duration of a path must be positive"),
-        (lambda: paths.parabola(duration=2.0, ramp=3.0), "at most half the duration"),
-    ],
-)
-def test_bad_paths_are_refused(make, text):
-    with pytest.raises(ValueError, match=text):
-        make()
+def test_bad_paths_are_refused(snapshot):
+    wrong = (
+        lambda: paths.through([0.0, 1.0], [[0, 0, 0], [np.nan, 0, 0]]),
+        lambda: paths.through([0.0, 1.0, 1.0], np.zeros((3, 3))),
+        lambda: paths.through([0.5, 1.0], np.zeros((2, 3))),
+        lambda: paths.line([0, 0, 0], [1, 0, 0], 0.0),
+        lambda: paths.parabola(duration=2.0, ramp=3.0),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
 
 
 @pytest.mark.parametrize("n", TWO)

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from payload_cases import lqr_weights, model, weak_model
+from refusals import refusal
 
 from nh_control.control import LqrTracker, paths
 from nh_control.discrete.trajectory import Trajectory
@@ -129,54 +130,26 @@ def test_two_goals_sent_in_flight_are_tracked_from_beside_the_reference():
     np.testing.assert_allclose(x[:3], [-0.5, 0.0, 1.0], atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("ask", "reason"),
-    [
-        (lambda g: g.to_goal(MIDWAY, [np.nan, 0, 1]), "finite position"),
-        (lambda g: g.to_goal(MIDWAY, [1.0, 0.0]), "finite position"),
-        (
-            lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]),
-            r"no way to the goal .* within 300 s .* = .* at t = .* s, allowed are .* \.\.\. \d",
-        ),
-        (
-            lambda g: g.through_points(600, [4.0], [[1.5, 0.5, 6.5]]),
-            r"quad\d_thrust = 13.* at t = .* s, allowed are 0 \.\.\. 12: make it slower",
-        ),
-        (
-            lambda g: g.through_points(600, [2.0], [[1.5, 0.5, -4.0]]),
-            r"payload falls with .* m/s\^2 at t = .* s: cables go slack",
-        ),
-        (
-            lambda g: g.through_points(MIDWAY, [1.0, np.inf], np.ones((2, 3))),
-            "times of a trajectory must be finite",
-        ),
-        (
-            lambda g: g.through_points(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]),
-            "positions of a trajectory must be finite",
-        ),
-        (lambda g: g.through_points(MIDWAY, [1.0, 1.0], np.ones((2, 3))), "must increase"),
-        (lambda g: g.through_points(MIDWAY, [-1.0, 1.0], np.ones((2, 3))), "not lie in the past"),
-        (lambda g: g.through_points(MIDWAY, [], []), "n >= 1 times"),
-        (
-            lambda g: g.through_points(MIDWAY, [1.0, 2.0], np.ones((3, 3))),
-            "positions .n, 3., got shapes",
-        ),
-        (
-            lambda g: g.through_points(MIDWAY, [2.0], [[1, 0, 1]], [[0.1, 0, 0]]),
-            "must end at rest",
-        ),
-        (
-            lambda g: g.through_points(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]),
-            "starts at .* but the payload will be at",
-        ),
-        (lambda g: g.through_points(MIDWAY, [1e9], [[1, 0, 1]]), "may last 300 s"),
-    ],
-)
-def test_refusals_name_their_reason_and_change_nothing(ask, reason):
+def test_refusals_name_their_reason_and_change_nothing(snapshot):
     pilot = PayloadGuidance(weak_model(), reference_along_the_line(2), LINE)
     before = pilot.reference
-    with pytest.raises(InfeasiblePath, match=reason):
-        ask(pilot)
+    wrong = (
+        lambda g: g.to_goal(MIDWAY, [np.nan, 0, 1]),
+        lambda g: g.to_goal(MIDWAY, [1.0, 0.0]),
+        lambda g: g.to_goal(MIDWAY, [1e6, 0, 1]),
+        lambda g: g.through_points(600, [4.0], [[1.5, 0.5, 6.5]]),
+        lambda g: g.through_points(600, [2.0], [[1.5, 0.5, -4.0]]),
+        lambda g: g.through_points(MIDWAY, [1.0, np.inf], np.ones((2, 3))),
+        lambda g: g.through_points(MIDWAY, [1.0, 2.0], [[0, 0, 1], [0, np.nan, 1]]),
+        lambda g: g.through_points(MIDWAY, [1.0, 1.0], np.ones((2, 3))),
+        lambda g: g.through_points(MIDWAY, [-1.0, 1.0], np.ones((2, 3))),
+        lambda g: g.through_points(MIDWAY, [], []),
+        lambda g: g.through_points(MIDWAY, [1.0, 2.0], np.ones((3, 3))),
+        lambda g: g.through_points(MIDWAY, [2.0], [[1, 0, 1]], [[0.1, 0, 0]]),
+        lambda g: g.through_points(MIDWAY, [0.0, 2.0], [[9, 0, 1], [1, 0, 1]]),
+        lambda g: g.through_points(MIDWAY, [1e9], [[1, 0, 1]]),
+    )
+    assert [refusal(lambda: ask(pilot), InfeasiblePath) for ask in wrong] == snapshot
     assert pilot.reference is before
     with pytest.raises(ValueError, match="at least 0"):
         pilot.to_goal(-1, [0, 0, 1])
