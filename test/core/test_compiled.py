@@ -2,7 +2,6 @@
 and after accidents, purity, threads.
 """
 
-import json
 import logging
 import os
 import re
@@ -23,7 +22,7 @@ import nh_control
 from nh_control.integrators import midpoint
 from nh_control.numerics import compiled
 from nh_control.numerics.library import library
-from nh_control.systems import PendulumParameters, pendulum
+from nh_control.systems import pendulum
 
 HERE = Path(__file__).parent
 NEED_COMPILER = needs_compiler()
@@ -73,41 +72,40 @@ for _ in range(2):
 """
 
 
+BROKEN = """#!/bin/sh
+case "$1" in --version) {version};; *) echo "stdio.h: no such file" >&2; exit 1;; esac
+"""
+
+
 @pytest.mark.slow
 @NEED_COMPILER
-@pytest.mark.parametrize("version", ["echo broken 1.0", "exit 1"])
-def test_a_broken_compiler_falls_back_and_says_so(tmp_path, version):
-    """One that is there but cannot compile, as without libc headers, or a wrapper that does not
-    even know --version.
+@pytest.mark.parametrize(
+    "obstacle, words",
+    [
+        ("echo broken 1.0", ["virtual machine", "stdio.h: no such file"]),
+        ("exit 1", ["virtual machine"]),
+        ("no such compiler", ["no-such-compiler", "virtual machine"]),
+        ("read-only", ["NH_CONTROL_CACHE", "virtual machine", "blocked"]),
+    ],
+)
+def test_without_a_compiler_or_a_cache_the_results_are_the_same(obstacle, words, tmp_path):
+    """A compiler that cannot compile, as without libc headers, or a wrapper that does not even
+    know --version; a read-only home.
     """
-    cc = tmp_path / "cc"
-    why = 'echo "stdio.h: no such file" >&2; exit 1'
-    cc.write_text(f'#!/bin/sh\ncase "$1" in --version) {version};; *) {why};; esac\n')
-    cc.chmod(0o755)
     expected, _ = run(STEP, tmp_path / "good")
-    got, log = run(STEP, tmp_path / "bad", NH_CONTROL_CC=str(cc))
-    assert got == expected and "virtual machine" in log
-    assert version == "exit 1" or "stdio.h: no such file" in log
-    assert not list((tmp_path / "bad").glob("*.so"))
-
-
-def test_a_compiler_that_does_not_exist_falls_back(tmp_path):
-    got, log = run(STEP, tmp_path, NH_CONTROL_CC="no-such-compiler")
-    assert "no-such-compiler" in log and json.loads(got.split("] ")[0] + "]")
-
-
-@pytest.mark.slow
-@NEED_COMPILER
-def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
-    """A read-only home: the results are the same, and the log names the folder or the variable
-    that moves it.
-    """
-    blocked = tmp_path / "file"
+    cc, cache, blocked = tmp_path / "cc", tmp_path / "bad", tmp_path / "blocked"
     blocked.write_text("not a folder")
-    expected, _ = run(STEP, tmp_path / "good")
-    got, log = run(STEP, blocked / "cache")
-    assert got == expected and "NH_CONTROL_CACHE" in log and str(blocked) in log
-    assert log.count("virtual machine") == 1
+    cc.write_text(BROKEN.format(version=obstacle))
+    cc.chmod(0o755)
+    if obstacle == "read-only":
+        got, log = run(STEP, blocked / "cache")
+    else:
+        other = "no-such-compiler" if obstacle == "no such compiler" else str(cc)
+        got, log = run(STEP, cache, NH_CONTROL_CC=other)
+        assert not list(cache.glob("*.so"))
+    assert got == expected and all(word in log for word in words)
+    broken = obstacle in ("echo broken 1.0", "exit 1")  # which is told of each function
+    assert log.count("virtual machine") == (2 if broken else 1)
 
 
 COUNTED = """
@@ -218,24 +216,6 @@ def test_a_damaged_file_in_the_cache_is_replaced(filled, tmp_path, keep):
     assert got == first and compilations(got) == 2 and "compiling it again" in log
     again, _ = run(COUNTED.format(code=STEP), tmp_path)
     assert compilations(again) == 0
-
-
-def test_the_cache_is_by_content(tmp_path, monkeypatch, compiler):
-    """Equal structures share a file, whatever their masses and steps; a method makes another."""
-    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
-    monkeypatch.setattr(compiled, "FLAGS", (*compiled.FLAGS, "-O0"))  # sooner compiled
-    x, u = np.array([0.5, 0.2]), np.array([0.1])
-
-    def files(dsys):
-        dsys.step(x, u)
-        compiled.wait_for_compiler()
-        return len(list(tmp_path.glob("*.so")))
-
-    assert files(midpoint(pendulum(), 0.1)) == 1
-    assert files(midpoint(pendulum(), 0.1)) == 1
-    assert files(midpoint(pendulum(), 0.2)) == 1
-    assert files(midpoint(pendulum(PendulumParameters(m=1.5)), 0.1)) == 1
-    assert files(midpoint(pendulum(), 0.1, "left")) == 2
 
 
 def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeypatch, compiler):

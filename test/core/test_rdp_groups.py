@@ -22,7 +22,7 @@ from nh_control.mechanics.system import System
 
 H, END = 0.1, 0.8
 ALL = {**SYSTEMS, "rolling_ball": systems.rolling_ball, "suslov": systems.suslov}
-TURNING = ("bent_body", "carriage", "geared_body", "free_body", "suslov")
+TURNING = ("bent_body", "carriage", "free_body", "suslov")
 """Groups with rotations, on which retractions differ."""
 FEW = ("bent_body", "suslov", "rolling_ball")
 NAMES = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in ALL]
