@@ -23,18 +23,6 @@ def close(got, want):
     return np.abs(got - want).max() <= ROUND_OFF * (1 + np.abs(want).max())
 
 
-@pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
-def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system):
-    """Reduced d'Alembert-Pontryagin with the exponential's exact tangent and Lagrange-d'Alembert
-    with multipliers eliminated: one map.
-    """
-    one, other = discrete(system, "rdp-exp-exact-0.5", H), discrete(system, "dla", H)
-    x, u = random_point(one, np.random.default_rng(1))
-    assert close(one.step(x, u), other.step(x, u))
-    for got, want in zip(one.linearize(x, u), other.linearize(x, u)):
-        assert close(got, want)
-
-
 def moved(x, pose, g):
     """State x with its planar pose (at index `pose`) moved by g = (theta, x, y) from the left."""
     y, c, s = x.copy(), np.cos(g[0]), np.sin(g[0])

@@ -163,15 +163,3 @@ def test_every_figure_of_every_paper_is_here_in_the_paper_s_order():
     }
     figures = numbers["mueller2013"].split()
     assert figures[:15] == [str(k) for k in range(1, 16)]
-
-
-def test_every_experiment_is_one_of_its_own():
-    for paper in PAPERS.values():
-        computed = [
-            (getattr(e.compute, "func", e.compute), getattr(e.compute, "args", ()))
-            for e in paper.experiments
-        ]
-        assert len(set(computed)) == len(computed)
-        for experiment, (function, _) in zip(paper.experiments, computed):
-            if function.__name__.startswith("figure_"):
-                assert function.__name__ == experiment.file

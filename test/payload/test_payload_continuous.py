@@ -71,16 +71,3 @@ def test_tensions_are_what_the_equations_of_motion_leave():
     needed = p.payload_mass * (still + [0, 0, p.g])
     tensions = link_tensions(p, q, v, u[:8])
     np.testing.assert_allclose(tensions @ q[11:].reshape(2, 3), needed, rtol=0, atol=1e-12)
-
-
-def test_tension_is_negative_when_quadrotors_push_the_payload_and_zero_in_free_fall():
-    p = parameters(2)
-    upright, upside_down = [1.0, 0, 0, 0], [0.0, 1, 0, 0]
-    links = [0.0, 0, 1] * 2
-    v = np.zeros(15)
-    thrusts = np.array([5.0, 0, 0, 0] * 2)
-    assert (link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, thrusts) > 0).all()
-    assert (link_tensions(p, np.r_[np.zeros(3), upside_down * 2, links], v, thrusts) < 0).all()
-    np.testing.assert_allclose(
-        link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, np.zeros(8)), 0, atol=1e-15
-    )

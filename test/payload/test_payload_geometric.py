@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from payload_cases import lqr_weights, model
+from payload_cases import model
 
-from nh_control.control import LqrTracker, paths
+from nh_control.control import paths
 from nh_control.integrators import midpoint
 from nh_control.papers.celledoni2021_payload_control import (
     GeometricController,
-    GeometricGains,
 )
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios.payload_flatness import flat_reference
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, QuadrotorPayloadParameters, quadrotor_payload
 
@@ -67,22 +65,3 @@ def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
     )
     assert result.failure is None
     assert payload_error(result, path).max() < 0.05
-
-
-@pytest.mark.slow
-def test_lqr_beside_the_geometric_controller_from_the_same_start_within_the_same_limits(dsys):
-    """Within 30 N and 5 N m both follow, LQR with less error and effort.
-
-    LQR stays in the plane of the start, it cannot turn the formation by a right angle, and its
-    links stay wider. The geometric controller turns them, with softer attitude gains than above,
-    which would saturate all the time.
-    """
-    start, plane = papers_start(dsys), Formation(np.radians(50), azimuth=np.pi)
-    lqr = LqrTracker(dsys, flat_reference(dsys, PATH, plane), *lqr_weights(2), hold=True)
-    geometric = GeometricController(dsys, PATH, PAPER, GeometricGains(k_R=9.0, k_O=0.9))
-    runs = [closed_loop(dsys, controller, start, 500) for controller in (lqr, geometric)]
-    errors = [payload_error(run) for run in runs]
-    assert errors[0][-1] < 1e-3 and errors[1][-1] < 1e-2
-    assert np.linalg.norm(errors[0]) < np.linalg.norm(errors[1])
-    efforts = [(run.trajectory.inputs.reshape(-1, 2, 4) ** 2).sum(axis=(0, 1)) for run in runs]
-    assert efforts[0][0] < efforts[1][0] and efforts[0][1:].sum() < efforts[1][1:].sum()
