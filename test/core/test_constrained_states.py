@@ -22,8 +22,7 @@ made = cache(lambda vehicle: VEHICLES[vehicle]())
 exact = cache(lambda vehicle: plain_vehicles.reference(made(vehicle), SECONDS))
 PAIRS = [
     pytest.param(
-        *(vehicle, name),
-        marks=() if vehicle == "sleigh" and name in NEEDED else pytest.mark.slow,
+        *(vehicle, name), marks=() if vehicle == "sleigh" and name in NEEDED else pytest.mark.slow
     )
     for vehicle in VEHICLES
     for name in INTEGRATORS.fitting(made(vehicle))

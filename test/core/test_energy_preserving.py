@@ -6,16 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from differences import derivative
-from energy_cases import (
-    ENERGY,
-    INPUT,
-    H,
-    constraint,
-    discrete,
-    start,
-    system,
-    turning,
-)
+from energy_cases import ENERGY, INPUT, H, constraint, discrete, start, system, turning
 from refusals import refusal
 
 from nh_control.geometry.chart import Chart

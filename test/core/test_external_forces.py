@@ -88,10 +88,7 @@ def test_parameters_of_a_target_are_those_of_the_system_that_is_pushed():
 
     long = cart_pole().with_parameters(l=2.0)
     pendulum = System(
-        "pendulum",
-        Rn("angle"),
-        lambda q, v, p: (p.l * v[0]) ** 2 / 2,
-        parameters=long.parameters,
+        "pendulum", Rn("angle"), lambda q, v, p: (p.l * v[0]) ** 2 / 2, parameters=long.parameters
     )
     pushed = with_external_forces(pendulum, [on_point(Rn("angle"), "tip", tip)])
     plant = midpoint(pushed, 0.01)

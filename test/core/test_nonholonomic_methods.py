@@ -12,13 +12,7 @@ from cases import anything, random_point, turning_body
 from refusals import refusal
 
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import (
-    INTEGRATORS,
-    gni,
-    nonholonomic_midpoint,
-    rattle,
-    shake,
-)
+from nh_control.integrators import INTEGRATORS, gni, nonholonomic_midpoint, rattle, shake
 from nh_control.integrators.geometric_nonholonomic import MIDPOINT
 from nh_control.integrators.lobatto import nprk, spark
 from nh_control.integrators.projected_gauss import nonholonomic_gauss
@@ -139,11 +133,7 @@ def jumping(method, steps):
 
 @pytest.mark.parametrize(
     "make, order",
-    [
-        (partial(nprk, s=3, carried=True), 2),
-        (partial(nprk, s=3), 4),
-        (partial(spark, s=3), 4),
-    ],
+    [(partial(nprk, s=3, carried=True), 2), (partial(nprk, s=3), 4), (partial(spark, s=3), 4)],
 )
 def test_a_jump_of_the_input_spoils_carried_multipliers_alone(make, order):
     """Three points: order 4 with recomputed multipliers and with SPARK, order 2 with carried."""

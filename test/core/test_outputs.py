@@ -25,12 +25,7 @@ from nh_control.systems import pendulum
 from nh_control.systems.quadrotor_payload import split_configuration
 from nh_control.systems.rigid_body import rigid_body
 
-TIP = Output(
-    "tip",
-    lambda q, v, u, p: [p.l * ca.sin(q[0]), -p.l * ca.cos(q[0])],
-    ("x", "z"),
-    "m",
-)
+TIP = Output("tip", lambda q, v, u, p: [p.l * ca.sin(q[0]), -p.l * ca.cos(q[0])], ("x", "z"), "m")
 POWER = Output("power", lambda q, v, u, p: u[0] * v[0], units="W")
 
 
@@ -149,8 +144,7 @@ def test_the_imu_of_a_quadrotor_with_payload_shows_the_derivatives_of_its_motion
 
 def test_an_imu_at_rest_shows_gravity_upwards():
     system = replace(
-        rigid_body(),
-        outputs=(Imu("imu", pose=lambda q, p: (ca.SX(3, 1), quaternion.matrix(q))),),
+        rigid_body(), outputs=(Imu("imu", pose=lambda q, p: (ca.SX(3, 1), quaternion.matrix(q))),)
     )
     d = nh.midpoint(system, 0.01)
     upside_down = d.state([0.0, 1.0, 0.0, 0.0], [0.0] * 3)

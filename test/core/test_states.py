@@ -137,8 +137,7 @@ def test_an_energy_that_no_number_is_large_enough_for_is_no_error():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["configuration", "velocity", "idle", "rotation_angles", "energies", "energy"],
+    "name", ["configuration", "velocity", "idle", "rotation_angles", "energies", "energy"]
 )
 @pytest.mark.parametrize("shape", [(7,), (2, 7), (16,), (1, 1, 8), ()])
 def test_another_shape_is_neither_a_state_nor_a_table(name, shape):

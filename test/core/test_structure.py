@@ -3,12 +3,7 @@
 import continuous
 import numpy as np
 import pytest
-from cases import (
-    METHODS,
-    RDP_METHODS,
-    discrete,
-    random_point,
-)
+from cases import METHODS, RDP_METHODS, discrete, random_point
 
 from nh_control.systems import snakeboard
 

@@ -12,11 +12,7 @@ from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import SE2, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
-from nh_control.systems import (
-    SnakeboardParameters,
-    pendulum,
-    snakeboard,
-)
+from nh_control.systems import SnakeboardParameters, pendulum, snakeboard
 
 
 def test_rotor_inertia_is_part_of_the_total():
@@ -62,8 +58,7 @@ WRONG = {
     "fourth degree": lagrangian(lambda q, v: ca.sumsqr(v) ** 2),
     "no mass": lagrangian(lambda q, v: v[1] ** 2 / 2),
     "dependent rows": dict(
-        velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
-        distribution=lambda q: ca.SX(2, 0),
+        velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]), distribution=lambda q: ca.SX(2, 0)
     ),
     "dependent rows without a distribution": rolling(lambda q: ca.SX([[1, 2], [2, 4]])),
     "a constraint that vanishes": rolling(lambda q: q[0] * ca.SX([[0, 1]])),
@@ -154,10 +149,7 @@ def test_a_mass_matrix_is_singular_where_its_scaled_eigenvalue_is_1e_14(distance
 def polar(**changes) -> System:
     """A particle in the plane in polar coordinates."""
     return System(
-        "polar",
-        Rn("r", "phi"),
-        lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
-        **changes,
+        "polar", Rn("r", "phi"), lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2, **changes
     )
 
 

@@ -16,11 +16,7 @@ from nh_control.systems.rigid_body import rigid_body
 
 sp = pytest.importorskip("sympy", reason="the extra `latex`")
 
-SYSTEMS = {
-    "cart_pole": cart_pole,
-    "snakeboard": snakeboard,
-    "rigid_body": rigid_body,
-}
+SYSTEMS = {"cart_pole": cart_pole, "snakeboard": snakeboard, "rigid_body": rigid_body}
 
 
 @cache

@@ -17,11 +17,7 @@ from tiers import with_compiler
 
 import nh_control as nh
 from nh_control.geometry.groups import SO3Group
-from nh_control.geometry.homogeneous import (
-    LeftMultiplication,
-    SphereAction,
-    TranslationAction,
-)
+from nh_control.geometry.homogeneous import LeftMultiplication, SphereAction, TranslationAction
 from nh_control.integrators import lie_pairs
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
 from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas

@@ -136,10 +136,7 @@ def test_constraints_hold_hard_or_at_their_weight():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: nh.midpoint(
-            random_tree([0, 1, 0], np.random.default_rng(3)).system,
-            0.02,
-        ),
+        lambda: nh.midpoint(random_tree([0, 1, 0], np.random.default_rng(3)).system, 0.02),
         lambda: INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1),
     ],
     ids=["tree", "composition"],

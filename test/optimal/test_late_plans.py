@@ -10,12 +10,7 @@ import nh_control as nh
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.trackers import LateMpc, is_late, linear
 from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
-from nh_control.scenarios import (
-    MpcOptions,
-    constraints_along,
-    get,
-    mpc_tracker,
-)
+from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
 
 SCENARIO = get("cart_pole")
 

@@ -83,10 +83,7 @@ def test_the_gearbox_to_a_tenth_of_the_time():
     run = gearbox.long_run(5000.0)
     assert 4900 < run.times[-1] <= 5000
     numbers = run.numbers()
-    energy, constraint = (
-        numbers["largest_relative_energy_error"],
-        numbers["largest_constraint"],
-    )
+    energy, constraint = (numbers["largest_relative_energy_error"], numbers["largest_constraint"])
     assert 0.1 < energy["SI-DLA"] < 0.2  # of twenty random starts eight grow; this one
     assert np.all(np.diff(run.energy["SI-DLA"][:: len(run.times) // 5]) > 0)
     assert max(energy["Gonzalez-R"], energy["Gonzalez-F"]) < 5e-13

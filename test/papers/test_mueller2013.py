@@ -7,11 +7,7 @@ from nh_control.papers import mueller2013_beyond as beyond
 from nh_control.papers import mueller2013_figures as figures
 from nh_control.papers import mueller2013_gravity as heavy
 from nh_control.papers import mueller2013_joints as joints
-from nh_control.papers.mueller2013_runs import (
-    SECOND_ORDER,
-    motion,
-    operations,
-)
+from nh_control.papers.mueller2013_runs import SECOND_ORDER, motion, operations
 
 
 def test_the_top_has_the_printed_energy():

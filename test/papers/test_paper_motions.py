@@ -84,8 +84,7 @@ def test_link_directions_are_compared_with_the_desired_ones(monkeypatch, last, h
 
 
 @pytest.mark.parametrize(
-    ("kept", "lost", "holds"),
-    [(2e-14, 1e-9, True), (2e-13, 1e-6, False), (2e-14, 1e-12, False)],
+    ("kept", "lost", "holds"), [(2e-14, 1e-9, True), (2e-13, 1e-6, False), (2e-14, 1e-12, False)]
 )
 def test_norms_and_products_of_the_links_are_reported_for_both_methods(
     monkeypatch, kept, lost, holds
@@ -134,8 +133,7 @@ def test_links_are_taut_only_if_all_tensions_are_positive(monkeypatch, least, en
 
 
 @pytest.mark.parametrize(
-    ("lie", "others", "holds"),
-    [(1e-14, 1e-3, True), (2e-13, 1e-3, False), (1e-14, 1e-12, False)],
+    ("lie", "others", "holds"), [(1e-14, 1e-3, True), (2e-13, 1e-3, False), (1e-14, 1e-12, False)]
 )
 @pytest.mark.parametrize("what", ["norms", "products"])
 def test_only_lie_group_methods_stay_on_the_manifold(monkeypatch, what, lie, others, holds):

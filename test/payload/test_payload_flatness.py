@@ -112,20 +112,13 @@ def test_references_are_discretely_feasible_and_within_a_millimeter_of_the_path(
 
 @SLOW
 def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
-    with pytest.raises(
-        InfeasiblePath,
-        match=r"quad[12]_thrust = 13.* t = .*0 \.\.\. 12.*slower",
-    ):
+    with pytest.raises(InfeasiblePath, match=r"quad[12]_thrust = 13.* t = .*0 \.\.\. 12.*slower"):
         flat_reference(weak_model(), paths.line([0, 0, 0], [0, 0, 5.0], 4.0))
     with pytest.raises(
-        InfeasiblePath,
-        match=r"80 degrees.*quad[12]_thrust = 14\.5 .*0 \.\.\. 12.*links closer",
+        InfeasiblePath, match=r"80 degrees.*quad[12]_thrust = 14\.5 .*0 \.\.\. 12.*links closer"
     ):
         flat_reference(weak_model(), paths.point([0, 0, 0], 1.0), Formation(np.radians(80)))
-    with pytest.raises(
-        InfeasiblePath,
-        match=r"falls.* t = .*slack.* 9\.81 m/s.2.*slower",
-    ):
+    with pytest.raises(InfeasiblePath, match=r"falls.* t = .*slack.* 9\.81 m/s.2.*slower"):
         flat_reference(model(2), paths.line([0, 0, 0], [0, 0, -8.0], 2.0))
     with pytest.raises(InfeasiblePath, match="cannot come near -g"):
         flat_motion(

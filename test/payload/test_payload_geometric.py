@@ -6,9 +6,7 @@ from payload_cases import model
 
 from nh_control.control import paths
 from nh_control.integrators import midpoint
-from nh_control.papers.celledoni2021_payload_control import (
-    GeometricController,
-)
+from nh_control.papers.celledoni2021_payload_control import GeometricController
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems import Formation, QuadrotorPayloadParameters, quadrotor_payload

@@ -13,10 +13,7 @@ from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation
 from nh_control.scenarios.quadrotor_payload import QUADROTOR_PAYLOAD as SCENARIO
-from nh_control.systems import (
-    link_tensions,
-    quadrotor_payload,
-)
+from nh_control.systems import link_tensions, quadrotor_payload
 
 pytestmark = pytest.mark.slow
 

@@ -97,9 +97,7 @@ def sleigh_contact(p) -> Bodies:
 
     return Bodies(
         joined(
-            [p.m, p.m, p.I],
-            constraint,
-            lambda q, v, u: [u[1] * cos(q[2]), u[1] * sin(q[2]), u[0]],
+            [p.m, p.m, p.I], constraint, lambda q, v, u: [u[1] * cos(q[2]), u[1] * sin(q[2]), u[0]]
         ),
         phase=lambda q, v: (
             np.array([*(q[1:] + turn(q[0], p.a, 0)), q[0]]),

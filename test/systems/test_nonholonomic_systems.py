@@ -11,9 +11,7 @@ from nh_control import systems
 from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint, rdp
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.coordinates import in_coordinates
-from nh_control.systems import (
-    ChaplyginSleighParameters,
-)
+from nh_control.systems import ChaplyginSleighParameters
 from nh_control.systems.chaotic_quartic import random_start
 
 HAND = {
