@@ -10,7 +10,6 @@ from functools import cache
 import lie_cases
 import numpy as np
 import pytest
-import symplectic_cases
 
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.lie_group import lie_group
@@ -65,8 +64,7 @@ def reference(run):
     """
     name, start, duration, u = RUNS[run]
     times, inputs = np.linspace(0, duration, 2 * OBSERVED + 1), lambda t: np.array(u)
-    planar = name == "planar_body"
-    motion = symplectic_cases.planar_motion(inputs) if planar else lie_cases.motion(name, inputs)
+    motion = lie_cases.motion(name, inputs)
     states = motion.solve(start, times)
     floor = np.abs(motion.solve(start, times, 1e-12) - states).max(0)
     return states, 10 * floor + 100 * np.finfo(float).eps * np.abs(states).max(0)
@@ -84,7 +82,7 @@ def check_order(run, make, order):
     of its components over the finest steps where they stand above the reference's.
     """
     name, _, duration, u = RUNS[run]
-    (states, floors), base = reference(run), make(symplectic_cases.system(name), duration)
+    (states, floors), base = reference(run), make(lie_cases.system(name), duration)
     errors, counts = [], COUNTS[order]
     for n in counts:
         dsys = base.with_step(duration / n)
@@ -111,7 +109,7 @@ REGISTERED = [
     pytest.param(run, name, marks=() if (run, name) in QUICK else pytest.mark.slow)
     for run, (system, *_) in RUNS.items()
     for name in ("midpoint", *(n for n in INTEGRATORS if n.startswith(("slgi", "lie_"))))
-    if INTEGRATORS[name].takes(symplectic_cases.system(system))
+    if INTEGRATORS[name].takes(lie_cases.system(system))
 ]
 
 

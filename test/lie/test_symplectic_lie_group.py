@@ -9,7 +9,6 @@ from dataclasses import replace
 import lie_cases
 import numpy as np
 import pytest
-import symplectic_cases as cases
 from lie_motion import rotate
 from scipy.spatial.transform import Rotation
 from test_lie_order import TURNED
@@ -77,7 +76,7 @@ def matrix(q):
 
 @pytest.mark.parametrize("method", THETAS)
 def test_body_momenta_give_the_printed_step(method):
-    dsys = cases.discrete("heavy_top", method, 0.05)
+    dsys = lie_cases.discrete("heavy_top", 0.05, method)
     for seed in range(3):
         x, _ = lie_cases.random_point(dsys, np.random.default_rng(seed))
         q, p = matrix(x[:4]), x[4:]
@@ -110,7 +109,7 @@ def test_theta_does_not_matter_to_free_motions(name):
     """All three are the discrete Euler-Poincare equations."""
     steps = []
     for method in THETAS:
-        dsys = cases.discrete(name, method, 0.1)
+        dsys = lie_cases.discrete(name, 0.1, method)
         x, u = lie_cases.random_point(dsys, np.random.default_rng(9))
         steps.append(dsys.step(x, 0 * u))
     np.testing.assert_allclose(steps, [steps[0]] * 3, rtol=0, atol=ROUND_OFF)
@@ -122,7 +121,7 @@ def test_theta_does_not_matter_to_free_motions(name):
 @pytest.mark.parametrize("name", ["heavy_top", "planar_body"])
 def test_back_by_the_adjoint_method(name):
     """theta and 1 - theta undo each other."""
-    dsys, other = (cases.discrete(name, method, 0.05) for method in ("slgi_0", "slgi_1"))
+    dsys, other = (lie_cases.discrete(name, 0.05, method) for method in ("slgi_0", "slgi_1"))
     x, u = lie_cases.random_point(dsys, np.random.default_rng(4))
     flip = np.concatenate([np.ones(len(x) - 3), -np.ones(3)])
     again = flip * other.step(flip * dsys.step(x, u), u)
@@ -135,7 +134,7 @@ def test_back_by_the_adjoint_method(name):
 
 def test_a_half_is_the_midpoint_rule_where_its_middle_is_the_exponential_s():
     exp = replace(heavy_top(lie_cases.MILD_TOP), space=SO3(retraction="exp"))
-    for system, u in ((pendulum(), [0.3]), (exp, []), (cases.planar_body(), [0.0] * 3)):
+    for system, u in ((pendulum(), [0.3]), (exp, []), (lie_cases.planar_body(), [0.0] * 3)):
         one, other = slgi(system, 0.05), midpoint(system, 0.05)
         x, _ = lie_cases.random_point(one, np.random.default_rng(5))
         assert np.abs(one.step(x, u) - other.step(x, u)).max() <= ROUND_OFF
@@ -165,13 +164,13 @@ def test_a_ball_joint_holds_and_the_order_stays():
     start = np.array([*TURNED, *(lie_cases.inertia(lie_cases.MILD_TOP) * [0.5, 8.0, -1.0])])
     exact = lie_cases.motion("heavy_top").solve(start, [0.0, 0.25])[-1]
     omega = start[4:] / lie_cases.inertia(lie_cases.MILD_TOP)
-    pose, velocity = cases.on_the_joint(TURNED, omega)
+    pose, velocity = lie_cases.on_the_joint(TURNED, omega)
     for method, order in (("slgi_half", 2), ("slgi_0", 1)):
         errors = []
         for n in (32, 64, 128):
-            dsys = cases.discrete("top_on_a_joint", method, 0.25 / 32).with_step(0.25 / n)
+            dsys = lie_cases.discrete("top_on_a_joint", 0.25 / 32, method).with_step(0.25 / n)
             states = dsys.simulate(dsys.state(pose, velocity), np.zeros((n, 0))).states
-            ends = states[:, 4:7] - rotate(states[:, :4], np.tile(cases.ARM, (n + 1, 1)))
+            ends = states[:, 4:7] - rotate(states[:, :4], np.tile(lie_cases.ARM, (n + 1, 1)))
             assert np.abs(ends[1:]).max() <= 1e-14
             rate = dsys.velocity(states[-1])[:3] - exact[4:] / lie_cases.inertia(
                 lie_cases.MILD_TOP
