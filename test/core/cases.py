@@ -7,6 +7,7 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from energy_cases import generic
 
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
@@ -25,35 +26,6 @@ from nh_control.integrators import (
 from nh_control.mechanics.system import System
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 from nh_control.systems.rolling_ball import RollingBallParameters
-
-
-def anything() -> System:
-    """Two constraints, a mass matrix, potential and forces with nothing special about them."""
-
-    def mass(q):
-        b = ca.vertcat(ca.sin(q[2]), ca.cos(q[3]), q[0] / 2, ca.sin(q[1]))
-        return ca.diag(ca.DM([2.0, 1.5, 1.0, 1.2])) + 0.4 * b @ b.T
-
-    def potential(q):
-        bent = 0.3 * q[0] ** 2 * q[2] ** 2 + ca.cos(2 * q[1]) * q[3] / 2
-        return ca.sumsqr(q) / 2 + bent
-
-    def force(q, v, u):
-        turning = 0.3 * ca.vertcat(v[0] * v[1] * q[0], -(v[0] ** 2) * q[0], 0, ca.sin(q[1]))
-        return ca.vertcat(u, 0, 0) + turning
-
-    def constraint(q):
-        first = ca.horzcat(1 + ca.sin(q[2]) / 5, 0.3 * q[3], ca.cos(q[2]), ca.sin(q[3]) / 2)
-        return ca.vertcat(first, ca.horzcat(q[0] / 10, 1, q[2] / 2, -ca.cos(q[3])))
-
-    return System(
-        name="anything",
-        space=Rn("a", "b", "c", "d"),
-        lagrangian=lambda q, v: v.T @ mass(q) @ v / 2 - potential(q),
-        inputs=("u_1", "u_2"),
-        force=force,
-        velocity_constraint=constraint,
-    )
 
 
 def turning_body() -> System:
@@ -92,7 +64,7 @@ SYSTEMS = {
     "pendulum": pendulum,
     "sleigh": chaplygin_sleigh,
     "snakeboard": snakeboard,
-    "anything": anything,
+    "generic": generic,
     "turning_body": turning_body,
 }
 ELSEWHERE = (
@@ -137,7 +109,7 @@ PAIRS += [
 ]
 
 METHODS |= {name: entry.make for name, entry in INTEGRATORS.items()}
-OWN = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
+OWN = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "generic")
 """The system of an integrator; the sleigh, or the pendulum, where none is named."""
 FAMILIES = (lie_group, lie_poisson, symplectic_lie_group)
 LIE_GROUP = tuple(one.name for family in FAMILIES for one in family.INTEGRATORS)
@@ -181,7 +153,7 @@ def random_phase(
     """
     space = dsys.system.space
     q, v = rng.uniform(-2, 2, space.nq), rng.normal(size=space.nw)
-    if dsys.system.name == "anything":
+    if dsys.system.name == "generic":
         q /= 4
     if dsys.system.name in (*CURVED, *ELSEWHERE) or space.nq != space.nv:
         q = space.retract(space.origin, q[: space.nv] / 4)

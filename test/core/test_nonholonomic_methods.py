@@ -8,7 +8,8 @@ from functools import partial
 import casadi as ca
 import numpy as np
 import pytest
-from cases import anything, random_point, turning_body
+from cases import random_point, turning_body
+from energy_cases import generic
 from refusals import refusal
 
 from nh_control.geometry.spaces import Rn
@@ -171,7 +172,7 @@ MASSLESS = System(
 
 def test_what_they_refuse(snapshot):
     wrong = (
-        lambda: gni(anything(), H, explicit=True),
+        lambda: gni(generic(), H, explicit=True),
         lambda: gni(cart_pole(), H, explicit=True),
         lambda: gni(quartic(), H, MIDPOINT, explicit=True),
         lambda: gni(quartic(), H, start="rest"),
