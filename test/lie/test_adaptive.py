@@ -226,8 +226,6 @@ def test_a_tableau_of_the_user():
     other = scipy.integrate.solve_ivp(numbers, (0, 8), [2.0, 0.0], "RK23", **tolerances)
     assert run.nfev == other.nfev
     assert np.allclose(run.y, other.y, rtol=0, atol=1e-7)
-    with pytest.raises(ValueError, match="rkmk4 has no embedded method"):
-        nh.solve_ivp(top(), (0, 1), start(), method=TABLES["rkmk4"])
 
 
 # --- fields of the user --------------------------------------------------------------------------
@@ -253,12 +251,18 @@ def test_inputs_that_are_held_and_inputs_as_functions():
     assert abs(size - np.exp(-1)) < 1e-9
 
 
+def turning():
+    q, u, p = ca.SX.sym("q", 3), ca.SX.sym("u"), ca.SX.sym("p", 2)
+    return ca.Function("turning", [q, u, p], [ca.vertcat(0, 0, p[0] * u + p[1])])
+
+
+TURNING = turning()
+
+
 def test_a_function_of_inputs_and_parameters():
     """One compilation for all values; those of a system can be given, too."""
-    q, u, p = ca.SX.sym("q", 3), ca.SX.sym("u"), ca.SX.sym("p", 2)
-    field = ca.Function("turning", [q, u, p], [ca.vertcat(0, 0, p[0] * u + p[1])])
-    one = AdaptiveIntegrator((SphereAction(), field))
-    driven = AdaptiveIntegrator((SphereAction(), field), u=lambda t, x: 3 * t**2)
+    one = AdaptiveIntegrator((SphereAction(), TURNING))
+    driven = AdaptiveIntegrator((SphereAction(), TURNING), u=lambda t, x: 3 * t**2)
     for rate, more in ((1.0, 0.0), (0.5, -2.0)):
         for run, angle in (
             (one.solve((0, 1), [1.0, 0, 0], u=[0.4], p=[rate, more]), 0.4 * rate + more),
@@ -269,18 +273,6 @@ def test_a_function_of_inputs_and_parameters():
     other = top().with_parameters(g=3.0)
     given = integrator("rkmk54").solve((0, 1), start(), p=other.parameter_values)
     assert np.array_equal(given.y, nh.solve_ivp(other, (0, 1), start()).y)
-    with pytest.raises(ValueError, match="p must be 2 finite numbers"):
-        one.solve((0, 1), [1.0, 0, 0], u=[0.4])
-    with pytest.raises(
-        ValueError, match=r"expected a function f\(x, u, p\) from 2 numbers x to 2"
-    ):
-        AdaptiveIntegrator((LINE, field))
-    with pytest.raises(ValueError, match=r"expected a function f\(x, u, p\) from 4 numbers"):
-        AdaptiveIntegrator((LeftMultiplication(SO3Group(), "abcd"), field))
-    with pytest.raises(ValueError, match=r"u\(t, x\) must have shape \(1,\), got \(2, 1\)"):
-        AdaptiveIntegrator((SphereAction(), field), u=lambda t, x: [t, t])
-    with pytest.raises(ValueError, match=r"f\(t, x\) has no inputs, but u\(t, x\) is given"):
-        nh.solve_ivp((LINE, van_der_pol), (0, 1), [0.0, 0.0], u=lambda t, x: [0])
 
 
 # --- errors relative to blocks -------------------------------------------------------------------
@@ -320,8 +312,6 @@ def test_steps_are_no_longer_than_allowed_and_begin_as_told(end):
     assert steps[0] == pytest.approx(0.01) and 0.29 < steps.max() <= 0.3 * (1 + 1e-12)
     whole = one.solve((0, end), [1.0, 0.0], rtol=1.0, atol=1.0, first_step=2.0)
     np.testing.assert_array_equal(whole.t, [0.0, end])
-    with pytest.raises(ValueError, match="no longer than the time span, got 2.0001"):
-        one.solve((0, end), [1.0, 0.0], first_step=2.0001)
 
 
 def test_times_that_are_asked_for_may_leave_out_the_ends():
@@ -331,11 +321,6 @@ def test_times_that_are_asked_for_may_leave_out_the_ends():
         np.testing.assert_array_equal(run.t, times)
         expected = np.cos(np.subtract(times, span[0]))
         np.testing.assert_allclose(run.y[0], expected, rtol=0, atol=1e-6)
-    for wrong in ([0.5, 0.4], [0.5, np.nan], 0.5, [[0.5]]):
-        with pytest.raises(ValueError, match="t_eval must be a row of times from 0 to 2"):
-            one.solve((0, 2), [1.0, 0.0], t_eval=wrong)
-    with pytest.raises(ValueError, match="t_eval must be a row of times from 2 to 0"):
-        one.solve((2, 0), [1.0, 0.0], t_eval=[0.4, 0.5])
 
 
 # --- failures and errors -------------------------------------------------------------------------
@@ -379,6 +364,23 @@ def test_values_that_do_not_fit_are_refused(snapshot):
         {"equations": (LINE, lambda t, x: x[0])},
     )
     assert [refusal(lambda: nh.solve_ivp(**arguments | one)) for one in changes] == snapshot
+    sphere, group = SphereAction(), LeftMultiplication(SO3Group(), "abcd")
+    line = AdaptiveIntegrator((LINE, lambda t, x: [x[1], -x[0]]))
+    wrong = (
+        lambda: AdaptiveIntegrator((sphere, TURNING)).solve((0, 1), [1.0, 0, 0], u=[0.4]),
+        lambda: AdaptiveIntegrator((LINE, TURNING)),
+        lambda: AdaptiveIntegrator((group, TURNING)),
+        lambda: AdaptiveIntegrator((sphere, TURNING), u=lambda t, x: [t, t]),
+        lambda: nh.solve_ivp((LINE, van_der_pol), (0, 1), [0.0, 0.0], u=lambda t, x: [0]),
+        lambda: nh.solve_ivp(top(), (0, 1), start(), method=TABLES["rkmk4"]),
+        lambda: line.solve((0, 2), [1.0, 0.0], first_step=2.0001),
+        lambda: line.solve((2, 0), [1.0, 0.0], t_eval=[0.4, 0.5]),
+        *(
+            lambda t=t: line.solve((0, 2), [1.0, 0.0], t_eval=t)
+            for t in ([0.5, 0.4], [0.5, np.nan], 0.5, [[0.5]])
+        ),
+    )
+    assert [refusal(call) for call in wrong] == snapshot
 
 
 @pytest.mark.parametrize(

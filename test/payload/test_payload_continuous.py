@@ -5,7 +5,6 @@ the tensions of the links.
 import numpy as np
 import pytest
 from payload_cases import parameters, random_motion
-from transforms3d.quaternions import qmult
 
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.systems import link_tensions, quadrotor_payload
@@ -38,22 +37,6 @@ def test_the_lagrangian_s_accelerations_are_newton_s(n):
     np.testing.assert_allclose(found[3 : 3 + 3 * n], omega_dot.ravel(), rtol=0, atol=1e-11)
     turning = np.cross(w_dot, links) + np.cross(w, np.cross(w, links))
     np.testing.assert_allclose(found[3 + 3 * n :], turning.ravel(), rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_phases_move_with_their_derivative(n):
-    rng, p = np.random.default_rng(10 + n), parameters(n)
-    q, v = random_motion(n, rng)
-    thrust, torque, wind = forces(n, rng)
-    wind[1:] = 0.0
-    a = acceleration(p, q, v, thrust, torque, wind)
-    bodies = zip(q[3 : 3 + 4 * n].reshape(n, 4), v[3 : 3 + 3 * n].reshape(n, 3))
-    turning = [qmult(attitude, [0, *omega]) / 2 for attitude, omega in bodies]
-    q_rate, s = np.concatenate([v[:3], np.ravel(turning), v[3 + 3 * n :]]), 1e-5
-    ahead, behind = (continuous.phase(p, q + e * q_rate, v + e * a) for e in (s, -s))
-    z = continuous.phase(p, q, v)
-    found = continuous.derivative(p, z, thrust, torque, wind[0])
-    np.testing.assert_allclose(found, (ahead - behind) / (2 * s), rtol=0, atol=1e-7)
 
 
 def test_tensions_are_what_the_equations_of_motion_leave():
