@@ -3,41 +3,14 @@
 import continuous
 import numpy as np
 import pytest
-from cases import METHODS, RDP_METHODS, discrete, random_point
+from cases import METHODS, discrete
 
 from nh_control.systems import snakeboard
 
 H = 0.1
 ROUND_OFF = 1e-12
-ALL = ("dla", "dla-left", *RDP_METHODS)
 SOME = ("dla", "dla-left", "rdp-exp-exact-0.5", "rdp-ccsk-truncated-0.3")
 PARAMETERS = dict(m=1.0, l=2.0, rotor=1.0, axle=1.2)
-
-
-def close(got, want):
-    return np.abs(got - want).max() <= ROUND_OFF * (1 + np.abs(want).max())
-
-
-def moved(x, pose, g):
-    """State x with its planar pose (at index `pose`) moved by g = (theta, x, y) from the left."""
-    y, c, s = x.copy(), np.cos(g[0]), np.sin(g[0])
-    y[pose] = x[pose] + g[0]
-    y[pose + 1 : pose + 3] = g[1:] + np.array([[c, -s], [s, c]]) @ x[pose + 1 : pose + 3]
-    return y
-
-
-@pytest.mark.parametrize("system, pose", [("sleigh", 0), ("snakeboard", 2)])
-@pytest.mark.parametrize(
-    "method", [m if m in SOME else pytest.param(m, marks=pytest.mark.slow) for m in ALL]
-)
-def test_symmetry_under_planar_motions(system, pose, method):
-    """Steps commute with moving the plane, and A, B, which live in body frames, do not change."""
-    dsys, rng = discrete(system, method, H), np.random.default_rng(1)
-    x, u = random_point(dsys, rng)
-    g = rng.uniform(-3, 3, 3)
-    assert close(dsys.step(moved(x, pose, g), u), moved(dsys.step(x, u), pose, g))
-    for got, want in zip(dsys.linearize(moved(x, pose, g), u), dsys.linearize(x, u)):
-        assert close(got, want)
 
 
 def test_a_forced_step_is_symplectic_too_for_forces_of_the_input_alone():

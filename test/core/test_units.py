@@ -194,13 +194,6 @@ def numbers(name: str, method: str, units: Units) -> tuple[np.ndarray, np.ndarra
     return np.concatenate(phase), np.asarray(slopes)
 
 
-KNOWS_UNITS = pytest.mark.xfail(
-    raises=AssertionError,
-    strict=True,
-    reason="the paper's correction divides by |zeta1 - zeta0|^2, which adds lengths, angles and "
-    "momenta [celledoni2016 (12)]: where H is not quadratic, it is another method in other units; "
-    "gonzalez_kinetic has the norm of the kinetic energy",
-)
 FAR = {"units of 1e-25 s": Units(1.0, 1.0, 1e25), "units of 1e25 s": Units(1.0, 1.0, 1e-25)}
 
 
@@ -210,7 +203,6 @@ FAR = {"units of 1e-25 s": Units(1.0, 1.0, 1e25), "units of 1e25 s": Units(1.0, 
         ("cart", "gonzalez_kinetic"),
         ("rod", "midpoint"),
         ("rod", "rkmk4_baumgarte"),
-        pytest.param("cart", "gonzalez", marks=(pytest.mark.slow, KNOWS_UNITS)),
         *((name, "midpoint") for name in ("tied", "held", "flying")),
     ],
 )

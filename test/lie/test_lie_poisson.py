@@ -96,14 +96,10 @@ def test_on_vectors_they_are_the_rules_they_are_named_after():
 
 
 def test_what_they_cannot_take_they_name(snapshot):
-    methods = lie_midpoint, lie_mean_value
-    tip, joint = lie_cases.system("pendulum_1"), lie_cases.system("top_on_a_joint")
+    systems = lie_cases.system("pendulum_1"), lie_cases.system("top_on_a_joint")
+    makers = lie_midpoint, lie_mean_value
     wrong = (
-        *(
-            lambda m=m, s=s: m(s, 0.1)
-            for m in (lie_midpoint, lie_mean_value)
-            for s in (tip, joint)
-        ),
+        *(lambda m=m, s=s: m(s, 0.1) for m in makers for s in systems),
         lambda: lie_midpoint(marionette(), 0.1),
         lambda: lie_mean_value(cart_pole(), 0.1),
         lambda: lie_poisson_step(SO3Group(), quartic, "rk4"),

@@ -19,7 +19,7 @@ from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.integrators import INTEGRATORS
-from nh_control.systems import cart_pole, pendulum, rolling_disk, satellite, snakeboard
+from nh_control.systems import pendulum, snakeboard
 
 
 def raising(dsys, steps, x, weight=1.0):
@@ -153,36 +153,6 @@ def test_what_has_no_native_derivatives_is_optimized_too(make):
     assert found[0].cost == pytest.approx(found[1].cost, rel=1e-9)
     states = [f.trajectory.states for f in found]
     np.testing.assert_allclose(states[0], states[1], atol=1e-6)
-
-
-def bob():
-    """A pendulum as a mass in a plane at a distance of 1 m, pushed along x."""
-    return nh.System(
-        name="bob",
-        space=nh.Rn("x", "z"),
-        lagrangian=lambda q, v: ca.sumsqr(v) / 2 - 9.81 * q[1],
-        holonomic_constraint=lambda q: (ca.sumsqr(q) - 1) / 2,
-        inputs=("push",),
-        force=lambda q, v, u: ca.vertcat(u, 0),
-    )
-
-
-ON = {pendulum: None, cart_pole: None, snakeboard: None, rolling_disk: None, satellite: None}
-ON |= {bob: [0.0, -1.0]}
-"""Systems and configurations at rest, the origin by default."""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", INTEGRATORS)
-def test_every_integrator_s_steps_are_optimized(name):
-    """On the first system that it takes, to a stationary point of the Lagrangian."""
-    made = [(s, q) for make, q in ON.items() if INTEGRATORS[name].takes(s := make())]
-    system, q = made[0]
-    dsys, rng = INTEGRATORS[name].make(system, 0.02), np.random.default_rng(1)
-    begin = resting(dsys, 6, None if q is None else dsys.state(q, [0.0, 0.0]))
-    goal = dsys.retract(begin.states[0], 0.1 * rng.normal(size=dsys.ndx))
-    found = nh.optimize(dsys, raising(dsys, 6, goal), begin)
-    assert found.converged, found.reason
 
 
 def errors_at(problem, guess, mu, count):

@@ -56,22 +56,6 @@ def test_the_tangent_of_exp_adds_yaw_inertia_and_two_others_do_not():
     assert [s.holds for s in disk_yaw._of_yaw(heavier)] == [False, False]
 
 
-@pytest.fixture(scope="module")
-def compared():
-    return chaotic.compare((250, 500, 1000, 2000), sample_steps=500, starts=20, walk_steps=500)
-
-
-@pytest.mark.slow
-def test_all_methods_satisfy_the_constraint_and_discrete_gradients_conserve_energy(compared):
-    numbers = compared.numbers()
-    assert set(compared.constraint) == set(chaotic.METHODS)
-    for slip in compared.constraint.values():
-        assert 0 < np.abs(slip).max() < 1e-14  # measured: a state alone would keep it exactly
-    energy = numbers["largest_relative_energy_error"]
-    assert max(energy[k] for k in chaotic.PRESERVING) < 1e-13
-    assert min(energy[k] for k in chaotic.VARIATIONAL) > 1e-4
-
-
 def test_the_energy_by_hand_is_that_of_the_system():
     dsys = chaotic.INTEGRATORS["gonzalez"].make(chaotic.chaotic_quartic(), 0.1)
     x = dsys.state(*chaotic.random_start(np.random.default_rng(0)))

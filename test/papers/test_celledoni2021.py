@@ -41,20 +41,6 @@ def test_the_embedded_method_drives_the_steps_of_commutator_free_pairs(pair, mon
     assert max(pairs._manifold_error(one) for one in found) < 1e-14
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "n, length, better", [(2, 1.0, 100), (20, 1.0, 1), (10, 0.5, 10), (20, 0.25, 1000)]
-)
-def test_variable_steps_are_more_accurate_than_as_many_constant_steps(n, length, better):
-    """Figs. 8 and 10 for some N; the reference is much more accurate than the runs."""
-    run = chains.run(n, length)
-    variable, constant = run.errors
-    assert run.uncertainty < 0.01 * variable
-    assert variable < 1e-4
-    assert constant > better * variable
-    assert run.variable.naccepted <= run.constant.naccepted <= run.variable.naccepted + 1
-
-
 def test_constant_and_variable_runs_have_the_same_number_of_steps(monkeypatch):
     """All steps are equal, except for a last step caused by round-off; no accurate motion is
     computed.
