@@ -8,12 +8,16 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
-from energy_cases import held_rows, slopes, start, system
+from energy_cases import VARIATIONAL, H, held_rows, slopes, start, system, turning
+from numpy.polynomial.legendre import leggauss
 from scipy.integrate import solve_ivp
 
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, explicit_runge_kutta, implicit_midpoint
+from nh_control.integrators import INTEGRATORS, explicit_runge_kutta, implicit_midpoint, midpoint
+from nh_control.integrators.variational_gauss import variational_gauss
 from nh_control.mechanics.system import System
+from nh_control.numerics.quadrature import gauss, integrals, lagrange
+from nh_control.systems import snakeboard
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 G = 9.81
@@ -144,3 +148,43 @@ def unprojected(one: System, x: np.ndarray) -> np.ndarray:
     slip = ca.jacobian(one.holonomic(at), at) @ ca.solve(mass, p - rest)
     slope = ca.Function("slope", [state, one.parameter_symbols], [ca.jacobian(slip, state)])
     return np.asarray(slope(x, one.parameter_values))
+
+
+# --- variational Gauss integrators ---------------------------------------------------------------
+
+
+def test_quadrature_is_that_of_gauss():
+    """Points and weights, and the integrals of the points' polynomials."""
+    c, b = gauss(3)
+    assert np.allclose(c, (1 + leggauss(3)[0]) / 2) and abs(b.sum() - 1) <= 1e-15
+    assert np.allclose([p(c) for p in lagrange(c)], np.eye(3), atol=1e-14)
+    a = integrals(c, np.array([*c, 1.0]))
+    assert np.allclose(a[-1], b) and np.allclose(a @ c**2, np.array([*c, 1.0]) ** 3 / 3)
+    root = np.sqrt(15)
+    assert np.allclose(a[0], [5 / 36, 2 / 9 - root / 15, 5 / 36 - root / 30])
+
+
+@pytest.mark.parametrize("name", ["double_pendulum", "body"])
+def test_one_stage_is_the_midpoint_method(name):
+    """Without forces, on R^n and with the exponential of rotations, whose half steps add up.
+    (Forces act by their virtual work at the middle, which `midpoint` splits between the ends.)
+    """
+    body = replace(turning(False, retraction="exp"), inputs=(), force=None)
+    one = body if name == "body" else system(name, forced=False)
+    dsys = variational_gauss(one, H, stages=1)
+    x = dsys.state(*start(name))
+    assert np.abs(dsys.step(x) - midpoint(one, H).step(x)).max() <= 1e-14
+
+
+def test_variational_gauss_refuses_constraints_by_name():
+    on_surface = replace(system("tied"), velocity_constraint=None)
+    for bad, reason in (
+        (snakeboard(), "velocity constraints"),
+        (on_surface, "holonomic constraints"),
+    ):
+        for method in VARIATIONAL:
+            assert reason in INTEGRATORS[method].refuses(bad)
+        with pytest.raises(ValueError, match=reason):
+            variational_gauss(bad, H)
+    with pytest.raises(ValueError, match="stages must be at least 1"):
+        variational_gauss(system("body"), H, stages=0)

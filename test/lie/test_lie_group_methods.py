@@ -57,9 +57,6 @@ def test_pairs_are_their_two_methods(table):
         np.testing.assert_allclose(dsys.step(x), np.asarray(end)[:, 0], rtol=0, atol=1e-14)
 
 
-# --- the manifold --------------------------------------------------------------------------------
-
-
 # --- fields --------------------------------------------------------------------------------------
 
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from transforms3d.quaternions import axangle2quat
 
-from nh_control.geometry.rotations import SE3, SO3
 from nh_control.integrators import midpoint
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation, perturbed, to_bodies
 from nh_control.systems import quadrotor_payload, satellite
@@ -27,34 +25,6 @@ def test_a_body_turns_exactly_unless_told_to_turn_by_cayley():
     (x,) = (root.real for root in np.roots([1, 0, 1, -H * RATE / 2]) if not root.imag)
     late = STEPS * (2 * np.arctan(x) - H * RATE)
     assert turned({"retraction": "cay"}) == pytest.approx(late, rel=1e-10) and late < -0.01
-
-
-def test_the_heavy_top_is_far_more_accurate_by_default():
-    """celledoni2021's top; the reference is the default at a fifth of the step."""
-    q, v, h, steps = [1.0, 0, 0, 0], [0.0, 150.0, -4.61538], 1e-3, 200
-
-    def end(fine, **retraction):
-        dsys = midpoint(heavy_top(**retraction), h / fine)
-        u = np.zeros((fine * steps, 0))
-        return dsys.configuration(dsys.simulate(dsys.state(q, v), u).states[-1])
-
-    exact = end(5)
-    exp, cay = (
-        min(np.linalg.norm(found - exact), np.linalg.norm(found + exact))
-        for found in (end(1), end(1, retraction="cay"))
-    )
-    assert exp < 2e-3 and cay > 30 * exp
-
-
-@pytest.mark.parametrize("space", [SO3, SE3])
-def test_local_coordinates_are_rotation_vectors_by_default(space):
-    angle = 2.5
-    d = np.zeros(space().nv)
-    d[0] = angle
-    reached = space().retract(space().origin, d)
-    np.testing.assert_allclose(reached[:4], axangle2quat([1, 0, 0], angle), atol=1e-15)
-    with pytest.raises(ValueError, match="unknown retraction 'euler', choose one of .*cay"):
-        space(retraction="euler")
 
 
 @pytest.mark.parametrize(

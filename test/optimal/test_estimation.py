@@ -1,5 +1,5 @@
-"""The Kalman filter: the textbook's on a linear system and on rotations, errors within their
-covariance, innovations that are white, feedback from measurements alone.
+"""The Kalman filter: the textbook's on a linear system and on rotations, feedback from
+measurements alone.
 """
 
 import casadi as ca
@@ -10,7 +10,6 @@ import pytest
 from optimal_cases import optimized, pushed_ball, springs_system
 from refusals import refusal
 from scipy.spatial.transform import Rotation
-from scipy.stats import chi2
 
 from nh_control.control import LqrTracker
 from nh_control.control.estimation import Belief, Innovation, KalmanFilter, OutputFeedback
@@ -90,18 +89,6 @@ def test_covariances_that_are_none_are_refused(springs, snapshot):
     assert [refusal(lambda: KalmanFilter(springs, *one)) for one in wrong] == snapshot
 
 
-# --- over long runs -----------------------------------------------------------------------------
-
-
-W = np.diag([1e-8, 1e-8, 4e-6, 1e-6])
-
-
-V = np.array([[4e-4, 1e-4], [1e-4, 9e-4]])
-
-
-C = np.eye(4)[:2]
-
-
 INERTIA = np.array([1.0, 2.0, 3.0])
 
 
@@ -112,59 +99,9 @@ def body():
     return midpoint(System("body", SO3("r"), lagrangian), 0.05)
 
 
-def noise(rng, covariance, rows):
-    return rng.multivariate_normal(np.zeros(len(covariance)), covariance, rows, method="cholesky")
-
-
 def drawn(rng, values, rows):
     """Rows of independent numbers with these variances, zeros among them."""
     return np.sqrt(values) * rng.normal(size=(rows, len(values)))
-
-
-@pytest.fixture(scope="module", params=[1_000, pytest.param(10_000, marks=pytest.mark.slow)])
-def measured(request, springs):
-    """Inputs, true states and measurements of a run with noise."""
-    rng, lin, n = np.random.default_rng(11), springs.linearize(np.zeros(4), [0.0]), request.param
-    inputs, pushed = rng.normal(size=(n, 1)), drawn(rng, np.diag(W), n)
-    states = np.empty((n, 4))
-    states[0] = 0.1 * rng.normal(size=4)
-    for k in range(n - 1):
-        states[k + 1] = lin.A @ states[k] + lin.B @ inputs[k] + pushed[k]
-    return inputs, states, states @ C.T + noise(rng, V, n)
-
-
-@pytest.fixture(scope="module")
-def beliefs(springs, measured):
-    """Beliefs before and after every measurement."""
-    inputs, _, y = measured
-    kalman, belief, found = KalmanFilter(springs, W, V), Belief(np.zeros(4), np.eye(4)), []
-    for k in range(len(y)):
-        after = kalman.update(belief, y[k])
-        found.append((belief, after))
-        belief = kalman.predict(after, inputs[k])
-    return found
-
-
-def test_innovations_are_white_and_errors_match_their_covariance(measured, beliefs):
-    """What a measurement tells beyond what is known has the covariance that is foretold, and says
-    nothing of the next one; a filter with another memory makes them depend on each other.
-    """
-    _, states, y = measured
-    news = np.array(
-        [
-            np.linalg.solve(np.linalg.cholesky(C @ belief.P @ C.T + V), row - C @ belief.x)
-            for (belief, _), row in zip(beliefs, y)
-        ]
-    )[200:]
-    n = len(news)
-    assert np.abs(news.mean(axis=0)).max() < 4 / np.sqrt(n)
-    np.testing.assert_allclose(news.T @ news / n, np.eye(2), atol=4 * np.sqrt(2 / n))
-    for lag in (1, 2, 3, 5, 10):
-        assert np.abs(news[lag:].T @ news[:-lag] / n).max() < 4 / np.sqrt(n)
-    errors = states - np.array([after.x for _, after in beliefs])
-    squares = [e @ np.linalg.solve(b.P, e) for e, (_, b) in zip(errors, beliefs)][200::50]
-    low, high = chi2.ppf([1e-4, 1 - 1e-4], 4 * len(squares))
-    assert low < sum(squares) < high
 
 
 def rotation(x):
