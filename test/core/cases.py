@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
-from energy_cases import generic
+from energy_cases import generic, turning
 
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import (
     INTEGRATORS,
     lie_group,
@@ -26,29 +24,6 @@ from nh_control.integrators import (
 from nh_control.mechanics.system import System
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 from nh_control.systems.rolling_ball import RollingBallParameters
-
-
-def turning_body() -> System:
-    """A heavy body about a point with a wheel on it, and a constraint that turns with the body."""
-    inertia = ca.DM([[1, 0.1, 0.2], [0.1, 2, -0.3], [0.2, -0.3, 1.5]])
-
-    def lagrangian(q, v):
-        height = quaternion.matrix(q[:4])[2, 1]
-        wheel = v[3] ** 2 * (1 + ca.cos(q[4]) / 5) / 2 - q[4] ** 2
-        return v[:3].T @ inertia @ v[:3] / 2 + wheel - height
-
-    def constraint(q):
-        row = quaternion.matrix(q[:4])[0, :] + ca.horzcat(0, 0, 1.5) + 0.3 * ca.sin(q[4])
-        return ca.horzcat(row, -0.4)
-
-    return System(
-        name="turning_body",
-        space=Product(SO3(), Rn("wheel")),
-        lagrangian=lagrangian,
-        inputs=("u",),
-        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0),
-        velocity_constraint=constraint,
-    )
 
 
 def symmetric_top() -> System:
@@ -65,7 +40,7 @@ SYSTEMS = {
     "sleigh": chaplygin_sleigh,
     "snakeboard": snakeboard,
     "generic": generic,
-    "turning_body": turning_body,
+    "turning": turning,
 }
 ELSEWHERE = (
     "car",
@@ -83,7 +58,6 @@ LARGE_BALL = RollingBallParameters(m=2.0, r=1.0, Jx=0.8, Jy=1.0, Jz=1.2)
 """Momenta of order one turn a small ball too fast for the differences that serve all others."""
 SYSTEMS |= {name: getattr(systems, name) for name in ELSEWHERE}
 SYSTEMS["rolling_ball"] = lambda: systems.rolling_ball(LARGE_BALL)
-CURVED = ("turning_body", "rolling_ball", "suslov")
 NONHOLONOMIC = ("sleigh", "snakeboard")
 RETRACTIONS = ("exp", "cay", "ccsk", "sccsk")
 TANGENTS = ("exact", "truncated")
@@ -155,7 +129,7 @@ def random_phase(
     q, v = rng.uniform(-2, 2, space.nq), rng.normal(size=space.nw)
     if dsys.system.name == "generic":
         q /= 4
-    if dsys.system.name in (*CURVED, *ELSEWHERE) or space.nq != space.nv:
+    if dsys.system.name in ELSEWHERE or space.nq != space.nv:
         q = space.retract(space.origin, q[: space.nv] / 4)
     if "phi" in space.names:
         q[space.names.index("phi")] /= 2

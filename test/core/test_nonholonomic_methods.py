@@ -8,8 +8,8 @@ from functools import partial
 import casadi as ca
 import numpy as np
 import pytest
-from cases import random_point, turning_body
-from energy_cases import generic
+from cases import random_point
+from energy_cases import generic, turning
 from refusals import refusal
 
 from nh_control.geometry.spaces import Rn
@@ -181,7 +181,7 @@ def test_what_they_refuse(snapshot):
         lambda: nprk(quartic(), H, 1),
         lambda: nonholonomic_gauss(quartic(), H, 4),
         lambda: explicit_runge_kutta(quartic(), H, "rk3"),
-        lambda: explicit_runge_kutta(turning_body(), H),
+        lambda: explicit_runge_kutta(turning(), H),
         lambda: si_dla(MASSLESS, H),
     )
     assert [refusal(make) for make in wrong] == snapshot
