@@ -30,7 +30,8 @@ def failure(
     """The error of a step that ended with a status: its input is not finite, or it has no
     solution.
     """
-    x, u = work.x.copy(), work.u.copy()  # the kernel of trees computes nominal masses on the same arrays
+    # the kernel of trees computes nominal masses on the same arrays
+    x, u = work.x.copy(), work.u.copy()
     if not (np.isfinite(x).all() and np.isfinite(u).all()):
         return ValueError(
             f"{dsys}: state and input must be finite, got x = {x.tolist()}, u = {u.tolist()}"

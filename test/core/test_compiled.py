@@ -38,7 +38,7 @@ from tiers import c_compiler, needs_compiler, with_compiler
 out = []
 cases = ("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5"), ("snakeboard", "dla")
 for system, method in cases:
-    dsys, rng = discrete(system, method, 0.05).prepare(), np.random.default_rng(0)
+    dsys, rng = discrete(system, method, 0.05).prepare(hessian=True), np.random.default_rng(0)
     x, u = random_point(dsys, rng, steering=0.1)
     lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)
     run = dsys.simulate(x, 0.1 * rng.normal(size=(50, dsys.nu)))
@@ -438,7 +438,7 @@ def test_compiled_code_takes_over_between_two_steps(tmp_path, monkeypatch, compi
     with ThreadPoolExecutor(2) as pool:
         loops = [pool.submit(go_on) for _ in range(2)]
         begin.set()
-        dsys.prepare()
+        dsys.prepare(hessian=True)
         assert dsys.engine.is_compiled and list(tmp_path.glob("*.so"))
         for mine, theirs in zip(everything(dsys, *arguments), expected):
             np.testing.assert_array_equal(mine, theirs)
