@@ -53,9 +53,9 @@ LARGE, INSTRUCTION_S = 100_000, 6.5e-5
 one.
 """
 LONG_COMPILATION = (
-    "compiling %s, of %d instructions, takes about %.0f s of a processor; meanwhile steps run in "
-    "CasADi's virtual machine, %s. Next time it is in the cache. A tree of rigid bodies needs no "
-    "compiler if it is declared as a nh_control.multibody.Multibody"
+    "compiling %s, of %d instructions, takes about %.0f s of a processor; meanwhile CasADi's "
+    "virtual machine evaluates it, %s. Next time it is in the cache. A tree of rigid bodies needs "
+    "no compiler if it is declared as a nh_control.multibody.Multibody"
 )
 
 
