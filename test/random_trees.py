@@ -196,7 +196,7 @@ def both_ways(model, h=0.02, forcing="symmetric"):
     tree = midpoint(model.system, h, forcing)
     assert isinstance(tree.engine, TreeEngine)
     generated = by_equations(model.system, h, forcing)
-    generated.prepare()
+    generated.prepare(hessian=True)
     for part in ("step", "linearize", "hessian"):
         getattr(generated.engine, part)
     generated.step(*random_motion(generated, np.random.default_rng(0)))

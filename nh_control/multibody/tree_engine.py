@@ -153,7 +153,7 @@ class TreeEngine(Engine):
     ) -> Callable[[Workspace], int]:
         return routine
 
-    def compile(self) -> None:
+    def compile(self, second: bool) -> None:
         """Begin to compile the functions of joints and contacts."""
         self._functions()
 

@@ -289,7 +289,7 @@ def test_compiled_code_takes_over_between_two_steps(tmp_path, monkeypatch, compi
     with ThreadPoolExecutor(2) as pool:
         loops = [pool.submit(go_on) for _ in range(2)]
         begin.set()
-        dsys.prepare()
+        dsys.prepare(hessian=True)
         assert dsys.engine.is_compiled and list(tmp_path.glob("*.so"))
         for mine, theirs in zip(everything(dsys, *arguments), expected):
             np.testing.assert_array_equal(mine, theirs)

@@ -170,13 +170,20 @@ def test_condition_numbers_tell_mass_matrix_and_constraints_apart():
     assert "Dh M^-1 Dh^T" in str(caught.value)
 
 
-def test_prepare_leaves_nothing_to_compile(monkeypatch, compiler):
-    dsys = midpoint(rod(), 0.017).prepare()
+@pytest.mark.parametrize("hessian", (True, False))
+def test_prepare_leaves_nothing_to_compile(monkeypatch, compiler, hessian):
+    """But second derivatives, unless they are asked for."""
+    dsys = midpoint(rod(), 0.017).prepare(hessian)
     monkeypatch.setattr(
         compiled.Native, "__init__", lambda _, name, *__: pytest.fail(f"{name} was not prepared")
     )
     x, u = hanging(0.3, 0.0), np.array([0.1])
-    dsys.step(x, u), dsys.linearize(x, u), dsys.hessian(x, u, np.ones(4)), dsys.energy(x)
+    dsys.step(x, u), dsys.linearize(x, u), dsys.energy(x)
+    if hessian:
+        dsys.hessian(x, u, np.ones(4))
+    else:
+        with pytest.raises(pytest.fail.Exception, match="rod_hessian was not prepared"):
+            dsys.hessian(x, u, np.ones(4))
 
 
 def pushed_crane() -> System:
