@@ -150,21 +150,6 @@ def test_each_run_has_a_new_folder_and_a_chosen_one_is_not_overwritten(
     assert call(*chosen, "--overwrite").returncode == 0
 
 
-def test_the_plant_may_differ_and_the_table_says_so(call, monkeypatch):
-    board = scenarios.get("snakeboard")
-    still = {"turning": lambda model: model.simulate(np.zeros(model.nx), np.zeros((10, 2)))}
-    short = replace(board, references=still)
-    monkeypatch.setattr(scenarios, "get", lambda *_: short)
-    options = (
-        "--plant-integrator rdp_cay --plant-substeps 4 --plant-parameter m=1.1 "
-        "--plant-parameter J=1.3 --integral --reference turning --no-plots"
-    )
-    done = call("simulate", "snakeboard", *options.split())
-    assert done.returncode == 0, done.stderr
-    told = "rdp(cay", "h = 0.0025 s", "4 steps per command", "with disturbance estimate", "turning"
-    assert [text for text in told if text not in done.stdout] == []
-
-
 def test_a_run_that_fails_is_explained_and_its_finished_steps_are_saved(call):
     failing = ("--plant-parameter", "J=0.001", "--step", "0.1", "--open-loop")
     done = call("simulate", "snakeboard", *failing, "--json", "--no-plots")
@@ -190,20 +175,6 @@ def test_a_run_that_fails_is_drawn_and_its_open_loop_does_not_seem_to_end_well(c
     assert "open loop" in table and "ends early: snakeboard by nonholonomic_midpoint" in table
     assert "without the tracker" in table and "condition number" not in table
     assert "open loop  " not in call("simulate", "snakeboard", *failing, "--open-loop").stdout
-
-
-def test_overwriting_removes_the_files_of_a_run_only(tmp_path):
-    out = tmp_path / "out"
-    (out / "recording").mkdir(parents=True)
-    (out / "logs").mkdir()
-    left = {"results.npz", "summary.json", "parameters.yaml"}
-    for name in (*left, "recording/run.mcap", "logs/plant.log", "notes.txt", "photo.png"):
-        (out / name).write_text("something")
-    save(Figure, out / "tension.png")
-    with pytest.raises(FileExistsError, match="not empty.*--overwrite"):
-        output.folder("cart_pole", str(out))
-    assert output.folder("cart_pole", str(out), overwrite=True) == out
-    assert {file.name for file in out.iterdir()} == {"notes.txt", "photo.png"}
 
 
 def test_ctrl_c_keeps_the_results_so_far(call, monkeypatch):

@@ -1,6 +1,10 @@
-"""Parameters are identified from what the sensors of a run measured, not from its true states."""
+"""`nh_control identify`: parameters from what the sensors of a run or of a robot measured,
+not from its true states.
+"""
 
 import json
+from argparse import Namespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +16,12 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 
 from nh_control import scenarios
 from nh_control.cli import main
+from nh_control.command import identify_parameters
+from nh_control.control.identification import Identification
 from nh_control.runs import launcher, output, recording
 from nh_control.runs.experiment import Experiment
+from nh_control.runs.measured_run import MeasuredRun
+from nh_control.runs.measurements import Measurements
 from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, fault
 
@@ -52,12 +60,12 @@ def noisy(tmp_path):
             if k < STEPS:
                 command = joint_state(ns, experiment.model.inputs, effort=u[k])
                 add(topics[2], command, 10 * k + 2)
-    return tmp_path, scenario, experiment.model, angles
+    return tmp_path, scenario, experiment, angles
 
 
 def test_measured_states_are_read_with_their_faults_and_without_what_was_lost(noisy):
-    folder, scenario, model, angles = noisy
-    bag = folder / output.RECORDING
+    folder, scenario, experiment, angles = noisy
+    bag, model = folder / output.RECORDING, experiment.model
     read = recording.read_measured(bag, scenario, model)
     assert read.steps.tolist() == [k for k in range(STEPS + 1) if k != 7]
     np.testing.assert_array_equal(read.q[:, 0], angles[read.steps])
@@ -103,3 +111,52 @@ def test_exact_simulations_give_exact_parameters(tmp_path, capsys):
     )
     found = json.loads(capsys.readouterr().out)["parameters"]["elbow_friction"]
     assert found["start"] == 0.0 and found["value"] == pytest.approx(0.3, rel=1e-6)
+
+
+# --- what is fitted, and how it is printed -----
+
+FOUND = Identification(
+    ("m",), np.array([1.0]), np.array([1.25]), np.array([[0.0625]]), 0.5, 0.25, 80, 0.125,
+    (0.02, 0.001),
+)  # fmt: skip
+
+
+MODEL = scenarios.get("pendulum_swing_up").model("", 0.1)
+
+
+def test_what_was_identified_is_told(capsys, monkeypatch, snapshot):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert identify_parameters._summary("arm", FOUND) == snapshot(name="numbers")
+    identify_parameters._show("arm", FOUND)
+    assert capsys.readouterr().out == snapshot(name="text")
+
+
+def test_segments_contain_the_inputs_of_all_steps_between_known_states(noisy):
+    e = replace(noisy[2], model=MODEL)
+    known = np.array([0, 1, 3, 4, 5])
+    states = MeasuredRun(known, known[:, None].astype(float), 10 + np.arange(5.0)[:, None])
+    (piece,) = identify_parameters._of_run(Namespace(run="folder", segment=10.0), e, states, ())
+    assert piece.q.ravel().tolist() == list(known) and piece.velocity[0] == pytest.approx(10.0)
+    assert [[(u[0], s) for u, s in inputs] for inputs in piece.inputs] == [
+        [(10.0, 0.1)], [(11.0, 0.1), (12.0, 0.1)], [(13.0, 0.1)], [(14.0, 0.1)],
+    ]  # fmt: skip
+    short = Namespace(run="folder", segment=0.3)
+    assert len(identify_parameters._of_run(short, e, states, ())) == 1
+
+
+def robot(sent):
+    """Return measurements every 10 ms, with commands at these times in ms."""
+    times, q = np.arange(10) * 10**7, np.arange(10.0)[:, None]
+    sent = np.array(sent) * 10**6
+    u = 1 + np.arange(float(len(sent)))[:, None]
+    return Measurements(times, times, q, q, u, sent, sent)
+
+
+def test_of_a_robot_only_the_time_of_its_commands_counts():
+    (piece,) = identify_parameters.of_robot(MODEL, robot([25, 75]), 1.0, 0.0)
+    assert piece.q.ravel().tolist() == [3, 4, 5, 6, 7] and len(piece.inputs) == 4
+    assert all(inputs == [(np.array([1.0]), pytest.approx(0.01))] for inputs in piece.inputs)
+    with pytest.raises(ValueError, match="2 of 10 states lie between the first command"):
+        identify_parameters.of_robot(MODEL, robot([25, 45]), 1.0, 0.0)
+    (all_,) = identify_parameters.of_robot(MODEL, robot([]), 1.0, 0.0)
+    assert len(all_.q) == 10
