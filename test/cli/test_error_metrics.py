@@ -124,3 +124,14 @@ def test_labels_of_states_have_names_and_units():
         "p of theta (kg m²/s)",
         "rho_1 (SI)",
     ]
+
+
+def test_prescribed_inputs_and_errors_have_the_units_of_their_coordinates():
+    for name, units, error in (
+        ("marionette", ["m"] * 18, "m, rad"),
+        ("cart_pole", ["N"], "m, rad"),
+    ):
+        scenario = get(name)
+        system = scenario.make_system(scenario.parameters)
+        assert list(error_metrics.input_units(scenario, system)) == units
+        assert error_metrics.error_unit(scenario, system.space) == "m, rad"

@@ -2,9 +2,7 @@
 without, and bodies in space without one.
 """
 
-import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,12 +12,9 @@ from nh_control import scenarios
 from nh_control.figures import common, planar, save_all, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene, distinct_scenes, scene, visual_scene
-from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, Scenario, error_metrics
-from nh_control.scenarios.error_metrics import error_unit
+from nh_control.scenarios import Joint, Scenario
 from nh_control.scenarios.joints import JointPerturbation
 from nh_control.scenarios.visual_model import Pose, VisualModel
 from nh_control.systems import PendulumParameters, pendulum
@@ -45,58 +40,6 @@ def result(scenario, **options):
     experiment = Experiment.make(scenario, **options)
     loop = experiment.run()
     return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
-
-
-def test_the_summary_of_joints_omits_missing_quantities():
-    summary = summarize(result(PENDULUM))
-    assert list(summary["error"]["parts"]) == ["theta"]
-    part = summary["error"]["parts"]["theta"]
-    assert (
-        part["unit"] == "rad"
-        and part["initial"] == pytest.approx(0.1)
-        and part["final"] < part["rms"] < part["largest"]
-    )
-    assert summary["monitored"] == {} and summary["disturbances"] == []
-    assert (
-        summary["constraint_residual_max_m"] is None and summary["manifold_residual_max"] is None
-    )
-    labels = table(summary).columns[0].cells
-    absent = {"constraint residual", "distance from manifold", "disturbance"}
-    assert "  theta" in labels and not absent & set(labels)
-
-
-def rows(summary):
-    """Return the table's texts by their labels."""
-    labels, texts = table(summary).columns
-    return {
-        label.strip(): str(text) for label, text in zip(labels.cells, texts.cells, strict=True)
-    }
-
-
-def test_the_table_shows_existing_units_only():
-    run = result(PENDULUM)
-    summary = summarize(run)
-    assert summary["error"]["unit"] == "rad"
-    assert rows(summary)["tracking error"].startswith("0.1 -> ")
-    assert " rad, " in rows(summary)["tracking error"]
-    without_unit = {**summary["inputs"], "torque": {**summary["inputs"]["torque"], "unit": None}}
-    text = rows({**summary, "inputs": without_unit})["torque"]
-    assert re.match(r"max [0-9.e+-]+, no limit, 0 steps saturated", text)
-    board = scenarios.get("snakeboard")
-    assert error_unit(board, board.make_system(board.parameters).space) == "m, rad"
-
-
-def test_prescribed_inputs_have_the_units_of_their_coordinates():
-    marionette = scenarios.get("marionette")
-    units = error_metrics.input_units(marionette, marionette.make_system(marionette.parameters))
-    assert len(units) == 18 and set(units) == {"m"}
-    lifted = SimpleNamespace(
-        space=Rn("angle", "height"), input_units=("N m",), nu=1, prescribed=("height",)
-    )
-    scenario = SimpleNamespace(body=None, joints=(Joint("shoulder", "angle"),))
-    assert error_metrics.input_units(scenario, lifted) == ("N m", "m")
-    lifted.input_units, lifted.prescribed = (), ("angle",)
-    assert error_metrics.input_units(scenario, lifted) == ("", "rad")
 
 
 def test_what_stays_in_place_is_drawn_once():
@@ -166,7 +109,9 @@ def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
     assert "states_2" not in save_all(run, tmp_path)
     monkeypatch.setattr(style, "PANELS", 1)
     monkeypatch.setattr(planar, "_coordinate", lambda state, names: state)
-    files = save_all(run, tmp_path)
+    told = []
+    files = save_all(run, tmp_path, told.append)
+    assert told == list(files) and files["states_2"] == str(tmp_path / "states_2.png")
     assert set(files) == {"path", "states", "states_2", "inputs", "energy", "error"}
     first, second = (figures(PENDULUM)["states"](run, page=page) for page in (0, 1))
     moved = np.ptp(run.loop.trajectory.states, axis=0)
@@ -182,11 +127,6 @@ def test_pages_keep_groups_together_largest_motion_first(monkeypatch):
     assert style.pages([[i] for i in range(4)], [0.0, 1.0, 2.0, 3.0]) == [[0, 1, 2, 3]]
     monkeypatch.setattr(style, "PANELS", 3)
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 4], [2, 5], [0, 3]]
-
-
-def test_a_momentum_is_beside_its_coordinate():
-    names = ("x", "w", "p_x", "p_turn", "p_")
-    assert [planar._coordinate(name, names) for name in names] == ["x", "w", "x", "p_turn", "p_"]
 
 
 def test_inputs_with_the_largest_range_come_first(monkeypatch):
@@ -216,24 +156,17 @@ def test_limits_are_drawn_if_the_input_comes_near(limits, drawn, named):
     assert [line.get_ydata()[0] for line in panel.lines] == drawn
 
 
-def test_long_labels_are_wrapped_and_keep_their_units_whole():
-    assert style.wrapped("p of a_long_name (kg m²/s)", 18) == "p of a_long_name\n(kg m²/s)"
-    assert style.wrapped("torque (N m)", 18) == "torque (N m)"
-
-
 @pytest.mark.parametrize("scenario", ["snakeboard", "cart_pole"])
 def test_a_visual_model_that_draws_nothing_shows_the_axes_of_its_frames(
     scenario, tmp_path, sketched
 ):
     """The figures of a planar body without shapes crashed."""
 
+    def pose(p, q):
+        return {"base": Pose.planar(*(q[-3:] if scenario == "snakeboard" else (q[1], q[0], 0.0)))}
+
     def empty(parameters):
-        return VisualModel("odom", lambda p, q: {"base": Pose.planar(*q[-3:])}, ())
-
-    if scenario == "cart_pole":
-
-        def empty(parameters):
-            return VisualModel("odom", lambda p, q: {"base": Pose.planar(q[1], q[0], 0.0)}, ())
+        return VisualModel("odom", pose, ())
 
     shown = replace(scenarios.get(scenario), visual=empty)
     run = result(shown, duration_s=0.2)

@@ -7,8 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from figure_text import text
-from test_figure_data import SWING, run_of
-from test_figure_parts import TOWING, ran
+from test_figure_data import SWING, TOWING, ran, run_of
 
 import nh_control as nh
 from nh_control import scenarios

@@ -13,14 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import MAIN, WITHOUT_ROS, environment, nh_control
-from matplotlib.figure import Figure
 
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.figures.style import save
 from nh_control.numerics.progress import Progress
-from nh_control.runs import output
 
 pytestmark = pytest.mark.xdist_group("simulate")
 FIGURES = {"path", "states", "inputs", "energy", "error"}
