@@ -66,35 +66,10 @@ def test_the_table_has_numbers_or_a_reason():
     assert "symmetry" in rows["rdp_exp"].refused and rows["rdp_exp"].microseconds is None
 
 
-def test_the_cost_of_a_step_is_that_of_steps_under_the_inputs_of_the_motion(monkeypatch):
-    u = np.array([[1.0], [-2.0]])
-    motion = Motion(pendulum(), [0.3], [0.0], 2.0, u)
-    seen = []
-    monkeypatch.setattr(comparison, "timed", lambda run: (0.5, seen.append(run.args)))
-    (row,) = method_table({"midpoint": INTEGRATORS["midpoint"]}, motion, 0.25, steps=8)
-    assert row.microseconds == pytest.approx(0.5e6 / 8)
-    ((_, inputs),) = seen
-    assert inputs.ravel().tolist() == [1.0] * 4 + [-2.0] * 4
-
-
 def test_every_piecewise_constant_input_has_a_step():
     reference = Reference(Motion(pendulum(), [0.3], [0.0], 1.0, np.ones((20, 1))))
     (point,) = comparison.work_precision(reference, INTEGRATORS["midpoint"], longest_s=0.0)
     assert point.setting == 20
-
-
-def test_a_time_is_that_of_the_processor_and_the_least_of_several(monkeypatch):
-    """A first run, which may build and compile, is not measured."""
-    clock, made = iter([0.0, 5.0, 5.0, 7.0, 10.0, 13.0]), []
-    monkeypatch.setattr(comparison.time, "thread_time", lambda: next(clock))
-    seconds, result = comparison.timed(lambda: made.append(1) or len(made), repeats=3)
-    assert (seconds, result, len(made)) == (2.0, 1, 4)
-
-
-def test_tolerances_of_solvers_are_half_powers_of_ten():
-    assert comparison.TOLERANCES[0] == pytest.approx(1e-2)
-    assert comparison.TOLERANCES[-1] == pytest.approx(comparison.TIGHTEST, rel=1e-9)
-    assert np.diff(np.log10(comparison.TOLERANCES)) == pytest.approx(-0.5)
 
 
 def test_the_motion_of_a_scenario_has_the_inputs_of_its_reference():
@@ -176,15 +151,6 @@ def test_drifts_are_parts_of_the_largest_kinetic_energy_at_no_more_than_the_node
     largest = max(accurate.velocity(x)[0] ** 2 / 2 for x in path[::40])
     assert drift * largest == pytest.approx(energies - (0.3**2 / 2 + 1 / 4), abs=1e-9)
     assert np.isfinite(coarse.of_solver("DOP853", 1e-8).energy).all()
-
-
-def test_moving_constraints_are_satisfied():
-    belt = System(
-        "belt", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 - q[0] ** 2,
-        velocity_constraint=lambda q: np.array([[0.0, 1.0]]), velocity_drift=lambda q: 0.3 + q[0],
-    )  # fmt: skip
-    drifts = Drifts(Reference(Motion(belt, [1.0, 0.0], [0.5, 1.3], 1.0)), 0.05)
-    assert drifts.of_solver("DOP853", 1e-8).constraint.max() < 1e-12
 
 
 def test_a_constraint_s_error_is_the_largest_of_positions_and_velocities():

@@ -127,10 +127,7 @@ def test_labels_of_states_have_names_and_units():
 
 
 def test_prescribed_inputs_and_errors_have_the_units_of_their_coordinates():
-    for name, units, error in (
-        ("marionette", ["m"] * 18, "m, rad"),
-        ("cart_pole", ["N"], "m, rad"),
-    ):
+    for name, units in (("marionette", ["m"] * 18), ("cart_pole", ["N"])):
         scenario = get(name)
         system = scenario.make_system(scenario.parameters)
         assert list(error_metrics.input_units(scenario, system)) == units

@@ -179,16 +179,6 @@ def test_figures_show_the_numbers_of_a_run(name, snapshot):
     assert {figure: text(drawn[figure](run)) for figure in chosen} == snapshot
 
 
-@pytest.mark.parametrize("size", [1e-16, 1e-10])
-def test_distances_from_the_manifold_are_drawn_with_their_limit(size):
-    run = rolled()
-    run.__dict__["manifold_residual"] = residual = size * np.arange(1.0, 12.0)
-    _, panel = figures(run.experiment.scenario)["energy"](run).axes
-    np.testing.assert_array_equal(panel.lines[0].get_data(), [run.loop.trajectory.times, residual])
-    assert [one.get_text() for one in panel.texts] == ["accepted: 1e-14"]
-    assert panel.get_ylim() == pytest.approx((1e-18, 10 * max(1e-14, residual.max())))
-
-
 def compared(system):
     """A comparison with invented numbers."""
     motion = Motion(system, np.full(system.space.nq, 0.5), np.zeros(system.space.nv), 2.0,

@@ -2,8 +2,6 @@
 run.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -102,13 +100,6 @@ def test_missing_steps_are_interpolated_on_the_manifold_and_inputs_held(payload,
         atol=1e-12,
     )
     np.testing.assert_array_equal(read.inputs[:, 0], trajectory.inputs[:, 0] + [0, 1, 1, 1, 4])
-
-
-def test_the_last_run_counts(payload, tmp_path):
-    scenario, model, trajectory = payload
-    write(tmp_path / "bag", scenario, model, trajectory, [0, 1, 2, 3, 0, 1, 2])
-    read = recording.read(tmp_path / "bag", scenario, model)
-    assert len(read.q) == 3 and read.missing == 0
 
 
 def rotor(k, h):
@@ -252,51 +243,3 @@ def test_the_last_diagnostics_of_the_plant_are_read(reader):
         reader.topics["diagnostics"](diagnostics(*statuses), 0)
     expected = {"message": "done", "step": "2", "rate_hz": "9"}
     assert reader.recording("bag").diagnostics == expected
-
-
-@pytest.mark.parametrize("true", [True, False])
-def test_true_states_replace_measured_states_only(true):
-    names = ["/joint_states", "/odom", "/joint_commands", "/diagnostics"]
-    there = ["/ground_truth/joint_states", "/ground_truth/odom", "/ground_truth/other"]
-    connections = [SimpleNamespace(topic=name) for name in names + (there if true else [])]
-    found = recording._true_where_recorded(connections, {"joint_states": "", "odom": ""})
-    expected = there[:2] + names[2:] if true else names
-    assert sorted(one.topic for one in found) == sorted(expected)
-
-
-def test_commands_are_forces_and_positions_by_name_or_joint(monkeypatch):
-    system = SimpleNamespace(space=None, inputs=("torque", "pull"), prescribed=("height",), nu=2)
-    scenario = SimpleNamespace(
-        make_system=lambda p: system, parameters=None, joints=(), body=None, from_bodies=None,
-        resting_bodies=lambda space: (),
-    )  # fmt: skip
-    driven = SimpleNamespace(name="hinge", input=1)
-    monkeypatch.setattr(topics, "driven_joints", lambda joints, found, n: (driven,))
-    assert topics.contents(scenario) == {"joint_commands": ["torque", "pull or hinge", "height"]}
-
-
-def test_topics_of_a_run_have_these_types():
-    """`ros2 topic list -t` and recordings show these types."""
-    common = {
-        "joint_commands": "sensor_msgs/msg/JointState",
-        "reference": "nav_msgs/msg/Path",
-        "reference_start": "builtin_interfaces/msg/Time",
-        "markers": "visualization_msgs/msg/MarkerArray",
-        "shadow/residual": "sensor_msgs/msg/JointState",
-        "wrench": "geometry_msgs/msg/WrenchStamped",
-        "clock": "rosgraph_msgs/msg/Clock",
-        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
-    }
-    joints = {"joint_states": "sensor_msgs/msg/JointState"}
-    board, payload = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
-    assert topics.recorded(board) == {**joints, "odom": "nav_msgs/msg/Odometry", **common}
-    assert topics.truth(board) == {
-        "ground_truth/joint_states": "sensor_msgs/msg/JointState",
-        "ground_truth/odom": "nav_msgs/msg/Odometry",
-    }
-    bodies = {"multi_dof_joint_states": "sensor_msgs/msg/MultiDOFJointState"}
-    assert topics.states(payload) == bodies and topics.goals(board) == {}
-    assert topics.recorded(payload) == {
-        **bodies, **common, "goal": "geometry_msgs/msg/PoseStamped",
-        "trajectory": "trajectory_msgs/msg/MultiDOFJointTrajectory",
-    }  # fmt: skip

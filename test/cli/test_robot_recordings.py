@@ -53,14 +53,6 @@ def read_into(decoder, topic, message):
     return q, v, decoder.read(topic, message, q, v)
 
 
-def test_joints_of_others_are_no_part_of_the_state(decoder):
-    message = joints(0, 0.5, names=["bell", "rotor_joint"], velocity=[9.0, 4.0])
-    assert decoder.parts("joint_states", message) == ["rotor_joint"] and decoder.n_parts == 4
-    assert decoder.parts("odom", odometry(0)) == ["odom"]
-    q, v, moving = read_into(decoder, "joint_states", message)
-    assert moving and q.tolist() == [0.5, 0, 0, 0, 0] and v.tolist() == [4.0, 0, 0, 0, 0]
-
-
 def test_joint_velocities_are_ignored_unless_all_are_given(decoder):
     _, v, moving = read_into(decoder, "joint_states", joints(0, velocity=[1.0, 2.0]))
     np.testing.assert_array_equal(v, [np.nan, np.nan, 0, 0, 0])

@@ -94,11 +94,3 @@ def test_metrics_of_studies_have_their_largest_sizes(run):
     assert found["largest_power"].unit == "W"
     assert found["largest_power"].of(run) == np.abs(run.outputs.values[:, 1]).max()
     assert "least" not in " ".join(found)
-
-
-def test_a_system_without_outputs_has_none_anywhere():
-    plain = replace(PENDULUM, make_system=pendulum)
-    experiment = Experiment.make(plain)
-    run = Result(experiment, experiment.run(), None, wall_s=0.1)
-    assert run.outputs.values.shape == (51, 0) and not summarize(run)["outputs"]
-    assert "outputs" not in run.arrays

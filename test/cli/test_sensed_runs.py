@@ -9,17 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from command import nh_control
 
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.loop.sensing import Sensors
-from nh_control.runs import launcher, run_folder
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.saved_results import stored as stored_results
-from nh_control.runs.settings import RunSettings
-from nh_control.scenarios import PlantOptions, UnknownName
+from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.fault import parse
 
 FILE = Path(__file__).parents[1] / "ros" / "sensing_arm.py"
@@ -58,17 +55,6 @@ def test_a_run_by_sensors_is_told_in_its_summary_and_made_again(tmp_path, capsys
     )
 
 
-def test_nodes_get_the_estimate_and_a_stored_run_has_it(tmp_path):
-    made = experiment()
-    given = launcher.parameters(made, RunSettings(record=False), tmp_path)
-    assert given["estimate"] == "sensors"
-    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
-    assert run_folder.load(tmp_path).experiment.estimate == "sensors"
-    plain = replace(made, estimate="state")
-    given = launcher.parameters(plain, RunSettings(record=False), tmp_path)
-    assert given["estimate"] == "state"
-
-
 def test_sensors_show_the_inputs_that_actuators_give(monkeypatch):
     """Which faults of commands make of the commands."""
     shown, measure = {}, Sensors.measure
@@ -85,21 +71,9 @@ def test_sensors_show_the_inputs_that_actuators_give(monkeypatch):
     np.testing.assert_array_equal(acted, run.trajectory.inputs)
 
 
-@pytest.mark.parametrize(
-    ("options", "kind", "text"),
-    [
-        ({"estimate": "sensor"}, UnknownName, "sensors"),
-        ({"options": PlantOptions(faults=(parse("noise=0.1"),))}, ValueError, "change nothing"),
-    ],
-)
-def test_another_estimate_and_faults_of_what_it_does_not_use_are_refused(options, kind, text):
-    with pytest.raises(kind, match=text):
-        Experiment.make(arm(), **{"estimate": "sensors", **options})
-
-
-def test_a_scenario_without_sensors_says_how_to_declare_them(tmp_path, capsys):
-    assert main(["simulate", "cart_pole", "--estimate", "sensors"]) == 2
-    assert "cart_pole has no sensors" in capsys.readouterr().err
+def test_faults_of_what_an_estimate_does_not_use_are_refused():
+    with pytest.raises(ValueError, match="change nothing"):
+        experiment(options=PlantOptions(faults=(parse("noise=0.1"),)))
 
 
 @pytest.mark.slow
