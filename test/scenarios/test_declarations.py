@@ -13,9 +13,7 @@ import nh_control as nh
 from nh_control.discrete.plant_steps import convert
 from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.scenarios import (
-    Body,
     BodyState,
-    Displacement,
     Disturbance,
     Gust,
     Joint,
@@ -61,17 +59,6 @@ SLED = Scenario(
     weights=(Q, R, 2 * Q),
     joints=(Joint("slide", "x", unit="m"), Joint("turn", "theta", -1.0)),
 )
-
-
-def test_what_is_not_said_is_as_usual():
-    assert (SLED.step_s, SLED.disturbance_gain, SLED.hold, SLED.excluded) == (0.01, 0.2, False, ())
-    assert SLED.perturbation == Displacement(displacement=0.1, momentum=0.1, seed=-1)
-    assert SLED.no_perturbation == Displacement(0.0, 0.0)
-    assert (Joint("a", "b").sign, Joint("a", "b").unit) == (1.0, "rad")
-    assert Body("a", "b").coordinates == ("theta", "x", "y")
-    assert PlantOptions() == PlantOptions("", 1, {}, (), ())
-    assert SLED.origin == {"scenario": "sled"} and repr(SLED) == "Scenario('sled', 'A sled')"
-    assert replace(SLED, source={"urdf": "a"}).origin == {"scenario": "sled", "urdf": "a"}
 
 
 def test_a_model_has_the_step_and_the_integrator_that_are_asked_for():

@@ -10,7 +10,7 @@ from transforms3d.quaternions import quat2mat
 import nh_control as nh
 from nh_control import systems
 from nh_control.figures.scene import visual_scene
-from nh_control.scenarios.default_visual import STICK_M, axes, system_visual
+from nh_control.scenarios.default_visual import STICK_M, system_visual
 
 
 def free(*names, potential=lambda q: 0, space=None):
@@ -87,12 +87,6 @@ def test_rotations_alone_are_side_by_side():
 def test_what_turns_on_a_planar_body_goes_with_it():
     at = places(systems.snakeboard(), [0.1, 0.2, 0.3, 1.0, 2.0])
     assert all(np.allclose(at[name], [1, 2, 0]) for name in ("body", "psi", "phi"))
-
-
-def test_axes_have_the_colors_of_figures():
-    x, y, z = axes("body", 0.5)
-    assert [s.offset.index(0.25) for s in (x, y, z)] == [0, 1, 2]
-    assert x.color[0] > 0.8 and y.color[1] > 0.6 and z.color[2] > 0.7
 
 
 @pytest.mark.parametrize("name", ["cart_pole", "pendulum_swing_up", "urdf", "snakeboard"])

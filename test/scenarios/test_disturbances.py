@@ -52,13 +52,6 @@ def test_kinds_are_what_they_say():
     np.testing.assert_allclose(sine, 3.0 * np.sin(4 * np.pi * middles + 0.4), atol=1e-14)
 
 
-def test_what_is_not_said_is_as_usual():
-    assert Gust() == Gust((0.0,), start=0.0, duration=0.0)
-    assert Sine() == Sine((0.0,), frequency=1.0, phase=0.0)
-    assert Noise() == Noise((0.0,), correlation=1.0, seed=0)
-    assert parse("theta:sine:2") == Disturbance("theta", Sine((2.0,), 1.0, 0.0))
-
-
 def test_several_add_up_each_in_its_place():
     scenario = scenarios.get("quadrotor_payload")
     targets = scenario.targets(scenario.make_system(scenario.parameters))

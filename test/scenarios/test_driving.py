@@ -117,15 +117,6 @@ def test_the_disk_circles_by_itself():
     assert np.abs(from_center - 2.0).max() <= 2e-3  # of the order of m v^2 h^2 / J_theta
 
 
-def test_a_larger_disk_circles_as_fast():
-    disk = scenarios.get("rolling_disk")
-    larger = disk.model().with_parameters(r=2 * disk.parameters.r)
-    x = disk.references["circle"](larger).states[0]
-    speed, turn = 1.5, 0.75
-    rolling = speed / (2 * disk.parameters.r)
-    np.testing.assert_allclose(larger.velocity(x), [rolling, turn, speed, 0.0], atol=1e-14)
-
-
 def test_delivery_turns_on_the_spot():
     motion = reference("differential_drive", "delivery")
     theta, x, y = motion.states[:, 2:5].T

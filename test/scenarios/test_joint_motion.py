@@ -53,8 +53,3 @@ def test_a_scenario_with_fewer_actuators_than_joints_has_no_joint_trajectories(f
     scenario = scenarios.get("cart_pole")
     with pytest.raises(ValueError, match="each with an actuator.* 2 coordinates and 1 inputs"):
         scenario.reference(scenario.model(), str(file))
-
-
-def test_a_scenario_has_its_own_name_and_a_robot_its_own():
-    scenario = scenarios.get("cart_pole")
-    assert Experiment.make(scenario).labels == ("cart_pole", "swing_up")

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from transforms3d.axangles import axangle2mat
-from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios, systems
 from nh_control.figures.scene import visual_scene
@@ -26,8 +24,6 @@ from nh_control.scenarios import (
     snakeboard_visual,
     suslov_visual,
 )
-from nh_control.scenarios.visual_model import ORANGE, Pose, wheel
-from nh_control.systems.rotor_mixing import RotorMixing
 
 GROUND = {
     "snakeboard": (snakeboard_visual, systems.SnakeboardParameters, "board", 2),
@@ -152,54 +148,6 @@ def test_a_rolling_car_turns_its_rear_wheels_as_far_as_it_goes():
     np.testing.assert_allclose(rim, [2.0, 0.0, 0.0], atol=1e-5)
 
 
-def test_a_wheel_is_round_about_y_with_its_spokes_inside():
-    tire, *spokes = wheel("it", radius=0.5, width=0.2)
-    assert tire.extents == (1.0, 1.0, 0.2) and tire.roll == np.pi / 2
-    for spoke in spokes:
-        along, wide, across = spoke.extents
-        assert np.hypot(along, across) < 1.0 and 0.2 < wide < 0.25
-    assert {shape.frame for shape in (tire, *spokes)} == {"it"}
-
-
-def test_the_ball_of_inertia_of_the_suslov_problem_has_its_moments():
-    """A box of sides a, b, c has I1 : I2 : I3 = b^2 + c^2 : c^2 + a^2 : a^2 + b^2."""
-    p = systems.SuslovParameters()
-    box, shaft, end = suslov_visual.visual_model(p).shapes
-    square = np.square(box.extents)
-    ratios = (square.sum() - square) / np.array([p.I11, p.I22, p.I33])
-    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
-    assert max(box.extents) == 1.0 and shaft.offset[2] == shaft.extents[2] / 2
-    q = np.array([0.5, 0.5, 0.5, 0.5])
-    poses = suslov_visual.frame_tree()(p, q)
-    np.testing.assert_allclose(poses["body"].rotation, quat2mat(q))
-    np.testing.assert_allclose(poses["axis"].position, quat2mat(q)[:, 2])
-    assert end.frame == "axis"
-
-
-def test_propellers_are_where_the_rotors_are_those_in_front_orange():
-    p = systems.QuadrotorPayloadParameters()
-    visual = quadrotor_payload_visual.visual_model(p)
-    q = np.r_[np.zeros(3), [1.0, 0, 0, 0] * 2, [0.6, 0, 0.8], [-0.6, 0, 0.8]]
-    poses = visual.poses(p, q)
-    mixing = RotorMixing()
-    rotors = {(round(-x, 9), round(y, 9)) for _, y, x, _ in mixing.matrix.T}
-    for quad in ("quad1", "quad2"):
-        found = [s for s in visual.shapes if s.frame == f"{quad}_arms" and s.kind == "cylinder"]
-        at = [
-            poses[s.frame].position + poses[s.frame].rotation @ s.offset - poses[quad].position
-            for s in found
-        ]
-        assert {(round(x, 9), round(y, 9)) for x, y, _ in at} == rotors
-        assert [s.color == ORANGE for s in found] == [x > 0 for x, _, _ in at]
-        assert all(s.extents[0] < mixing.arm for s in found)
-    hover = (p.payload_mass / p.n + p.quadrotor_mass) * p.g
-    for i, (arrow, cable) in enumerate(zip(visual.arrows, visual.cables), 1):
-        assert (arrow.input, arrow.frame) == (f"quad{i}_thrust", f"quad{i}")
-        assert arrow.scale * hover == pytest.approx(0.4)
-        assert (cable.start, cable.end, cable.monitored) == ("payload", f"quad{i}", f"link{i}")
-    assert visual.outline == ("quad1", "quad2") and visual.trail == "payload"
-
-
 def test_limbs_of_the_marionette_end_where_the_next_ones_begin():
     """Whose ends the model knows as frames of their own."""
     scenario = scenarios.get("marionette")
@@ -230,15 +178,3 @@ def test_limbs_of_the_marionette_end_where_the_next_ones_begin():
         frame for frame in poses if frame.endswith("_control")
     }
     assert trunk.frame == visual.trail
-
-
-def test_a_pose_turns_about_its_hinge():
-    pose = Pose.planar(0.3, 1.0, 2.0)
-    np.testing.assert_allclose(pose.position, [1.0, 2.0, 0.0])
-    turned = pose.rotated(0.4, (0.5, 0.0, 0.1), (1.0, 0.0, 0.0))
-    np.testing.assert_allclose(
-        turned.position, [1.0 + 0.5 * np.cos(0.3), 2.0 + 0.5 * np.sin(0.3), 0.1]
-    )
-    np.testing.assert_allclose(
-        turned.rotation, axangle2mat([0, 0, 1], 0.3) @ axangle2mat([1, 0, 0], 0.4)
-    )

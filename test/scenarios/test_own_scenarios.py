@@ -238,12 +238,3 @@ def test_the_command_alone_helps_and_tells_its_version(call):
     alone, version = call(), call("--version")
     assert alone.returncode == 0 and "simulate" in alone.stdout and "new" in alone.stdout
     assert version.returncode == 0 and version.stdout.startswith("nh_control ")
-
-
-@pytest.mark.slow
-def test_options_of_a_scenario_may_stand_before_it(call):
-    options = ("--perturb-heading", "0.2", "--perturb-seed=3", "--duration", "0.5", "--no-plots")
-    done = call("simulate", *options, FILES["underwater_vehicle"], "--json")
-    assert done.returncode == 0, done.stderr
-    expected = {"position": 0.3, "heading": 0.2, "seed": 3}
-    assert json.loads(done.stdout)["perturbation"] == expected

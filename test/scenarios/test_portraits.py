@@ -84,32 +84,6 @@ def test_portraits(name):
         assert points[:, 2].min() >= -1e-9
 
 
-def test_inputs_of_a_portrait_are_those_in_the_middle_of_its_steps():
-    asked = []
-    racer = replace(
-        portraits.PORTRAITS["roller racer"], steps=4, inputs=lambda t: asked.append(t) or [0.5]
-    )
-    system, configurations = racer.configurations()
-    np.testing.assert_allclose(asked, racer.h * np.array([0.5, 1.5, 2.5, 3.5]))
-    still = replace(racer, inputs=None).configurations()[1]
-    assert configurations.shape == (5, system.space.nq)
-    assert np.abs(configurations[-1] - still[-1]).max() > 1e-6
-
-
-def test_all_portraits_stand_on_one_sheet(monkeypatch):
-    """Here of short motions."""
-    short = {name: replace(one, steps=10) for name, one in portraits.PORTRAITS.items()}
-    monkeypatch.setattr(portraits, "PORTRAITS", short)
-    figure = portraits.sheet(columns=4)
-    assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)
-    assert all(axes.collections and axes.lines for axes in figure.axes)
-    places = [axes.get_subplotspec() for axes in figure.axes]
-    assert [(at.rowspan.start, at.colspan.start) for at in places] == [
-        divmod(k, 4) for k in range(len(places))
-    ]
-    assert portraits.sheet().get_size_inches().tolist() == [13.0, 5.0]
-
-
 def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail():
     """Earlier ones darker, and all of them within the axes."""
     disk = replace(portraits.PORTRAITS["rolling disk"], steps=40)

@@ -235,17 +235,6 @@ def test_inertias_are_physical(name):
             assert inertia_problem(np.array(body.inertia)) == ""
 
 
-@pytest.mark.slow
-def test_the_urdf_of_a_multibody_has_its_masses():
-    marionette = scenarios.get("marionette")
-    heavy = replace(marionette.parameters, pelvis=20.0)
-    for parameters in (marionette.parameters, heavy):
-        robot = ElementTree.fromstring(robot_description(marionette, parameters))
-        masses = [float(mass.get("value")) for mass in robot.iter("mass")]
-        bodies = marionette.make_system(parameters).model.bodies
-        assert sum(masses) == pytest.approx(sum(body.mass for body in bodies))
-
-
 def test_links_without_inertia_say_why():
     board = scenarios.get("snakeboard")
     light = replace(board.parameters, m=0.3)  # m l^2 above I, as the system needs, but below all
