@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import sqlite3
-import sys
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from nh_control.studies import (
     run_missing,
 )
 from nh_control.studies.fault_settings import label, with_named_faults, with_values
-from nh_control.studies.pools import MissingExtra, WorkersLost
+from nh_control.studies.pools import WorkersLost
 from nh_control.studies.scheduler import WORKER_LOST, results
 from nh_control.studies.study_file import to_yaml
 from nh_control.studies.worker import METRICS, Run, Worker, metrics_of
@@ -343,12 +342,6 @@ def test_columns_may_differ_by_case_only(tmp_path):
     from nh_control.studies.store import _distinct
 
     assert _distinct(["m", "M", "m_"]) == ["m", "M_", "m__"]
-
-
-def test_the_error_of_missing_dask_names_the_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'nh_control\[dask\]'"):
-        DaskCluster("local")
 
 
 @pytest.mark.slow
