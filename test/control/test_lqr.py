@@ -3,7 +3,6 @@ stabilize.
 """
 
 import re
-from types import SimpleNamespace
 
 import control
 import differences
@@ -17,7 +16,7 @@ from nh_control.geometry import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
 from nh_control.scenarios import SNAKEBOARD
-from nh_control.systems import pendulum, snakeboard
+from nh_control.systems import cart_pole, pendulum, snakeboard
 
 
 @pytest.fixture(scope="module")
@@ -215,108 +214,26 @@ def test_the_error_names_one_coordinate_to_exclude_for_each_direction():
     assert main_coordinates(modes, ("a", "b", "c", "d")) == ("a", "c")  # c is taken by the first
 
 
-class Linear:
-    """A discrete system `x1 = A x + B u + moved` of states (a, b, c) with one input, as LQR sees
-    it.
-    """
-
-    ndx, nu, nx, h = 3, 1, 3, 0.1
-    state_space = SimpleNamespace(tangent_names=("a", "b", "c"))
-    system = SimpleNamespace(
-        space=SimpleNamespace(nv=0), mechanics=SimpleNamespace(default_basis=None)
-    )
-    nominal_masses = np.zeros(0)
-
-    def __init__(self, A, B, moved=(0.0, 0.0, 0.0)):
-        self.A, self.B, self.moved = np.array(A), np.array(B, dtype=float), np.array(moved)
-
-    def __str__(self):
-        return "linear"
-
-    def local(self, x, y):
-        return np.subtract(y, x)
-
-    def with_impulses_of_step(self, x, u):
-        return x
-
-    def linearize(self, x, u):
-        x1 = self.A @ x + self.B @ u + self.moved
-        return Linearization(x1, self.A, self.B)
-
-
-class Linearization(tuple):
-    """(A, B) with the state after the step."""
-
-    def __new__(cls, x1, A, B):
-        made = super().__new__(cls, (A, B))
-        made.x1, made.A, made.B = x1, A, B
-        return made
-
-
-PUSHED = [[1.0], [0.5], [0.0]]
-
-
 @pytest.mark.parametrize(
-    ("moved", "options", "stays"),
+    ("force", "speed", "options", "moved"),
     [
-        ((0.9e-8, 0.0, 0.0), {}, True),
-        ((0.0, -1.1e-8, 0.0), {}, False),
-        ((0.9e-4, 0.0, 0.0), {"drift": 1e-4}, True),
-        ((1.1e-4, 0.0, 0.0), {"drift": 1e-4}, False),
-        ((0.0, 0.0, 5.0), {"excluded": ("c",)}, True),  # of what is left out anything goes
-        ((0.0, 1e-3, 0.0), {"excluded": ("c",)}, False),
+        (0.9e-8, 0.0, {}, None),
+        (-1.1e-8, 0.0, {}, 1.1e-8),
+        (0.9e-4, 0.0, {"drift": 1e-4}, None),
+        (1.1e-4, 0.0, {"drift": 1e-4}, 1.1e-4),
+        (0.0, 5.0, {"excluded": ("x",)}, None),  # of what is left out anything goes
+        (1e-3, 5.0, {"excluded": ("x",)}, 1e-3),
     ],
 )
 def test_an_equilibrium_moves_its_stabilized_coordinates_by_at_most_the_drift(
-    moved, options, stays
+    force, speed, options, moved
 ):
-    dsys = Linear([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 0.5]], PUSHED, moved)
-    given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
-    if stays:
-        assert lqr.infinite_horizon(dsys, *given, **options).K.shape == (1, 3)
+    """A step changes the momentum of a cart by the force times the step."""
+    dsys = midpoint(cart_pole(), 0.05)
+    x = dsys.state([0.0, np.pi], [speed, 0.0])
+    given = x, [force / dsys.h], np.diag([float(not speed), 1.0, 1.0, 1.0]), np.eye(1)
+    if moved is None:
+        assert lqr.infinite_horizon(dsys, *given, **options).K.shape == (1, 4)
         return
-    size = np.abs(np.delete(moved, 2)).max()
-    with pytest.raises(ValueError, match=f"not an equilibrium under u: .* by {size:.1e}"):
+    with pytest.raises(ValueError, match=f"not an equilibrium under u: .* by {moved:.1e}"):
         lqr.infinite_horizon(dsys, *given, **options)
-
-
-@pytest.mark.parametrize(("part", "decays"), [(1.1e-6, True), (0.9e-6, False), (0.0, False)])
-@pytest.mark.parametrize(("sign", "fastest"), [(1.0, 0.2), (-1.0, 2.0)])
-def test_modes_that_no_input_reaches_must_decay(part, decays, sign, fastest):
-    """By a millionth of the fastest mode's motion in a step, on either side of the circle."""
-    pole = 1 - part * fastest
-    dsys = Linear(np.diag([0.9, 0.8, sign * pole]), PUSHED)
-    given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
-    if decays:
-        assert np.abs(lqr.infinite_horizon(dsys, *given).poles).max() == pytest.approx(pole)
-        return
-    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: c \(eigenvalue"):
-        lqr.infinite_horizon(dsys, *given)
-    lqr.infinite_horizon(dsys, *given, excluded=("c",))
-
-
-@pytest.mark.parametrize(("gap", "closes"), [(0.9e-6, True), (1.1e-6, False)])
-@pytest.mark.parametrize("what", ["A", "B"])
-def test_a_period_closes_up_to_a_millionth_of_its_linearization(gap, closes, what):
-    """Its last state has another one."""
-    dsys = Linear([[0.9, 0.1, 0.0], [0.0, 1.1, 0.2], [0.0, 0.0, 0.5]], PUSHED)
-    dsys.linearize = lambda x, u: Linearization(
-        np.array([0.0, 0.0, x[2] + 0.25]),
-        dsys.A - gap * (what == "A") * (x[2] == 1.0) * np.eye(3)[0],
-        dsys.B - gap * (what == "B") * (x[2] == 1.0) * np.eye(3)[:, :1],
-    )
-    states = np.column_stack([np.zeros((5, 2)), 0.25 * np.arange(5)])
-    turn = Trajectory(0.1, states, np.zeros((4, 1)), name="turn")
-    if closes:
-        gains = lqr.periodic(dsys, turn, np.eye(3), np.eye(1))
-        np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-9)
-        return
-    with pytest.raises(ValueError, match="'turn' is not periodic: .* differs by 1.1e-06"):
-        lqr.periodic(dsys, turn, np.eye(3), np.eye(1))
-
-
-def test_directions_are_named_by_their_large_parts_real_ones_without_an_imaginary_part():
-    names, parts = ("x", "y", "z"), np.array([1.0, 0.5, 9e-4])
-    assert Mode(1.0, parts, parts).named(names) == "x + 0.5 y (eigenvalue 1)"
-    turning = Mode(1j, np.array([1.0, 1j, 0.0]), np.array([1.0, 1.0, 0.0]))
-    assert turning.named(names) == "x + 0+1j y (eigenvalue 0+1j)"

@@ -41,13 +41,3 @@ def test_other_shapes_are_refused(model):
     x, u = rows(model, 3)
     with pytest.raises(ValueError, match=r"inputs \(N, 1\), got shapes \(3, 4\) and \(2, 1\)"):
         step_all(model, x, u[:2])
-
-
-def test_tables_of_states_are_moved_as_single_ones(model):
-    x, _ = rows(model, 4)
-    dx = model.local(x[0], x)
-    np.testing.assert_array_equal(dx, [model.local(x[0], row) for row in x])
-    moved = model.retract(x, 0.1 * dx)
-    np.testing.assert_array_equal(moved, [model.retract(*row) for row in zip(x, 0.1 * dx)])
-    with pytest.raises(ValueError, match="not finite"):
-        model.local(x[0], np.full((2, 4), np.nan))

@@ -117,17 +117,6 @@ def test_trees_of_bodies_run_natively_too(monkeypatch):
     assert_equal(native, nh.rollout(dsys, starts, tracker, steps=STEPS))
 
 
-def test_parameters_in_rows_equal_parameters_by_name(plant, tracker, starts):
-    rows = np.tile(plant.system.parameter_values, (RUNS, 1))
-    for name, values in MASSES.items():
-        rows[:, plant.system.parameter_names.index(name)] = values
-    runs = (
-        nh.rollout(plant, starts[0], tracker, steps=10, parameters=p, substeps=2)
-        for p in (rows, MASSES)
-    )
-    assert_equal(*runs)
-
-
 @dataclass(frozen=True)
 class Lengths(nh.Parameters):
     J: float = nh.parameter(1.0, "", "one")

@@ -43,18 +43,6 @@ def test_the_gain_of_weights_of_velocities_is_that_of_the_momenta():
         lqr.velocity_weights(model, q, np.ones(3))
 
 
-def test_what_is_printed_fits_in_a_line():
-    robot = nh.load_urdf(scenarios.urdf.DEFAULT)
-    model = nh.midpoint(cart_pole(), 0.02)
-    rest = model.simulate(model.state([0.0, 0.0], [0.0, 0.0]), [0.0], steps=50)
-    tracker = nh.LqrTracker(model, rest, np.eye(4), np.eye(1))
-    lin = model.linearize(rest.states[0], [0.0])
-    for one in (robot, rest, tracker, tracker.gains, lin):
-        assert len(repr(one)) < 160 and type(one).__name__ in repr(one)
-    assert repr(robot) == "Multibody('double_pendulum', 3 frames, 3 bodies, Rn(shoulder, elbow))"
-    assert repr(tracker.gains) == "Gains(50 steps, K (50, 1, 4), P (51, 4, 4))"
-
-
 def test_without_a_last_weight_the_last_state_has_its_own():
     """Where the momenta of a velocity depend on the configuration."""
     model = nh.midpoint(cart_pole(), 0.01)
