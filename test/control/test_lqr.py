@@ -4,6 +4,7 @@ stabilize.
 
 import re
 
+import casadi as ca
 import control
 import differences
 import numpy as np
@@ -237,3 +238,44 @@ def test_an_equilibrium_moves_its_stabilized_coordinates_by_at_most_the_drift(
         return
     with pytest.raises(ValueError, match=f"not an equilibrium under u: .* by {moved:.1e}"):
         lqr.infinite_horizon(dsys, *given, **options)
+
+
+@pytest.mark.parametrize(("part", "decays"), [(1.1e-6, True), (0.9e-6, False), (0.0, False)])
+def test_modes_that_no_input_reaches_must_decay(part, decays):
+    """By a millionth of the fastest mode's motion in a step: here momenta fall by this."""
+    motion = np.array([0.2, 0.2 * part])
+    damping = motion / 0.1 / (1 - motion / 2)  # of a step of 0.1 s by the midpoint rule
+    two = System(
+        "two", Rn("x", "y"), lambda q, v: ca.sumsqr(v) / 2, inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u[0], 0) - damping * v,
+    )  # fmt: skip
+    given = midpoint(two, 0.1), np.zeros(4), np.zeros(1), np.eye(4), np.eye(1)
+    if decays:
+        poles = lqr.infinite_horizon(*given, excluded=("y",)).poles
+        assert np.abs(poles).max() == pytest.approx(1 - motion[1], abs=1e-9)
+        return
+    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: p_y \(eigenvalue 1"):
+        lqr.infinite_horizon(*given, excluded=("y",))
+
+
+@pytest.mark.parametrize(("gap", "closes"), [(0.9e-6, True), (1.1e-6, False)])
+def test_a_period_closes_up_to_a_millionth_of_its_linearization(gap, closes):
+    """On the way along y, the stiffness across it changes."""
+
+    def moving(slope):
+        way = System(
+            "way", Rn("x", "y"), lambda q, v: (ca.sumsqr(v) - (1 + slope * q[1]) * q[0] ** 2) / 2,
+            inputs=("across", "along"), force=lambda q, v, u: u,
+        )  # fmt: skip
+        dsys = midpoint(way, 0.1)
+        return dsys, dsys.simulate(dsys.state([0.0, 0.0], [0.0, 2.5]), np.zeros((4, 2)))
+
+    dsys, turn = moving(1e-3)
+    first, again = (dsys.linearize(x, np.zeros(2)).A for x in turn.states[[0, -1]])
+    dsys, turn = moving(1e-3 * gap / np.abs(again - first).max())
+    if closes:
+        gains = lqr.periodic(dsys, turn, np.eye(4), np.eye(2))
+        np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-5, atol=1e-6)
+        return
+    with pytest.raises(ValueError, match="not periodic: .* differs by 1.1e-06"):
+        lqr.periodic(dsys, turn, np.eye(4), np.eye(2))
