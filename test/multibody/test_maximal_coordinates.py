@@ -349,14 +349,6 @@ def test_joints_that_form_a_universal_joint_may_have_a_rotation_between_them():
     assert np.abs(slope @ v1).max() < 1e-13
 
 
-def test_inputs_are_named_after_the_efforts_of_their_joints():
-    """Also where the floating frame has the name of the coordinate."""
-    frames = [revolute("arm", axis="y"), prismatic("slide", "arm")]
-    bodies = [Body(name, 1.0, inertia=TENSOR) for name in ("arm", "slide")]
-    model = Multibody("a", frames, bodies, inputs=[JointInput("arm"), JointInput("slide")])
-    assert maximal_coordinates(model).system.inputs == ("arm_torque", "slide_force")
-
-
 def test_springs_dampers_and_inputs_on_joints_are_kept():
     model = Multibody(
         "arm",

@@ -20,7 +20,6 @@ from nh_control.multibody import (
     JointDamper,
     JointInput,
     JointSpring,
-    Limits,
     Mimic,
     Multibody,
     Point,
@@ -36,8 +35,6 @@ from nh_control.multibody import (
     spherical,
     universal,
 )
-from nh_control.multibody.frame_motion import Motion, constant, rotation_about
-from nh_control.multibody.joint_types import Floating
 
 TILT = euler2mat(0.3, -0.8, 0.5)
 TENSOR = TILT @ np.diag([0.3, 0.4, 0.2]) @ TILT.T
@@ -120,32 +117,6 @@ def test_names_come_from_frames_and_coordinates():
     assert system.model is EVERY_JOINT
 
 
-AXIS, LIMITED = {"axis": "-x"}, {"mimic": Mimic("d"), "limits": Limits(-1.0, 2.0)}
-
-
-@pytest.mark.parametrize(
-    "make, of_joint",
-    [
-        (revolute, AXIS | LIMITED),
-        (prismatic, AXIS | LIMITED),
-        (planar, AXIS),
-        (spherical, {"retraction": "cay"}),
-        (floating, {"retraction": "cay", "space": "SO3xR3"}),
-    ],
-)
-def test_frame_functions_pass_on_all_arguments(make, of_joint):
-    given = {"position": (1.0, 2.0, 3.0), "rotation": TILT, "coordinate": "c"}
-    frame = make("a", "b", **given, **of_joint)
-    assert (frame.name, frame.parent, frame.coordinate) == ("a", "b", "c")
-    assert frame.position == given["position"]
-    np.testing.assert_array_equal(frame.rotation, TILT)
-    wanted = of_joint.get("mimic"), of_joint.get("limits", Limits())
-    assert (frame.mimic, frame.limits) == wanted
-    if "axis" in of_joint:
-        assert frame.joint.axis == (-1.0, 0.0, 0.0)
-    assert make("a").coordinate == "a" and make("a").parent == "world"
-
-
 @pytest.mark.parametrize("retraction", ["exp", "cay"])
 def test_rotation_joints_take_a_retraction(retraction):
     made = {
@@ -214,15 +185,6 @@ def test_a_chain_of_fixed_frames_moves_with_its_moving_frame():
     lever = np.cross(axis, center - poses["arm"].position)
     spin = poses["tool"].rotation.T @ axis
     assert mass == pytest.approx(2.0 * lever @ lever + spin @ np.diag([0.3, 0.4, 0.2]) @ spin)
-
-
-@pytest.mark.parametrize("make", [universal, cylindrical])
-def test_both_frames_of_a_combined_joint_share_a_placement(make):
-    first, second = make("a", "b", position=(1.0, 2.0, 3.0), rotation=TILT)
-    assert first.position == (1.0, 2.0, 3.0) and second.position == (0.0, 0.0, 0.0)
-    np.testing.assert_array_equal(first.rotation, TILT)
-    np.testing.assert_array_equal(second.rotation, np.eye(3))
-    assert (first.parent, second.parent, second.name) == ("b", first.name, "a")
 
 
 def test_poses_compose_along_the_tree():
@@ -318,48 +280,6 @@ def test_dampers_act_without_inputs_and_without_either_there_is_no_force():
     assert Multibody("free", arm, bob).system.force is None
 
 
-@pytest.mark.slow
-def test_a_free_flying_arm_keeps_its_momentum_and_its_center_moves_straight():
-    frames = [
-        floating("hull"),
-        revolute("upper", "hull", "y", position=(0.2, 0, 0)),
-        spherical("lower", "upper", position=(0.5, 0, 0)),
-    ]
-    bodies = [
-        Body("hull", 5.0, inertia=TENSOR),
-        Body("upper", 1.0, center=(0.25, 0, 0), inertia=(0.01, 0.02, 0.02)),
-        Body("lower", 0.5, center=(0.1, 0.1, 0), inertia=(0.01, 0.02, 0.02)),
-    ]
-    arm = Multibody("space_arm", frames, bodies, gravity=(0, 0, 0))
-    vi, space, rng = midpoint(arm.system, 0.02), arm.space, np.random.default_rng(8)
-    q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
-    momenta, centers = [], []
-    for state in vi.simulate(vi.state(q, rng.normal(size=space.nw)), 200).states:
-        q, p, R = state[: space.nq], state[space.nq :], quat2mat(state[:4])
-        momenta.append([*(R @ p[3:6]), *(R @ p[:3] + np.cross(q[4:7], R @ p[3:6]))])
-        centers.append(sum(b.mass * arm.point(q, Point(b.frame, b.center)) for b in bodies))
-    np.testing.assert_allclose(momenta, np.tile(momenta[0], (201, 1)), rtol=0, atol=1e-11)
-    velocity = np.diff(centers, axis=0) / vi.h
-    np.testing.assert_allclose(velocity, np.tile(momenta[0][:3], (200, 1)), rtol=0, atol=1e-3)
-
-
-def test_a_velocity_in_outer_axes_is_the_rotated_own_velocity():
-    """Known without turning back where what carries it is at rest; not on an arm that turns about
-    its own place, where it would miss `omega x p`.
-    """
-    q, v, turn, rate = (ca.SX.sym("s", n) for n in (7, 6, 1, 1))
-    free = Floating(configuration_space="SO3xR3").motion(q, v)
-    axis = np.array([0.6, 0.0, 0.8])
-    arm = Motion(rotation_about(axis, turn), ca.SX(3, 1), constant(axis) * rate, ca.SX(3, 1))
-    mount = Motion.constant_pose(TILT, (0.3, 0.1, -0.2))
-    assert arm.compose(free).outer_v is None and not arm.is_at_rest
-    for motion in (mount.compose(free), free):
-        f = ca.Function("f", [q, v], [motion.outer_v, motion.R @ motion.v])
-        known, turned = f([0.5, 0.1, -0.7, 0.5, 0.2, -0.4, 0.6], [0.3, 0.5, -1.0, 0.7, 0.2, 0.4])
-        known, turned = np.array(known), np.array(turned)
-        assert np.allclose(known, turned, rtol=0, atol=1e-15) and np.abs(known).max() > 0.1
-
-
 @pytest.mark.parametrize("center", [(0.0, 0.0, 0.0), (0.3, -0.2, 0.5)])
 def test_a_free_body_has_the_kinetic_energy_of_its_center_of_mass(center):
     """`m |p' + R (omega x c)|^2 / 2` and that of its turning, the linear velocity p' in the axes
@@ -392,29 +312,6 @@ def test_bodies_fixed_to_the_world_move_no_mass():
         model = Multibody("post", frames, [Body(ground, 50.0, inertia=(1, 1, 1)), own])
         assert [part.frame for part in model.spatial_inertias] == ["bar"]
         np.testing.assert_allclose(model.mass_matrix([0.3]), [[1.0]], atol=1e-15)
-
-
-def test_parts_as_they_are_without_numbers():
-    """Axes, and how a joint follows another, that a user gets who names none."""
-    joints = {make.__name__: make("a").joint.axis for make in (revolute, prismatic, planar)}
-    assert joints == {
-        "revolute": (0.0, 0.0, 1.0),
-        "prismatic": (1.0, 0.0, 0.0),
-        "planar": (0.0, 0.0, 1.0),
-    }
-    assert [frame.joint.axis for frame in universal("a")] == [(1, 0, 0), (0, 1, 0)]
-    assert [frame.joint.axis for frame in cylindrical("a")] == [(0, 0, 1)] * 2
-    assert Wrench("w", "a").axes == "body" and len(Wrench("w", "a").names(None)) == 6
-    assert (Spring("a", "b", 1.0).rest_length, JointSpring("a", 1.0).rest) == (0.0, 0.0)
-    assert (Mimic("a").ratio, Mimic("a").offset) == (1.0, 0.0)
-    plane, joint = PointOnPlane("p", "a"), JointConstraint("j", "universal", "a", "b")
-    assert (plane.plane, plane.normal) == ("world", "z")
-    assert (joint.axis, joint.second_axis) == ("z", "x")
-    assert Coincident("c", "a", "b").along == "xyz"
-    assert Multibody("m", [revolute("a")], [Body("a", 1.0, (1, 0, 0))]).gravity == (0, 0, -9.81)
-    assert Limits(2.0, 2.0).velocity == np.inf
-    # rounding may break the triangle inequality
-    assert Body("a", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-6)).inertia[2][2] == 2.0 + 1e-6
 
 
 def test_an_inertia_as_parameters_is_its_tensor_row_by_row():

@@ -24,7 +24,6 @@ from nh_control.multibody import (
     prismatic,
     revolute,
 )
-from nh_control.multibody.robot import _tried
 
 RANGE = Limits(-2.5, 2.5)
 
@@ -152,16 +151,6 @@ def test_a_pose_within_reach_is_found_within_the_ranges(robot, seed):
     assert (q >= [-2.5, -2.5, 0, -2.5]).all() and (q <= [2.5, 2.5, 0.5, 2.5]).all()
     near = robot.inverse_kinematics("tool", position, start=q)
     np.testing.assert_allclose(near, q, atol=1e-7)
-
-
-def test_random_starts_are_in_the_whole_range_of_a_joint_or_in_one_turn():
-    infinite = np.inf
-    low, high = _tried(
-        np.array([-9.0, -infinite, 1.0, -infinite]), np.array([1.0, 2.0, infinite, infinite])
-    )
-    turn = 2 * np.pi
-    np.testing.assert_allclose(low, [-9, 2 - turn, 1, -turn / 2])
-    np.testing.assert_allclose(high, [1, 2, 1 + turn, turn / 2])
 
 
 def test_coordinates_that_are_fixed_stay(robot):

@@ -36,8 +36,6 @@ from nh_control.multibody import (
     JointInput,
     Multibody,
     Point,
-    maximal_coordinates,
-    maximal_state,
     prismatic,
     revolute,
     spherical,
@@ -118,23 +116,6 @@ def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     np.testing.assert_allclose(gaps, 0, atol=1e-13)
     energies = dsys.energies(states[::50])
     assert np.ptp(energies) < 1e-3 * np.ptp([0.5 * x[3] ** 2 for x in states])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
-def test_maximal_coordinates_step_as_generated(space):
-    """Of a tree whose every joint is a constraint between bodies that float."""
-    rng = np.random.default_rng(1)
-    model = replace(random_tree([0, 1, 0], rng), elements=(), inputs=())
-    maximal = maximal_coordinates(model, space)
-    q, _ = maximal_state(model, rng.normal(size=3), np.zeros(3), maximal)
-    assert_steps_as_generated(maximal, q, rng)
-
-
-@pytest.mark.slow
-def test_the_marionette_steps_as_generated():
-    rng = np.random.default_rng(0)
-    assert_steps_as_generated(marionette_model(), initial_configuration(), rng, 0.01)
 
 
 @pytest.mark.slow

@@ -193,12 +193,6 @@ def test_trees_step_as_generated(name):
     assert_the_same_states(*pair(name), rng)
 
 
-def test_states_of_many_joints_are_the_generated_ones():
-    rng = np.random.default_rng(6)
-    model = random_tree([5, 0, 1, 2, 3], rng)
-    assert_the_same_states(kernel(model), by_equations(model.system), rng)
-
-
 SECOND = ["hinges", "a ball", "everything", "a bent spring", "a scaled bent spring", "screws"]
 
 
@@ -448,17 +442,6 @@ def test_stiff_springs_and_strong_dampers_step_as_generated(kinds, stiffness, da
     assert tree.newton_iterations(x, u) <= generated.newton_iterations(x, u) + 3
 
 
-def test_momentum_about_the_vertical_is_kept():
-    rng = np.random.default_rng(4)
-    parents = ["world", *(f"b{rng.integers(i)}" for i in range(1, 11))]
-    frames = [revolute(f"b{i}", at, rng.normal(size=3)) for i, at in enumerate(parents)]
-    frames[0] = revolute("b0", axis="z")
-    dsys = midpoint(Multibody("mobile", frames, [body(f.name, rng) for f in frames]).system, 0.005)
-    x, _ = random_motion(dsys, rng)
-    momenta = dsys.simulate(x, 2000).states[:, 11]
-    assert np.abs(momenta - momenta[0]).max() <= 1e-12 * np.abs(x[11:]).max()
-
-
 ARM = {"axis": "x", "position": (0.1, 0.2, 0.3)}
 
 
@@ -631,20 +614,6 @@ def test_a_mass_on_a_damped_spring_without_rest_length_swings_through_its_anchor
     np.testing.assert_allclose(states, expected, rtol=0, atol=1e-12)
     assert states[:, 0].min() < -0.25
     np.testing.assert_array_equal(dsys.step([0.0, 0.0]), 0.0)
-
-
-def test_a_tree_of_springs_keeps_its_energy_and_a_damper_takes_some():
-    rng = np.random.default_rng(4)
-    frames = [spherical("a"), spherical("b", "a", position=(0.3, 0.0, 0.2))]
-    swing = Multibody("swing", frames, [body(name, rng) for name in "ab"])
-    ends = Point("a", (0.1, 0.2, 0.0)), Point("b", (0.0, 0.4, 0.3))
-    for damping, most in ((0.0, 1e-2), (2.0, np.inf)):
-        elements = [Spring("world", ends[1], 30.0, 0.4), Damper(*ends, damping)]
-        dsys = midpoint(replace(swing, elements=elements).system, 0.002)
-        x = dsys.state(swing.space.origin, [1.0, -2.0, 0.5, 3.0, 0.2, 1.0])
-        energies = dsys.energies(dsys.simulate(x, steps=500).states[::50])
-        assert np.ptp(energies) < most * abs(energies[0])
-        assert damping == 0.0 or (np.diff(energies) < 0).all()
 
 
 @pytest.mark.parametrize(("inertia", "moves"), [(0.0, False), (0.1, True)])

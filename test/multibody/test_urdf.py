@@ -10,7 +10,6 @@ from transforms3d.euler import euler2mat
 from urdf_robots import ROBOTS, all_files
 
 import nh_control
-from nh_control.control import equilibrium, lqr
 from nh_control.integrators import midpoint
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import JointDamper, JointFriction, Limits, UrdfError, load_urdf
@@ -130,20 +129,6 @@ def test_an_inertia_is_turned_and_moved_by_its_origin():
     np.testing.assert_allclose(
         masses[0][:3, :3], tensor + 2 * (c @ c * np.eye(3) - np.outer(c, c)), rtol=0, atol=1e-15
     )
-
-
-def test_a_urdf_becomes_a_plant_a_linearization_and_a_closed_loop():
-    """The double pendulum balanced half upright: elbow up on a raised shoulder."""
-    arm = midpoint(load_urdf(DOUBLE_PENDULUM).system, h=0.01)
-    x_up, u_up = equilibrium(
-        arm, arm.state([2.5, 0.4], [0, 0]), [0, 0], fixed=["shoulder", "elbow"]
-    )
-    K = lqr.infinite_horizon(arm, x_up, u_up, Q=np.diag([100, 100, 1, 1]), R=np.eye(2)).K
-    x = arm.retract(x_up, [0.2, -0.3, 0, 0])
-    for _ in range(500):
-        x = arm.step(x, u_up - K @ arm.local(x_up, x))
-    assert np.abs(arm.local(x_up, x)).max() <= 1e-6
-    assert np.abs(np.linalg.eigvals(arm.linearize(x_up, u_up).A)).max() > 1.01
 
 
 def test_a_floating_base_is_named_after_the_root_link():

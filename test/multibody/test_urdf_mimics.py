@@ -6,7 +6,6 @@ from test_urdf import joint, link, robot
 from transforms3d.euler import euler2mat
 
 from nh_control import scenarios
-from nh_control.integrators import midpoint
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.multibody import (
     Body,
@@ -74,13 +73,6 @@ def test_followers_without_mass_follow_their_leader():
     system = model.system
     gaps = system.value(ContactRows(system.mechanics).gaps(system.symbols[0]), q)
     np.testing.assert_allclose(gaps, -1 - np.cos(0.4) - np.cos(1.3) - 0.1)
-
-
-def test_a_robot_moves_as_without_its_followers_without_mass():
-    robots = [robot(PALM, A, PAD, FIRST, SECOND), robot(PALM, A, FIRST)]
-    models = [midpoint(load_urdf(text).system, 0.01) for text in robots]
-    runs = [one.simulate(one.state([0.4], [1.0]), np.zeros((20, 1))).states for one in models]
-    np.testing.assert_allclose(*runs, rtol=1e-13)
 
 
 def test_pictures_show_followers_without_mass_where_they_are(tmp_path):

@@ -40,15 +40,6 @@ def test_the_default_robot_is_held_at_rest_and_returns_there():
     assert error[:2].max() <= 1e-3
 
 
-def test_the_plant_may_be_heavier_than_its_file():
-    scenario = scenarios.get("urdf")
-    light = scenario.model()
-    heavy = scenario.plant(light, PlantOptions(parameters={"mass_scale": 1.5}))
-    phase = [0.3, -0.2], [0.5, 0.1]
-    np.testing.assert_allclose(heavy.state(*phase)[2:], 1.5 * light.state(*phase)[2:], rtol=1e-14)
-    assert scenario.parameters.mass_scale == 1.0
-
-
 @pytest.mark.parametrize(
     ("end", "angle"),
     [(('lower="-2.8"', 'lower="0.4"'), 0.4), (('upper="2.8"', 'upper="-0.4"'), -0.4)],
@@ -124,12 +115,6 @@ def test_limits_that_no_machine_has_do_not_weigh():
         np.testing.assert_array_equal(weights[1], np.eye(2) / 10**2)
 
 
-def test_a_robot_is_held_for_ten_seconds_and_moves_freely_for_two():
-    assert scenarios.get("urdf").reference(scenarios.get("urdf").model()).duration == 10.0
-    free = scenarios.from_urdf(PASSIVE)
-    assert free.reference(free.model()).duration == pytest.approx(2.0)
-
-
 def test_a_robot_with_too_few_actuators_is_held_where_it_rests():
     """Where its ranges let it begin it would not."""
     text = TEXT.replace('effort="10"', 'effort="0"').replace('lower="-2.8"', 'lower="0.4"')
@@ -160,15 +145,6 @@ def test_a_floating_robot_falls_and_is_shown_as_a_body_with_joints():
     x, push = model.state(q, v), JointPerturbation(position=0.1, angle=0.2, momentum=0.5)
     moved = model.local(x, scenario.perturb(model, x, push))[[2, 4, 6, 7]]
     np.testing.assert_allclose(moved, [0.2, 0.1, 0.2, 0.2], atol=1e-12)
-
-
-def test_a_robot_without_actuators_moves_freely():
-    scenario = scenarios.from_urdf(PASSIVE)
-    model = scenario.model()
-    assert list(scenario.references) == ["free"] and model.nu == 0 and not scenario.hold
-    reference = scenario.reference(model)
-    tracker = scenario.tracker(model, reference)
-    assert tracker.command(3, reference.states[3]).u.shape == (0,)
 
 
 @pytest.mark.slow
