@@ -13,13 +13,7 @@ from nh_control.discrete.plant_steps import advance
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.simulation import closed_loop
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import (
-    MonitoredOutput,
-    PlantOptions,
-    UnknownName,
-    disturbance,
-    fault,
-)
+from nh_control.scenarios import MonitoredOutput, PlantOptions, UnknownName, disturbance, fault
 
 STEPS = 50
 

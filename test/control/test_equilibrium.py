@@ -62,9 +62,7 @@ def top():
     """A body on a hinge at a distance from its center along its axis z."""
     space, inertia = nh.SO3("turn"), np.diag([2.0, 3.0, 4.0])
     return nh.System(
-        "top",
-        space,
-        lambda q, w: w.T @ inertia @ w / 2 - G * (1 - 2 * q[1] ** 2 - 2 * q[2] ** 2),
+        "top", space, lambda q, w: w.T @ inertia @ w / 2 - G * (1 - 2 * q[1] ** 2 - 2 * q[2] ** 2)
     )
 
 

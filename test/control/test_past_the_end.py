@@ -11,11 +11,7 @@ from nh_control.runs.simulation import closed_loop
 MORE_S, OF_FAST_ONES_S = 20.0, {"wet_car": 40.0}
 HELD, DAMPED = 1e-3, 1e-4
 """Largest error of a configuration that is held, and largest velocity of what is damped."""
-STOPPED = {
-    "snakeboard": slice(1, 2),
-    "wet_snakeboard": slice(1, 2),
-    "marionette": slice(0),
-}
+STOPPED = {"snakeboard": slice(1, 2), "wet_snakeboard": slice(1, 2), "marionette": slice(0)}
 """Which of the velocities come to rest, where these are not all: a board coasts, limbs swing."""
 CASES = [
     (name, reference)

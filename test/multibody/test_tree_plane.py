@@ -14,9 +14,7 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from tree_models import (
-    parametrized,
-)
+from tree_models import parametrized
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointFriction, Multibody, Wrench, planar_frames

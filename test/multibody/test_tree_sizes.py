@@ -8,21 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_trees import (
-    JOINTS,
-    KINDS,
-    by_equations,
-    constrained_model,
-    random_tree,
-)
-from tree_models import (
-    COUPLER,
-    CRANK,
-    ROCKER,
-    assert_steps_as_generated,
-    closed_angles,
-    kernel,
-)
+from random_trees import JOINTS, KINDS, by_equations, constrained_model, random_tree
+from tree_models import COUPLER, CRANK, ROCKER, assert_steps_as_generated, closed_angles, kernel
 
 from nh_control.multibody import (
     Body,

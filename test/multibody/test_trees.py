@@ -22,14 +22,7 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from tree_models import (
-    constrained_tree,
-    kernel,
-    motion,
-    parametrized,
-    with_bonds,
-    with_screws,
-)
+from tree_models import constrained_tree, kernel, motion, parametrized, with_bonds, with_screws
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint

@@ -290,10 +290,7 @@ REFUSED = {
         hinge('<limit lower="inf" upper="inf"/>', "revolute"),
         ["'j'", "lower <= upper, got inf and inf"],
     ),
-    "a negative effort": (
-        hinge('<limit effort="-1" velocity="1"/>'),
-        ["'j'", "effort", "-1"],
-    ),
+    "a negative effort": (hinge('<limit effort="-1" velocity="1"/>'), ["'j'", "effort", "-1"]),
     **{
         f"a mass of {number}": (
             inertial('"2"', f'"{number}"'),
@@ -319,10 +316,7 @@ REFUSED = {
         ["'a'", "expected an attribute 'ixx' of <inertia>"],
     ),
     "an inertial with inertia alone": (inertial('<mass value="2"/>', ""), ["'a'", "<mass>"]),
-    "a mimic of a pose": (
-        hinge('<mimic joint="i"/>', "floating"),
-        ["'j'", "floating", "mimic"],
-    ),
+    "a mimic of a pose": (hinge('<mimic joint="i"/>', "floating"), ["'j'", "floating", "mimic"]),
     "a mimic of nothing": (
         hinge('<mimic joint="i"/>'),
         ["'j' follows 'i', which is unknown; choose of ['j']"],

@@ -7,24 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume
-from random_trees import (
-    by_equations,
-    constrained_model,
-    not_worth_compiling,
-    random_tree,
-)
+from random_trees import by_equations, constrained_model, not_worth_compiling, random_tree
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.multibody import (
-    Body,
-    Coincident,
-    Damper,
-    Multibody,
-    Point,
-    Spring,
-    revolute,
-)
+from nh_control.multibody import Body, Coincident, Damper, Multibody, Point, Spring, revolute
 from nh_control.multibody.joint_types import Helical, Revolute
 from nh_control.multibody.tree_engine import TreeEngine
 

@@ -12,14 +12,7 @@ from transforms3d.quaternions import quat2mat
 import nh_control as nh
 from nh_control.discrete.plant_steps import convert
 from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.scenarios import (
-    BodyState,
-    Disturbance,
-    Gust,
-    Joint,
-    PlantOptions,
-    Scenario,
-)
+from nh_control.scenarios import BodyState, Disturbance, Gust, Joint, PlantOptions, Scenario
 
 
 @dataclass(frozen=True)

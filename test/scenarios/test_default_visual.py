@@ -41,10 +41,7 @@ def test_a_stick_stands_or_hangs_as_the_energy_says():
 @pytest.mark.parametrize("relative", [False, True])
 def test_a_second_stick_is_relative_where_the_energy_says_so(relative):
     at = places(
-        free(
-            *("a", "b"),
-            potential=lambda q: -2 * ca.cos(q[0]) - ca.cos(q[1] + relative * q[0]),
-        ),
+        free(*("a", "b"), potential=lambda q: -2 * ca.cos(q[0]) - ca.cos(q[1] + relative * q[0])),
         [0.3, 0.4],
     )
     angle = 0.3 * relative + 0.4

@@ -15,15 +15,7 @@ from nh_control import scenarios
 from nh_control.discrete.plant_steps import with_external, without_external
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.scenarios import (
-    Constant,
-    Disturbance,
-    Gust,
-    Noise,
-    PlantOptions,
-    Sine,
-    on_frames,
-)
+from nh_control.scenarios import Constant, Disturbance, Gust, Noise, PlantOptions, Sine, on_frames
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
 from nh_control.scenarios.frames import with_forces
 from nh_control.scenarios.scenario_frames import ScenarioFrames

@@ -14,11 +14,7 @@ from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
 from nh_control.loop.fault_effects import effects
-from nh_control.loop.faults import (
-    FaultLines,
-    MeasurementSignal,
-    through_actuators,
-)
+from nh_control.loop.faults import FaultLines, MeasurementSignal, through_actuators
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.summary import summarize

@@ -96,10 +96,7 @@ BOARD = scenarios.get("snakeboard")
             lambda: Experiment.make(BOARD, perturbation=Displacement()),
             r"must be a PlanarPerturbation\(position, heading",
         ),
-        (
-            lambda: replace(BOARD, perturb=displaced),
-            "PlanarPerturbation needs a function perturb",
-        ),
+        (lambda: replace(BOARD, perturb=displaced), "PlanarPerturbation needs a function perturb"),
     ],
 )
 def test_values_and_kinds_are_checked(call, words):

@@ -47,9 +47,7 @@ def payload():
         outputs = (
             Imu("imu", pose=turned),
             Output(
-                "pose",
-                lambda q, v, u, p: [*pose(q, p)],
-                space=Product(Rn("x", "y", "z"), SO3()),
+                "pose", lambda q, v, u, p: [*pose(q, p)], space=Product(Rn("x", "y", "z"), SO3())
             ),
         )
         return replace(scenario.make_system(parameters), outputs=outputs)

@@ -14,16 +14,8 @@ from nh_control.command import study_report
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs.design import Design
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.settings import (
-    MpcSettings,
-    PlantSettings,
-    RunSettings,
-)
-from nh_control.studies import (
-    Store,
-    command,
-    make_study,
-)
+from nh_control.runs.settings import MpcSettings, PlantSettings, RunSettings
+from nh_control.studies import Store, command, make_study
 from nh_control.studies.sampling import SAMPLINGS
 from nh_control.studies.scheduler import _failed_run, _TaskQueue
 from nh_control.studies.settings import Settings
