@@ -8,48 +8,34 @@ import numpy as np
 import pytest
 
 import nh_control as nh
+from nh_control import multibody as mb
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody import (
-    Body,
-    Distance,
-    JointDamper,
-    JointInput,
-    JointSpring,
-    Limits,
-    Multibody,
-    NoSolution,
-    Point,
-    fixed,
-    floating,
-    prismatic,
-    revolute,
-)
 
-RANGE = Limits(-2.5, 2.5)
+RANGE = mb.Limits(-2.5, 2.5)
 
 
-def arm(base="fixed") -> Multibody:
+def arm(base="fixed") -> mb.Multibody:
     """Four joints on a base, with a spring, a damper and a tool."""
-    root = [floating("base")] if base == "floating" else [fixed("base", "world")]
+    root = [mb.floating("base")] if base == "floating" else [mb.fixed("base", "world")]
     frames = [
         *root,
-        revolute("turn", "base", axis="z", limits=RANGE),
-        revolute("lift", "turn", axis="y", position=(0.1, 0, 0.3), limits=RANGE),
-        prismatic("reach", "lift", axis="x", position=(0.4, 0, 0), limits=Limits(0.0, 0.5)),
-        revolute("wrist", "reach", axis=(0.0, 0.6, 0.8), position=(0.2, 0, 0.1), limits=RANGE),
-        fixed("tool", "wrist", position=(0, 0.05, 0.2)),
+        mb.revolute("turn", "base", axis="z", limits=RANGE),
+        mb.revolute("lift", "turn", axis="y", position=(0.1, 0, 0.3), limits=RANGE),
+        mb.prismatic("reach", "lift", axis="x", position=(0.4, 0, 0), limits=mb.Limits(0.0, 0.5)),
+        mb.revolute("wrist", "reach", axis=(0.0, 0.6, 0.8), position=(0.2, 0, 0.1), limits=RANGE),
+        mb.fixed("tool", "wrist", position=(0, 0.05, 0.2)),
     ]
     joints = ["turn", "lift", "reach", "wrist"]
     inertia = np.array([[0.03, 0.004, 0.0], [0.004, 0.02, 0.001], [0.0, 0.001, 0.04]])
-    return Multibody(
+    return mb.Multibody(
         "arm",
         frames=frames,
         bodies=[
-            Body(name, mass=1.0 + i, center=(0.05, 0.02 * i, 0.1), inertia=inertia)
+            mb.Body(name, mass=1.0 + i, center=(0.05, 0.02 * i, 0.1), inertia=inertia)
             for i, name in enumerate(["base", *joints])
         ],
-        elements=[JointDamper("lift", 0.3), JointSpring("wrist", 2.0, 0.4)],
-        inputs=[JointInput(name) for name in joints],
+        elements=[mb.JointDamper("lift", 0.3), mb.JointSpring("wrist", 2.0, 0.4)],
+        inputs=[mb.JointInput(name) for name in joints],
     )
 
 
@@ -114,7 +100,7 @@ def test_gravity_is_the_slope_of_the_weights_energy(robot):
     q, _, _ = state(robot.model)
 
     def energy(at):
-        points = (Point(b.frame, b.center) for b in robot.model.bodies)
+        points = (mb.Point(b.frame, b.center) for b in robot.model.bodies)
         heights = [robot.model.point(at, point)[2] for point in points]
         return 9.81 * np.dot([b.mass for b in robot.model.bodies], heights)
 
@@ -163,7 +149,7 @@ def test_coordinates_that_are_fixed_stay(robot):
 
 
 def test_a_pose_out_of_reach_gives_the_nearest_configuration(robot):
-    with pytest.raises(NoSolution, match="tool to the pose.*misses it by") as failed:
+    with pytest.raises(mb.NoSolution, match="tool to the pose.*misses it by") as failed:
         robot.inverse_kinematics("tool", [5.0, 0.0, 0.0], starts=3)
     q, distance = failed.value.q, failed.value.distance_m
     found = np.linalg.norm(robot.frame_pose(q, "tool").position - [5.0, 0, 0])
@@ -189,7 +175,7 @@ def test_calls_that_cannot_be_answered_say_what_is_expected(robot, call, words):
 
 
 def test_closed_loops_are_refused():
-    rod = Distance("rod", Point("tool"), Point("base"), 0.5)
+    rod = mb.Distance("rod", mb.Point("tool"), mb.Point("base"), 0.5)
     closed = replace(arm(), name="closed", constraints=[rod])
     with pytest.raises(ValueError, match="closed has constraints"):
         nh.Robot(closed)
