@@ -24,12 +24,13 @@ from nh_control.command.interruption import Interruption
 from nh_control.command.usage import UsageError, find_scenario
 from nh_control.command.values import assignment, bounded_integer, bounded_number, reader
 from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.integrators import INTEGRATORS
+from nh_control.integrators import INTEGRATORS, midpoint
 from nh_control.mechanics.parameters import Declaration
 from nh_control.numerics.files import whole_file, write_npz
-from nh_control.runs import launcher
+from nh_control.runs import launcher, measurements
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.settings import RunSettings
+from nh_control.scenarios.urdf import DEFAULT
 from nh_control.studies.comparison import Comparison, Drift, MethodRow, WorkPoint
 from nh_control.studies.motion import Motion
 from nh_control.systems import pendulum
@@ -50,6 +51,9 @@ def test_compared_are_the_chosen_integrators_or_all_accurate_ones():
     chosen = compare_integrators._chosen([], INTEGRATORS)
     assert {n for n, one in INTEGRATORS.items() if one.order >= 4} < set(chosen)
     assert [n for n, one in chosen.items() if one.order < 4] == ["nonholonomic_midpoint"]
+    own = INTEGRATORS.with_own({"mine": midpoint, "midpoint": midpoint})
+    assert list(own) == [*INTEGRATORS, "mine"] and own["midpoint"] is INTEGRATORS["midpoint"]
+    assert list(compare_integrators._chosen([], own)) == [*chosen, "mine"]
 
 
 def test_tables_of_integrators_are_readable_at_80_columns(capsys, monkeypatch, snapshot):
@@ -163,31 +167,15 @@ def test_an_unreadable_recording_is_an_error_of_usage_with_a_remedy(
     assert "recordings need rosbags" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["list", "simulate", "run", "replay", "identify"])
-def test_a_robot_is_loaded_with_its_file_base_integrator_and_step(command, monkeypatch):
-    def find(*given):
-        found.append(given)
-        if command in ("list", "simulate", "run"):
-            raise KeyError
-        return SimpleNamespace(model=model)
-
-    def model(*given):
-        raise KeyError(*given)
-
-    found, words = [], [command, "urdf"]
-    for module in (list_scenarios, replay_run, arguments):
-        monkeypatch.setattr(module, "find_scenario", find)
-    if command in ("replay", "identify"):
-        words = [command, "folder", "--scenario", "urdf"]
-    robot = ["--urdf", "arm.urdf", "--base", "floating", "--accept-any-inertia"]
-    for options in ([], robot):
-        with pytest.raises(KeyError):
-            main([*words, *options])
-    assert found == [("urdf", "", "fixed", False), ("urdf", "arm.urdf", "floating", True)]
-    if command in ("replay", "identify"):
-        with pytest.raises(KeyError) as made:
-            main([*words, "--integrator", "rk4", "--step", "0.25"])
-        assert made.value.args == ("rk4", 0.25)
+@pytest.mark.parametrize("command", ["replay", "identify"])
+def test_a_recorded_robot_has_its_file_base_integrator_and_step(command, monkeypatch):
+    robot = ["--urdf", str(DEFAULT), "--base", "floating", "--accept-any-inertia"]
+    of_model = ["--integrator", "rk4", "--step", "0.25"]
+    args = arguments.parse([command, "folder", "--scenario", "urdf", *robot, *of_model])
+    monkeypatch.setattr(measurements, "read", lambda folder, *_: folder)
+    scenario, model, read = replay_run.measured(args)
+    assert scenario.origin["base"] == "floating" and scenario.origin["accept_any_inertia"]
+    assert (model.h, model.method.name, str(read)) == (0.25, "rk4", "folder")
 
 
 def test_numbers_of_parameters_are_one_or_several():
@@ -270,61 +258,6 @@ def test_what_a_run_of_nodes_lacks_is_told_first(options, remedy, monkeypatch, c
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     assert main(["run", "snakeboard", *options]) == 2
     assert remedy in capsys.readouterr().err
-
-
-@pytest.fixture
-def run_nodes(tmp_path, monkeypatch):
-    """Return f(outcome, stopped, *arguments) -> exit code of `nh_control run` whose nodes end with
-    that outcome, an exception or whether they ended by themselves, and whose recording says why
-    it is short.
-    """
-
-    def run(outcome, stopped="", *arguments):
-        def nodes(*_):
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
-
-        def read_recording(experiment, folder, wall_s, stopped_early, error):
-            run.told = stopped_early, error
-            return SimpleNamespace(stopped=stopped, ros=None), error
-
-        monkeypatch.setattr(launcher, "require_ros", lambda record: None)
-        monkeypatch.setattr(launcher, "run", nodes)
-        monkeypatch.setattr(run_scenario, "make_experiment", lambda *_: experiment)
-        monkeypatch.setattr(run_scenario, "results_folder", lambda *_: tmp_path)
-        monkeypatch.setattr(run_scenario, "read_recording", read_recording)
-        monkeypatch.setattr(run_scenario, "save_results", lambda *_: print("saved") or {})
-        monkeypatch.setattr(run_scenario, "print_results", lambda *_: print("reported"))
-        return main(["run", "pendulum_swing_up", *arguments])
-
-    scenario = find_scenario("pendulum_swing_up")
-    experiment = SimpleNamespace(steps=10, model=scenario.model(), scenario=scenario)
-    return run
-
-
-FAILURE = launcher.NodeFailed("the plant ended", "plant.log", "step 7 failed")
-
-
-@pytest.mark.parametrize(
-    ("outcome", "stopped", "code", "error", "told"),
-    [
-        (True, "", 0, "", ("", "")),
-        (True, "the recording ends", 1, "the recording ends", ("", "")),
-        (False, "interrupted after 3 steps", 130, "", ("interrupted", "")),
-        (FAILURE, "the plant ended", 1, "step 7 failed", ("the plant ended", str(FAILURE))),
-    ],
-)
-def test_the_exit_code_of_a_run_of_nodes_tells_its_end(
-    outcome, stopped, code, error, told, run_nodes, capsys
-):
-    """The recording is read with why the nodes ended."""
-    assert (run_nodes(outcome, stopped), run_nodes.told) == (code, told)
-    said = capsys.readouterr()
-    assert said.out == "saved\nreported\n"
-    assert error in said.err and ("error:" in said.err) == bool(error)
-    assert run_nodes(outcome, stopped, "--no-record") == (code if outcome is not True else 0)
-    assert "reported" not in (said := capsys.readouterr().out) and said.startswith("logs in ")
 
 
 def test_nodes_that_were_too_slow_are_one_sentence():

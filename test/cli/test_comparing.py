@@ -8,22 +8,13 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import compare_integrators
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.integrators.composition import composition
+from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
 from nh_control.studies import comparison
-from nh_control.studies.comparison import (
-    Drifts,
-    MethodRow,
-    Reference,
-    compare,
-    method_table,
-    seconds_at,
-)
+from nh_control.studies.comparison import Drifts, Reference, compare, method_table, seconds_at
 from nh_control.studies.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
 
@@ -288,23 +279,6 @@ def test_a_scenario_s_own_integrators_are_compared(own_file, tmp_path, capsys):
     work = json.loads(capsys.readouterr().out)["work"]
     assert {"mine", "midpoint"} < set(work)
     assert work["mine"][0]["error"] == work["midpoint"][0]["error"]
-
-
-def test_rows_of_integrators_without_properties_have_none(capsys):
-    row = MethodRow(INTEGRATORS.with_own({"mine": midpoint})["mine"])
-    values = compare_integrators._values(row, measured=False)
-    assert [values[key] for key in ("order", "kind", "symmetric")] == [None] * 3
-    compare_integrators._print_methods([values])
-    assert capsys.readouterr().out.splitlines()[1].split() == ["mine", "-", "-", "-"]
-    with pytest.raises(ValueError, match="declares no order"):
-        composition(replace(row.integrator, symmetric=True), 4)
-
-
-def test_the_defaults_of_a_comparison_contain_a_scenario_s_own_integrators():
-    own = INTEGRATORS.with_own({"mine": midpoint, "midpoint": midpoint})
-    assert list(own) == [*INTEGRATORS, "mine"] and own["midpoint"] is INTEGRATORS["midpoint"]
-    chosen = compare_integrators._chosen([], own)
-    assert "mine" in chosen and "midpoint" not in chosen
 
 
 def test_a_scenario_runs_on_its_own_integrator_and_says_what_it_refuses(own_file):

@@ -47,21 +47,6 @@ def test_the_first_own_system_runs_and_balances(tmp_path):
     assert max(abs(float(number)) for number in numbers) < 0.01
 
 
-def test_both_commands_for_a_fresh_machine_are_valid():
-    from nh_control.cli import main
-
-    commands = [text.strip() for _, text in BLOCKS if text.startswith("python3 -m venv")]
-    assert len(commands) == 2 and not any("\n" in command for command in commands)
-    setup = (ROOT / "setup.py").read_text()
-    for command in commands:
-        (extras,) = re.findall(r"'\.\[(.*)\]'", command)
-        assert all(f'"{extra}": [' in setup for extra in extras.split(","))
-    with pytest.raises(SystemExit, match="0"):
-        main(["run", "--help"])
-    assert commands[0].endswith("&& .venv/bin/nh_control run snakeboard")
-    assert commands[1].endswith("&& .venv/bin/python -m pytest -n 2 --dist loadgroup")
-
-
 def test_the_options_it_names_exist(capsys):
     from nh_control.cli import main
 

@@ -2,6 +2,8 @@
 run.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,8 @@ def nanoseconds(k, h):
 
 
 def multi_dof(k, model, bodies):
+    """Bodies in another order than that of the scenario."""
+    bodies = bodies[::-1]
     return multi_dof_joint_state(
         nanoseconds(k, model.h),
         [b.frame for b in bodies],
@@ -137,6 +141,14 @@ def test_a_heading_goes_on_beyond_half_a_turn():
     heading = read.q[:, model.system.space.names.index(scenario.body.coordinates[0])]
     np.testing.assert_allclose(heading, turned * np.arange(9), atol=1e-12)
     assert read.missing == 1
+
+
+def test_a_body_that_is_missing_is_named(payload, tmp_path):
+    scenario, model, trajectory = payload
+    some = replace(scenario, to_bodies=lambda *state: scenario.to_bodies(*state)[:-1])
+    write(tmp_path / "bag", some, model, trajectory, range(6))
+    with pytest.raises(recording.RecordingError, match=r"without \['quad2'\]"):
+        recording.read(tmp_path / "bag", scenario, model)
 
 
 @pytest.mark.parametrize(

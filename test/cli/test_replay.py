@@ -1,7 +1,7 @@
 """Replays of a recorded run's commands: no difference, or the first step with a difference."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,11 +22,10 @@ from nh_control.runs.experiment import Experiment
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
-from nh_control.runs.settings import MpcSettings, RunSettings
+from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60
-H = scenarios.get("snakeboard").step_s
 GUST = "base_link:gust:1,0,0,start=0.1,duration=0.2"
 
 
@@ -224,59 +223,23 @@ def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
     assert replay(turned, replace(recording, q=q, v=v)).largest == 0.0
 
 
-# --- parameters of nodes and runs that were stored -----------------------------------------------
+# --- parameters of nodes and runs that were stored -----
 
 
-@pytest.fixture(scope="module")
-def whole(run):
-    """The experiment of the run with other values than the defaults."""
-    e = run[0]
-    options = PlantOptions(
-        "rdp_cay", 4, {"m": 1.05, "lengths": (0.5, 0.75)}, (disturbance.parse(GUST),),
-        (fault.parse("noise=0.1"),),
-    )  # fmt: skip
-    reference = replace(e.tracker.reference, name="forward")
-    return replace(
-        e,
-        tracker=e.scenario.tracker(e.model, reference, True),
-        integrator="rdp_exp",
-        options=options,
-        perturbation=replace(e.scenario.perturbation, heading=0.3, seed=4),
-        steps=6,
-    )
-
-
-def test_nodes_are_given_all_that_was_asked_for(whole, run, tmp_path):
-    perturb = {"position": 0.1, "heading": 0.3, "momentum": 0.0, "seed": 4}
-    told = launcher.parameters(whole, RunSettings(speed_factor=2, lockstep=True), tmp_path)
-    gust = "base_link:gust:1.0,0.0,0.0,start=0.1,duration=0.2"
-    truth = {name.partition(":")[0] for name in told.pop("topics")}
-    assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= truth
-    assert perturb.keys() == told["perturb"].keys() and told.pop("perturb")["heading"] == 0.3
-    assert told == {
-        "scenario": "snakeboard", "reference": "forward", "integrator": "rdp_exp", "step_s": H,
-        "plant": {
-            "integrator": "rdp_cay", "substeps": 4,
-            "parameters": {"m": 1.05, "lengths": [0.5, 0.75]},
-        },
-        "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
-        "lockstep": True, "duration_s": 6 * H, "on_finish": "exit", "integral": True,
-        "output": str(tmp_path / "recording"), "wait_for": ["recorder"], "heard_by": ["recorder"],
-        "urdf": "", "base": "fixed", "accept_any_inertia": False, "estimate": "state",
-        "controller": "lqr", "mpc": asdict(MpcSettings()),
-    }  # fmt: skip
-    usual = replace(whole, options=PlantOptions())
-    plain = launcher.parameters(
-        replace(usual, tracker=run[0].tracker), RunSettings(record=False), tmp_path
-    )
-    assert not {"output", "wait_for", "heard_by", "topics"} & plain.keys()
-    assert plain["disturb"] == plain["fault"] == [""]
-    assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
-    assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
-    seen = launcher.parameters(whole, RunSettings(view=True), tmp_path)
-    assert (seen["wait_for"], seen["heard_by"]) == (["recorder", "view"], ["recorder"])
-    assert "topics" not in launcher.parameters(whole, RunSettings(record=False), tmp_path)
-    assert "topics" not in launcher.parameters(usual, RunSettings(), tmp_path)
+def test_nodes_are_told_whom_to_wait_for_and_what_to_record(run, tmp_path):
+    """Of a run with faults the true states, too."""
+    faulty = replace(run[0], options=PlantOptions(faults=(fault.parse("noise=0.1"),)))
+    told = launcher.parameters(faulty, RunSettings(), tmp_path)
+    assert told["output"] == str(tmp_path / "recording") and told["on_finish"] == "exit"
+    assert told["wait_for"] == told["heard_by"] == ["recorder"]
+    assert told["fault"] == ["positions:noise=0.1"] and told["disturb"] == [""]
+    topics = {name.partition(":")[0] for name in told["topics"]}
+    assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= topics
+    assert "topics" not in launcher.parameters(run[0], RunSettings(), tmp_path)
+    unrecorded = launcher.parameters(faulty, RunSettings(record=False), tmp_path)
+    assert not {"output", "wait_for", "heard_by", "topics"} & unrecorded.keys()
+    shown = launcher.parameters(faulty, RunSettings(view=True), tmp_path)
+    assert (shown["wait_for"], shown["heard_by"]) == (["recorder", "view"], ["recorder"])
 
 
 def test_a_recording_is_in_the_folder_of_its_run_or_is_it(tmp_path):

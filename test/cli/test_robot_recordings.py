@@ -9,12 +9,11 @@ import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 import recorded_messages
-from recorded_messages import joint_state, multi_dof_joint_state, stamp
+from recorded_messages import joint_state, stamp
 from transforms3d.euler import euler2quat
 from transforms3d.quaternions import axangle2quat, quat2mat
 
 from nh_control import scenarios
-from nh_control.geometry.spaces import Rn
 from nh_control.runs import measurements
 from nh_control.runs.decoding import RecordingError, StateDecoder
 from nh_control.runs.measurements import Measurements
@@ -73,47 +72,6 @@ def test_the_heading_is_that_of_the_x_axis_however_the_board_is_tilted(decoder, 
     assert q.tolist()[2:] == [pytest.approx(np.arctan2(axis[1], axis[0])), 4.0, 5.0]
     np.testing.assert_array_equal(v, [0, 0, *([8, 6, 7] if known else 3 * [np.nan])])
     assert moving is known
-
-
-def bodies(*frames):
-    """A decoder of two bodies, and their message in the order of the frames."""
-    scenario = SimpleNamespace(
-        name="two",
-        joints=(),
-        body=None,
-        to_bodies=True,
-        parameters=None,
-        resting_bodies=lambda space: [
-            SimpleNamespace(frame=frame, parent="odom") for frame in ("near", "far")
-        ],
-        from_bodies=lambda seen: (
-            np.concatenate([body.position for body in seen]),
-            np.concatenate(
-                [np.r_[body.linear_velocity, body.angular_velocity_body] for body in seen]
-            ),
-        ),
-    )
-    numbers = [{"near": 1.0, "far": 2.0}.get(frame, 9.0) for frame in frames]
-    turns = [axangle2quat([0, 0, 1], np.pi / 2)] * len(frames)
-    along, about = ([n * axis for n in numbers] for axis in np.eye(3)[[0, 2]])
-    message = multi_dof_joint_state(0, frames, along, turns, along, about)
-    return StateDecoder(scenario, Rn(*"abcdef")), message
-
-
-def test_bodies_are_found_by_frame_with_twists_in_body_axes():
-    decoder, message = bodies("far", "other", "near")
-    q, v = np.zeros(6), np.zeros(12)
-    assert decoder.read("multi_dof_joint_states", message, q, v)
-    assert q.tolist() == [1, 0, 0, 2, 0, 0]
-    np.testing.assert_allclose(v, [0, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 2], atol=1e-15)
-    message.twist = []
-    assert not decoder.read("multi_dof_joint_states", message, q, v) and np.isnan(v).all()
-
-
-def test_a_body_that_is_missing_is_named():
-    decoder, message = bodies("far", "other")
-    with pytest.raises(RecordingError, match=r"without \['near'\]"):
-        decoder.read("multi_dof_joint_states", message, np.zeros(6), np.zeros(12))
 
 
 # --- states --------------------------------------------------------------------------------------
