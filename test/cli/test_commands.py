@@ -170,12 +170,13 @@ def test_an_unreadable_recording_is_an_error_of_usage_with_a_remedy(
 @pytest.mark.parametrize("command", ["replay", "identify"])
 def test_a_recorded_robot_has_its_file_base_integrator_and_step(command, monkeypatch):
     robot = ["--urdf", str(DEFAULT), "--base", "floating", "--accept-any-inertia"]
-    of_model = ["--integrator", "rk4", "--step", "0.25"]
+    of_model = ["--integrator", "midpoint_order4", "--step", "0.25"]
     args = arguments.parse([command, "folder", "--scenario", "urdf", *robot, *of_model])
     monkeypatch.setattr(measurements, "read", lambda folder, *_: folder)
     scenario, model, read = replay_run.measured(args)
     assert scenario.origin["base"] == "floating" and scenario.origin["accept_any_inertia"]
-    assert (model.h, model.method.name, str(read)) == (0.25, "rk4", "folder")
+    wanted = scenario.model("midpoint_order4").method.name
+    assert (model.h, model.method.name, str(read)) == (0.25, wanted, "folder")
 
 
 def test_numbers_of_parameters_are_one_or_several():

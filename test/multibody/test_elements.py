@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from differences import derivative
 from random_trees import assert_derivatives
+from refusals import said
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
@@ -238,26 +239,24 @@ def changed_scale(scale):
     )
 
 
-@pytest.mark.parametrize(
-    "make, words",
-    [
-        (lambda: mb.NonlinearJointSpring("m", np.sin), "must be a Spline"),
-        (lambda: mb.NonlinearJointSpring("m", FORCE, 0.0), "scale must not be zero"),
-        (lambda: mb.ConstantWrench("m", axes="hybrid"), "one of body, world, spatial"),
-        (lambda: mb.ConstantWrench("m", force=(1, 2)), "three"),
-        (lambda: rail(mb.ConstantWrench("n")), "unknown frame"),
-        (lambda: rail(Tabulated()), r"Tabulated calls the function 'table'.*nh\.Spline"),
-        (lambda: mb.TapeMeasure(("hook",)), "two or more points"),
-        (lambda: sled((-1.0, 0.1)), "JointFriction"),
-        (lambda: sled((1.0, 0.0)), "JointFriction"),
-        (lambda: sled((np.nan, 0.1)), "JointFriction"),
-        *(
-            (lambda make=make, scale=scale: make(scale), "mass_scale must be positive")
-            for make in (changed_scale, lambda scale: sled(mass_scale=scale))
-            for scale in (0.0, -1.0, np.inf)
-        ),
-    ],
-)
-def test_wrong_elements_are_refused(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
+WRONG = [
+    lambda: mb.NonlinearJointSpring("m", np.sin),
+    lambda: mb.NonlinearJointSpring("m", FORCE, 0.0),
+    lambda: mb.ConstantWrench("m", axes="hybrid"),
+    lambda: mb.ConstantWrench("m", force=(1, 2)),
+    lambda: rail(mb.ConstantWrench("n")),
+    lambda: rail(Tabulated()),
+    lambda: mb.TapeMeasure(("hook",)),
+    lambda: sled((-1.0, 0.1)),
+    lambda: sled((1.0, 0.0)),
+    lambda: sled((np.nan, 0.1)),
+    *(
+        lambda make=make, scale=scale: make(scale)
+        for make in (changed_scale, lambda scale: sled(mass_scale=scale))
+        for scale in (0.0, -1.0, np.inf)
+    ),
+]
+
+
+def test_wrong_elements_are_refused(snapshot):
+    assert said(WRONG) == snapshot

@@ -5,6 +5,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
+from refusals import said
 from transforms3d.euler import euler2mat
 from transforms3d.quaternions import mat2quat
 
@@ -282,32 +283,24 @@ def bound(kind, **ways):
 CHAIN = chain("revolute")
 BETWEEN = "no body on 'b', between the joints of 'b' and 'c'"
 REFUSED = [
-    (lambda: mb.maximal_coordinates(CHAIN, "SE2"), "unknown configuration space 'SE2'"),
-    (
-        lambda: mb.maximal_coordinates(CHAIN, {"leg": "SE3"}),
-        r"no bodies on moving frames \['leg'\]",
-    ),
-    (lambda: mb.floating("x", space="R6"), "unknown space 'R6' of a floating frame"),
-    (lambda: bound("screw"), "unknown kind of joint 'screw', choose one of spherical"),
-    (lambda: bound("universal", axis="x", second_axis="x"), "two axes .* must not be parallel"),
-    (lambda: bound("helical"), "pitch of a helical joint must be finite and not zero, got 0.0"),
-    (lambda: bound("helical", pitch=np.inf), "must be finite and not zero, got inf"),
-    (lambda: bound("revolute", pitch=0.1), "a revolute joint has no pitch, got 0.1"),
-    (lambda: mb.helical("nut", pitch=np.nan), "'nut': pitch must be finite"),
-    (
-        lambda: mb.maximal_coordinates(with_own_joint()),
-        "no constraint for the Own joint of 'outer'",
-    ),
-    (lambda: mb.maximal_coordinates(in_a_row(position=(0.0, 0.0, 0.1))), BETWEEN),
-    (lambda: mb.maximal_coordinates(in_a_row(axis="x")), BETWEEN),
-    (lambda: mb.maximal_coordinates(in_a_row(mimic=mb.Mimic("a"))), r"\['c'\] cannot mimic"),
+    lambda: mb.maximal_coordinates(CHAIN, "SE2"),
+    lambda: mb.maximal_coordinates(CHAIN, {"leg": "SE3"}),
+    lambda: mb.floating("x", space="R6"),
+    lambda: bound("screw"),
+    lambda: bound("universal", axis="x", second_axis="x"),
+    lambda: bound("helical"),
+    lambda: bound("helical", pitch=np.inf),
+    lambda: bound("revolute", pitch=0.1),
+    lambda: mb.helical("nut", pitch=np.nan),
+    lambda: mb.maximal_coordinates(with_own_joint()),
+    lambda: mb.maximal_coordinates(in_a_row(position=(0.0, 0.0, 0.1))),
+    lambda: mb.maximal_coordinates(in_a_row(axis="x")),
+    lambda: mb.maximal_coordinates(in_a_row(mimic=mb.Mimic("a"))),
 ]
 
 
-@pytest.mark.parametrize("make, message", REFUSED)
-def test_what_has_no_maximal_coordinates_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_what_has_no_maximal_coordinates_is_refused(snapshot):
+    assert said(REFUSED) == snapshot
 
 
 BODIES = [mb.Body(name, 1.0, inertia=TENSOR) for name in "ac"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import said
 
 from nh_control import multibody as mb
 
@@ -18,73 +19,62 @@ def arm(**changes):
 
 SLEEVE = mb.JointConstraint("sleeve", "cylindrical", "world", "hand")
 WRONG = [
-    (dict(frames=[mb.revolute("a"), mb.revolute("a")]), "two frames", "'a'"),
-    (dict(frames=[mb.revolute("world")]), "'world'"),
-    (
-        dict(frames=[mb.revolute("a", "b"), mb.revolute("b", "a")]),
-        "'a'",
-        "unknown parent 'b'",
-        "follows",
-    ),
-    (dict(frames=[mb.revolute("a"), mb.revolute("b", coordinate="a")]), "'b'", "'a'", "Mimic"),
-    (dict(frames=[mb.revolute("a", mimic=mb.Mimic("c"))]), "'a'", "'c'"),
-    (dict(bodies=[mb.Body("foot", 1.0)]), "'foot'", "hand"),
-    (dict(elements=[mb.JointDamper("hand", 1.0)]), "'hand'", "upper"),
-    (dict(elements=[mb.Spring("hand", "foot", 1.0)]), "'foot'"),
-    (dict(inputs=[mb.JointInput("hand")]), "'hand'", "upper"),
-    (dict(inputs=[mb.JointInput("upper")], prescribed=["upper"]), "'upper'", "prescribed"),
-    (dict(inputs=[mb.JointInput("upper")] * 2), "input names", "upper_torque"),
-    (dict(constraints=[SLEEVE], inputs=[mb.JointInput("sleeve")]), "'sleeve'", "upper"),
-    (dict(inputs=[mb.Wrench("w", "foot")]), "'foot'"),
-    (dict(constraints=[mb.Coincident("c", "hand", "foot")]), "'foot'"),
-    (dict(constraints=[mb.Distance("c", "hand", "world", "l")]), "'l'", "upper"),
-    (dict(constraints=[mb.Distance("c", "hand", "world", 1.0)] * 2), "constraint names"),
-    (dict(frames=[mb.floating("hand")], prescribed=["hand_x"]), "'hand_x'", "several coordinates"),
-    (dict(prescribed=["upper", "upper"]), "'upper'", "twice"),
-    (dict(prescribed=["uper"]), "'uper'", "neither"),
-    (dict(gravity=(0, -9.8)), "gravity"),
-    (dict(frames=[mb.fixed("hand")]), "no coordinates"),
+    dict(frames=[mb.revolute("a"), mb.revolute("a")]),
+    dict(frames=[mb.revolute("world")]),
+    dict(frames=[mb.revolute("a", "b"), mb.revolute("b", "a")]),
+    dict(frames=[mb.revolute("a"), mb.revolute("b", coordinate="a")]),
+    dict(frames=[mb.revolute("a", mimic=mb.Mimic("c"))]),
+    dict(bodies=[mb.Body("foot", 1.0)]),
+    dict(elements=[mb.JointDamper("hand", 1.0)]),
+    dict(elements=[mb.Spring("hand", "foot", 1.0)]),
+    dict(inputs=[mb.JointInput("hand")]),
+    dict(inputs=[mb.JointInput("upper")], prescribed=["upper"]),
+    dict(inputs=[mb.JointInput("upper")] * 2),
+    dict(constraints=[SLEEVE], inputs=[mb.JointInput("sleeve")]),
+    dict(inputs=[mb.Wrench("w", "foot")]),
+    dict(constraints=[mb.Coincident("c", "hand", "foot")]),
+    dict(constraints=[mb.Distance("c", "hand", "world", "l")]),
+    dict(constraints=[mb.Distance("c", "hand", "world", 1.0)] * 2),
+    dict(frames=[mb.floating("hand")], prescribed=["hand_x"]),
+    dict(prescribed=["upper", "upper"]),
+    dict(prescribed=["uper"]),
+    dict(gravity=(0, -9.8)),
+    dict(frames=[mb.fixed("hand")]),
 ]
 
 
-@pytest.mark.parametrize("changes, words", [(changes, words) for changes, *words in WRONG])
-def test_wrong_models_are_refused(changes, words):
-    with pytest.raises(ValueError) as error:
-        arm(**changes)
-    assert all(word in str(error.value) for word in ["arm", *words]), error.value
+def test_wrong_models_are_refused(snapshot):
+    assert said(WRONG, lambda changes: arm(**changes)) == snapshot
 
 
 PARTS = [
-    (lambda: mb.Body("hand", 0.0), "'hand'", "mass", "0.0"),
-    (lambda: mb.Body("hand", np.nan), "mass", "nan"),
-    (lambda: mb.Body("hand", 1.0, inertia=(1.0, 1.0, 0.0)), "positive definite", "point mass"),
-    (lambda: mb.Body("hand", 1.0, inertia=(1.0, 1.0, 2.1)), "triangle inequality", "2.1"),
-    (lambda: mb.Body("hand", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-5)), "triangle inequality"),
-    (lambda: mb.Body("hand", 1.0, inertia=[[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]), "symmetric"),
-    (lambda: mb.Body("hand", 1.0, center=(0, 1)), "center"),
-    (lambda: mb.Point("hand", (0, 1)), "'hand'", "position"),
-    (lambda: mb.Spring("a", "b", np.inf), "stiffness", "finite"),
-    (lambda: mb.revolute("a", axis="w"), "'a'", "axis", "'w'"),
-    (lambda: mb.revolute("a", axis=(0, 0, 0)), "'a'", "axis"),
-    (lambda: mb.fixed("a", position=(1, 2)), "'a'", "position"),
-    (lambda: mb.fixed("a", rotation=-np.eye(3)), "'a'", "rotation"),
-    (lambda: mb.Distance("d", "a", "b", 0.0), "'d'", "length"),
-    (lambda: mb.Coincident("d", "a", "b", along="xx"), "'d'", "along"),
-    (lambda: mb.Wrench("w", "a", axes="frame"), "'w'", "axes"),
-    (lambda: mb.Wrench("w", "a", components=("force",)), "'w'", "'force'", "force_x"),
-    (lambda: mb.Limits(1.0, 0.0), "expected lower <= upper and velocity >= 0"),
-    (lambda: mb.Limits(velocity=-1.0), "expected lower <= upper and velocity >= 0"),
-    (lambda: arm().pose(np.zeros(1), "foot"), "'foot'", "hand"),
-    (lambda: arm().pose(np.zeros(2), "hand"), "(1,)", "(2,)"),
-    (lambda: arm().configuration({"lower": 1.0}), "'lower'", "upper"),
+    lambda: mb.Body("hand", 0.0),
+    lambda: mb.Body("hand", np.nan),
+    lambda: mb.Body("hand", 1.0, inertia=(1.0, 1.0, 0.0)),
+    lambda: mb.Body("hand", 1.0, inertia=(1.0, 1.0, 2.1)),
+    lambda: mb.Body("hand", 1.0, inertia=(1.0, 1.0, 2.0 + 1e-5)),
+    lambda: mb.Body("hand", 1.0, inertia=[[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]),
+    lambda: mb.Body("hand", 1.0, center=(0, 1)),
+    lambda: mb.Point("hand", (0, 1)),
+    lambda: mb.Spring("a", "b", np.inf),
+    lambda: mb.revolute("a", axis="w"),
+    lambda: mb.revolute("a", axis=(0, 0, 0)),
+    lambda: mb.fixed("a", position=(1, 2)),
+    lambda: mb.fixed("a", rotation=-np.eye(3)),
+    lambda: mb.Distance("d", "a", "b", 0.0),
+    lambda: mb.Coincident("d", "a", "b", along="xx"),
+    lambda: mb.Wrench("w", "a", axes="frame"),
+    lambda: mb.Wrench("w", "a", components=("force",)),
+    lambda: mb.Limits(1.0, 0.0),
+    lambda: mb.Limits(velocity=-1.0),
+    lambda: arm().pose(np.zeros(1), "foot"),
+    lambda: arm().pose(np.zeros(2), "hand"),
+    lambda: arm().configuration({"lower": 1.0}),
 ]
 
 
-@pytest.mark.parametrize("make, words", [(make, words) for make, *words in PARTS])
-def test_wrong_parts_are_refused(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert all(word in str(error.value) for word in words), error.value
+def test_wrong_parts_are_refused(snapshot):
+    assert said(PARTS) == snapshot
 
 
 SLIDES = [mb.prismatic("s1"), mb.prismatic("s2", "s1"), mb.prismatic("s3", "s2")]

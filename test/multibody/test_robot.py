@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import said
 
 import nh_control as nh
 from nh_control import multibody as mb
@@ -157,21 +158,19 @@ def test_a_pose_out_of_reach_gives_the_nearest_configuration(robot):
     assert 3 < distance < 4.5
 
 
-@pytest.mark.parametrize(
-    "call, words",
-    [
-        (lambda r: r.frame_pose(np.zeros(3), "tool"), r"shape \(4,\)"),
-        (lambda r: r.frame_pose(np.zeros(4), "hand"), "hand"),
-        (lambda r: r.frame_jacobian(np.zeros(4), "tool", axes="local"), "'world' or 'body'"),
-        (lambda r: r.inverse_dynamics(np.zeros((2, 4)), np.zeros(4), np.zeros(4)), "as many rows"),
-        (lambda r: r.inverse_kinematics("tool", [0, 0]), "3 finite numbers"),
-        (lambda r: r.inverse_kinematics("tool", [0, 0, 0], 2 * np.eye(3)), "rotation matrix"),
-        (lambda r: r.inverse_kinematics("tool", [0, 0, 0], fixed=["elbow"]), "choose of"),
-    ],
-)
-def test_calls_that_cannot_be_answered_say_what_is_expected(robot, call, words):
-    with pytest.raises(ValueError, match=words):
-        call(robot)
+WRONG = [
+    lambda r: r.frame_pose(np.zeros(3), "tool"),
+    lambda r: r.frame_pose(np.zeros(4), "hand"),
+    lambda r: r.frame_jacobian(np.zeros(4), "tool", axes="local"),
+    lambda r: r.inverse_dynamics(np.zeros((2, 4)), np.zeros(4), np.zeros(4)),
+    lambda r: r.inverse_kinematics("tool", [0, 0]),
+    lambda r: r.inverse_kinematics("tool", [0, 0, 0], 2 * np.eye(3)),
+    lambda r: r.inverse_kinematics("tool", [0, 0, 0], fixed=["elbow"]),
+]
+
+
+def test_calls_that_cannot_be_answered_say_what_is_expected(robot, snapshot):
+    assert said(WRONG, lambda call: call(robot)) == snapshot
 
 
 def test_closed_loops_are_refused():

@@ -146,35 +146,3 @@ def test_a_rolling_car_turns_its_rear_wheels_as_far_as_it_goes():
     top = [0.0, 0.0, p.r]
     rim = (there.position + there.rotation @ top - here.position - here.rotation @ top) / step
     np.testing.assert_allclose(rim, [2.0, 0.0, 0.0], atol=1e-5)
-
-
-def test_limbs_of_the_marionette_end_where_the_next_ones_begin():
-    """Whose ends the model knows as frames of their own."""
-    scenario = scenarios.get("marionette")
-    system = scenario.make_system(scenario.parameters)
-    q = np.asarray(system.nominal_configuration, dtype=float)
-    visual = scenario.visual_model()
-    poses = visual.poses(scenario.parameters, q)
-    parts = {(s.frame, s.kind): s for s in visual.shapes}
-    for side in "lr":
-        for limb in ("femur", "tibia", "humerus", "radius", "hand"):
-            shape, frame = parts[f"{side}{limb}", "cylinder"], poses[f"{side}{limb}"]
-            ends = [
-                frame.position + frame.rotation @ (shape.offset + sign * np.eye(3)[2] * h)
-                for sign, h in ((1, shape.extents[2] / 2), (-1, shape.extents[2] / 2))
-            ]
-            np.testing.assert_allclose(ends[0], frame.position, atol=1e-12)
-            np.testing.assert_allclose(ends[1], poses[f"{side}{limb}_end"].position, atol=1e-12)
-        foot, end = poses[f"{side}foot"], poses[f"{side}foot_end"].position
-        shape = parts[f"{side}foot", "box"]
-        np.testing.assert_allclose(
-            foot.position + 2 * foot.rotation @ shape.offset, end, atol=1e-12
-        )
-        assert shape.extents[1] == pytest.approx(np.linalg.norm(end - foot.position))
-    trunk = parts["pelvis", "box"]
-    hips = np.linalg.norm(poses["lhip"].position - poses["rhip"].position)
-    assert hips in [pytest.approx(s.extents[0]) for s in visual.shapes if s.frame == "pelvis"]
-    assert {cable.end for cable in visual.cables} == {
-        frame for frame in poses if frame.endswith("_control")
-    }
-    assert trunk.frame == visual.trail

@@ -77,24 +77,6 @@ def test_the_tracker_brings_a_file_back_to_its_reference(name, call):
             assert values["final"] < 0.02 * values["initial"], part
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_list_explains_a_file(name, call):
-    scenario = scenarios.get(str(FILES[name]))
-    listed, explained = call("list", FILES[name]), call("list", FILES[name], "--json")
-    assert listed.returncode == explained.returncode == 0
-    values = json.loads(explained.stdout)
-    system = scenario.make_system(scenario.parameters)
-    for entry in (*declarations(scenario.parameters), *declarations(scenario.perturbation)):
-        assert entry.description and entry.description in listed.stdout
-        assert entry.name in listed.stdout and entry.unit in listed.stdout
-    for word in (*scenario.references, *scenario.integrators, *scenario.targets(system)):
-        assert word in listed.stdout
-    assert [entry["name"] for entry in values["inputs"]] == list(system.inputs)
-    assert all(entry["unit"] and entry["upper"] > 0 for entry in values["inputs"])
-    assert all(values["references"].values())  # what they are, by their docstrings
-    assert set(values["disturbances"]["kinds"]) == {"constant", "gust", "sine", "noise"}
-
-
 @pytest.mark.parametrize(
     "name",
     [

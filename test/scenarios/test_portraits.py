@@ -2,12 +2,9 @@
 not slip along their axles, and there is a picture of every system.
 """
 
-from dataclasses import replace
-
 import casadi as ca
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from nh_control.figures import portraits
 from nh_control.figures.scene import visual_scene
@@ -82,23 +79,3 @@ def test_portraits(name):
     assert np.isfinite(points).all() and np.ptp(configurations, axis=0).max() > 0.5
     if name in AXLES or name == "rolling ball":
         assert points[:, 2].min() >= -1e-9
-
-
-def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail():
-    """Earlier ones darker, and all of them within the axes."""
-    disk = replace(portraits.PORTRAITS["rolling disk"], steps=40)
-    system, configurations = disk.configurations()
-    visual = disk.visual(system.parameters)
-    scenes = [visual_scene(visual, system.parameters, q) for q in configurations[::8]]
-    trail = [visual.poses(system.parameters, q)[visual.trail].position for q in configurations]
-    axes = Figure().add_subplot(projection="3d")
-    portraits.draw(axes, disk)
-    np.testing.assert_allclose(np.transpose(axes.lines[0].get_data_3d()), trail)
-    colors = [tuple(color) for one in axes.collections for color in one.get_edgecolor()]
-    shades = list(dict.fromkeys(colors))
-    assert len(scenes) == len(shades) == 6 and np.all(np.diff([c[1] for c in shades]) > 0)
-    for points in (np.vstack([scene.points for scene in scenes]), np.array(trail)):
-        for (low, high), column in zip(
-            (axes.get_xlim(), axes.get_ylim(), axes.get_zlim()), points.T
-        ):
-            assert low <= column.min() + 1e-9 and column.max() <= high + 1e-9

@@ -121,7 +121,7 @@ def test_paths_of_the_payload_have_their_sizes_times_and_speeds(snapshot):
 
 
 def test_a_gait_swings_its_joints_by_the_angles_it_names_without_drift():
-    """Angles of the steering at quarters of its periods, inputs and rates of the first step."""
+    """Angles of the steering at quarters of its periods."""
     scenario = scenarios.get("snakeboard")
     model = scenario.model(step_s=0.02)
     gait = Gait(psi=-0.2, n_psi=2, phi=0.3, n_phi=1, period=4.0, periods=2, phi_offset=0.1)
@@ -130,23 +130,3 @@ def test_a_gait_swings_its_joints_by_the_angles_it_names_without_drift():
     phi = motion.states[:, 1] - 0.1
     np.testing.assert_allclose(phi[[50, 100, 150, 200]], [0.3, 0, -0.3, 0], atol=2e-4)
     np.testing.assert_allclose(phi[::200], 0.0, atol=1e-12)
-    moving = Gait(psi=0.0, n_psi=1, phi=0.3, n_phi=1, period=4.0, periods=1, phi_offset=0.2,
-                  speed=1.5).reference(model)  # fmt: skip
-    turn = np.tan(0.2) / scenario.parameters.l
-    np.testing.assert_allclose(
-        model.velocity(moving.states[0])[2:], [-1.5 * turn, 1.5, 0.0], atol=1e-12
-    )
-    p, a = scenario.parameters, np.pi / 2
-    middle = a * model.h / 2
-    np.testing.assert_allclose(
-        moving.inputs[0], [0.0, -2 * p.J * 0.3 * a**2 * np.sin(middle)], atol=1e-12
-    )
-    rates = Gait(psi=0.4, n_psi=2, phi=0.3, n_phi=1, period=4.0, periods=1).reference(model)
-    np.testing.assert_allclose(
-        rates.inputs[0, 0], -p.I * 0.4 * (2 * a) ** 2 * np.sin(2 * middle), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        model.velocity(rates.states[0])[:2],
-        [0.4 * 2 * a * 2 * middle / np.sin(2 * middle), 0.3 * a * middle / np.sin(middle)],
-        rtol=1e-12,
-    )

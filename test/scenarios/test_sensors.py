@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import said
 from scipy.stats import chi2
 
 import nh_control as nh
@@ -228,25 +229,17 @@ def without_sensors():
     SensorFilter(d, (), first_belief(d, d.state([0.0], [0.0]), 0.1, 0.1), 1.0)
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: on_a_pendulum(Sensor("a", "angle", -0.1)), "must be at least 0"),
-        (lambda: on_a_pendulum(Sensor("a", "angle", np.nan)), "must be at least 0"),
-        (lambda: on_a_pendulum(Sensor("a", "angle", (0.1, 0.2))), "noise must be one number or 1"),
-        (lambda: on_a_pendulum(Sensor("a", "angel", 0.1)), r"no outputs \['angel'\]"),
-        (
-            lambda: on_a_pendulum(Sensor("a", "angle", 0.1), Sensor("a", "speed", 0.1)),
-            "names of sensors must differ",
-        ),
-        (
-            lambda: Sensors([Sensor("a", "angle", 0.1, rate_hz=1000.0)], watched(), 0.01),
-            "1000 Hz, faster than the steps of 0.01 s",
-        ),
-        (lambda: SensingOptions(acceleration=0.0), "must be greater than 0"),
-        (without_sensors, "needs sensors and acceleration > 0, got 0 sensors"),
-    ],
-)
-def test_what_does_not_fit_is_refused(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
+WRONG = [
+    lambda: on_a_pendulum(Sensor("a", "angle", -0.1)),
+    lambda: on_a_pendulum(Sensor("a", "angle", np.nan)),
+    lambda: on_a_pendulum(Sensor("a", "angle", (0.1, 0.2))),
+    lambda: on_a_pendulum(Sensor("a", "angel", 0.1)),
+    lambda: on_a_pendulum(Sensor("a", "angle", 0.1), Sensor("a", "speed", 0.1)),
+    lambda: Sensors([Sensor("a", "angle", 0.1, rate_hz=1000.0)], watched(), 0.01),
+    lambda: SensingOptions(acceleration=0.0),
+    without_sensors,
+]
+
+
+def test_what_does_not_fit_is_refused(snapshot):
+    assert said(WRONG) == snapshot
