@@ -206,23 +206,21 @@ def test_what_is_written_is_read_again():
 
 
 WRONG = [
-    *[
-        "delay",
-        "stuck=1",
-        "psi:noise:0.1",
-        "storm=1",
-        "nois=1",
-        "noise=1,sed=2",
-        "noise=1,seed=1.5",
-        "noise=much",
-        "noise=-1",
-        "dropout=1.5",
-        "lag=0",
-        "delay=nan",
-        "rho:noise=1",
-        "psi:lost",
-        "psi:dropout=0.1",
-    ],
+    "delay",
+    "stuck=1",
+    "psi:noise:0.1",
+    "storm=1",
+    "nois=1",
+    "noise=1,sed=2",
+    "noise=1,seed=1.5",
+    "noise=much",
+    "noise=-1",
+    "dropout=1.5",
+    "lag=0",
+    "delay=nan",
+    "rho:noise=1",
+    "psi:lost",
+    "psi:dropout=0.1",
     *(
         f"{target}:{text}"
         for text in ("saturation=1", "dead_band=1", "lost")
