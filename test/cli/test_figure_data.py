@@ -8,7 +8,6 @@ import casadi as ca
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 import nh_control as nh
 from nh_control import scenarios
@@ -22,7 +21,7 @@ from nh_control.figures import (
     stick_figures,
     style,
 )
-from nh_control.figures.scene import Scene, _faces
+from nh_control.figures.scene import _faces
 from nh_control.integrators import midpoint
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.scenarios import Body, BodyState, Displacement, Joint, PlantOptions, Scenario
@@ -71,17 +70,6 @@ def test_a_constant_is_drawn_as_a_line():
         panel.plot([0, 1], [0.0, change])
         style.keep_readable(panel)
         assert np.ptp(panel.get_ylim()) == pytest.approx(height, rel=0.2)
-
-
-def test_every_column_has_a_time_axis(run):
-    """Three states: the second column has one panel less."""
-    first, second, third, empty = planar._curves(run, [[0, 1, 0]], 0).axes
-    panels = sorted((first, second, third), key=lambda panel: panel.get_position().x0)
-    assert not empty.get_visible() and all(panel.get_visible() for panel in panels)
-    labeled = [panel for panel in panels if panel.get_xlabel() == "time (s)"]
-    assert len(labeled) == 2
-    for panel in labeled:
-        assert panel.xaxis.get_tick_params()["labelbottom"]
 
 
 def test_cusps_are_reversals_along_the_heading():
@@ -339,57 +327,3 @@ def test_faces_of_shapes_have_the_extents_of_the_shapes(kind, number):
     points = np.vstack(found)
     np.testing.assert_allclose(points.max(axis=0), np.array(EXTENTS) / 2, rtol=0.02)
     np.testing.assert_allclose(points.min(axis=0), -np.array(EXTENTS) / 2, rtol=0.02)
-
-
-POINTS = np.array([[1.0, 2.0, 3.0], [4.0, 2.5, 3.0], [2.0, 2.0, 4.0]])
-
-
-@pytest.mark.parametrize("bounds", [spatial._bounds, attitude._bounds, planar._bounds])
-def test_bounds_are_centered_about_their_points(bounds):
-    points = POINTS[:, :2] if bounds is planar._bounds else POINTS
-    low, high = bounds(points)
-    assert (low <= points.min(axis=0)).all() and (high >= points.max(axis=0)).all()
-    np.testing.assert_allclose(low + high, points.min(axis=0) + points.max(axis=0))
-    size, longest = high - low, np.ptp(points, axis=0).max()
-    assert longest <= size.max() <= 1.04 * longest + 0.11
-    least = {
-        spatial._bounds: longest / 3,
-        attitude._bounds: longest,
-        planar._bounds: 0.2 * longest,
-    }
-    assert size.min() >= least[bounds]
-
-
-@pytest.fixture(scope="module")
-def turned():
-    """A satellite that rotates in place."""
-    satellite = scenarios.get("satellite")
-    tilted = replace(satellite.perturbation, attitude=0.5)
-    experiment = Experiment.make(satellite, duration_s=0.5, perturbation=tilted)
-    return Result(experiment, experiment.run(), None, 0.1)
-
-
-def test_the_system_is_drawn_in_front_of_its_track(turned):
-    away = np.linspace([0.0, 0, 0], [10.0, 1, 2], len(turned.loop.trajectory) + 1)
-    axes = spatial.path(turned, {"body": away}, {"body": away + [0, 1, 0]}).axes[0]
-    solids = [part for part in axes.collections if isinstance(part, Poly3DCollection)]
-    scenes = [scene.scene(turned.experiment, turned.loop.trajectory.states[k]) for k in (0, -1)]
-    faces = sum(len(solid.faces) for solid in scenes[0].solids)
-    assert len(solids) >= 1 and all(len(part.get_facecolor()) == faces for part in solids)
-    assert not axes.computed_zorder  # or matplotlib would sort by the distance alone
-    assert min(part.zorder for part in solids) > min(one.zorder for one in axes.lines)
-
-
-def test_the_cube_holds_what_turns_and_its_ghost(turned, monkeypatch):
-    """The reference may reach farther than the run."""
-
-    def seen(_, x):
-        size = 5.0 if any(np.array_equal(x, target) for target in targets) else 1.0
-        return Scene(outlines=[np.array([[-size, 0.0, 0.0], [size, 0.0, 0.5]])])
-
-    states, targets = turned.loop.trajectory.states, turned.targets
-    assert not any(np.array_equal(x, target) for x in states for target in targets)
-    monkeypatch.setattr(attitude, "scene", seen)
-    axes = attitude.path(turned).axes[0]
-    assert axes.get_xlim() == axes.get_ylim() == (-5.0, 5.0)
-    assert axes.get_zlim() == (-4.75, 5.25)

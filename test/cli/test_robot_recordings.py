@@ -10,12 +10,11 @@ import pytest
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 import recorded_messages
 from recorded_messages import joint_state, stamp
-from transforms3d.euler import euler2quat
-from transforms3d.quaternions import axangle2quat, quat2mat
+from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
 from nh_control.runs import measurements
-from nh_control.runs.decoding import RecordingError, StateDecoder
+from nh_control.runs.decoding import RecordingError
 from nh_control.runs.measurements import Measurements
 
 BOARD = scenarios.get("snakeboard")
@@ -39,39 +38,6 @@ def command(ms, efforts=(1.0, 2.0), names=None):
 
 
 # --- messages ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def decoder():
-    return StateDecoder(BOARD, MODEL.system.space)
-
-
-def read_into(decoder, topic, message):
-    """Return configuration, velocity, and whether velocities were given."""
-    q, v = np.zeros(5), np.zeros(5)
-    return q, v, decoder.read(topic, message, q, v)
-
-
-def test_joint_velocities_are_ignored_unless_all_are_given(decoder):
-    _, v, moving = read_into(decoder, "joint_states", joints(0, velocity=[1.0, 2.0]))
-    np.testing.assert_array_equal(v, [np.nan, np.nan, 0, 0, 0])
-    assert not moving
-
-
-def test_a_joint_that_is_shown_the_other_way_round_is_read_so(decoder):
-    message = joints(0, 0.5, names=["front_truck_joint"], velocity=[3.0])
-    q, v, _ = read_into(decoder, "joint_states", message)
-    assert (q[1], v[1]) == (-0.5, -3.0)
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_the_heading_is_that_of_the_x_axis_however_the_board_is_tilted(decoder, known):
-    wxyz = euler2quat(2.0, 0.4, 0.9, "rzyx")
-    q, v, moving = read_into(decoder, "odom", odometry(0, 4.0, wxyz, known))
-    axis = quat2mat(wxyz)[:, 0]
-    assert q.tolist()[2:] == [pytest.approx(np.arctan2(axis[1], axis[0])), 4.0, 5.0]
-    np.testing.assert_array_equal(v, [0, 0, *([8, 6, 7] if known else 3 * [np.nan])])
-    assert moving is known
 
 
 # --- states --------------------------------------------------------------------------------------
