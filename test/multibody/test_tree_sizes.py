@@ -12,7 +12,6 @@ from random_trees import JOINTS, KINDS, by_equations, constrained_model, random_
 from tree_models import COUPLER, CRANK, ROCKER, assert_steps_as_generated, closed_angles, kernel
 
 from nh_control import multibody as mb
-from nh_control.papers.mueller2013_runs import example
 
 SPACES = ("SE3", "SO3xR3")
 ELLIPSOID = (0.1, 0.12, 0.15)
@@ -82,19 +81,6 @@ def test_a_four_bar_linkage_cut_at_the_origin_stays_closed(angle):
     gaps = [model.constraint_residuals(x[:3])["cut"] for x in states]
     np.testing.assert_allclose(gaps, 0, rtol=0, atol=1e-15)
     assert np.ptp(states[:, 0]) > 0.1
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["top", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pendulum", "loop", "pair"))],
-)
-@pytest.mark.parametrize("space", SPACES)
-def test_the_examples_in_maximal_coordinates_step_as_generated(name, space):
-    """Those of [mueller2013 5] that hang on the world's origin, or are closed there."""
-    case = example(name)
-    maximal = mb.maximal_coordinates(case.model, space)
-    start = mb.maximal_state(case.model, case.q, case.v, maximal)
-    assert_moves_as_generated(maximal, *start, h=1e-3, steps=40)
 
 
 def to_the_origin(model, end):

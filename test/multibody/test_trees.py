@@ -171,10 +171,10 @@ def test_trees_step_as_generated(name):
     assert_the_same_states(*pair(name), rng)
 
 
-SECOND = ["hinges", "a ball", "everything", "a bent spring", "a scaled bent spring", "screws"]
+SECOND = ["everything", "a bent spring", "a scaled bent spring", "screws"]
 
 
-@pytest.mark.parametrize("name", named(*SECOND, slow=KIND))
+@pytest.mark.parametrize("name", SECOND)
 def test_second_derivatives_equal_generated_ones(name):
     rng = np.random.default_rng(3)
     tree, generated = pair(name)
@@ -184,10 +184,10 @@ def test_second_derivatives_equal_generated_ones(name):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * np.abs(wanted).max())
 
 
-PARAMETERS = ["hinges", "screws", "followers", "wrenches"]
+PARAMETERS = ["hinges", "screws", "followers", "wrenches", "kind 3"]
 
 
-@pytest.mark.parametrize("name", named(*PARAMETERS, slow=KIND))
+@pytest.mark.parametrize("name", named(*PARAMETERS, slow=KIND.keys() - PARAMETERS))
 def test_derivatives_by_all_numbers_and_the_step_are_the_generated_ones(name):
     rng = np.random.default_rng(4)
     tree, generated = both_ways(parametrized(BOTH[name](rng)), forcing=FORCING[name])
@@ -237,36 +237,6 @@ def test_derivatives_of_large_trees_by_differences(name):
     if q is None:
         q = model.space.retract(model.space.origin, rng.normal(size=model.space.nv) / 3)
     assert_derivatives(dsys, *motion(dsys, q, rng), rng, spacing)
-
-
-@pytest.mark.parametrize(
-    "kinds, forcing",
-    [((3, 1), "left"), pytest.param((5, 0, 2), "symmetric", marks=pytest.mark.slow)],
-)
-def test_derivatives_by_parameters_of_joints_of_several_coordinates_by_differences(kinds, forcing):
-    """Along directions in which all numbers change at once, and by the step."""
-    rng = np.random.default_rng(sum(kinds))
-    model = parametrized(random_tree(kinds, rng))
-    dsys = kernel(model, 0.05, forcing)
-    x, u = random_motion(dsys, rng)
-    linear, values = dsys.linearize(x, u, dsys.parameter_names), vars(model.constants.parameters)
-    parts = {name: rng.normal(size=np.size(value)) for name, value in values.items()}
-
-    def stepped(by, longer):
-        moved = {
-            name: tuple(value + by * parts[name])
-            if np.ndim(value)
-            else value + by * parts[name][0]
-            for name, value in values.items()
-        }
-        other = midpoint(model.system.with_parameters(**moved), 0.05 + longer, forcing)
-        return dsys.local(linear.x1, other.step(x, u))
-
-    found = jacobian(lambda s: stepped(s[0], 0.0), 1, 1e-3)[:, 0]
-    expected = linear.P[:, :-1] @ np.concatenate([*parts.values()])
-    np.testing.assert_allclose(expected, found, rtol=0, atol=1e-9 * np.abs(found).max())
-    found = jacobian(lambda s: stepped(0.0, s[0]), 1, 1e-3)[:, 0]
-    np.testing.assert_allclose(linear.P[:, -1], found, rtol=0, atol=1e-9 * np.abs(found).max())
 
 
 def test_derivatives_of_a_large_tree_by_single_numbers_by_differences():

@@ -11,18 +11,14 @@ from scipy.stats import chi2
 
 import nh_control as nh
 from nh_control import scenarios
-from nh_control.geometry import quaternion
-from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Product, Rn
+from nh_control.geometry.spaces import Rn
 from nh_control.loop.sensed_state import SensedState
 from nh_control.loop.sensing import SensorFilter, Sensors, first_belief
 from nh_control.loop.simulated_plant import SimulatedPlant
-from nh_control.mechanics.imu import Imu
 from nh_control.mechanics.outputs import Output
 from nh_control.runs.local_run import LocalRun
 from nh_control.scenarios import SensingOptions, Sensor
 from nh_control.systems import pendulum
-from nh_control.systems.quadrotor_payload import split_configuration
 
 ANGLE = Output("angle", lambda q, v, u, p: q[0], units="rad")
 SPEED = Output("speed", lambda q, v, u, p: v[0], units="rad/s")
@@ -30,34 +26,6 @@ SPEED = Output("speed", lambda q, v, u, p: v[0], units="rad/s")
 
 def watched():
     return nh.midpoint(replace(pendulum(), outputs=(ANGLE, SPEED)), 0.01)
-
-
-def payload():
-    """The scenario with an IMU and a pose of its first quadrotor."""
-    scenario = scenarios.get("quadrotor_payload")
-
-    def pose(q, p):
-        load, attitudes, links = split_configuration(q, p.n)
-        return load + p.lengths[0] * links[0], attitudes[0]
-
-    def made(parameters):
-        def turned(q, p):
-            position, attitude = pose(q, p)
-            return position, quaternion.matrix(attitude)
-
-        outputs = (
-            Imu("imu", pose=turned),
-            Output(
-                "pose", lambda q, v, u, p: [*pose(q, p)], space=Product(Rn("x", "y", "z"), SO3())
-            ),
-        )
-        return replace(scenario.make_system(parameters), outputs=outputs)
-
-    sensors = (
-        Sensor("imu", "imu", (0.01,) * 3 + (0.05,) * 3, bias=0.002, frame="quad1"),
-        Sensor("gps", "pose", (0.02,) * 3 + (0.01,) * 3, rate_hz=10.0, delay_s=0.05),
-    )
-    return replace(scenario, make_system=made, sensors=sensors)
 
 
 def measured(sensor, steps, u=0.0):
@@ -171,26 +139,6 @@ def test_a_measurement_from_before_all_that_is_known_is_left_out():
     (old,) = made.measure(3, np.array([1.0]), np.array([0.0]), np.zeros(1))
     before = found.belief
     assert found.update([old]) is before and found.watches["angle"].refused == 1
-
-
-@pytest.mark.slow
-def test_a_quadrotors_pose_and_imu_make_the_whole_state():
-    """Payload, links and all velocities, from the pose of one quadrotor at 10 Hz and 50 ms late,
-    and its IMU with a bias: the payload is known to a few centimeters.
-    """
-    scenario = payload()
-    model = scenario.model()
-    reference = scenario.reference(model)
-    made = Sensors(scenario.sensors, model, model.h)
-    x0 = reference.states[0]
-    found = SensorFilter(model, scenario.sensors, first_belief(model, x0, 0.05, 0.05), 0.2)
-    for k, (x, u) in enumerate(zip(reference.states[:60], reference.inputs)):
-        led = reference.inputs[k - 1] if k else model.idle(x)
-        belief = found.update(made.measure(k, model.configuration(x), model.velocity(x), led))
-        error = model.local(x, belief.x)
-        found.predict(u)
-    assert np.abs(error[:3]).max() < 0.1
-    assert (np.abs(error) < 6 * np.sqrt(np.diag(belief.P))).all()
 
 
 def sensed_run():

@@ -14,7 +14,7 @@ from nh_control.command import study_report
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.runs.design import Design
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.settings import MpcSettings, PlantSettings, RunSettings
+from nh_control.runs.settings import PlantSettings, RunSettings
 from nh_control.studies import Store, command, make_study
 from nh_control.studies.sampling import SAMPLINGS
 from nh_control.studies.scheduler import _failed_run, _TaskQueue
@@ -65,23 +65,6 @@ def test_the_plant_equals_the_model_by_default():
     )
     assert own.plant == PlantSettings("midpoint", 3, {"m": 1.5})
     assert own.model_parameters == {"l": 2.0}
-
-
-def test_a_predictive_tracker_is_set_by_its_options():
-    given = {"controller": "mpc", "mpc_horizon": 0.7, "mpc_late": 0.5, "mpc_seed": 4,
-             "mpc_constraint": "gates posts"}  # fmt: skip
-    expected = MpcSettings(0.7, late=0.5, seed=4, constraints=["gates", "posts"])
-    assert settings().run({**given, "m": 1.0}).mpc == expected
-    assert settings().run({"controller": "mpc"}).mpc == MpcSettings()
-    assert dict(settings().design(given)) == given
-    with pytest.raises(ValueError, match="'controller' must be one of lqr, mpc, got 'pid'"):
-        settings().run({"controller": "pid"})
-    with pytest.raises(ValueError, match="controller=mpc in a study"):
-        settings().run({"mpc_horizon": 1.0, "mpc_late": 0.1})
-    study = pendulum(vary={"mpc_late": "0,0.5"}, set={"controller": "mpc", "mpc_horizon": "0.3"})
-    assert command(study, 1) == (
-        "nh_control simulate pendulum_swing_up --controller mpc --mpc-horizon 0.3 --mpc-late 0.5"
-    )
 
 
 def test_scaled_weights_stay_symmetric():
