@@ -56,9 +56,7 @@ def run_of(scenario, feedback=True, **options):
 
 @pytest.fixture(scope="module")
 def run():
-    """A pendulum that starts 0.4 rad off its reference, with its input at the limit for some
-    time.
-    """
+    """A pendulum 0.4 rad off its reference, with its input at the limit for some time."""
     found = run_of(SWING, perturbation=Displacement(0.4))
     assert 0 < found.loop.saturated.sum() < len(found.loop.saturated)
     return found

@@ -31,9 +31,7 @@ NOISE, STEPS = 1e-3, 200
 
 @pytest.fixture
 def noisy(tmp_path):
-    """The folder of a run of a pendulum of 1.05 kg, with noise of NOISE rad in its angle, whose
-    step 7 was lost; and the measured angles (STEPS + 1).
-    """
+    """The folder of a run with noise of NOISE rad whose step 7 was lost, and measured angles."""
     scenario = scenarios.get("pendulum_swing_up")
     options = PlantOptions(parameters={"m": 1.05}, faults=(fault.parse(f"noise={NOISE}"),))
     experiment = Experiment.make(scenario, options=options)

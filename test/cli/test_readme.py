@@ -132,9 +132,7 @@ def test_commands_on_topics_are_messages_that_the_tracker_takes():
 
 
 def message(kind, values):
-    """The ROS message of type `package/msg/Type` or `package/Type` with these fields, as
-    `ros2 topic pub` makes it.
-    """
+    """The ROS message of a type with these fields, as `ros2 topic pub` makes it."""
     package, *_, name = kind.split("/")
     made = getattr(importlib.import_module(f"{package}.msg"), name)()
     for field, value in values.items():

@@ -214,9 +214,7 @@ def test_a_gust_acts_in_its_own_steps_only(board):
 
 
 def test_a_stopped_run_keeps_its_finished_steps(board):
-    """Stopped at a step, the state of that step is the last one; a native run of few steps is
-    asked before its first one only.
-    """
+    """A native run of few steps is asked before its first one only."""
     begun = board.run(stop=lambda: True)
     assert len(begun.trajectory) == 0 and begun.failure is None
     np.testing.assert_array_equal(begun.trajectory.states, [board.x0])

@@ -216,9 +216,7 @@ def test_ctrl_c_while_nodes_start_is_an_interruption_and_leaves_nothing(count, t
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["cart_pole", "snakeboard"])
 def test_ctrl_c_at_any_moment_of_a_run_is_an_interruption_and_leaves_nothing(scenario, tmp_path):
-    """From the first line of the command on, also inside IPOPT and during the start of the
-    nodes. A tenth of real time makes the run longer than every wait.
-    """
+    """Also inside IPOPT. A tenth of real time makes the run longer than every wait."""
     rng = random.Random(scenario)
     reference = {"snakeboard": ("--reference", "parking_optimal")}.get(scenario, ())
     for i in range(4):

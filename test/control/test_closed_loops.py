@@ -201,9 +201,7 @@ def test_after_the_reference_the_inputs_equal_those_of_the_open_loop():
 
 
 def test_native_loops_damp_the_motion_after_the_reference(monkeypatch):
-    """Python takes the steps after the end, of which each takes h / 0.2 s of the momentum away;
-    without feedback it takes none.
-    """
+    """Each step from Python after the end takes h / 0.2 s of the momentum away."""
     experiment = sledding(15, integral=True)
     native, python, from_python = both(monkeypatch, lambda: experiment.run(True))
     assert_same(native, python)

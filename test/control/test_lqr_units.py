@@ -46,9 +46,7 @@ class Units:
 
 
 def cart_with_load(p):
-    """A pendulum on a cart, and a load y that is held by a spring and a damper alone, both in any
-    units: the coordinates are `x / p.x` and so on.
-    """
+    """A pendulum on a cart and a load y, in any units: coordinates are `x / p.x` and so on."""
 
     def lagrangian(q, v, p):
         theta, speed = p.theta * q[1], (p.x * v[0], p.theta * v[1], p.y * v[2])

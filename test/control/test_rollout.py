@@ -32,9 +32,7 @@ def cart():
 
 @pytest.fixture(scope="module")
 def tracker(cart):
-    """Holds the pole upright with an estimate of what it does not know, past a reference that is
-    shorter than the runs.
-    """
+    """Holds the pole upright, with integral action, past a reference shorter than the runs."""
     upright = cart.state([0.0, np.pi], np.zeros(2))
     reference = cart.simulate(upright, np.zeros((STEPS // 2, 1)))
     Q, R, limits = np.eye(4), [[0.1]], [[-8.0, 8.0]]

@@ -43,9 +43,7 @@ def carts():
 
 @pytest.mark.parametrize("gain", [pytest.param(0.0, marks=pytest.mark.slow), 0.4])
 def test_trackers_made_from_another_keep_its_options(gain):
-    """Limits, the disturbance gain, what is held and without what, along another reference and
-    with other weights.
-    """
+    """Also along another reference and with other weights."""
     model = nh.midpoint(carts(), H)
     still = Trajectory(H, np.zeros((5, 4)), np.zeros((4, 2)))
     moved = Trajectory(H, np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), np.zeros((4, 2)))
@@ -175,9 +173,7 @@ def test_trackers_on_every_kind_of_model_stabilize_one_plant():
     ],
 )
 def test_what_is_told_of_a_tracker_is_that_of_its_closed_loop(name, reference, options):
-    """Errors of the coordinates that have a weight, and the motion over the middle third of the
-    reference, whose steps are not alike.
-    """
+    """Of weighted coordinates, over the middle third of the reference."""
 
     def falling(model):
         return model.simulate(model.state([2.5], [3.0]), np.zeros((31, 1)))

@@ -114,9 +114,7 @@ def test_past_the_end_of_a_reference_in_motion_it_is_damped_and_longer_runs_refu
 
 
 def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by_its_pivot():
-    """The disturbance estimate finds the torque: gravity on the lean that balances it, at a pivot
-    that follows.
-    """
+    """The estimate finds the torque: gravity on the lean that balances it."""
     h, torque = 0.02, 0.4
     system = System(
         "crane",

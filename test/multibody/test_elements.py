@@ -62,10 +62,7 @@ def test_the_energy_of_nonlinear_springs_is_the_integral_of_their_forces(count):
 
 @pytest.mark.parametrize("axes", ["body", "world", "spatial"])
 def test_the_generalized_force_of_a_constant_wrench_is_its_power(axes):
-    """On two hinges in a row, against power by hand from poses at two neighboring configurations.
-
-    A wrench in the axes of the frame, of the world at the point, and of the world at its origin.
-    """
+    """On two hinges in a row, against power by hand from poses at two near configurations."""
     frames = [mb.revolute("a", axis="y"), mb.revolute("b", "a", axis="x", position=(0.3, 0, -1))]
     at, torque, force = np.array([0.2, -0.1, 0.4]), np.array([1.0, 2, 3]), np.array([-2, 0.5, 1])
     wrench = mb.ConstantWrench(mb.Point("b", at), torque, force, axes)

@@ -41,9 +41,7 @@ def joined(kind, name, parent, **where):
 
 
 def chain(kind):
-    """Two bodies on joints of a kind, one on the ground, one on the other, with a spring and a
-    wrench between points.
-    """
+    """Two bodies in a row on joints of a kind, with a spring and a wrench between points."""
     return mb.Multibody(
         f"two_{kind}",
         frames=[
@@ -252,9 +250,7 @@ def test_a_loop_with_more_rows_than_it_needs_moves_in_maximal_coordinates(kind, 
 
 
 def test_constraints_that_are_nearly_dependent_are_taken():
-    """An axis a thousandth of a radian out of the others' direction: the third row of the pin says
-    a little that the others do not.
-    """
+    """An axis a thousandth of a radian out of the others' direction."""
     model = four_bar("spherical", axis=(0.0, 1.0, 1e-3))
     start = model.configuration(FOLDED), model.velocity()
     q, v = mb.maximal_state(model, *start, mb.maximal_coordinates(model))

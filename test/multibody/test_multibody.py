@@ -59,9 +59,7 @@ EVERY_JOINT = mb.Multibody(
 
 @pytest.fixture(scope="module")
 def motion():
-    """The model with a random configuration and velocity, and the poses a small time s earlier or
-    later.
-    """
+    """A random configuration and velocity, and the poses a small time s later."""
     rng, space = np.random.default_rng(4), EVERY_JOINT.space
     q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
     v = rng.normal(size=space.nw)
@@ -209,9 +207,7 @@ def test_velocities_are_the_rates_of_poses(motion):
 
 
 def test_the_lagrangian_is_that_of_newtons_particles(motion):
-    """Each body as six particles with its mass, centre and inertia: their kinetic and potential
-    energy, without an inertia tensor or an angular velocity.
-    """
+    """Each body as six particles, without an inertia tensor or an angular velocity."""
     q, v, _ = motion
     kinetic = potential = 0.0
 
@@ -261,9 +257,7 @@ def test_dampers_act_without_inputs_and_without_either_there_is_no_force():
 
 @pytest.mark.parametrize("center", [(0.0, 0.0, 0.0), (0.3, -0.2, 0.5)])
 def test_a_free_body_has_the_kinetic_energy_of_its_center_of_mass(center):
-    """`m |p' + R (omega x c)|^2 / 2` and that of its turning, the linear velocity p' in the axes
-    of the world.
-    """
+    """`m |p' + R (omega x c)|^2 / 2` and that of its turning, p' in the axes of the world."""
     hull = mb.Body("hull", 2.0, center, (0.3, 0.4, 0.5))
     model = mb.Multibody("free", [mb.floating("hull", space="SO3xR3")], [hull])
     q, omega, rate = np.r_[0.5, 0.1, -0.7, 0.5, 1.0, 2.0, 3.0], [0.3, -1.0, 0.7], [0.5, 0.2, -0.4]
@@ -368,9 +362,7 @@ def test_a_string_reeled_in_pulls_its_load_up_and_a_bead_stays_on_its_plane():
 
 
 def test_a_mass_on_the_axis_of_its_joint_at_the_origin_is_no_massless_joint():
-    """Masses are checked at a configuration where nothing is special: at the origin the weight
-    hangs below the first joint.
-    """
+    """At the origin the weight hangs below the first joint."""
     frames = [mb.revolute("turn", axis="z"), mb.revolute("swing", "turn", axis="x")]
     model = mb.Multibody("conical", frames, [mb.Body("swing", 1.0, center=(0.0, 0.0, -1.0))])
     assert model.mass_matrix([0.0, 0.0])[0, 0] == 0.0

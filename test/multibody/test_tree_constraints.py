@@ -126,9 +126,7 @@ def test_the_marionette_moves_as_generated():
 
 
 def closed_chain(last, rng):
-    """A chain with a planar joint to the ground in its middle and one of a kind at its end, and a
-    configuration where it is closed.
-    """
+    """A chain with joints to the ground in its middle and at its end, and where it is closed."""
     frames, parent = [], "world"
     for i, make in enumerate([mb.revolute, mb.revolute, mb.prismatic] * 3):
         frames.append(make(f"b{i}", parent, rng.normal(size=3), position=rng.normal(size=3) / 3))

@@ -77,9 +77,7 @@ def test_followers_and_wrenches():
 
 
 def test_constraints():
-    """Of which the equations are well-conditioned, without friction, whose curvature over the last
-    correction is seen in the multipliers.
-    """
+    """Without friction, whose curvature is seen in the multipliers."""
     rng = np.random.default_rng(6)
     rough = flat(random_tree([0, 1, 0], rng), rng)
     free = replace(rough, elements=[e for e in rough.elements if not isinstance(e, JointFriction)])

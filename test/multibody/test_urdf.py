@@ -214,9 +214,7 @@ def test_joints_come_in_the_order_of_the_file_each_after_that_of_its_parent():
 
 
 def test_all_robots_of_the_packages_load_and_objects_without_joints_say_how():
-    """Of 20 URDF files and a xacro, 11 are objects without joints: plates, cameras, a table, some
-    without inertia; the fingers of a gripper have no mass.
-    """
+    """Of 21 files 11 are objects without joints; a gripper's fingers have no mass."""
     pytest.importorskip("xacro", reason="see the extra urdf-test")
     refused, reasons = (
         [],

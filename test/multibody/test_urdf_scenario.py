@@ -86,9 +86,7 @@ def test_a_robot_s_file_and_base_go_with_it(tmp_path, monkeypatch):
 
 
 def test_weights_are_bryson_s_of_errors_rates_and_efforts():
-    """0.1 rad or a part of the range, the speed limit, and the largest effort count 1 each; 1
-    rad/s and 10 N m where there is no limit.
-    """
+    """0.1 rad or a part of the range, the speed limit, the largest effort, or 1 rad/s, 10 N m."""
     scenario = scenarios.from_urdf(TEXT.replace('effort="10"', 'effort="inf"'))
     Q, R, Qf = scenario.weights
     np.testing.assert_allclose(R, np.diag([1 / 20**2, 1 / 10**2]))

@@ -27,9 +27,7 @@ def parametrized(model: Multibody) -> Multibody:
 
 
 def with_bonds(model, count, rng, stiffness=20.0, damping=1.0):
-    """The model with `count` springs, and as many dampers, between points of random frames, or of
-    the world; every other spring has no rest length.
-    """
+    """The model with springs, every other one without rest length, and as many dampers."""
     names = [frame.name for frame in model.frames]
 
     def ends():

@@ -69,9 +69,7 @@ def test_several_add_up_each_in_its_place():
     ],
 )
 def test_a_push_has_the_power_of_the_motion_of_its_frame_as_it_is_drawn(name):
-    """Forces against the velocity of the frame's origin, torques against its angular velocity,
-    both in the axes of the world; on a coordinate, against its rate.
-    """
+    """Of forces and torques, in the axes of the world; on a coordinate, of its rate."""
     scenario = scenarios.get(name)
     system, frames, e = scenario.make_system(scenario.parameters), ScenarioFrames(scenario), 1e-6
     space, rng = system.space, np.random.default_rng(1)

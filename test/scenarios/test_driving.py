@@ -78,9 +78,7 @@ def test_references_are_motions_that_leave_torque_for_feedback(name, one):
 
 @pytest.mark.parametrize("name", SLEIGH_FIRST)
 def test_the_figure_of_eight_follows_geronos_curve(name):
-    """The pose's point, of the sleigh the skate, stays on Gerono's curve but for the error of the
-    steps, and ends where it began.
-    """
+    """The pose's point, of the sleigh the skate, but for the error of the steps."""
     scenario, motion = scenarios.get(name), reference(name, "figure_eight")
     theta, x, y = motion.states[:, column(name, "theta") :][:, :3].T
     if name == "chaplygin_sleigh":

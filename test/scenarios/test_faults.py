@@ -47,9 +47,7 @@ def commanded(text, commands, n=1):
 
 
 def measured(text, states):
-    """What faults of sensors make of configurations and velocities (N, 10) of the snakeboard; None
-    where they are lost.
-    """
+    """What faults of sensors make of (q, v) (N, 10); None where they are lost."""
     line = FaultLines.of([parse(part) for part in text.split()], MODEL).measurements
     return through(line, states[0], states)
 

@@ -25,9 +25,7 @@ ROLLING = {
 
 
 def moving(name, seed):
-    """Poses at a configuration, and the velocities and angular velocities of all frames under an
-    admissible velocity v.
-    """
+    """Poses, and velocities and angular velocities of frames under an admissible velocity v."""
     portrait, rng = portraits.PORTRAITS[name], np.random.default_rng(seed)
     system = portrait.make()
     space, visual = system.space, portrait.visual(system.parameters)

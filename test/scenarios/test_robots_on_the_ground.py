@@ -89,9 +89,7 @@ def jvrc1():
 
 
 def held(result, slip):
-    """Whether soles do not slip further than this (m), no corner is below the ground, and efforts
-    stay within the limits of the robot.
-    """
+    """Soles slip less than this (m), no corner is below the ground, efforts are possible."""
     places, limits = result.contacts.position, result.experiment.tracker.limits
     inputs = result.loop.trajectory.inputs[:, : len(limits)]
     assert np.abs(places - places[0]).max() < slip

@@ -79,9 +79,7 @@ def rounded(values, digits=8):
 
 
 def test_courses_have_their_sizes_times_and_speeds(snapshot):
-    """Seconds, extents, where they begin, are after 0.3 of their time
-    and end, and speeds at the ends.
-    """
+    """Seconds, extents, places at the start, after 0.3 of the time and at the end, speeds."""
     lines = []
     for name, course in COURSES.items():
         poses = np.asarray(course._pose.map(1201)(np.linspace(0, course.duration, 1201)[None]))

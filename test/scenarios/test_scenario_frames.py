@@ -163,9 +163,7 @@ def test_the_urdf_is_valid(name, tmp_path):
 
 
 def pinocchio_configuration(pin, model, frames, q):
-    """The configuration of the URDF in Pinocchio: joints at the positions of `joint_states`, and
-    floating frames at their poses.
-    """
+    """Joints at the positions of `joint_states`, and floating frames at their poses."""
     found, poses = pin.neutral(model), frames.poses(q)
     links = {f"{link.frame}_frame_joint": link for link in frames.links}
     links |= {link.joint.name: link for link in frames.links if link.joint and not link.mimic}

@@ -29,9 +29,7 @@ def watched():
 
 
 def measured(sensor, steps, u=0.0):
-    """The steps at which measurements come, those at which they were made, and their values, of a
-    pendulum that rests at 0.3 rad.
-    """
+    """Steps at which measurements come and were made, and values, at rest at 0.3 rad."""
     d = watched()
     made = Sensors([sensor], d, d.h)
     q, v, force = np.array([0.3]), np.array([0.0]), np.array([u])
@@ -85,9 +83,7 @@ def started(sensors, outlier=0.0):
 
 
 def test_late_measurements_of_some_sensors_make_the_state():
-    """The angle at 20 Hz and 30 ms late, the speed at once: better than the sensors, and with
-    innovations as declared.
-    """
+    """The angle at 20 Hz and 30 ms late, the speed at once: better than the sensors."""
     sensors = (
         Sensor("angle", "angle", 0.02, rate_hz=20.0, delay_s=0.03),
         Sensor("gyro", "speed", 0.05),
@@ -142,9 +138,7 @@ def test_a_measurement_from_before_all_that_is_known_is_left_out():
 
 
 def sensed_run():
-    """Errors (N + 1) of the angle of a pendulum that is held by an encoder that is late and has
-    noise, and the filter.
-    """
+    """Errors (N + 1) of the angle of a pendulum held by a late encoder, and the filter."""
     sensors = (Sensor("encoder", "angle", 0.002, rate_hz=50.0, delay_s=0.03),)
     model = watched()
     rest = model.state([np.pi], [0.0])

@@ -221,9 +221,7 @@ def test_the_study_completes_after_the_loss_of_a_process(tmp_path, trap):
 
 
 class Dying(InProcess):
-    """A pool whose worker dies, once or always, in tasks with one of the indices; all tasks in
-    progress are lost with it.
-    """
+    """A pool that loses all tasks in progress, once or always, with those of some indices."""
 
     count = 3
 

@@ -15,9 +15,7 @@ RNG = np.random.default_rng(0)
 
 
 def made(study, error, failure=None):
-    """Return the columns of all runs; the final error is a function of the points, (runs,
-    vary).
-    """
+    """The columns of all runs; the final error is a function of the points (runs, vary)."""
     runs = np.arange(study.total)
     points = [study.point(i) for i in runs.tolist()]
     errors = np.array([error(*point) for point in points], dtype=float)
