@@ -7,38 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from test_figure_data import SWING, run_of
 
 from nh_control import scenarios
 from nh_control.figures import common, planar, save_all, style
 from nh_control.figures.gallery import figures
 from nh_control.figures.scene import Scene, distinct_scenes, scene
-from nh_control.integrators import midpoint
-from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import Joint, Scenario
 from nh_control.scenarios.visual_model import Pose, VisualModel
-from nh_control.systems import PendulumParameters, pendulum
-
-
-def swing(model):
-    return model.simulate(model.state([0.5], [0.0]), np.zeros((50, 1)))
-
-
-PENDULUM = Scenario(
-    name="pendulum",
-    title="A pendulum",
-    parameters=PendulumParameters(),
-    make_system=pendulum,
-    integrators={"midpoint": midpoint},
-    references={"swing": swing},
-    weights=(np.eye(2), np.eye(1), np.eye(2)),
-    joints=(Joint("pivot", "theta"),),
-)
-
-
-def result(scenario, **options):
-    experiment = Experiment.make(scenario, **options)
-    loop = experiment.run()
-    return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
 
 
 def test_what_stays_in_place_is_drawn_once():
@@ -50,13 +25,13 @@ def test_what_stays_in_place_is_drawn_once():
 def test_a_floating_robot_has_a_figure_of_joints():
     scenario = scenarios.get("urdf", base="floating")
     drawn = figures(scenario)
-    assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(PENDULUM)
-    labels = [panel.get_ylabel() for panel in drawn["joints"](result(PENDULUM)).axes]
+    assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(SWING)
+    labels = [panel.get_ylabel() for panel in drawn["joints"](run_of(SWING)).axes]
     assert labels == ["theta (rad)", "p of theta (kg m²/s)"]
 
 
 def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
-    run = result(PENDULUM)
+    run = run_of(SWING)
     assert "states_2" not in save_all(run, tmp_path)
     monkeypatch.setattr(style, "PANELS", 1)
     monkeypatch.setattr(planar, "_coordinate", lambda state, names: state)
@@ -64,7 +39,7 @@ def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
     files = save_all(run, tmp_path, told.append)
     assert told == list(files) and files["states_2"] == str(tmp_path / "states_2.png")
     assert set(files) == {"path", "states", "states_2", "inputs", "energy", "error"}
-    first, second = (figures(PENDULUM)["states"](run, page=page) for page in (0, 1))
+    first, second = (figures(SWING)["states"](run, page=page) for page in (0, 1))
     moved = np.ptp(run.loop.trajectory.states, axis=0)
     labels = np.array(["theta (rad)", "p of theta (kg m²/s)"])[np.argsort(-moved)]
     assert [figure.axes[0].get_ylabel() for figure in (first, second)] == list(labels)
@@ -82,7 +57,7 @@ def test_pages_keep_groups_together_largest_motion_first(monkeypatch):
 
 def test_inputs_with_the_largest_range_come_first(monkeypatch):
     monkeypatch.setattr(style, "PANELS", 1)
-    run, time = result(PENDULUM), np.linspace(0, 1, 50)
+    run, time = run_of(SWING), np.linspace(0, 1, 50)
     trajectory = replace(
         run.loop.trajectory,
         inputs=np.stack([np.full(50, 30.0), np.sin(time), 3 * np.sin(time) - 100], axis=1),
@@ -120,7 +95,7 @@ def test_a_visual_model_that_draws_nothing_shows_the_axes_of_its_frames(
         return VisualModel("odom", pose, ())
 
     shown = replace(scenarios.get(scenario), visual=empty)
-    run = result(shown, duration_s=0.2)
+    run = run_of(shown, duration_s=0.2)
     assert "path" in save_all(run, tmp_path)
     assert len(shown.visual_model().shapes) == 3
     assert len(scene(run.experiment, run.loop.trajectory.states[0]).solids) == 3

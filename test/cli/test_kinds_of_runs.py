@@ -10,22 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import nh_control
+from test_figure_data import SWING
 
 from nh_control import scenarios
 from nh_control.cli import main
 from nh_control.figures import save_all
 from nh_control.figures.common import outputs as drawn
-from nh_control.integrators import midpoint
 from nh_control.loop.sensing import Sensors
 from nh_control.mechanics.outputs import Output
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.kept_constraints import kept_constraints
 from nh_control.runs.saved_results import stored as stored_results
 from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, MpcOptions, PlantOptions, Scenario, disturbance
+from nh_control.scenarios import MpcOptions, PlantOptions, disturbance
 from nh_control.scenarios.fault import parse
 from nh_control.studies.worker import metrics_of
-from nh_control.systems import PendulumParameters, pendulum
+from nh_control.systems import pendulum
 
 FILE = Path(__file__).parents[1] / "ros" / "sensing_arm.py"
 
@@ -138,20 +138,7 @@ def watched(parameters):
     )
 
 
-def swing(model):
-    return model.simulate(model.state([0.5], [0.0]), np.full((50, 1), 0.1))
-
-
-PENDULUM = Scenario(
-    name="watched",
-    title="A pendulum with outputs",
-    parameters=PendulumParameters(),
-    make_system=watched,
-    integrators={"midpoint": midpoint},
-    references={"swing": swing},
-    weights=(np.eye(2), np.eye(1), np.eye(2)),
-    joints=(Joint("pivot", "theta"),),
-)
+PENDULUM = replace(SWING, make_system=watched, weights=(np.eye(2), np.eye(1), np.eye(2)))
 
 
 @pytest.fixture(scope="module")

@@ -15,29 +15,11 @@ import pytest
 from command import MAIN, WITHOUT_ROS, environment, nh_control
 
 from nh_control import scenarios
-from nh_control.cli import main
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.progress import Progress
 
 pytestmark = pytest.mark.xdist_group("simulate")
 FIGURES = {"path", "states", "inputs", "energy", "error"}
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments):
-        try:
-            code = main(arguments)
-        except SystemExit as stopped:
-            code = stopped.code
-        out, err = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, code, out, err)
-
-    return run
 
 
 def test_list_shows_every_scenario_with_all_its_names(call):

@@ -16,7 +16,6 @@ import pytest
 from command import ROOT, nh_control
 from in_process_workers import InProcess
 
-from nh_control.cli import main
 from nh_control.command import arguments, run_study
 from nh_control.runs import output
 from nh_control.studies import Store, WorkersLost, make_study, read, run_indices
@@ -29,17 +28,12 @@ FILE = "scenario: trapped.py:SCENARIO\nset: {duration: 0.04}\nvary: {perturb.ang
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Return f(*arguments) -> (exit code, stdout, stderr); it runs the command in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+def call(call):
+    """Return f(*arguments) -> (exit code, stdout, stderr) of `nh_control study`."""
 
     def run(*words):
-        try:
-            code = main(["study", *words])
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
+        done = call("study", *words)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 

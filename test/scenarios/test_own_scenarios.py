@@ -4,19 +4,15 @@ figures, errors, disturbances and recordings; and the one that `nh_control new` 
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dds_domains import reserved_domain
+from command import nh_control
 from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
-from nh_control.cli import main
 from nh_control.mechanics.parameters import declarations
 
 DRIVE_FIRST = [
@@ -26,23 +22,6 @@ ros = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("rclpy", "rosbags")),
     reason="needs ROS: install the extra 'ros'",
 )
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "250")
-
-    def run(*arguments):
-        try:
-            code = main([*map(str, arguments)])
-        except SystemExit as stopped:
-            code = stopped.code
-        out, err = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, code, out, err)
-
-    return run
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -146,32 +125,16 @@ def test_list_shows_packages_and_goes_on_after_one_that_is_broken(call, tmp_path
 # --- as nodes ------------------------------------------------------------------------------------
 
 
-def run_as_nodes(scenario, name, tmp_path):
-    """The summary of 2 s in lock-step."""
-    code = "import sys; from nh_control.cli import main; sys.exit(main())"
-    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--no-display", "--json")
-    places = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
-    with reserved_domain() as domain:
-        own = {"PYTHONPATH": os.pathsep.join(places), "ROS_DOMAIN_ID": str(domain)}
-        done = subprocess.run(
-            [sys.executable, "-c", code, "run", str(scenario), *CALLS[name], *options],
-            cwd=tmp_path,
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @ros
 @pytest.mark.slow
 @pytest.mark.xdist_group("nodes")
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
-    summary = run_as_nodes(FILES[name], name, tmp_path)
+    """In lock-step."""
+    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--no-display", "--json")
+    done = nh_control("run", str(FILES[name]), *CALLS[name], *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
     assert summary["steps"] == summary["steps_planned"] > 0
     assert summary["ros"]["difference_to_simulation"] == 0.0
     assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dds_domains import reserved_domain
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
 WITHOUT_ROS = (
     "import sys; sys.modules.update(dict.fromkeys(['rclpy', 'rosbags', 'sensor_msgs'])); "
