@@ -99,18 +99,6 @@ def test_a_simulated_run_is_identified_from_what_its_sensors_measured(tmp_path, 
         assert found["residuals"] < 0.95 * 300
 
 
-@pytest.mark.slow
-def test_exact_simulations_give_exact_parameters(tmp_path, capsys):
-    command = ["simulate", "urdf", "--plant-parameter", "elbow_friction=0.3", "--no-plots"]
-    assert main([*command, "--duration", "0.4", "--output", str(tmp_path / "run")]) == 0
-    capsys.readouterr()
-    assert (
-        main(["identify", str(tmp_path / "run"), "--parameter", "elbow_friction", "--json"]) == 0
-    )
-    found = json.loads(capsys.readouterr().out)["parameters"]["elbow_friction"]
-    assert found["start"] == 0.0 and found["value"] == pytest.approx(0.3, rel=1e-6)
-
-
 # --- what is fitted, and how it is printed -----
 
 FOUND = Identification(

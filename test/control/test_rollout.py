@@ -307,7 +307,7 @@ WRONG = [
     ),
     *(dict(inputs=np.zeros(shape), substeps=1, steps=None) for shape in ((6, 5, 2), (1, 6, 5, 3))),
     dict(inputs=np.zeros((6, 5, 3)), substeps=1, steps=5),
-    dict(inputs=lambda k, x: np.zeros(3)),
+    dict(inputs=max),
     dict(inputs=np.full((5, 3), np.inf), substeps=1, steps=None),
     dict(inputs=np.full((6, 5, 3), np.inf), substeps=1, steps=None),
 ]

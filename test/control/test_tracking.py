@@ -18,7 +18,6 @@ from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
 from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import SNAKEBOARD, PlanarPerturbation, PlantOptions
-from nh_control.scenarios.snakeboard import GAITS
 
 REFERENCES = ("parking", "forward", "turning")
 ERROR = PlanarPerturbation(position=0.1, heading=0.1, momentum=0.1)
@@ -139,18 +138,6 @@ def test_prescribed_coordinates_have_no_limits_and_a_pendulum_is_kept_upright_by
         command = tracker.command(400 + k, x, memory)
         memory, x = command.memory, pushed.step(x, np.r_[torque, command.u])
     np.testing.assert_allclose(memory.disturbance, [h * torque], rtol=0.05)
-
-
-@pytest.mark.slow
-def test_references_are_feasible_and_stay_regular(model):
-    for name in SNAKEBOARD.references:
-        reference = SNAKEBOARD.reference(model, name)
-        for k in range(0, len(reference), 7):
-            reached = model.step(reference.states[k], reference.inputs[k])
-            miss = np.abs(model.local(reference.states[k + 1], reached)).max()
-            assert miss == 0 if name in GAITS else miss < 1e-9
-        assert np.abs(reference.states[:, 1]).max() < 1.0
-        assert (np.abs(reference.inputs) < model.system.input_bounds[:, 1]).all()
 
 
 def test_parking_is_a_sideways_move_over_cusps_that_ends_at_rest(model):

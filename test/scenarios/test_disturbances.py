@@ -16,7 +16,7 @@ from nh_control import scenarios
 from nh_control.discrete.plant_steps import with_external, without_external
 from nh_control.integrators import midpoint
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.scenarios import Constant, Disturbance, Gust, Noise, PlantOptions, Sine, on_frames
+from nh_control.scenarios import Constant, Disturbance, Gust, Noise, Sine, on_frames
 from nh_control.scenarios.disturbance import DisturbanceForces, parse
 from nh_control.scenarios.frames import with_forces
 from nh_control.scenarios.scenario_frames import ScenarioFrames
@@ -145,46 +145,6 @@ def test_what_is_written_is_read_again_spaces_or_not():
     read = parse(" theta:noise: 1, 2 , correlation = 0.5, seed=3 ")
     assert read == Disturbance("theta", Noise((1.0, 2.0), 0.5, 3))
     assert isinstance(read.signal.seed, int)
-
-
-QUICK = ("snakeboard", "urdf", "cart_pole")
-SLOW = [
-    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
-    for name in scenarios.built_in()
-]
-
-
-@pytest.mark.parametrize("name", SLOW)
-def test_every_scenario_can_have_disturbances_on_bodies_and_coordinates(name):
-    """Some steps of a motion: a target by itself changes it, and only from its start."""
-    scenario = scenarios.get(name)
-    model = scenario.model()
-    targets = scenario.targets(model.system)
-    coordinates = [t for t in targets.values() if t.components == ("external",)]
-    assert len(coordinates) >= model.system.nrho - len(model.system.prescribed)
-    start = model.state(rest(scenario, model), np.zeros(model.system.space.nw))
-    forces = [target for target in targets.values() if target.friction is None]
-    for target in (coordinates[0], forces[-1]):
-        push = Disturbance(target.name, Gust((0.3,) * target.n, start=3 * model.h))
-        options = PlantOptions(disturbances=(push,))
-        plant, external = scenario.plant(model, options), scenario.disturbance(model, options)
-        x = y = start
-        for k in range(5):
-            x, y = model.step(x, model.idle(x)), plant.step(y, disturbed(model, external(k), y))
-            assert np.allclose(x, y, atol=1e-11) == (k < 3), (target.name, k)
-
-
-def rest(scenario, model):
-    """A configuration: where the reference starts, or the origin where that takes long to find."""
-    slow = scenario.name in ("pendulum_swing_up", "cart_pole")
-    space = model.system.space
-    return space.origin if slow else model.configuration(scenario.reference(model).states[0])
-
-
-def disturbed(model, forces, x):
-    """Inputs of the plant: none, the external forces, prescribed coordinates where they are."""
-    idle, nu = model.idle(x), model.system.nu
-    return np.concatenate([idle[:nu], forces, idle[nu:]])
 
 
 @pytest.mark.parametrize("base", ["fixed", pytest.param("floating", marks=pytest.mark.slow)])
