@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
-from recorded_messages import STORE, joint_state
-from rosbags.rosbag2 import StoragePlugin, Writer
+from recorded_messages import joint_state, write
 
 from nh_control import scenarios
 from nh_control.cli import main
@@ -25,7 +24,6 @@ from nh_control.runs.measurements import Measurements
 from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, fault
 
-JOINT_STATE = "sensor_msgs/msg/JointState"
 NOISE, STEPS = 1e-3, 200
 
 
@@ -38,26 +36,22 @@ def noisy(tmp_path):
     h, joint = experiment.model.h, scenario.joints[0].name
     u = 2.0 * np.sin(0.05 * np.arange(STEPS))[:, None]
     run = experiment.plant.simulate(experiment.plant.state([0.3], [0.0]), u)
-    angles = run.states[:, 0] + np.random.default_rng(0).normal(scale=NOISE, size=STEPS + 1)
+    exact = run.states[:, 0]
+    angles = exact + np.random.default_rng(0).normal(scale=NOISE, size=STEPS + 1)
     given = launcher.parameters(experiment, RunSettings(), tmp_path)
     text = yaml.safe_dump({"/**": {"ros__parameters": given}})
     (tmp_path / output.PARAMETERS).write_text(text)
-    topics = ("/joint_states", "/ground_truth/joint_states", "/joint_commands")
-    with Writer(tmp_path / output.RECORDING, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
-        to = {t: bag.add_connection(t, JOINT_STATE, typestore=STORE) for t in topics}
-
-        def add(topic, message, time):
-            bag.write(to[topic], time, STORE.serialize_cdr(message, JOINT_STATE))
-
-        for k in range(STEPS + 1):
-            ns = round(k * h * 1e9)
-            true = joint_state(ns, [joint], run.states[k, :1], [0.0])
-            add(topics[1], true, 10 * k)
-            if k != 7:
-                add(topics[0], joint_state(ns, [joint], angles[k : k + 1], [0.0]), 10 * k + 1)
-            if k < STEPS:
-                command = joint_state(ns, experiment.model.inputs, effort=u[k])
-                add(topics[2], command, 10 * k + 2)
+    recorded = []
+    for k in range(STEPS + 1):
+        ns = round(k * h * 1e9)
+        true, measured = (joint_state(ns, [joint], q[k : k + 1], [0.0]) for q in (exact, angles))
+        recorded.append(("/ground_truth/joint_states", true, ns))
+        if k != 7:
+            recorded.append(("/joint_states", measured, ns + 1))
+        if k < STEPS:
+            command = joint_state(ns, experiment.model.inputs, effort=u[k])
+            recorded.append(("/joint_commands", command, ns + 2))
+    write(tmp_path / output.RECORDING, recorded)
     return tmp_path, scenario, experiment, angles
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
-from recorded_messages import STORE, diagnostics, joint_state, multi_dof_joint_state, odometry
-from rosbags.rosbag2 import StoragePlugin, Writer
+import recorded_messages
+from recorded_messages import diagnostics, joint_state, multi_dof_joint_state, odometry
 from transforms3d.quaternions import axangle2quat, quat2mat
 
 from nh_control import scenarios
-from nh_control.runs import recording, topics
+from nh_control.runs import recording
 
 
 @pytest.fixture(scope="module")
@@ -53,27 +53,15 @@ def command(k, model, u):
 
 def write(folder, scenario, model, trajectory, steps):
     """Record the states of these steps and the commands that answer them, in this order."""
-    kinds = {
-        topic: topics.recorded(scenario)[topic]
-        for topic in ("multi_dof_joint_states", "joint_commands")
-    }
-    with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
-        connections = {
-            topic: bag.add_connection(f"/test/{topic}", kind, typestore=STORE)
-            for topic, kind in kinds.items()
-        }
-
-        def add(topic, message, time):
-            bag.write(connections[topic], time, STORE.serialize_cdr(message, kinds[topic]))
-
-        for time, k in enumerate(steps):
-            x = trajectory.states[k]
-            bodies = scenario.to_bodies(
-                scenario.parameters, model.configuration(x), model.velocity(x)
-            )
-            add("multi_dof_joint_states", multi_dof(k, model, bodies), 10 * time)
-            if k < len(trajectory):
-                add("joint_commands", command(k, model, trajectory.inputs[k] + k), 10 * time + 1)
+    recorded = []
+    for k in steps:
+        phase = (part(trajectory.states[k]) for part in (model.configuration, model.velocity))
+        bodies = scenario.to_bodies(scenario.parameters, *phase)
+        recorded.append(("multi_dof_joint_states", multi_dof(k, model, bodies)))
+        if k < len(trajectory):
+            recorded.append(("joint_commands", command(k, model, trajectory.inputs[k] + k)))
+    messages = ((f"/test/{topic}", one, 5 * i) for i, (topic, one) in enumerate(recorded))
+    recorded_messages.write(folder, messages)
 
 
 def test_bodies_in_space_hold_the_state(payload, tmp_path):

@@ -2,14 +2,12 @@
 inputs acted.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 import recorded_messages
-from recorded_messages import joint_state, stamp
+from recorded_messages import joint_state, stamp, write
 from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
@@ -37,35 +35,15 @@ def command(ms, efforts=(1.0, 2.0), names=None):
     return joint_state(ms * MS, names, effort=efforts)
 
 
-# --- messages ------------------------------------------------------------------------------------
-
-
-# --- states --------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def read(monkeypatch):
+def read(tmp_path):
     """Return f([(topic, message, received in ms)]) -> Measurements."""
+    folders = (tmp_path / f"{k}" for k in range(9))
 
     def read(recorded):
-        class Bag:
-            connections = [
-                SimpleNamespace(topic=f"/robot/{name}", msgtype="")
-                for name in ("joint_states", "odom", "joint_commands", "reference_start", "tf")
-            ]
-            deserialize = staticmethod(lambda message, _: message)
-
-            def __init__(self, *_, **__):
-                pass
-
-            __enter__ = __exit__ = lambda self, *_: self
-
-            def messages(self):
-                topics = {one.topic.rsplit("/", 1)[-1]: one for one in self.connections}
-                return [(topics[name], round(ms * MS), one) for name, one, ms in recorded]
-
-        monkeypatch.setattr(measurements, "AnyReader", Bag)
-        return measurements.read("bag", BOARD, MODEL)
+        folder = next(folders)
+        write(folder, [(f"/robot/{topic}", one, ms * MS) for topic, one, ms in recorded])
+        return measurements.read(folder, BOARD, MODEL)
 
     return read
 
@@ -84,10 +62,10 @@ def states(steps, beside=2.0, began=0.0, lost=()):
 
 def test_a_state_has_the_time_of_its_newest_message(read):
     told = states(range(4), began=1000.0)
-    told[3:3] = [("joint_commands", command(1002.0), 1009.0), ("tf", None, 1009.5)]
+    told[3:3] = [("joint_commands", command(1002.0), 1009.0), ("tf", stamp(0), 1009.5)]
     told.append(("joint_commands", command(1022.0, (3.0, 4.0)), 1029.0))
     told.append(("joint_commands", command(1030.0, (9.0,), names=[MODEL.inputs[0]]), 1031.0))
-    found = read(told)
+    found = read(sorted(told, key=lambda one: one[2]))
     assert (found.times_ns / MS).tolist() == [1002, 1012, 1022, 1032] and len(found) == 4
     assert (found.received_ns / MS).tolist() == [1006, 1016, 1026, 1036]
     np.testing.assert_allclose(found.times_s, [0, 0.01, 0.02, 0.03], atol=1e-12)
@@ -134,7 +112,7 @@ def test_a_state_moves_where_all_its_parts_do(read):
 
 
 def test_one_state_is_no_recording_of_a_robot(read):
-    with pytest.raises(RecordingError, match="bag: 1 states of snakeboard, on the topics joint_s"):
+    with pytest.raises(RecordingError, match="0: 1 states of snakeboard, on the topics joint_s"):
         read(states(range(1)))
     assert len(read(states(range(2)))) == 2
 
