@@ -261,7 +261,7 @@ def own_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_scenario_s_own_integrators_are_listed(own_file, capsys):
+def test_a_scenario_s_own_integrators_are_listed_and_compared(own_file, tmp_path, capsys):
     """Functions without properties, an Integrator with them."""
     assert main(["integrators", str(own_file), "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
@@ -269,13 +269,8 @@ def test_a_scenario_s_own_integrators_are_listed(own_file, capsys):
     assert [rows["mine"][key] for key in ("order", "kind", "symmetric")] == [None] * 3
     assert [rows["declared"][k] for k in ("order", "kind", "symmetric")] == [2, "implicit", True]
     assert rows["mine"]["unknowns"] == rows["midpoint"]["unknowns"] > 0
-
-
-@pytest.mark.slow
-def test_a_scenario_s_own_integrators_are_compared(own_file, tmp_path, capsys):
-    out = ["--output", str(tmp_path / "out"), "--duration", "0.2", "--json"]
-    methods = ["--methods", "mine", "midpoint"]
-    assert main(["compare", str(own_file), *methods, *out]) == 0
+    given = ["--methods", "mine", "midpoint", "--output", str(tmp_path / "out"), "--json"]
+    assert main(["compare", str(own_file), *given, "--duration", "0.2"]) == 0
     work = json.loads(capsys.readouterr().out)["work"]
     assert {"mine", "midpoint"} < set(work)
     assert work["mine"][0]["error"] == work["midpoint"][0]["error"]

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_trees import (
-    assert_the_same,
-    both_ways,
     not_worth_compiling,
     random_motion,
     random_tree,
@@ -85,12 +83,6 @@ def test_constraints():
     model = replace(free, constraints=[satisfied("string", 0, free, q, rng)])
     dsys = not_worth_compiling(midpoint(model.system, 0.02))
     assert_the_same_in_space(model, dsys.measured_state(q, np.zeros(3)), rng.normal(size=dsys.nu))
-
-
-@pytest.mark.slow
-def test_a_tree_in_a_plane_steps_as_generated():
-    rng = np.random.default_rng(3)
-    assert_the_same(*both_ways(flat(random_tree([0, 1, 0], rng), rng)), rng)
 
 
 @pytest.mark.parametrize("off, expected", [(0.0, True), (1e-9, False)])

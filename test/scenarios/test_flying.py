@@ -227,14 +227,6 @@ def test_the_quadrotor_flies_through_the_middle_of_both_windows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step_s", [0.005, 0.05])
-def test_the_windows_are_found_with_other_steps(step_s):
-    model, reference = windows(step_s)
-    reached = model.simulate(reference.states[0], reference.inputs).states[-1]
-    np.testing.assert_allclose(reached, reference.states[-1], atol=1e-6)
-
-
-@pytest.mark.slow
 def test_a_gust_between_the_windows_throws_lqr_beside_the_second_one():
     """3 N to the right for 0.5 s, without an estimate of it; MPC misses it by a tenth as much."""
     gust = disturbance.parse("quadrotor:gust:0,-3,0,start=0.3,duration=0.5")
