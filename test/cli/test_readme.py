@@ -79,16 +79,43 @@ def test_contributing_names_rooms_and_files_that_exist():
         assert (ROOT / path).exists(), path
 
 
-def test_the_documented_parameters_are_the_declared_ones():
-    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
-    import readme_table
-
-    lines = NODES.splitlines()
-    start = lines.index(readme_table.HEADER)
-    stated = lines[start : lines.index("", start)]
-    assert stated == readme_table.rows(), (
-        "print the right table with: python test/cli/readme_table.py"
+def row(nodes, spec):
+    """The line of a parameter in the table."""
+    usual = {True: "true", False: "false", "": '""'}
+    default = (
+        usual.get(spec.value, spec.value) if isinstance(spec.value, bool | str) else spec.value
     )
+    named = ", ".join(f"`{one}`" for one in spec.choices if one)
+    choices = f" One of {named}." if len(spec.choices) > 1 else ""
+    return f"| `{spec.name}` | {nodes} | `{default}` | {spec.sentence}{choices} |"
+
+
+def test_the_documented_parameters_are_the_declared_ones():
+    """Those of a scenario's fields and names come last."""
+    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
+    from nh_control.ros.runtime import declared
+
+    names = ("plant", "tracker", "display", "view", "recorder", "shadow")
+    nodes = {name: {one.name: one for one in getattr(declared, name.upper())} for name in names}
+    known = {one.name: one for one in declared.SHARED}
+    for specs in nodes.values():
+        known |= specs
+    rows = [
+        row(", ".join(node for node, specs in nodes.items() if name in specs), spec)
+        for name, spec in known.items()
+    ]
+    lines = NODES.splitlines()
+    start = lines.index("| parameter | node | default | meaning |")
+    stated = lines[start + 2 : lines.index("", start)]
+    assert stated[: len(rows)] == rows
+    of_scenarios = [line.split("`")[1].partition("<")[0] for line in stated[len(rows) :]]
+    assert of_scenarios == [
+        declared.PLANT_PARAMETERS,
+        declared.MODEL_PARAMETERS,
+        declared.WEIGHT_FACTORS,
+        declared.PERTURBATION,
+        declared.WEIGHTS,
+    ]
 
 
 def test_the_documented_conventions_are_those_of_the_help():
