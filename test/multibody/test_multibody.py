@@ -110,32 +110,6 @@ def test_rotation_joints_take_a_retraction(retraction):
     np.testing.assert_allclose(turned, so3.retract(so3.origin, np.linspace(0.4, 0.6, 3)))
 
 
-def test_constraint_joints_have_the_coordinates_and_rates_of_tree_joints():
-    """However they are placed, in a body that moves."""
-    where = {"axis": (1.0, -2.0, 2.0), "rotation": TILT}
-    at, joints = (0.3, 0.1, -0.2), (("hinge", "revolute", "b"), ("rail", "prismatic", "c"))
-    model = mb.Multibody(
-        "twice",
-        frames=[
-            mb.floating("a"),
-            mb.revolute("b", "a", position=at, **where),
-            mb.prismatic("c", "a", position=at, **where),
-        ],
-        bodies=[mb.Body(name, 1.0, inertia=(1.0, 1.0, 1.0)) for name in "abc"],
-        constraints=[
-            mb.JointConstraint(name, kind, mb.Point("a", at), frame, **where)
-            for name, kind, frame in joints
-        ],
-    )  # fmt: skip
-    rng, space = np.random.default_rng(4), model.space
-    q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
-    k = model.kinematics(ca.SX(q), ca.SX(rng.normal(size=space.nw)))
-    for name, _, frame in joints:
-        for of in (k.coordinate, k.rate):
-            assert float(of(name)) == pytest.approx(float(of(frame)), abs=1e-12)
-    assert np.abs(np.concatenate([*model.constraint_residuals(q).values()])).max() < 1e-12
-
-
 def test_a_chain_of_fixed_frames_moves_with_its_moving_frame():
     turned = euler2mat(-0.4, 0.9, 0.2)
     frames = [
