@@ -267,7 +267,6 @@ def bound(kind, **ways):
 
 
 CHAIN = chain("revolute")
-BETWEEN = "no body on 'b', between the joints of 'b' and 'c'"
 REFUSED = [
     lambda: mb.maximal_coordinates(CHAIN, "SE2"),
     lambda: mb.maximal_coordinates(CHAIN, {"leg": "SE3"}),
