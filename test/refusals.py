@@ -12,3 +12,9 @@ def refusal(call, errors=(ValueError, TypeError)) -> str:
     with pytest.raises(errors) as caught:
         call()
     return ROUNDED.sub("#", str(caught.value))
+
+
+def said(cases, call=lambda make: make(), error=ValueError) -> str:
+    """The messages of the errors that `call` raises for the cases, by their names, one each line."""
+    named = cases.items() if isinstance(cases, dict) else enumerate(cases)
+    return "\n".join(f"{name}: {refusal(lambda: call(case), error)}" for name, case in named)

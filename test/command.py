@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dds_domains import reserved_domain
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 MAIN = "import sys; from nh_control.cli import main; sys.exit(main())"
 WITHOUT_ROS = (
     "import sys; sys.modules.update(dict.fromkeys(['rclpy', 'rosbags', 'sensor_msgs'])); "
@@ -19,17 +19,13 @@ DOMAIN = str(_process.enter_context(reserved_domain()))
 
 
 def environment(**changes):
-    """The environment with this source tree to import from, a ROS domain of its own, and
-    changes.
-    """
+    """This source tree to import from, a ROS domain of its own, and changes."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "ROS_DOMAIN_ID": DOMAIN, "COLUMNS": "200", **changes}
 
 
 def nh_control(*arguments, cwd, before="", **changes):
-    """Run `nh_control` with the arguments in the folder cwd, after the Python statements `before`;
-    returns the finished process.
-    """
+    """The finished `nh_control` in the folder cwd, after the Python statements `before`."""
     command = [sys.executable, "-c", before + MAIN, *arguments]
     return subprocess.run(
         command,

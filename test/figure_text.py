@@ -57,7 +57,8 @@ def panel(axes):
         style = f"{line.get_color()} {line.get_linestyle()} {line.get_drawstyle()} {line.zorder:g}"
         told.append(f"  line {line.get_label()!r} {style}: {columns(np.transpose(data))}")
     for one in axes.patches:
-        box, edge = one.get_path().get_extents().get_points(), one.get_edgecolor()
+        box = one.get_path().get_extents(one.get_patch_transform()).get_points()
+        edge = one.get_edgecolor()
         look = f"{numbers(one.get_facecolor())}, edge {numbers(edge)} {one.get_linestyle()}"
         told.append(f"  patch {one.get_label()!r} {numbers(box)} {look}")
     told += [collection(part) for part in axes.collections]
