@@ -15,6 +15,6 @@ def refusal(call, errors=(ValueError, TypeError)) -> str:
 
 
 def said(cases, call=lambda make: make(), error=ValueError) -> str:
-    """The messages of the errors that `call` raises for the cases, by their names, one each line."""
+    """The messages of the errors that `call` raises for the cases, a line each with its name."""
     named = cases.items() if isinstance(cases, dict) else enumerate(cases)
     return "\n".join(f"{name}: {refusal(lambda: call(case), error)}" for name, case in named)
