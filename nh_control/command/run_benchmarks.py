@@ -50,7 +50,10 @@ def run(args: Namespace) -> int:
         with writing(Path(args.json).parent):
             Path(args.json).write_text(text + "\n", encoding="utf-8")
     if not args.names:
-        _print(report.SUMMARY, [report.summary(result) for result in results])
+        for result in results:
+            name, reference, number, published, here, digits, seconds = report.summary(result)
+            print(f"{name:20} {digits:>8} digits  {reference:12} {seconds:>5} s")
+            print(f"    {number}: {here} here, {published} expected")
         return 0
     for result in results:
         one = result.benchmark
