@@ -2,7 +2,7 @@
 
 import json
 
-from nh_control.benchmarks import BENCHMARKS
+from nh_control.benchmarks import BENCHMARKS, report
 from nh_control.cli import main
 
 
