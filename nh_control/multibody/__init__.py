@@ -25,7 +25,9 @@ data: no code is generated for a model, and A and B are exact (`doc/tree_kernel.
 theory). The kernel knows all joints, elements, inputs and constraints of this package, prescribed
 coordinates and joints that follow others. Some of them add a small dense system to every step:
 constraints one of their multipliers, springs and dampers between points one of their forces,
-joints that follow others one of the shared coordinates. CasADi's virtual machine evaluates the
+joints that follow others one of the shared coordinates. The rows of wheels
+(`Multibody(wheels=[RollingWheel(...)])`) and of contacts are generated functions of the kinematics
+alone. CasADi's virtual machine evaluates the
 contracted second derivatives at the kernel's solution.
 
 The same step is generated from the Lagrangian for models with joints or elements of a user's own
