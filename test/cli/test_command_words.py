@@ -456,7 +456,7 @@ def test_options_extend_a_study_file(tmp_path):
 def test_every_option_of_a_study_is_a_key_of_its_file():
     words = (
         "--urdf arm.urdf --base floating --sampling sobol --points 3 --seeds 2 --seed 1 "
-        "--accept-any-inertia --success 0.1 --monitor --vary m=1:2 --set step=0.1 "
+        "--accept-any-inertia --wheels left --success 0.1 --monitor --vary m=1:2 --set step=0.1 "
         "--disturb x:gust:1 --disturb y:gust:1 --fault noise=1 --fault x:bias=1"
     )
     data = run_study.merged_settings(
@@ -464,6 +464,7 @@ def test_every_option_of_a_study_is_a_key_of_its_file():
     )
     assert data == {
         "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "accept_any_inertia": True,
+        "wheels": "left",
         "sampling": "sobol",
         "points": "3", "seeds": "2", "seed": "1", "success": "0.1", "monitor": "true",
         "vary": {"m": "1:2"}, "set": {"step": "0.1"}, "disturb": ["x:gust:1", "y:gust:1"],

@@ -270,7 +270,8 @@ def test_nodes_are_given_all_that_was_asked_for(whole, run, tmp_path):
         "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
         "lockstep": True, "duration_s": 6 * H, "on_finish": "exit", "integral": True,
         "output": str(tmp_path / "recording"), "wait_for": ["recorder"], "heard_by": ["recorder"],
-        "urdf": "", "base": "fixed", "accept_any_inertia": False, "estimate": "state",
+        "urdf": "", "base": "fixed", "accept_any_inertia": False, "wheels": "",
+        "estimate": "state",
         "controller": "lqr", "mpc": asdict(MpcSettings()),
     }  # fmt: skip
     usual = replace(whole, options=PlantOptions())
@@ -304,12 +305,13 @@ def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkey
         "urdf": "arm.urdf",
         "base": "floating",
         "accept_any_inertia": True,
+        "wheels": "left",
     }
     (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
     assert run_folder.is_run(tmp_path) and not run_folder.is_run(tmp_path / "recording")
     run = run_folder.load(tmp_path)
     assert run.lockstep and run.faults == ("positions:noise=0.1",)
-    assert found == [("urdf", "arm.urdf", "floating", True)]
+    assert found == [("urdf", "arm.urdf", "floating", True, "left")]
     scenario, reference, integrator, step_s, options, perturbation, integral, *rest = made[0]
     duration_s, *rest = rest
     assert rest == [whole.mpc, whole.estimate]

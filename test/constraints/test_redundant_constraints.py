@@ -13,6 +13,7 @@ from linkages import bead, rod
 from scipy.linalg import null_space
 
 import nh_control as nh
+from nh_control.benchmarks.bricard import bricard
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import (
@@ -78,24 +79,6 @@ def watt(*constraints):
 WATT = Point("coupler", (0, 0, -0.4)), Point("right", (-1.0, 0, 0))
 
 
-def bricard(*constraints):
-    """Bricard's mechanism: five rods of 1 m and six revolute joints, which moves although its
-    joints have as many rows as coordinates; rank 4 where it is closed, 5 elsewhere.
-    """
-    joints = (("-y", (0, 0, 0)), ("z", (1, 0, 0)), ("x", (0, -1, 0)), ("-y", (0, 0, 1)))
-    frames, bodies, parent = [], [], "world"
-    ends = (1, 0, 0), (0, -1, 0), (0, 0, 1), (-1, 0, 0), (0, 1, 0)
-    for i, (axis, place) in enumerate((*joints, ("z", (-1, 0, 0)))):
-        frames.append(revolute(f"rod_{i}", parent, axis=axis, position=place))
-        across = 0.1 - 0.09 * np.abs(ends[i])
-        bodies.append(Body(f"rod_{i}", 1.0, np.array(ends[i]) / 2, across))
-        parent = f"rod_{i}"
-    return Multibody("bricard", frames, bodies, constraints=constraints)
-
-
-TIP, GROUND = Point("rod_4", (0, 1, 0)), Point("world", (0, 0, 1))
-
-
 def delta(rods):
     """A delta robot, its forearms of two rods or, with three, of one more than they need."""
     frames, bodies, constraints = [], [], []
@@ -158,8 +141,8 @@ MECHANISMS = {
         {},
     ),
     "Bricard": (
-        lambda: bricard(JointConstraint("close", "revolute", GROUND, TIP, axis="x")),
-        lambda: bricard(JointConstraint("close", "cylindrical", GROUND, TIP, axis="x")),
+        lambda: bricard("revolute"),
+        lambda: bricard("cylindrical"),
         1,
         {},
     ),

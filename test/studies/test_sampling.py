@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from nh_control.runs.settings import ORIGIN
 from nh_control.scenarios import UnknownName
 from nh_control.studies import Study, variation
 from nh_control.studies.study_file import KEYS, differences, make_study, read, to_yaml
@@ -163,13 +164,14 @@ def test_every_field_of_a_study_is_written():
     """Every value differs from its default, and lists have two entries."""
     written_ = {
         "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "accept_any_inertia": True,
+        "wheels": "left",
         "vary": {"m": "1.0:2.0:3", "integrator": "midpoint,rk4"},
         "set": {"duration": 1.5, "integral": True},
         "disturb": ["x:noise:1", "y:noise:2"], "fault": ["noise=1", "bias=2"],
         "sampling": "sobol", "points": 4, "seeds": 3, "seed": 2, "success": 0.2, "monitor": True,
     }  # fmt: skip
     one = Study(
-        tuple((key, written_[key]) for key in list(written_)[:4]),
+        tuple((key, written_[key]) for key in ORIGIN),
         tuple(parse(name, text) for name, text in written_["vary"].items()),
         (("duration", 1.5), ("integral", True)),
         ("x:noise:1", "y:noise:2"), ("noise=1", "bias=2"), "sobol", 4, 3, 2, 0.2, True,

@@ -24,6 +24,7 @@ from nh_control.runs.design import Design
 from nh_control.runs.experiment import Experiment
 from nh_control.runs.settings import (
     OPTIONS,
+    ORIGIN,
     SETTINGS,
     MpcSettings,
     PlantSettings,
@@ -106,10 +107,10 @@ def test_a_study_of_a_robot_contains_its_file_and_base(monkeypatch):
 
     origin = (("scenario", "urdf"), ("urdf", "arm.urdf"), ("base", "floating"))
     monkeypatch.setattr(study_module.scenarios, "get", get)
-    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating', False\)"):
+    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating', False, ''\)"):
         Study(origin, (parse("m", "1,2"),)).load()
     assert reading_module.scenarios is study_module.scenarios
-    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating', False\)"):
+    with pytest.raises(Found, match=r"\('urdf', 'arm.urdf', 'floating', False, ''\)"):
         make_study(dict(origin))
 
 
@@ -151,7 +152,7 @@ def test_the_plant_equals_the_model_by_default():
 def test_every_option_of_simulate_is_a_setting_of_studies():
     options = {short_name(entry) for entry in SETTINGS.values() if entry.only != NODES}
     groups = {"model_parameter", "weight_factor", "plant_parameter", "perturb"}
-    origin = {"scenario", "urdf", "base", "accept_any_inertia"}
+    origin = {*ORIGIN}
     assert options - OPTIONS.keys() == groups | origin | {"disturb", "fault"}
     assert OPTIONS.keys() <= options
 

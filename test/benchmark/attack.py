@@ -96,7 +96,6 @@ class Attack:
         return self.thrown.total() - before
 
     def _send(self, publisher, message) -> bool:
-        """Whether the middleware sends it."""
         fuzzer = self.fuzzer
         data = fuzzer.garbled(serialize_message(message)) if fuzzer.chance(0.5) else None
         try:
@@ -129,7 +128,6 @@ class Attack:
         return Parameter(name=name, value=value)
 
     def forget(self) -> None:
-        """Ask for no answers any more."""
         for client in self._clients.values():
             for future in list(client._pending_requests.values()):
                 client.remove_pending_request(future)
