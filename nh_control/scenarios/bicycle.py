@@ -9,7 +9,6 @@ from functools import partial
 
 import casadi as ca
 import numpy as np
-from scipy.optimize import root
 
 from nh_control.control.constraints import Constraint
 from nh_control.control.projection import project_trajectory
@@ -50,9 +49,9 @@ NEWTON = 5
 """Newton steps to the pitch at which the front wheel touches the ground."""
 
 
-_Q = np.diag([10.0, 1.0, 5.0, 20.0, 0.0, 0.0, 2.0, 0.0, 0.0, 2.0, 0.0, 4.0, 0.0, 0.0, 0.2, 0.0])
+_Q = np.diag([10.0, 0.1, 5.0, 50.0, 0.0, 0.0, 5.0, 0.0, 0.0, 10.0, 0.0, 20.0, 0.0, 0.0, 1.0, 0.0])
 """Heading, forward, side, lean, pitch, rear wheel, steering, front wheel, then their rates."""
-WEIGHTS = _Q, np.diag([0.1, 0.02]), 10 * _Q
+WEIGHTS = _Q, np.diag([0.3, 1.0]), 10 * _Q
 
 
 class Rolling:
@@ -95,6 +94,8 @@ def steady_turn(
 
     They are those that one step of the model keeps. Raises ValueError if none are found.
     """
+    from scipy.optimize import root  # takes long to import
+
     rolling, space = Rolling(dsys), dsys.system.space
     of_q = [space.names.index(name) for name in ("lean", "steer")]
     of_v = [space.velocity_names.index(n) for n in ("contact_v_forward", "lean_dot", "steer_dot")]
@@ -239,7 +240,7 @@ BICYCLE = Scenario(
     body=Body("base_link", ODOM, POSE),
     external=on_saddle,
     visual=visual_model,
-    step_s=0.01,
+    step_s=0.02,
     limits=SafetyLimits(ranges=(f"steer_joint:{-2 * STOP}:{2 * STOP}", "lean_joint:-1.2:1.2")),
     constraints={
         "stop": ScenarioConstraint(partial(steering, "stop", STOP), "rad"),
@@ -247,5 +248,5 @@ BICYCLE = Scenario(
             partial(steering, "tight_steering", TIGHT), "rad", ("tight_steering",)
         ),
     },
-    horizon_s=1.5,
+    horizon_s=0.8,
 )

@@ -5,7 +5,9 @@ knife edges.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +20,8 @@ SADDLE = (0.2, 0.95)
 """Where the saddle is in front of the rear contact and above the ground (m): pushes act there."""
 
 
-def _inertia(xx: float, yy: float, zz: float, xz: float, of: str) -> tuple[float, ...]:
-    entries = parameter((xx, yy, zz, xz), "kg m^2", f"{of}: xx, yy, zz, xz", above=-np.inf)
-    return entries  # type: ignore[no-any-return]
+def _inertia(xx: float, yy: float, zz: float, xz: float, of: str) -> Any:
+    return parameter((xx, yy, zz, xz), "kg m^2", f"{of}: xx, yy, zz, xz", above=-math.inf)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class BicycleParameters(Parameters):
     front_radius: float = parameter(0.35, "m", "radius of the front wheel")
     front_mass: float = parameter(3.0, "kg", "mass of the front wheel")
     front_inertia: tuple[float, ...] = parameter((0.1405, 0.28), "kg m^2", "front wheel: xx, yy")
-    steer_torque_limit: float = parameter(10.0, "N m", "largest torque between the frames")
+    steer_torque_limit: float = parameter(30.0, "N m", "largest torque between the frames")
     drive_torque_limit: float = parameter(30.0, "N m", "largest torque on the rear wheel")
 
 
