@@ -31,10 +31,10 @@ def riderless(x: np.ndarray, seconds: float) -> Trajectory:
     return MODEL.simulate(x, np.zeros((round(seconds / MODEL.h), MODEL.nu)))
 
 
-@pytest.mark.parametrize(("lean", "peak"), [(0.02, 1e-6), (0.2, 1e-4)])
+@pytest.mark.parametrize(("lean", "peak"), [(0.02, 2e-7), (0.2, 2e-5)])
 def test_energy_stays_over_100_s_without_torques(lean, peak):
     """While weave swings it varies by terms of the order of h^2, and returns."""
-    energies = riderless(Rolling(MODEL)(contact_v_forward=SPEED, lean=lean), 100.0).energies()
+    energies = riderless(Rolling(MODEL)(contact_v_forward=SPEED, lean=lean), 100.0).energies
     assert np.abs(energies / energies[0] - 1).max() < peak
     assert abs(energies[-1] / energies[0] - 1) < peak / 10
 
@@ -50,11 +50,10 @@ def test_a_steady_turn_stays_one_without_a_torque_on_the_wheel(h, radius, speed)
     assert abs(u[1]) < 1e-9 < abs(u[0])
     steps = round(2 * np.pi * abs(radius) / speed / h)
     states = model.simulate(x, np.tile(u, (steps, 1))).states
-    grown = 1e-6 if speed > 6.02 else 1e-10  # it capsizes slowly, from round-off
-    np.testing.assert_allclose(states[:, [LEAN, STEER]] - x[[LEAN, STEER]], 0.0, atol=grown)
+    np.testing.assert_allclose(states[:, [LEAN, STEER]] - x[[LEAN, STEER]], 0.0, atol=1e-10)
     center = np.array([0.0, radius])
     from_center = np.hypot(*(states[:, [Y - 1, Y]] - center).T)
-    np.testing.assert_allclose(from_center, abs(radius), rtol=1e-3)
+    np.testing.assert_allclose(from_center, abs(radius), rtol=20 * h**2)
 
 
 def test_a_change_of_lanes_begins_to_the_other_side_and_ends_straight_on():
@@ -83,7 +82,7 @@ def test_without_torques_it_weaves_rides_or_capsizes_by_its_speed():
     crossings = {speed: np.diff(np.sign(lean)).astype(bool).sum() for speed, lean in leans.items()}
     assert len(leans[3]) < len(leans[4]) and crossings[3] >= 1
     assert crossings[4] >= 4 and np.abs(leans[4][-100:]).max() > 5 * abs(leans[4][0])
-    assert np.abs(leans[5][-100:]).max() < 0.2 * leans[5][0]
+    assert np.abs(leans[5][-100:]).max() < 0.3 * leans[5][0]
     assert crossings[10] == 0 and leans[10][-1] > 2 * leans[10][0]
 
 
@@ -96,7 +95,7 @@ def test_feedback_catches_a_lean_of_which_it_would_fall(lean):
     leans = run.trajectory.states[:, LEAN]
     assert run.failure is None and leans[0] == pytest.approx(-lean)
     assert np.abs(leans).max() < 0.31 and np.abs(leans[-100:]).max() < 2e-3
-    falling = riderless(run.trajectory.states[0], 1.5).states
+    falling = riderless(run.trajectory.states[0], 3.0).states
     assert np.abs(falling[:, [LEAN, STEER]]).max() > FALLEN
 
 
@@ -105,7 +104,7 @@ def test_a_push_at_the_saddle_is_ridden_out():
         disturbances=(disturbance.parse("saddle:gust:0,150,0,start=1,duration=0.2"),)
     )
     none = BICYCLE.no_perturbation
-    run = Experiment.make(BICYCLE, "straight", plant=push, perturbation=none).run()
+    run = Experiment.make(BICYCLE, "straight", options=push, perturbation=none).run()
     states = run.trajectory.states
     assert run.failure is None and np.abs(states[:50]).max(axis=0)[LEAN] < 1e-9
     assert np.abs(states[:, LEAN]).max() > 0.02 and abs(states[-1, LEAN]) < 2e-3
