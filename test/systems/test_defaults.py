@@ -8,6 +8,7 @@ import pytest
 from nh_control import systems
 from nh_control.mechanics.parameters import declarations
 from nh_control.systems import Formation, RotorMixing
+from nh_control.systems.bicycle import BicycleParameters
 from nh_control.systems.marionette import MarionetteParameters
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters, quadrotor_payload
 from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters, rigid_body
@@ -21,6 +22,7 @@ WITHOUT_SYSTEM = (
     SphericalPendulumParameters,
     RotorMixing,
     MarionetteParameters,
+    BicycleParameters,
 )
 
 
