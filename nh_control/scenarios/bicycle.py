@@ -241,7 +241,9 @@ BICYCLE = Scenario(
     external=on_saddle,
     visual=visual_model,
     step_s=0.02,
-    limits=SafetyLimits(ranges=(f"steer_joint:{-2 * STOP}:{2 * STOP}", "lean_joint:-1.2:1.2")),
+    limits=SafetyLimits(
+        error=2.0, ranges=(f"steer_joint:{-2 * STOP}:{2 * STOP}", "lean_joint:-1.2:1.2")
+    ),
     constraints={
         "stop": ScenarioConstraint(partial(steering, "stop", STOP), "rad"),
         "tight_steering": ScenarioConstraint(
