@@ -250,5 +250,5 @@ BICYCLE = Scenario(
             partial(steering, "tight_steering", TIGHT), "rad", ("tight_steering",)
         ),
     },
-    horizon_s=0.8,
+    horizon_s=1.2,
 )
