@@ -57,11 +57,7 @@ class Course:
     @property
     def start(self) -> np.ndarray:
         """Pose (theta, x, y) at t = 0."""
-        return self.pose(0.0)
-
-    def pose(self, t: float) -> np.ndarray:
-        """Pose (theta, x, y) at time t."""
-        return np.asarray(self._pose(t))[:, 0]
+        return np.asarray(self._pose(0.0))[:, 0]
 
     @cached_property
     def _pose(self) -> ca.Function:
