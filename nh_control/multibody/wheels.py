@@ -117,11 +117,16 @@ class RollingWheel(Rolling):
     def directions(self, k: Kinematics, touch: Touch) -> ca.SX:
         if self.slips == "all":
             return ca.SX(0, 3)
-        if self.slips == "never":
+        if self.slips == "never" and not isinstance(self.outline, Disc):
             return touch.tangents
+        # along the track and across it: the rows of a disc do not turn with its heading
         axis = k.rotation(self.point) @ constant(unit_vector(self.axis, str(self)))
         along = ca.cross(axis, touch.normal)
-        return (along / ca.norm_2(along)).T
+        along /= ca.norm_2(along)
+        rows = (
+            along if self.slips == "sideways" else ca.horzcat(along, ca.cross(touch.normal, along))
+        )
+        return rows.T
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from nh_control.loop.wire_format import (
     yaw,
     yaw_wxyz,
 )
+from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import Body, BodyState, Joint, Scenario
 
@@ -127,6 +128,8 @@ def test_the_state_that_messages_carry_is_that_of_the_scenario(name):
     model = made.model()
     space = model.system.space
     q = space.retract(model.system.nominal_configuration, 0.3 * rng.normal(size=space.nv))
+    if model.system.n_holonomic_constraints:
+        q = satisfy_constraints(model.system, q)
     d = np.asarray(ca.DM(space.frame(ca.SX(q)))) @ rng.normal(size=space.nv)
     v = model.velocity(model.state(q, d))
     states = MessageStates(made, model, model, made.parameters)

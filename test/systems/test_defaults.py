@@ -9,6 +9,7 @@ from refusals import refusal
 from nh_control import systems
 from nh_control.mechanics.parameters import declarations
 from nh_control.systems import Formation, RotorMixing
+from nh_control.systems.bicycle import BicycleParameters
 from nh_control.systems.marionette import MarionetteParameters
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
 from nh_control.systems.rigid_body import HeavyTopParameters, RigidBodyParameters, rigid_body
@@ -22,6 +23,7 @@ WITHOUT_SYSTEM = (
     SphericalPendulumParameters,
     RotorMixing,
     MarionetteParameters,
+    BicycleParameters,
 )
 
 
