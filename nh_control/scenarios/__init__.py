@@ -48,6 +48,7 @@ from nh_control.scenarios.scenario import (
     Scenario,
 )
 from nh_control.scenarios.sensor import SensingOptions, Sensor
+from nh_control.scenarios.snake import SNAKE
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 from nh_control.scenarios.urdf import urdf as from_urdf
 from nh_control.scenarios.user_code import UserCodeError
@@ -57,6 +58,7 @@ _SCENARIOS = {
     s.name: s
     for s in (
         SNAKEBOARD,
+        SNAKE,
         QUADROTOR_PAYLOAD,
         QUADROTOR,
         MARIONETTE,

@@ -158,10 +158,15 @@ def trajectory_along_course(
 
 
 def perturbed(
-    model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
+    model: DiscreteSystem,
+    x: np.ndarray,
+    perturbation: PlanarPerturbation,
+    heading: str = "theta",
 ) -> np.ndarray:
-    """State x (nx) with the body moved and turned and every momentum scaled."""
-    theta = model.state_space.tangent_names.index("theta")
+    """State x (nx) with the body whose `heading` this is moved and turned, and every momentum
+    scaled.
+    """
+    theta = model.state_space.tangent_names.index(heading)
     direction, signs = perturbation.draw_direction_and_signs(1 + model.system.nrho)
     dx = np.zeros(model.ndx)
     dx[theta] = signs[0] * perturbation.heading

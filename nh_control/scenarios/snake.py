@@ -1,0 +1,153 @@
+"""The snake scenario: serpenoid gaits of a snake robot on passive wheels, tracked by LQR with the
+torques of its joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.integrators import nonholonomic_midpoint
+from nh_control.scenarios.driving import perturbed, smoothstep
+from nh_control.scenarios.limits import SafetyLimits
+from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.scenario import Body, Joint, MonitoredOutput, Scenario
+from nh_control.scenarios.snake_visual import visual_model
+from nh_control.scenarios.vehicle_guidance import rest_to_rest
+from nh_control.systems.snake import JOINTS, SnakeParameters, following, snake
+
+LEAST_SPREAD = 0.1
+"""Least difference (rad) between the largest and the smallest angle of the joints; torques on a
+straight snake, or one along an arc of a circle, do not push it forwards.
+"""
+WAVES_BEFORE, STEPS_PER_WAVE = 3, 400
+"""Waves along which the links follow the head before a gait starts."""
+CORRECTIONS, REACHED, DIFFERENCE = 5, 1e-10, 1e-5
+"""Of the torques (N m) of a step: largest number, error of the rates, steps of differences."""
+
+
+@dataclass(frozen=True)
+class Gait:
+    """The head's way along a serpenoid curve [hirose1993], of the heading `theta(s) = swing sin(2
+    pi s / wave) + turn s` at the arc length s: `waves` of the length `wave` (m), from rest to rest
+    in `duration` s. `swing` is in rad, the mean curvature `turn` in 1/m. The links follow on
+    their wheels, so that all joints are functions of s, and their motion determines that of the
+    snake.
+    """
+
+    swing: float
+    wave: float
+    waves: int
+    duration: float
+    turn: float = 0.0
+
+    def curvature(self, s: float) -> float:
+        """`theta'(s)` in 1/m."""
+        k = 2 * np.pi / self.wave
+        return self.swing * k * np.cos(k * s) + self.turn
+
+    def along(self, t: float) -> tuple[float, float]:
+        """Arc length (m) and speed (m/s) at time t."""
+        length = self.waves * self.wave
+        part = float(smoothstep(t / self.duration))
+        return length * part, length * rest_to_rest(t, self.duration)
+
+    def start(self, l: float) -> np.ndarray:
+        """Configuration (8) at s = 0 of a snake with links of length l (m)."""
+        q, ds = np.zeros(3 + len(JOINTS)), self.wave / STEPS_PER_WAVE
+        for i in range(-WAVES_BEFORE * STEPS_PER_WAVE, 0):
+            q[3:] += ds * following(l, q, 1.0, self.curvature((i + 0.5) * ds))[3:]
+        return q
+
+    def reference(self, dsys: DiscreteSystem) -> Trajectory:
+        """The motion of a snake with the least torques that make it; raises ValueError if it comes
+        close to a shape in which torques do not push it forwards.
+        """
+        q = self.start(-dsys.system.model.frames[-1].position[0])
+        steps = round(self.duration / dsys.h)
+        states, inputs = [dsys.state(q, np.zeros(len(q)))], [np.zeros(dsys.nu)]
+        for t in dsys.h * np.arange(1, steps + 1):
+            s, v = self.along(t)
+            u = least_torques(dsys, states[-1], inputs[-1], np.array([v * self.curvature(s), v]))
+            states.append(dsys.step(states[-1], u))
+            inputs.append(u)
+        names = dsys.state_names, dsys.inputs
+        motion = Trajectory(dsys.h, np.array(states), np.array(inputs[1:]), *names, dsys=dsys)
+        spread = np.ptp(motion.states[:, 3 : 3 + len(JOINTS)], axis=1)
+        if (k := spread.argmin()) is not None and spread[k] < LEAST_SPREAD:
+            raise ValueError(
+                f"{dsys}: at t = {k * dsys.h:.3g} s all joints have the same angle within "
+                f"{spread[k]:.3g} rad, less than {LEAST_SPREAD:g}: the snake is straight or along "
+                "an arc, its wheels' axles meet in one point, and torques do not push it "
+                "forwards; take a larger swing or a shorter wave"
+            )
+        return motion
+
+
+def least_torques(
+    dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
+    """The least torques (5) with which the head turns and goes on as `wanted` (rad/s, m/s) after a
+    step from state x (nx), by Newton's method with differences at the guess u (5).
+    """
+
+    def rates(torques: np.ndarray) -> np.ndarray:
+        return dsys.velocity(dsys.step(x, torques))[:2]
+
+    now = rates(u)
+    slope = np.column_stack([(rates(u + d) - now) / DIFFERENCE for d in DIFFERENCE * np.eye(5)])
+    inverse = np.linalg.pinv(slope)
+    for _ in range(CORRECTIONS):
+        if np.abs(wanted - now).max() <= REACHED:
+            break
+        u = inverse @ (slope @ u + wanted - now)
+        now = rates(u)
+    return u
+
+
+GAITS = {
+    "serpentine": Gait(swing=0.7, wave=0.9, waves=4, duration=12.0),
+    "turning": Gait(swing=0.7, wave=0.9, waves=4, duration=12.0, turn=0.5),
+}
+
+
+def spread(
+    parameters: SnakeParameters,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    external: Mapping[str, Any],
+) -> np.ndarray:
+    """Difference (rad) between the largest and the smallest angle of the joints, (1)."""
+    return np.array([np.ptp(q[3:])])
+
+
+_Q = np.diag([10.0, 20.0, 20.0, *(1.0,) * len(JOINTS), 1.0, 1.0, 1.0, *(0.1,) * len(JOINTS)])
+
+SNAKE = Scenario(
+    name="snake",
+    title="Snake robot on passive wheels tracking a gait",
+    parameters=SnakeParameters(),
+    make_system=snake,
+    nodes={"fallback": "damp"},  # what rolls goes on without forces
+    integrators={"midpoint": nonholonomic_midpoint},
+    references={name: gait.reference for name, gait in GAITS.items()},
+    weights=(_Q, np.eye(len(JOINTS)), 10 * _Q),
+    perturbation=PlanarPerturbation(position=0.05, heading=0.1, momentum=0.1),
+    perturb=partial(perturbed, heading="head_theta"),
+    joints=tuple(Joint(name, name) for name in JOINTS),
+    body=Body("base_link", "odom", ("head_theta", "head_x", "head_y")),
+    monitor=MonitoredOutput(
+        *("shape", ("spread",), "rad", spread),
+        minimum=LEAST_SPREAD / 2,
+        warning="a straight snake or an arc, which torques do not push forwards",
+    ),
+    visual=visual_model,
+    limits=SafetyLimits(ranges=tuple(f"{name}:-1.8:1.8" for name in JOINTS)),
+)
