@@ -15,6 +15,7 @@ from nh_control.mechanics.external_forces import (
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.scenarios import discovery
 from nh_control.scenarios.acrobot import ACROBOT
+from nh_control.scenarios.ballbot import BALLBOT
 from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
 from nh_control.scenarios.chaplygin_sleigh import CHAPLYGIN_SLEIGH
@@ -70,6 +71,7 @@ _SCENARIOS = {
         CHAPLYGIN_SLEIGH,
         ROLLING_DISK,
         SATELLITE,
+        BALLBOT,
         WET_SNAKEBOARD,
         WET_CAR,
         from_urdf(),

@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
 
-from nh_control.scenarios.declared_frames import FrameTree, floating
-from nh_control.scenarios.visual_model import (
-    BLUE,
-    ORANGE,
-    RUBBER,
-    STEEL,
-    Pose,
-    Shape,
-    VisualModel,
-)
-from nh_control.systems.ballbot import BALL, BODY, BallbotParameters, ballbot_model
+import numpy as np
 from transforms3d.quaternions import quat2mat
 
-WORLD = "odom"
+from nh_control.multibody import Body
+from nh_control.scenarios.declared_frames import FrameTree, fixed, floating, revolute
+from nh_control.scenarios.visual_model import ORANGE, RUBBER, STEEL, Pose, Shape, VisualModel
+from nh_control.systems.ballbot import BODY, CENTER, DRIVES, BallbotParameters, ballbot_model
+
+WORLD, BALL = "odom", "ball"
+NUMBERS = ("body_qw", "body_qx", "body_qy", "body_qz", "x", "y")
 
 
 def frame_tree(parameters: BallbotParameters) -> FrameTree:
-    """Ball and body, both with their origin at the ball's center."""
-    model, r = ballbot_model(parameters), parameters.r
-    frames = []
-    for name in (BALL, BODY):
-        numbers = (*(f"{name}_q{c}" for c in "wxyz"), "x", "y")
-        frames.append(floating(name, WORLD, numbers, lambda c: _placed(c, r)))
-    return FrameTree(model.space.names, frames, model.bodies)
+    """The ball, which is not turned, and the body with its origin at the ball's center."""
+    p, model = parameters, ballbot_model(parameters)
+    ball, *bodies = model.bodies
+    return FrameTree(
+        model.space.names,
+        (
+            floating(BALL, WORLD, ("x", "y"), partial(_at, p.r)),
+            floating(BODY, WORLD, NUMBERS, partial(_placed, p.r)),
+            fixed(CENTER, BODY, (0.0, 0.0, p.height)),
+            *(revolute(name, BODY, name, axis) for name, axis in DRIVES.items()),
+        ),
+        (Body(BALL, ball.mass), *bodies),
+    )
 
 
-def _placed(c: np.ndarray, r: float) -> Pose:
-    return Pose.at((c[4], c[5], r), quat2mat(c[:4]))
+def _at(r: float, place: np.ndarray) -> Pose:
+    return Pose.at((*place, r))
+
+
+def _placed(r: float, numbers: np.ndarray) -> Pose:
+    return Pose.at((*numbers[4:], r), quat2mat(numbers[:4]))
 
 
 def visual_model(parameters: BallbotParameters) -> VisualModel:
-    """The ball with two hoops that show its turning, the column of the body up to twice the height
-    of its center of mass on three drives, and a head that is orange in front; all scale with r and
-    this height.
+    """The ball, and the body up to twice the height of its center of mass: the collar of the
+    drives, a column, and a head that is orange in front.
     """
     r, top = parameters.r, 2 * parameters.height
-    ring = (2.02 * r, 2.02 * r, 0.12 * r)
-    shapes = [
+    column = top - 1.2 * r
+    shapes = (
         Shape("sphere", (2 * r,) * 3, RUBBER, BALL),
-        Shape("cylinder", ring, ORANGE, BALL),
-        Shape("cylinder", ring, BLUE, BALL, roll=np.pi / 2),
-        Shape("cylinder", (1.7 * r, 1.7 * r, 0.3 * r), STEEL, BODY, (0.0, 0.0, 1.2 * r)),
-        Shape(
-            "cylinder", (0.8 * r, 0.8 * r, top - 1.2 * r), STEEL, BODY, (0, 0, top / 2 + 0.6 * r)
-        ),
+        Shape("cylinder", (1.7 * r, 1.7 * r, 0.4 * r), STEEL, BODY, (0.0, 0.0, 1.1 * r)),
+        Shape("cylinder", (0.6 * r, 0.6 * r, column), STEEL, BODY, (0.0, 0.0, top - column / 2)),
         Shape("box", (1.4 * r, 1.8 * r, 1.2 * r), STEEL, BODY, (0.0, 0.0, top)),
-        Shape("box", (0.2 * r, 1.4 * r, 0.7 * r), ORANGE, BODY, (0.72 * r, 0.0, top)),
-    ]
-    return VisualModel(WORLD, frame_tree(parameters), tuple(shapes), trail=BALL)
+        Shape("box", (0.2 * r, 1.4 * r, 0.6 * r), ORANGE, BODY, (0.72 * r, 0.0, top)),
+    )
+    return VisualModel(WORLD, frame_tree(parameters), shapes, trail=BALL)

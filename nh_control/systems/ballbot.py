@@ -14,6 +14,7 @@ from nh_control.multibody import (
     JointInput,
     Kinematics,
     Multibody,
+    fixed,
     prismatic,
     revolute,
     spherical,
@@ -21,7 +22,8 @@ from nh_control.multibody import (
 from nh_control.multibody.contact_shapes import Touch
 from nh_control.multibody.wheels import Rolling
 
-BODY = "body"
+BODY, CENTER = "ballbot", "center"
+"""The frame of the body, at the ball's center, and that at its center of mass."""
 DRIVES = {"roll_drive": "x", "pitch_drive": "y", "yaw_drive": "z"}
 """The drives and their axes, which are those of the body."""
 
@@ -100,12 +102,13 @@ def ballbot_model(parameters: BallbotParameters = BallbotParameters()) -> Multib
         [
             prismatic("x", axis="x", position=(0.0, 0.0, p.r)),
             prismatic("y", "x", axis="y"),
-            spherical(BODY, "y"),
+            spherical(BODY, "y", coordinate="body"),
+            fixed(CENTER, BODY, (0.0, 0.0, p.height)),
             *(revolute(name, BODY, axis) for name, axis in DRIVES.items()),
         ],
         [
             Body("y", p.m),
-            Body(BODY, p.body_mass, (0.0, 0.0, p.height), (p.J, p.J, p.Jz)),
+            Body(CENTER, p.body_mass, inertia=(p.J, p.J, p.Jz)),
             *rotors,
         ],
         inputs=[

@@ -43,16 +43,17 @@ def snake(parameters: SnakeParameters = SnakeParameters()) -> System:
     """The snake as a `System` on SE(2) x R^5: pose of the head, angles of the joints, of which a
     positive one turns the link behind it to the left; their torques are the inputs.
 
-    The wheels of every link glide along it, `v_i = 0` sideways. The rows of all six are independent
-    in every shape, because each one holds the joint in front of it; two velocities remain, those
-    with which the head goes on and turns, and the links follow it as trailers do:
-    `omega_i = -2 v / l sin(phi) - omega cos(phi)` behind a link with v and omega. Torques push the
-    snake forwards unless its joints all have the same angle: then all axles meet in one point, or
-    are parallel.
+    Wheels under every link let it glide along itself alone. Their rows are independent in every
+    shape, because each one holds the joint in front of its link. Two velocities remain, those with
+    which the head goes on and turns; the links follow it as trailers do, `omega_i = -2 v / l
+    sin(phi) - omega cos(phi)` behind a link with v and omega. So a gait may prescribe the head or
+    any two joints, not all of them. Torques push the snake forwards unless all joints have the
+    same angle: then all axles meet in one point, or are parallel.
 
-    Wheels on three links alone would leave the five joints free and determine the motion by them.
-    But the determinant of these rows changes its sign with the mirror image of the shape, which
-    a wave has half a period later: in between, rows depend on each other.
+    Wheels under three links alone would let a gait prescribe all five joints, and determine the
+    motion of the head by them. But the determinant of these rows has the opposite sign in the
+    mirror image of a shape, into which half a period turns every wave: in between they depend on
+    each other.
     """
     return snake_model(parameters).system
 
