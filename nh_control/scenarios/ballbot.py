@@ -172,6 +172,7 @@ BALLBOT = Scenario(
     from_bodies=from_bodies,
     external=lambda system: on_frames(system.model, (CENTER,)),
     visual=visual_model,
+    step_s=0.02,
     hold=True,
     excluded=tuple(DRIVES),
     limits=SafetyLimits(ranges=(f"{BODY}.tilt:0:1",)),
