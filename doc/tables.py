@@ -8,13 +8,14 @@ import sys
 
 from scenario_pages import table
 
+from nh_control.benchmarks import BENCHMARKS, report
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.parameters import NODES, PROCESS
 from nh_control.runs.settings import OPTIONS, SETTINGS, short_name
 
 COMMANDS = (
     "list", "new", "simulate", "run", "replay", "identify", "compare", "integrators", "paper",
-    "study", "view", "film", "plot", "doctor",
+    "benchmark", "study", "view", "film", "plot", "doctor",
 )  # fmt: skip
 OTHERWISE = ("scenario", "perturb")
 """Settings that have no option of their own name."""
@@ -27,6 +28,7 @@ def pages() -> dict[str, str]:
         "integrators.md": _integrators(),
         "command.md": _command(),
         "settings.md": _settings(),
+        "benchmarks.md": _benchmarks(),
     }
 
 
@@ -48,6 +50,29 @@ def _integrators() -> str:
         "`nh_control.integrators.INTEGRATORS[name].make(system, h)` makes the discrete system. "
         "`order` holds for q and rho, the configuration and the momenta.\n\n" + table(head, rows)
     )
+
+
+def _benchmarks() -> str:
+    results = [one.run() for one in BENCHMARKS.values()]
+    text = [
+        "# Benchmarks\n\n"
+        "`nh_control benchmark` computes these numbers; this page has those of its build. A row "
+        "shows the number of a benchmark that agrees least. *Printed* numbers are those of the "
+        "source; *closed form* is a formula, evaluated in double precision; an *invariant* is "
+        "kept by the exact motion. Times include making the model, but not the first compilation. "
+        "Below are all numbers, with the sources and the reasons for digits that do not agree. "
+        "Each file of `nh_control/benchmarks/` is a short example of the interface.\n\n",
+        table(report.SUMMARY, map(report.summary, results)),
+    ]
+    for result in results:
+        one = result.benchmark
+        note = f" {one.note}" if one.note else ""
+        text.append(
+            f"\n## {one.name}\n\n{one.title[0].upper()}{one.title[1:]}.\n\n"
+            f"Reference, {one.reference}: {one.source}. Here: {one.method}.{note}\n\n"
+            + table(report.VALUES, report.values(result))
+        )
+    return "".join(text)
 
 
 def _settings() -> str:

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 from zlib import crc32
@@ -53,6 +54,25 @@ def sketched(monkeypatch):
         savefig(figure, *file, **options)
 
     monkeypatch.setattr(Figure, "savefig", sketch)
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
+    from nh_control.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as stopped:
+            code = stopped.code
+        out, err = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+    return run
 
 
 def pytest_configure(config):

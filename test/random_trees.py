@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
@@ -28,7 +29,10 @@ from nh_control.multibody import (
     revolute,
     spherical,
 )
+from nh_control.multibody.contact_grounds import Plane
+from nh_control.multibody.contact_shapes import Ellipsoid, Sphere
 from nh_control.multibody.tree_engine import TreeEngine
+from nh_control.multibody.wheels import RollingWheel, Skate
 
 SCALAR = (revolute, prismatic)
 JOINTS = (
@@ -102,6 +106,34 @@ def with_wrenches(model, count, rng):
     return replace(model, inputs=[*wrenches[:1], *model.inputs, *wrenches[1:]])
 
 
+def with_wheels(model, q, count, rng):
+    """Return the model with wheels, balls and skates on random frames that touch their grounds,
+    inclined planes at rest, sliding or turning, at q.
+    """
+    wheels = []
+    for number in range(count):
+        frame = str(rng.choice([frame.name for frame in model.frames if not frame.is_fixed]))
+        at, normal = Point(frame, rng.normal(size=3) / 3), rng.normal(size=3)
+        normal /= np.linalg.norm(normal)
+        velocity = np.cross(normal, rng.normal(size=3)) * rng.integers(2)
+        turns = {"turn_rate": rng.normal() * rng.integers(2), "center": rng.normal(size=3)}
+        shape = (
+            {"shape": Sphere(0.2)},
+            {"radius": 0.3, "axis": rng.normal(size=3), "rounding": 0.1},
+            {"shape": Ellipsoid((0.3, 0.2, 0.4)), "slips": "sideways"},
+        )
+        kind = rng.integers(4)
+
+        def wheel(height, kind=kind, at=at, name=f"w{number}"):
+            ground = Plane(normal, height, velocity, **turns)
+            where = {"at": at, "ground": ground, "name": name}
+            return Skate(**where) if kind == 3 else RollingWheel(**where, **shape[kind])
+
+        k = model.kinematics(ca.SX(q), ca.SX(model.space.nw, 1))
+        wheels.append(wheel(float(wheel(0.0).touch(k).gap)))
+    return replace(model, wheels=wheels)
+
+
 KINDS = (
     "string",
     "reeled",
@@ -164,7 +196,7 @@ def both_ways(model, h=0.02, forcing="symmetric"):
     tree = midpoint(model.system, h, forcing)
     assert isinstance(tree.engine, TreeEngine)
     generated = by_equations(model.system, h, forcing)
-    generated.prepare()
+    generated.prepare(hessian=True)
     for part in ("step", "linearize", "hessian"):
         getattr(generated.engine, part)
     generated.step(*random_motion(generated, np.random.default_rng(0)))

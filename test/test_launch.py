@@ -18,6 +18,7 @@ import yaml
 
 from nh_control import scenarios
 from nh_control.mechanics.parameters import Declaration, declarations, parameter
+from nh_control.runs.settings import ORIGIN
 from nh_control.scenarios import discovery
 
 ROOT = Path(__file__).parents[1]
@@ -364,7 +365,7 @@ def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
     parameters = yaml.safe_load(parameter_file(scenarios.get(name)))["/**"]["ros__parameters"]
     offered = {argument.entry.name for argument in bringup.parameters(scenarios.get(name))}
     of_hardware = {spec.name for spec in HARDWARE}
-    robot = set() if name == "urdf" else {"urdf", "base", "accept_any_inertia"}
+    robot = set() if name == "urdf" else {*ORIGIN[1:]}
     assert offered == set(flat(parameters)) - {"scenario"} - of_hardware - robot
 
 

@@ -13,6 +13,7 @@ ROOMS = (
     "cli.py",
     "command",
     "papers",
+    "benchmarks",
     "ros",
     "view",
     "figures",

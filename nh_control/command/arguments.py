@@ -27,6 +27,7 @@ MODULES = {
     "export_scenario": ("export",),
     "compare_integrators": ("integrators", "compare"),
     "run_paper": ("paper",),
+    "run_benchmarks": ("benchmark",),
     "run_study": ("study",),
     "replay_run": ("replay",),
     "identify_parameters": ("identify",),
@@ -49,9 +50,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         options = _shared(argv[0], usage=_usage(argv[0]))
         given, _ = options.parse_known_args(_without_errors(argv[1:]))
         if given.scenario:
-            scenario = find_scenario(
-                given.scenario, given.urdf, given.base, given.accept_any_inertia
-            )
+            scenario = find_scenario(given.scenario, given)
     chosen = argv[0] if argv else ""
     if scenario is None:
         parser = _parser(chosen, scenario)

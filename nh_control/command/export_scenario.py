@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
 
     if not (args.c or args.ros2_control):
         raise UsageError("say what to write: --c for C code, or --ros2-control position")
-    scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
+    scenario = find_scenario(args.scenario, args)
     if args.ros2_control:
         _write_controllers(scenario, args.ros2_control, args.name or scenario.name, args.output)
     if not args.c:

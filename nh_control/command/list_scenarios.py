@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     if args.yaml and not args.scenario:
         raise UsageError("--yaml prints the parameters of the nodes of one scenario: name it")
     if args.scenario:
-        scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
+        scenario = find_scenario(args.scenario, args)
         if args.yaml:
             from nh_control.ros.runtime.parameter_file import parameter_file
 

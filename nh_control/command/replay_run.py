@@ -110,7 +110,7 @@ def measured(args: Namespace) -> tuple[Scenario, Any, Measurements]:
     """Return scenario, model and measurements of a robot's recording."""
     from nh_control.runs import measurements, run_folder
 
-    scenario = find_scenario(args.scenario, args.urdf, args.base, args.accept_any_inertia)
+    scenario = find_scenario(args.scenario, args)
     model = scenario.model(args.integrator, args.step)
     return (
         scenario,

@@ -21,7 +21,7 @@ from nh_control.command.usage import (
     UsageError,
     usage_errors,
 )
-from nh_control.runs.settings import OPTIONS, SETTINGS
+from nh_control.runs.settings import OPTIONS, ORIGIN, SETTINGS
 
 if TYPE_CHECKING:
     from nh_control.numerics.progress import Progress
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nh_control.studies.pools import WorkerPool
 
 TEXTS = (
-    *("urdf", "base", "accept_any_inertia"),
+    *ORIGIN[1:],
     *("sampling", "points", "seeds", "seed", "success", "monitor"),
 )
 """Options that are also keys of a study's file."""
@@ -81,7 +81,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add("--monitor", action="store_const", const="true", help=f"{least}; slow")
     add_robot(parser.add_argument)
-    parser.set_defaults(urdf=None, base=None, accept_any_inertia=None)
+    parser.set_defaults(**dict.fromkeys(ORIGIN[1:]))
     _add_how(add)
     parser.set_defaults(command=run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,14 +24,16 @@ class UsageError(Exception):
     """The command cannot do what it was asked; the message names the remedy."""
 
 
-def find_scenario(
-    name: str, urdf: str = "", base: str = "fixed", accept_any_inertia: bool = False
-) -> Scenario:
-    """Return the scenario of this name, file or module; raises UsageError."""
+def find_scenario(name: str, args: argparse.Namespace | None = None) -> Scenario:
+    """Return the scenario of this name, file or module, with the robot of a command's arguments;
+    raises UsageError.
+    """
     from nh_control import scenarios
+    from nh_control.runs.settings import ORIGIN
 
     with usage_errors():
-        return scenarios.get(name, urdf, base, accept_any_inertia)
+        robot = {} if args is None else {key: getattr(args, key) for key in ORIGIN[1:]}
+        return scenarios.get(name, **robot)
 
 
 @contextmanager

@@ -152,9 +152,13 @@ class Engine:
         if second and "second" not in work.system.kept:
             work.system.set("second", self._second.function("second"))
 
-    def compile(self) -> None:
-        """Begin to compile all functions."""
-        self._step_functions, self._first, self._second  # noqa: B018  (made when asked for)
+    def compile(self, second: bool) -> None:
+        """Begin to compile the functions of a step, its first and, if asked for, its `second`
+        derivatives, of which those take the longest.
+        """
+        self._step_functions, self._first  # noqa: B018  (made when asked for)
+        if second:
+            self._second  # noqa: B018
 
     def solve_by_continuation(
         self, routine: Callable[[Workspace], int], status: int, work: Workspace

@@ -187,7 +187,7 @@ class StepEquations:
         symbols, mechanics = self._step_symbols(x, u, z, h), self.system.mechanics
         r = self.method.residual(symbols)
         x1 = mechanics.state_of(*self.method.readout(symbols))
-        r, x1 = mechanics.at_signs([r, x1], symbols.q)
+        r, x1 = ca.cse(mechanics.at_signs([r, x1], symbols.q))
         return r, x1
 
     def _step_symbols(self, x: ca.SX, u: ca.SX, z: ca.SX, h: ca.SX) -> StepSymbols:

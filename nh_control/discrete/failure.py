@@ -1,4 +1,4 @@
-"""The error of a step without a solution, with the contact that most likely caused it."""
+"""The error of a step without a solution, with the loop or the contact at fault."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from nh_control.discrete.composition import ComposedEngine
 from nh_control.discrete.engine import Engine
+from nh_control.discrete.loop_closure import REMEDY as CLOSE_LOOPS
+from nh_control.discrete.loop_closure import open_loops
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.state_map import StateMap
 from nh_control.discrete.workspace import Workspace
@@ -28,10 +30,11 @@ def failure(
     """The error of a step that ended with a status: its input is not finite, or it has no
     solution.
     """
-    x = work.x.copy()  # the kernel of trees computes nominal masses on the same arrays
-    if not (np.isfinite(x).all() and np.isfinite(work.u).all()):
+    # the kernel of trees computes nominal masses on the same arrays
+    x, u = work.x.copy(), work.u.copy()
+    if not (np.isfinite(x).all() and np.isfinite(u).all()):
         return ValueError(
-            f"{dsys}: state and input must be finite, got x = {x.tolist()}, u = {work.u.tolist()}"
+            f"{dsys}: state and input must be finite, got x = {x.tolist()}, u = {u.tolist()}"
         )
     try:
         states.configuration(dsys, dsys.system.space, dsys.configuration(x))
@@ -47,6 +50,9 @@ def failure(
     if status in (newton.OUTSIDE, newton.HALF_TURN):
         reason += outside_the_domain(dsys, work.x1) if status == newton.OUTSIDE else ""
         return StepFailed(str(dsys), dsys.h, reason, *about, solved=True)
+    prescribed = u[len(u) - len(dsys.system.prescribed) :]
+    if loops := open_loops(dsys.system, dsys.configuration(x), prescribed):
+        return StepFailed(str(dsys), dsys.h, f"{loops} ({reason})", *about, remedy=CLOSE_LOOPS)
     contact = contact_at_fault(dsys, x) if status == newton.NO_IMPULSES else None
     if contact is None:
         return StepFailed(str(dsys), dsys.h, reason, *about)

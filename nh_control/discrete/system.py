@@ -274,12 +274,13 @@ class DiscreteSystem:
         substeps = [Conditioning.of(r_z, *equations) for r_z in jacobians]
         return max(substeps, key=lambda substep: substep.jacobian)
 
-    def prepare(self) -> DiscreteSystem:
-        """Wait until all functions are compiled, instead of stepping by CasADi's virtual machine
-        meanwhile, except the second derivatives of a tree of bodies; returns this system.
+    def prepare(self, hessian: bool = False) -> DiscreteSystem:
+        """Wait until the functions of steps and linearizations are compiled, and with `hessian`
+        those of `hessian`, instead of evaluating them by CasADi's virtual machine meanwhile;
+        returns this system. The second derivatives of a tree of bodies are never compiled.
         """
         code = self._functions.code
-        code.engine.compile()
+        code.engine.compile(hessian)
         code.state, code.node_functions or code.inertia  # noqa: B018  (made when asked for)
         wait_for_compiler()
         return self

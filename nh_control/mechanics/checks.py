@@ -168,9 +168,10 @@ def _expression(system: LagrangianSystem, what: str) -> ca.SX:
 
 
 def _require_freedom(system: LagrangianSystem) -> None:
-    """Constraints must leave a velocity."""
+    """Constraints must leave a velocity, or one that prescribed coordinates fix."""
     free = system.space.nv - len(system.first_order) - len(system.prescribed)
-    if system.n_velocity_constraints >= free:
+    determined = system.prescribed and system.n_velocity_constraints == free
+    if system.n_velocity_constraints >= free and not determined:
         kept = "not prescribed or of first order" if system.first_order else "not prescribed"
         raise ValueError(
             f"{system.name}: the {system.n_velocity_constraints} rows of velocity_constraint "
@@ -186,7 +187,7 @@ def _require_positive(system: LagrangianSystem, mass: ca.SX) -> None:
     reduced = system.value(mass, nominal)
     diagonal = np.diag(reduced)
     positive = np.isfinite(reduced).all() and (diagonal > 0).all()
-    if positive and scaled_spectrum(reduced)[0][0] > SINGULAR:
+    if positive and scaled_spectrum(reduced)[0].min(initial=np.inf) > SINGULAR:
         return
     lowest = np.linalg.eigvalsh(reduced)[0] if np.isfinite(reduced).all() else np.nan
     kind = (

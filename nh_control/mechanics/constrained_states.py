@@ -47,6 +47,8 @@ class AdmissibleBasis:
     def momenta(self, q: ca.SX, signs: ca.SX) -> ca.SX:
         """P(q), (n_momenta, nrho)."""
         x, v = self.basis(q, signs), self._system.symbols[1]
+        if not x.shape[1]:
+            return ca.SX(self.n_momenta, 0)
         mass = ca.hessian(self._system.lagrangian_at(q, v), v)[0]
         moved = mass @ x
         return ca.solve(x.T @ moved, moved[: self.n_momenta, :].T).T

@@ -57,12 +57,14 @@ def redundant_rows(system: LagrangianSystem, mechanics: Mechanics) -> tuple[int,
     configuration without neighbors does not count.
 
     Raises ValueError if such a row does not hold at a neighbor where the independent ones do: its
-    derivative vanishes where it holds, or it follows from velocity constraints.
+    derivative vanishes where it holds, or it follows from velocity constraints; and for velocity
+    constraints that depend on others at all these configurations.
     """
     if not system.n_holonomic_constraints:
         return ()
     found: list[tuple[list[int], np.ndarray]] = []
     slopes = _Slopes(system, mechanics)
+    slopes.require_independent_rolling()
     for start in slopes.configurations():
         if not slopes.dependent(start):
             return ()
@@ -114,6 +116,26 @@ class _Slopes:
             start = space.retract(nominal, spread * self._rng.normal(size=space.nv))
             if (q := self._satisfied(start)) is not None:
                 yield q
+
+    def require_independent_rolling(self) -> None:
+        """Raise ValueError if velocity constraints are dependent wherever the holonomic ones hold,
+        as those of two wheels on one axle are on the ground.
+        """
+        if not self._n:
+            return
+        rows, q = [], None
+        for q in self.configurations():
+            here, there = (self._at(at)[2] * self._sizes(q) for at in (q, self._elsewhere(q)))
+            rolling = without_round_off(here, there)[:, : self._moving]
+            if not (rows := dependent_rows(rolling, CLOSE)):
+                return
+        if rows and q is not None:
+            raise ValueError(
+                f"{self._system.name}: {self._system.named_velocity_rows(rows)} follow from "
+                "others at all configurations that satisfy the holonomic constraints, such as q = "
+                f"{np.round(q, 3).tolist()}; drop them (of two wheels on one axle, one has "
+                "slips='sideways')"
+            )
 
     def dependent(self, q: np.ndarray) -> list[int]:
         """The dependent rows at q, which satisfies the constraints. Derivatives along changes as

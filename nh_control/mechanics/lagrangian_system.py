@@ -172,6 +172,10 @@ class LagrangianSystem:
         """Number of rows of the holonomic constraints that follow from the others."""
         return 0
 
+    def named_velocity_rows(self, rows: Sequence[int]) -> str:
+        """Names of rows of the velocity constraints, for a message."""
+        return f"rows {list(rows)} (counted from 0) of velocity_constraint"
+
     def named_rows(self, rows: Sequence[int]) -> str:
         """Names of rows of the holonomic constraints, for a message."""
         return f"rows {list(rows)} (counted from 0) of holonomic_constraint"

@@ -23,7 +23,7 @@ from nh_control.multibody.joint_inertia import moves_mass
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.multibody.parameters import ModelConstants, require_scale
 from nh_control.multibody.parts import MultibodyParts
-from nh_control.multibody.redundant_rows import named_rows
+from nh_control.multibody.redundant_rows import named_rows, named_velocity_rows
 from nh_control.multibody.wheel_rows import WheelRows
 
 SEQUENCES = (
@@ -100,8 +100,8 @@ class Multibody(MultibodyParts):
             input_units=tuple(unit for i in self.inputs for unit in i.units(self.tree)),
             input_limits=np.vstack([i.limits() for i in self.inputs]) if self.inputs else None,
             force=self._own_force,
-            velocity_constraint=wheels.rolling if self.wheels else None,
-            velocity_drift=wheels.drift if wheels.moves_ground else None,
+            velocity_constraint=wheels.rolling if wheels.n_rolling else None,
+            velocity_drift=wheels.drift if wheels.n_rolling and wheels.moves_ground else None,
             holonomic_constraint=self._constraint if self.n_holonomic_parts else None,
             grips=wheels.grips,
             prescribed=tuple(self.prescribed),
@@ -311,6 +311,11 @@ class MultibodySystem(System):
     def model(self) -> Multibody | None:
         """The model whose functions these are."""
         return self.__dict__["_model"]
+
+    def named_velocity_rows(self, rows: Sequence[int]) -> str:
+        if self.model is None:
+            return super().named_velocity_rows(rows)
+        return named_velocity_rows(self.model, rows)
 
     def named_rows(self, rows: Sequence[int]) -> str:
         if self.model is None:

@@ -25,6 +25,15 @@ def named_rows(model: MultibodyParts, heights_of: Sequence[int], rows: Sequence[
     return f"rows {' and '.join(texts)}"
 
 
+def named_velocity_rows(model: MultibodyParts, rows: Sequence[int]) -> str:
+    """See `LagrangianSystem.named_velocity_rows`."""
+    k = model.kinematics(ca.SX(model.space.origin), ca.SX(model.space.nw, 1))
+    counts = [wheel.directions(k, wheel.touch(k)).shape[0] for wheel in model.wheels]
+    rolling = (pair for pair in zip(model.wheels, counts) if pair[0].friction is None)
+    owners = [str(wheel) for wheel, count in rolling for _ in range(count)]
+    return f"rows of {' and '.join(dict.fromkeys(owners[row] for row in rows))}"
+
+
 def _rows_of(constraint: Constraint, rows: Sequence[int]) -> str:
     kind = f"{type(constraint).__name__} {constraint.name!r}"
     if isinstance(constraint, Coincident):

@@ -74,7 +74,7 @@ class TreeEngine(Engine):
         nu = system.nu + len(system.prescribed)
         # the kernel has the impulses of rolling in front of the unknowns of contacts
         self._n_kernel = method.nz + self._n_rolling
-        self._tree_contacts: TreeContacts | None = None
+        self._contacts, self._tree_contacts = method.contacts, None
         if contacts := method.contacts:
             contacts = replace(contacts, first=contacts.first + self._n_rolling)
             self._tree_contacts = TreeContacts(system, contacts, self._n_kernel)
@@ -153,7 +153,7 @@ class TreeEngine(Engine):
     ) -> Callable[[Workspace], int]:
         return routine
 
-    def compile(self) -> None:
+    def compile(self, second: bool) -> None:
         """Begin to compile the functions of joints and contacts."""
         self._functions()
 

@@ -22,7 +22,7 @@ from nh_control.multibody.elements import (
 from nh_control.multibody.frames import WORLD, Frame, fixed, floating
 from nh_control.multibody.model import Multibody
 from nh_control.multibody.urdf_bodies import bodies_of, check_inertias
-from nh_control.multibody.urdf_contacts import FRICTION, Contacts, Surfaces
+from nh_control.multibody.urdf_contacts import FRICTION, Contacts, Surfaces, Wheels
 from nh_control.multibody.urdf_elements import attribute
 from nh_control.multibody.urdf_joints import SCALAR, UrdfJoint, moving_joints
 from nh_control.multibody.urdf_source import XACRO, described, robot_element, urdf_path
@@ -47,6 +47,7 @@ def load_urdf(
     ground: Ground = Plane(),
     friction: float = FRICTION,
     restitution: float = 0.0,
+    wheels: Wheels = (),
 ) -> Multibody:
     """Model of a URDF, given as a path, as `package://PACKAGE/path` or as text: the frames are
     named after the links, the coordinates after the joints. xacro files need the package `xacro`.
@@ -64,7 +65,11 @@ def load_urdf(
     `contacts` is "collision" for contacts of all <collision> elements with the `ground`, under a
     `friction` and `restitution`: spheres, boxes (their corners), cylinders (the rims of their
     ends) and capsules, not meshes; or a list of the links that touch, and of `Contact` where
-    shapes are to be others. Steps take the less time the fewer there are.
+    shapes are to be others. Fewer contacts make steps faster.
+
+    `wheels` roll on the `ground` without slipping: a list of links whose <collision> is a cylinder
+    or a sphere, "LINK", "LINK:sideways" or "LINK:all", see `RollingWheel.slips`; or a dict of
+    `RollingWheel` and `Skate` by links.
 
     An inertia tensor that no body can have is a warning if those of the links that are welded to
     it, by fixed joints, make up for it; otherwise an error, and a warning with
@@ -105,6 +110,7 @@ def load_urdf(
             inputs=_inputs(joints, actuated),
             gravity=gravity,
             contacts=surfaces.contacts(links, contacts),
+            wheels=surfaces.wheels(links, wheels),
         )
         check_inertias(model, links, accept_any_inertia)
         return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
@@ -15,6 +15,7 @@ from nh_control.multibody.contacts import Contact
 from nh_control.multibody.kinematics import Point
 from nh_control.multibody.urdf_elements import number, origin_of, required_child, vector
 from nh_control.multibody.urdf_source import UrdfError
+from nh_control.multibody.wheels import Rolling, RollingWheel
 
 COLLISION = "collision"
 """Asks for contacts of all links with collision elements."""
@@ -22,6 +23,8 @@ FRICTION = 0.8
 """Coulomb's coefficient of contacts of a URDF, about that of rubber and of shoes on a floor."""
 Contacts: TypeAlias = str | Sequence[str | Contact]
 """`COLLISION`, or names of links, and contacts."""
+Wheels: TypeAlias = Sequence[str] | Mapping[str, Rolling]
+"""Names of links, or wheels by the names of their links."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,42 @@ class Surfaces:
         for one in asked:
             contacts += [one] if isinstance(one, Contact) else self._of_link(links, one)
         return contacts
+
+    def wheels(self, links: Mapping[str, Element], asked: Wheels) -> list[Rolling]:
+        """The wheels on these links. Those of which only the link is named, and perhaps how they
+        slip behind a colon, take radius, axis and place of its <collision>, a cylinder or a
+        sphere. Raises UrdfError for an unknown link, and for one without such an element.
+        """
+        if isinstance(asked, str):
+            raise UrdfError(
+                f"wheels must be a list of links or a dict of nh.RollingWheel, got {asked!r}"
+            )
+        if isinstance(asked, Mapping):
+            for link in asked:
+                if link not in links:
+                    raise UrdfError(
+                        f"wheels: the link {link!r} is unknown, choose of {list(links)}"
+                    )
+            return [
+                wheel if wheel.point.frame else wheel.on(link) for link, wheel in asked.items()
+            ]
+        return [self._wheel_of(links, link) for link in asked]
+
+    def _wheel_of(self, links: Mapping[str, Element], name: str) -> Rolling:
+        link, _, slips = name.partition(":")
+        contacts = list(self._of_link(links, link))
+        shape = contacts[0].shape
+        if len(contacts) > 1 or not isinstance(shape, (Cylinder, Sphere)):
+            raise UrdfError(
+                f"wheels: the <collision> of the link {link!r} must be one cylinder or sphere; "
+                f"give wheels={{{link!r}: nh.RollingWheel(radius=...)}}"
+            )
+        wheel = (
+            RollingWheel(at=contacts[0].point, shape=shape)
+            if isinstance(shape, Sphere)
+            else RollingWheel(at=contacts[0].point, radius=shape.radius, axis=shape.axis)
+        )
+        return replace(wheel, ground=self.ground, slips=slips or "never")
 
     def _of_link(self, links: Mapping[str, Element], link: str) -> Iterator[Contact]:
         elements = links[link].findall(COLLISION) if link in links else []

@@ -61,6 +61,12 @@ class WheelRows:
         return place_at
 
     @cached_property
+    def n_rolling(self) -> int:
+        """Number of rows of A."""
+        at = ca.SX(self.with_parameters(None).space.origin)
+        return sum(row.shape[0] for _, _, row in self._touches(at, None))
+
+    @cached_property
     def moves_ground(self) -> bool:
         """Whether the ground of a wheel moves."""
         return any(wheel.ground.moves for wheel in self.with_parameters(None).wheels)
@@ -94,7 +100,7 @@ class WheelRows:
         at = ca.SX(self.with_parameters(None).space.origin)
         for i, (wheel, _, row) in enumerate(self._touches(at, None)):
             n = row.shape[0]
-            if wheel.friction is not None and wheel.load is not None:
+            if wheel.friction is not None and wheel.load is not None and n:
                 rows = tuple(range(first, first + n))
                 grips.append(Grip(rows, wheel.load, wheel.friction, self.place(i), wheel.name))
             first += n

@@ -14,6 +14,9 @@ from nh_control.multibody.frame_motion import constant, unit_vector
 from nh_control.multibody.kinematics import Kinematics, Point
 from nh_control.numerics.expressions import Vector
 
+SLIPS = "never", "sideways", "all"
+"""Directions in which a wheel slips freely."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rolling(ABC):
@@ -79,27 +82,35 @@ class RollingWheel(Rolling):
 
     The wheel is a disc of this `radius` (m) about an `axis` fixed in the frame, with a knife edge
     or a rim of the radius `rounding` (m). A `shape` takes its place: a `Sphere` or an
-    `Ellipsoid`. Of two wheels on one axle, one with `sideways=False` has only the row along its
-    track; the other row would follow from that of the other wheel. Raises ValueError for numbers
-    out of range.
+    `Ellipsoid`. The wheel slips "never", freely "sideways", or in "all" directions as a caster's
+    ball does, which only stays on the ground. Of two wheels on one axle, one slips sideways: its
+    row would follow from that of the other. Raises ValueError for numbers out of range.
     """
 
     radius: float | None = None
     axis: str | Vector = "y"
     rounding: float = 0.0
     shape: Shape | None = None
-    sideways: bool = True
+    slips: str = "never"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.radius is None) == (self.shape is None):
             raise ValueError(f"{self}: give either a radius or a shape")
-        if self.shape is None:
-            object.__setattr__(self, "shape", Disc(self.radius or 0.0, self.axis, self.rounding))
+        if self.slips not in SLIPS:
+            raise ValueError(f"{self}: slips must be one of {list(SLIPS)}, got {self.slips!r}")
         unit_vector(self.axis, str(self))
+        self.outline  # noqa: B018  (refuses wrong numbers)
+
+    @property
+    def outline(self) -> Shape:
+        """The shape that touches the ground."""
+        if self.shape is not None:
+            return self.shape
+        return Disc(self.radius or 0.0, self.axis, self.rounding)
 
     def touch(self, k: Kinematics) -> Touch:
-        shape = self.shape or Corner()
+        shape = self.outline
         touches = list(shape.touches(k, self.point, self.ground))
         if len(touches) != 1:
             raise ValueError(
@@ -109,7 +120,9 @@ class RollingWheel(Rolling):
         return touches[0]
 
     def directions(self, k: Kinematics, touch: Touch) -> ca.SX:
-        if self.sideways:
+        if self.slips == "all":
+            return ca.SX(0, 3)
+        if self.slips == "never":
             return touch.tangents
         axis = k.rotation(self.point) @ constant(unit_vector(self.axis, str(self)))
         along = ca.cross(axis, touch.normal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import hashlib
+import inspect
 import logging
 import os
 import platform
@@ -28,7 +29,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nh_control.numerics import generated_c
+from nh_control.numerics import generated_c, straight_line
 from nh_control.numerics.background import background
 from nh_control.numerics.expressions import require_expressions
 from nh_control.numerics.generated_c import by_rows, source
@@ -46,6 +47,16 @@ SMALL = 16_000
 """Number of instructions up to which -O2 is used: steps of small systems are a fifth faster than
 with -O1, but large straight-line functions take minutes.
 """
+
+LARGE, INSTRUCTION_S = 100_000, 5e-5
+"""Number of instructions above which -Og is used, as fast there and compiled in three quarters of
+the time, and a warning tells how long that takes, and the time for one.
+"""
+LONG_COMPILATION = (
+    "compiling %s, of %d instructions, takes about %.0f s of a processor; meanwhile CasADi's "
+    "virtual machine evaluates it, %s. Next time it is in the cache. A tree of rigid bodies needs "
+    "no compiler if it is declared as a nh_control.multibody.Multibody"
+)
 
 
 def cache_directory() -> Path:
@@ -145,7 +156,8 @@ class Native:
         path, folder = compiler(), cache_directory()
         if path is None or not is_private(folder):
             return
-        level = "-O2" if sum(map(_instructions, functions)) <= SMALL else "-O1"
+        size = sum(map(_instructions, functions))
+        level = "-O2" if size <= SMALL else "-O1" if size <= LARGE else "-Og"
         command = (path, level, *FLAGS, *flags)
         # C text follows from the functions, and takes much longer to generate than these words
         key = [more_c, *(f.serialize() for f in functions), *command, _compiler_version(path)]
@@ -157,6 +169,8 @@ class Native:
             return
         if self.path.exists():
             log.warning("cached %s is damaged: compiling it again", self.path)
+        if size > LARGE:
+            log.warning(LONG_COMPILATION, self.path.stem, size, size * INSTRUCTION_S, SLOWER)
         make = partial(self._make, list(functions), more_c, command)
         self._compiling = background.submit(make)
 
@@ -206,7 +220,7 @@ def wait_for_compiler() -> None:
 @cache
 def _generator() -> str:
     """The code that generates C text."""
-    return Path(generated_c.__file__).read_text()
+    return "".join(map(inspect.getsource, (generated_c, straight_line)))
 
 
 def _instructions(f: ca.Function) -> int:

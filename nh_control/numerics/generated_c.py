@@ -7,6 +7,8 @@ from typing import Any
 
 import casadi as ca
 
+from nh_control.numerics.straight_line import in_pieces
+
 
 def source(functions: Sequence[ca.Function]) -> str:
     """C text of functions, of `int call_NAME(in0, ..., out0, ...)` for each, and of
@@ -15,7 +17,7 @@ def source(functions: Sequence[ca.Function]) -> str:
     wrappers = (
         _wrapper(f, f"int call_{f.name()}") + _routine(f, f.name(), "int") for f in functions
     )
-    return _generated(functions, "functions") + "".join(wrappers)
+    return in_pieces(_generated(functions, "functions")) + "".join(wrappers)
 
 
 def static_source(

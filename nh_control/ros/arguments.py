@@ -19,7 +19,7 @@ from nh_control.ros.runtime.declared import (
     TRACKER,
 )
 from nh_control.ros.runtime.declared import SCENARIO as SCENARIO_SPECS
-from nh_control.runs.settings import SETTINGS
+from nh_control.runs.settings import ORIGIN, SETTINGS
 from nh_control.scenarios import Scenario
 
 NOT_OFFERED = ("reference", "integrator", "plant.integrator", "disturb", "wait_for", "heard_by")
@@ -139,7 +139,7 @@ def parameters(scenario: Scenario) -> list[Argument]:
 
 def robot() -> list[Argument]:
     """Arguments of the scenario urdf."""
-    return [_of(ALL[name]) for name in ("urdf", "base", "accept_any_inertia")]
+    return [_of(ALL[name]) for name in ORIGIN[1:]]
 
 
 def of_scenario(scenario: Scenario) -> list[Argument]:

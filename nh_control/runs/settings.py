@@ -18,7 +18,7 @@ LQR, MPC = "lqr", "mpc"
 AUTO = "auto"
 """Stands for the constraints of the reference."""
 GROUPS = ("plant", "mpc")
-ORIGIN = ("scenario", "urdf", "base", "accept_any_inertia")
+ORIGIN = ("scenario", "urdf", "base", "accept_any_inertia", "wheels")
 """Settings that say what the scenario is."""
 
 
@@ -90,6 +90,11 @@ class RunSettings(_Group):
     )
     accept_any_inertia: bool = setting(
         False, "use inertias of that robot that no body can have as they are"
+    )
+    wheels: str = setting(
+        "",
+        "links of that robot that roll on the ground without slipping, LINK,LINK:sideways,"
+        "LINK:all: those behind a colon slip sideways or in all directions",
     )
 
     # Reference and model

@@ -92,18 +92,23 @@ def built_in() -> tuple[str, ...]:
 
 
 def get(
-    name: str, urdf: str = "", base: str = "fixed", accept_any_inertia: bool = False
+    name: str,
+    urdf: str = "",
+    base: str = "fixed",
+    accept_any_inertia: bool = False,
+    wheels: str = "",
 ) -> Scenario:
     """The scenario of that name, `path/to/file.py:NAME` or `module:NAME`; "urdf" with the robot of
-    a file, its base, and whether inertias that no body has are accepted, see `load_urdf`.
+    a file, its base, whether inertias that no body has are accepted, and its wheels, links between
+    commas, see `load_urdf`.
 
     Loads and runs the user's code. Raises UnknownName listing the valid names, AmbiguousName for
     one that several packages use, UserCodeError with file and line of an error in the user's code,
     OSError for a file that cannot be read, ValueError for a robot of another scenario.
     """
-    given = urdf or base != "fixed" or accept_any_inertia
+    given = urdf or base != "fixed" or accept_any_inertia or wheels
     if name == "urdf" and given:
-        return from_urdf(urdf, base, accept_any_inertia)
+        return from_urdf(urdf, base, accept_any_inertia, wheels)
     if given:
         raise ValueError(
             f"the scenario {name!r} takes no robot; use the scenario 'urdf' for the file "
@@ -121,6 +126,7 @@ def of_origin(origin: Mapping[str, Any]) -> Scenario:
         origin.get("urdf", ""),
         origin.get("base", "fixed"),
         str(origin.get("accept_any_inertia", False)).lower() == "true",
+        origin.get("wheels", ""),
     )
 
 

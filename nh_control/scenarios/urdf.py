@@ -16,7 +16,8 @@ from nh_control.control import equilibrium
 from nh_control.control.constraints import Constraint
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
-from nh_control.integrators import midpoint
+from nh_control.integrators import midpoint, nonholonomic_midpoint
+from nh_control.mechanics.consistent_states import satisfy_constraints
 from nh_control.mechanics.contact_rows import ContactRows
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.mechanics.system import System
@@ -70,16 +71,21 @@ class UrdfParameters(Parameters):
     mass_scale: float = parameter(1.0, "", "factor of all masses and inertias")
 
 
-def urdf(file: str | Path = "", base: str = "fixed", accept_any_inertia: bool = False) -> Scenario:
+def urdf(
+    file: str | Path = "", base: str = "fixed", accept_any_inertia: bool = False, wheels: str = ""
+) -> Scenario:
     """Scenario of the robot in a URDF file (of a double pendulum without one) on a fixed or
-    floating base, if asked with inertias that no body has, see `load_urdf`.
+    floating base, if asked with inertias that no body has, and with `wheels`, links between
+    commas, see `load_urdf`.
 
     See `of_robot`. Raises UrdfError, OSError, and ValueError for a robot with further floating or
     planar joints.
     """
-    model = load_urdf(file or DEFAULT, base, accept_any_inertia=accept_any_inertia)
+    rolling = [name.strip() for name in wheels.split(",") if name.strip()]
+    model = load_urdf(file or DEFAULT, base, accept_any_inertia=accept_any_inertia, wheels=rolling)
     source: dict[str, str | bool] = {"urdf": _found_again(file)} if file else {}
     source |= {"base": base} | ({"accept_any_inertia": True} if accept_any_inertia else {})
+    source |= {"wheels": wheels} if wheels else {}
     return replace(of_robot(model, file or DEFAULT), source=source)
 
 
@@ -109,7 +115,9 @@ def of_robot(model: Multibody, file: str | Path) -> Scenario:
         label=model.name,
         parameters=urdf_parameters(model),
         make_system=partial(_system, model),
-        integrators={"midpoint": midpoint},
+        integrators={"nonholonomic_midpoint": nonholonomic_midpoint}
+        if model.wheels
+        else {"midpoint": midpoint},
         references={"hold": partial(_hold, model)} if holds else {"free": partial(_free, model)},
         weights=_weights(model, holds),
         perturbation=JointPerturbation(position=0.1, angle=0.1, momentum=0.1),
@@ -196,11 +204,15 @@ def _system(model: Multibody, parameters: UrdfParameters) -> System:
 
 
 def _start(model: Multibody, dsys: DiscreteSystem) -> np.ndarray:
-    """State at rest with the joints at 0, or as close to it as their ranges allow."""
+    """State at rest with the joints at 0, or as close to it as their ranges allow, on the ground
+    with its wheels.
+    """
     ranges = {frame.coordinate: frame.limits for frame in model.frames}
     q = model.configuration(
         {c: min(max(0.0, ranges[c].lower), ranges[c].upper) for c in model.tree.scalars}
     )
+    if model.n_holonomic_parts:
+        q = satisfy_constraints(model.system, q)
     return dsys.state(q, np.zeros(model.space.nw))
 
 

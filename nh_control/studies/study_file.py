@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from nh_control import scenarios
+from nh_control.runs.settings import ORIGIN
 from nh_control.scenarios import UnknownName
 from nh_control.studies import variation
 from nh_control.studies.sampling import GRID, MONTE_CARLO
@@ -17,7 +18,7 @@ from nh_control.studies.study import SUCCESS, Study
 COUNTS = ("points", "seeds", "seed")
 SETTINGS = ("vary", "set", "disturb", "fault")
 KEYS = (
-    *("scenario", "urdf", "base", "accept_any_inertia"),
+    *ORIGIN,
     *SETTINGS,
     *("sampling", *COUNTS, "success", "monitor"),
 )

@@ -30,7 +30,7 @@ from node_processes import NodeProcess, Nodes, end_on_signals  # noqa: E402
 from probe import ASK_AGAIN_S, Probe  # noqa: E402
 from sizes import sized  # noqa: E402
 from soak import resident_mb  # noqa: E402
-from test_nodes_fuzz import Right  # noqa: E402
+from test_fuzz import Right  # noqa: E402
 
 COUNT, MINUTES, SEED = *sized((200_000, 20.0), (300, 2.0)), 2026
 SAMPLES, WARM_UP = sized(50, 5), 0.4

@@ -8,10 +8,12 @@ Needs `launch`, and a sourced workspace in which this package is installed.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +22,32 @@ sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
 from dds_domains import reserved_domain  # noqa: E402
 from sizes import sized  # noqa: E402
-from test_launch_runs import Launch, installed, kill_at_random  # noqa: E402
+from test_launch_runs import Launch, installed  # noqa: E402
+
+NODES = ("plant", "tracker", "display", "shadow")
+KILLED_WITHIN_S = 8.0
+"""Of the start of what is killed, before all nodes run, or after."""
+
+
+def kill_at_random(run: Launch, rng: random.Random) -> str:
+    """Send a random signal to the launch or one of its nodes at a random time, then end what goes
+    on without it; returns what was done.
+    """
+    assert run.left()  # the launch itself is seen
+    name = rng.choice(["launch", *NODES])
+    number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+    if name != "launch":
+        run.wait_for(f"[{name}-")
+    time.sleep(rng.uniform(0.0, KILLED_WITHIN_S))
+    told = f"{signal.Signals(number).name} to the {name}"
+    try:
+        os.kill(run.process.pid if name == "launch" else run.node(name), number)
+        time.sleep(rng.uniform(0.0, 3.0))
+        run.process.send_signal(signal.SIGINT)
+    except ProcessLookupError:
+        told += ", which had ended"
+    run.wait()
+    return told
 
 
 def main() -> int:

@@ -21,11 +21,65 @@ TEST = Path(__file__).parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "ros")]
 
 from dds_domains import reserved_domain  # noqa: E402
+from nav_msgs.msg import Odometry  # noqa: E402
 from node_processes import Nodes, end_on_signals  # noqa: E402
-from probe import Probe  # noqa: E402
+from probe import Probe, by_step, time_ns  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
 from sizes import sized  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
-from test_nodes_robots import SCENARIO, H, Robot, expected, start  # noqa: E402
+
+from nh_control import scenarios  # noqa: E402
+from nh_control.runs.simulation import closed_loop  # noqa: E402
+from nh_control.scenarios import PlanarPerturbation  # noqa: E402
+
+SCENARIO = scenarios.get("snakeboard")
+H = SCENARIO.step_s
+
+
+def start(nodes, name, perturbation, **given):
+    place = ("-r", f"__ns:=/{name}")
+    tracker = nodes.start("tracker", None, *place)
+    return tracker, nodes.start("plant", {"perturb.position": perturbation, **given}, *place)
+
+
+def expected(perturbation, steps):
+    """Rows of a lone robot's x, y and joint positions over the same run."""
+    model = SCENARIO.model()
+    tracker = SCENARIO.tracker(model, SCENARIO.reference(model))
+    first = SCENARIO.perturb(
+        model, tracker.reference.states[0], PlanarPerturbation(position=perturbation)
+    )
+    states = closed_loop(model, tracker, first, steps).trajectory.states
+    rows = [model.configuration(x) for x in states]
+    return np.array([[x, y, psi, phi, -phi] for psi, phi, theta, x, y in rows])
+
+
+class Robot:
+    """What is heard of a robot."""
+
+    def __init__(self, probe, name):
+        self.name, self.topics = name, {}
+        # a plant waits for the states' subscriber: the clock's first
+        kinds = {"clock": Clock, "odom": Odometry, "joint_states": JointState}
+        for topic, kind in kinds.items():
+            self.topics[topic] = probe.listen(kind, f"/{name}/{topic}")
+
+    def rows(self, steps):
+        """As `expected`."""
+        bodies, joints = (by_step(self.topics[topic], H) for topic in ("odom", "joint_states"))
+        assert sorted(bodies) == sorted(joints) == list(range(steps + 1))
+        places = [bodies[k].pose.pose.position for k in range(steps + 1)]
+        return np.array([[p.x, p.y, *joints[k].position] for k, p in enumerate(places)])
+
+    def complete(self, steps):
+        last = round(steps * H * 1e9)
+        received = [self.topics[topic] for topic in ("clock", "odom", "joint_states")]
+        return all(messages and time_ns(messages[-1]) == last for messages in received)
+
+    def times(self):
+        return [time_ns(message) for message in self.topics["clock"]]
+
 
 READY_S = 600.0
 """Until all have begun."""

@@ -25,7 +25,7 @@ PEERS = (
     "upkie_description",
 )
 """What some need beyond the package: optional, skipped where it is missing."""
-NO_SCRIPTS = ("conftest", "measured_speed", "sizes")
+NO_SCRIPTS = ("attack", "conftest", "measured_speed", "sizes")
 ARGUMENTS = {
     "against_commit": ["HEAD"],
     "compare_payload_controllers": ["controllers.png"],

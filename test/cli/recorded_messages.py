@@ -1,6 +1,7 @@
 """Messages as the reader of recordings gives them: those of rosbags."""
 
 import numpy as np
+from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 STORE = get_typestore(Stores.LATEST)
@@ -11,6 +12,17 @@ def message(kind, *fields):
     """A message of a kind, `package/name`."""
     package, name = kind.split("/")
     return TYPES[f"{package}/msg/{name}"](*fields)
+
+
+def write(folder, recorded):
+    """Write (topic, message, time of its arrival in ns) into a recording, in this order."""
+    arrived, connections = 0, {}
+    with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        for topic, one, ns in recorded:
+            arrived, kind = max(arrived, round(ns)), one.__msgtype__
+            if topic not in connections:
+                connections[topic] = bag.add_connection(topic, kind, typestore=STORE)
+            bag.write(connections[topic], arrived, STORE.serialize_cdr(one, kind))
 
 
 def stamp(ns):

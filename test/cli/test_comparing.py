@@ -8,22 +8,13 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.cli import main
-from nh_control.command import compare_integrators
 from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.spaces import Rn
-from nh_control.integrators import INTEGRATORS, midpoint
-from nh_control.integrators.composition import composition
+from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.system import System
 from nh_control.studies import comparison
-from nh_control.studies.comparison import (
-    Drifts,
-    MethodRow,
-    Reference,
-    compare,
-    method_table,
-    seconds_at,
-)
+from nh_control.studies.comparison import Drifts, Reference, compare, method_table, seconds_at
 from nh_control.studies.motion import Flow, Motion, motion_of
 from nh_control.systems import pendulum, snakeboard
 
@@ -66,35 +57,10 @@ def test_the_table_has_numbers_or_a_reason():
     assert "symmetry" in rows["rdp_exp"].refused and rows["rdp_exp"].microseconds is None
 
 
-def test_the_cost_of_a_step_is_that_of_steps_under_the_inputs_of_the_motion(monkeypatch):
-    u = np.array([[1.0], [-2.0]])
-    motion = Motion(pendulum(), [0.3], [0.0], 2.0, u)
-    seen = []
-    monkeypatch.setattr(comparison, "timed", lambda run: (0.5, seen.append(run.args)))
-    (row,) = method_table({"midpoint": INTEGRATORS["midpoint"]}, motion, 0.25, steps=8)
-    assert row.microseconds == pytest.approx(0.5e6 / 8)
-    ((_, inputs),) = seen
-    assert inputs.ravel().tolist() == [1.0] * 4 + [-2.0] * 4
-
-
 def test_every_piecewise_constant_input_has_a_step():
     reference = Reference(Motion(pendulum(), [0.3], [0.0], 1.0, np.ones((20, 1))))
     (point,) = comparison.work_precision(reference, INTEGRATORS["midpoint"], longest_s=0.0)
     assert point.setting == 20
-
-
-def test_a_time_is_that_of_the_processor_and_the_least_of_several(monkeypatch):
-    """A first run, which may build and compile, is not measured."""
-    clock, made = iter([0.0, 5.0, 5.0, 7.0, 10.0, 13.0]), []
-    monkeypatch.setattr(comparison.time, "thread_time", lambda: next(clock))
-    seconds, result = comparison.timed(lambda: made.append(1) or len(made), repeats=3)
-    assert (seconds, result, len(made)) == (2.0, 1, 4)
-
-
-def test_tolerances_of_solvers_are_half_powers_of_ten():
-    assert comparison.TOLERANCES[0] == pytest.approx(1e-2)
-    assert comparison.TOLERANCES[-1] == pytest.approx(comparison.TIGHTEST, rel=1e-9)
-    assert np.diff(np.log10(comparison.TOLERANCES)) == pytest.approx(-0.5)
 
 
 def test_the_motion_of_a_scenario_has_the_inputs_of_its_reference():
@@ -176,15 +142,6 @@ def test_drifts_are_parts_of_the_largest_kinetic_energy_at_no_more_than_the_node
     largest = max(accurate.velocity(x)[0] ** 2 / 2 for x in path[::40])
     assert drift * largest == pytest.approx(energies - (0.3**2 / 2 + 1 / 4), abs=1e-9)
     assert np.isfinite(coarse.of_solver("DOP853", 1e-8).energy).all()
-
-
-def test_moving_constraints_are_satisfied():
-    belt = System(
-        "belt", Rn("x", "y"), lambda q, v: (v[0] ** 2 + v[1] ** 2) / 2 - q[0] ** 2,
-        velocity_constraint=lambda q: np.array([[0.0, 1.0]]), velocity_drift=lambda q: 0.3 + q[0],
-    )  # fmt: skip
-    drifts = Drifts(Reference(Motion(belt, [1.0, 0.0], [0.5, 1.3], 1.0)), 0.05)
-    assert drifts.of_solver("DOP853", 1e-8).constraint.max() < 1e-12
 
 
 def test_a_constraint_s_error_is_the_largest_of_positions_and_velocities():
@@ -304,7 +261,7 @@ def own_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_scenario_s_own_integrators_are_listed(own_file, capsys):
+def test_a_scenario_s_own_integrators_are_listed_and_compared(own_file, tmp_path, capsys):
     """Functions without properties, an Integrator with them."""
     assert main(["integrators", str(own_file), "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
@@ -312,33 +269,11 @@ def test_a_scenario_s_own_integrators_are_listed(own_file, capsys):
     assert [rows["mine"][key] for key in ("order", "kind", "symmetric")] == [None] * 3
     assert [rows["declared"][k] for k in ("order", "kind", "symmetric")] == [2, "implicit", True]
     assert rows["mine"]["unknowns"] == rows["midpoint"]["unknowns"] > 0
-
-
-@pytest.mark.slow
-def test_a_scenario_s_own_integrators_are_compared(own_file, tmp_path, capsys):
-    out = ["--output", str(tmp_path / "out"), "--duration", "0.2", "--json"]
-    methods = ["--methods", "mine", "midpoint"]
-    assert main(["compare", str(own_file), *methods, *out]) == 0
+    given = ["--methods", "mine", "midpoint", "--output", str(tmp_path / "out"), "--json"]
+    assert main(["compare", str(own_file), *given, "--duration", "0.2"]) == 0
     work = json.loads(capsys.readouterr().out)["work"]
     assert {"mine", "midpoint"} < set(work)
     assert work["mine"][0]["error"] == work["midpoint"][0]["error"]
-
-
-def test_rows_of_integrators_without_properties_have_none(capsys):
-    row = MethodRow(INTEGRATORS.with_own({"mine": midpoint})["mine"])
-    values = compare_integrators._values(row, measured=False)
-    assert [values[key] for key in ("order", "kind", "symmetric")] == [None] * 3
-    compare_integrators._print_methods([values])
-    assert capsys.readouterr().out.splitlines()[1].split() == ["mine", "-", "-", "-"]
-    with pytest.raises(ValueError, match="declares no order"):
-        composition(replace(row.integrator, symmetric=True), 4)
-
-
-def test_the_defaults_of_a_comparison_contain_a_scenario_s_own_integrators():
-    own = INTEGRATORS.with_own({"mine": midpoint, "midpoint": midpoint})
-    assert list(own) == [*INTEGRATORS, "mine"] and own["midpoint"] is INTEGRATORS["midpoint"]
-    chosen = compare_integrators._chosen([], own)
-    assert "mine" in chosen and "midpoint" not in chosen
 
 
 def test_a_scenario_runs_on_its_own_integrator_and_says_what_it_refuses(own_file):

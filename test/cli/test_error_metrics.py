@@ -73,22 +73,6 @@ def test_errors_of_rotations_and_directions_are_accurate_angles(angle, sign):
     }
 
 
-def test_payload_position_has_a_name():
-    scenario = scenarios.get("quadrotor_payload")
-    space = scenario.make_system(scenario.parameters).space
-    got = parts(
-        scenario, space, space.origin + np.r_[0.3, 0, 0.4, np.zeros(space.nq - 3)], space.origin
-    )
-    assert list(got) == [
-        "payload position",
-        "quad1 attitude",
-        "quad2 attitude",
-        "link1 direction",
-        "link2 direction",
-    ]
-    assert got["payload position"] == ("m", pytest.approx(0.5))
-
-
 def test_distance_from_the_manifold_is_that_of_the_worst_factor():
     space = Product(Rn("x"), SO3(), S2("link_"))
     q = np.array([space.origin, space.origin, space.origin])
@@ -111,16 +95,9 @@ def test_a_single_sphere_has_a_distance_from_the_manifold(space):
         np.testing.assert_allclose(error_metrics.manifold_residual(whole, q[None]), 1e-3)
 
 
-def test_labels_of_states_have_names_and_units():
-    units = {"x": "m", "theta": "rad"}
-    labels = [
-        error_metrics.state_label(name, units)
-        for name in ("x", "theta", "p_x", "p_theta", "rho_1")
-    ]
-    assert labels == [
-        "x (m)",
-        "theta (rad)",
-        "p of x (kg m/s)",
-        "p of theta (kg m²/s)",
-        "rho_1 (SI)",
-    ]
+def test_prescribed_inputs_and_errors_have_the_units_of_their_coordinates():
+    for name, units in (("marionette", ["m"] * 18), ("cart_pole", ["N"])):
+        scenario = get(name)
+        system = scenario.make_system(scenario.parameters)
+        assert list(error_metrics.input_units(scenario, system)) == units
+        assert error_metrics.error_unit(scenario, system.space) == "m, rad"

@@ -4,21 +4,16 @@ take no time to find, and every number is known.
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nh_control import Trajectory, scenarios
 from nh_control.discrete.plant_steps import advance
-from nh_control.discrete.results import Conditioning, StepFailed
-from nh_control.loop.fault_effects import FaultEffect
-from nh_control.runs import simulation
-from nh_control.runs import summary as summary_module
 from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.simulation import closed_loop
-from nh_control.runs.summary import STOPPED, TURNED, _factor, summarize, table
-from nh_control.scenarios import PlantOptions, UnknownName, disturbance, fault
+from nh_control.runs.summary import summarize, table
+from nh_control.scenarios import MonitoredOutput, PlantOptions, UnknownName, disturbance, fault
 
 STEPS = 50
 
@@ -95,26 +90,6 @@ def test_a_plant_makes_its_steps_under_commands_and_pushes():
         closed_loop(e.plant, e.tracker, x0, STEPS, disturbance=np.zeros((STEPS - 1, 1)))
 
 
-def test_substeps_are_one_unless_it_is_said():
-    e = made(perturbation=moved())
-    plain = closed_loop(e.plant, e.tracker, e.x0, 5).trajectory.states
-    np.testing.assert_allclose(plain, e.run().trajectory.states[:6], atol=1e-12)
-
-
-def test_a_failed_run_ends_with_its_last_state_and_names_the_step(monkeypatch):
-    def run(self, watch):
-        for _ in range(4):
-            self.k += 1
-            self._record.states[self.k] = self._record.plant_states[self.k] = [self.k, 0.0]
-        raise StepFailed("arm", 0.1, "no luck", 1.0, 1.0, 25, Conditioning(1.0, 1.0, 1.0))
-
-    monkeypatch.setattr(simulation.ClosedLoopRunner, "run", run)
-    loop = made().run()
-    assert loop.failure.step == 4 and len(loop.trajectory) == len(loop.saturated) == 4
-    assert loop.trajectory.states[:, 0].tolist()[1:] == [1, 2, 3, 4]
-    assert len(loop.errors) == len(loop.energy) == 5
-
-
 def test_faults_do_not_enable_feedback():
     e = made(perturbation=moved(), faults=(fault.parse("noise=0.1"),))
     assert not e.run(feedback=False).trajectory.inputs.any()
@@ -136,12 +111,6 @@ def test_effects_of_faults_are_on_the_commands_before_them():
     assert (effect.changed, effect.largest) == (STEPS, pytest.approx(0.25))
 
 
-@pytest.mark.parametrize("integral", [True, False])
-def test_a_tracker_that_estimates_says_so(integral):
-    e = made(integral=integral)
-    assert e.integral is integral and summarize(result(e))["integral"] is integral
-
-
 # --- results -------------------------------------------------------------------------------------
 
 
@@ -149,55 +118,37 @@ def test_a_tracker_that_estimates_says_so(integral):
 @pytest.mark.parametrize("steps", [3, 7])
 def test_after_a_reference_its_end_is_the_target(hold, steps):
     """The input there holds the target, or is zero."""
-    states, inputs = np.arange(6.0)[:, None], 10 + np.arange(5.0)[:, None]
-    reference = SimpleNamespace(states=states, inputs=inputs)
-    dsys = SimpleNamespace(idle=lambda x: -x)
-    tracker = SimpleNamespace(reference=reference, hold=hold, dsys=dsys)
-    run = Trajectory(0.1, np.zeros((steps + 1, 1)), np.zeros((steps, 1)))
-    found = Result(SimpleNamespace(tracker=tracker), SimpleNamespace(trajectory=run), None, 0.0)
-    k = np.arange(steps + 1)
-    assert found.targets.ravel().tolist() == np.minimum(k, 5).tolist()
-    after = [14.0 if hold else -5.0] * 2
-    assert found.feedforward.ravel().tolist() == [10, 11, 12, 13, 14, *after][:steps]
+
+    torque = SWING.parameters.m * SWING.parameters.g * SWING.parameters.l * np.sin(0.5)
+
+    def leaning(dsys):
+        return dsys.simulate(dsys.state([0.5], [0.0]), np.full((5, 1), torque))
+
+    scenario = replace(SWING, references={"leaning": leaning}, hold=hold)
+    found = result(replace(Experiment.make(scenario), steps=steps))
+    np.testing.assert_allclose(found.targets, [[0.5, 0.0]] * (steps + 1), atol=1e-12)
+    inputs = [torque] * 5 + [torque if hold else 0.0] * 2
+    assert found.feedforward.ravel().tolist() == inputs[:steps]
 
 
 def test_the_monitored_output_is_the_plant_s_in_every_step():
     seen = []
 
-    def values(*told):
-        seen.append(told)
+    def values(parameters, q, v, u, w):
+        seen.append((parameters.m, *q, *v, *u, w["theta"]))
         return np.array([1.0, 2.0])
 
-    e = SimpleNamespace(
-        model=SimpleNamespace(configuration=lambda x: x[:1], velocity=lambda x: x[1:]),
-        scenario=SimpleNamespace(
-            monitor=SimpleNamespace(values=values, names=("a", "b")), parameters="the model's"
-        ),
-        plant_parameters="the plant's",
-        external=SimpleNamespace(named=lambda w: {"push": w[0]}),
-        disturbance=np.array([[5.0], [6.0]]),
-    )
-    run = Trajectory(0.1, np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]), np.array([[7.0], [8.0]]))
-    found = Result(e, SimpleNamespace(trajectory=run), None, 0.0).monitored
-    assert found.tolist() == [[1, 2], [1, 2]]
-    assert [(p, q[0], v[0], u[0], w) for p, q, v, u, w in seen] == [
-        ("the plant's", 1.0, 2.0, 7.0, {"push": 5.0}),
-        ("the plant's", 3.0, 4.0, 8.0, {"push": 6.0}),
-    ]
-
-
-def test_tracking_errors_belong_to_the_requested_loop():
-    tracked = np.array([True, False, True])
-    e = SimpleNamespace(
-        model=SimpleNamespace(system=SimpleNamespace(space=SimpleNamespace(nv=3))),
-        scenario=SimpleNamespace(tracked=lambda space: tracked),
-    )
-    mine, other = (
-        SimpleNamespace(errors=np.array([[3.0, 9.0, 4.0, 9.0]]) * size) for size in (1.0, 2.0)
-    )
-    found = Result(e, mine, None, 0.0)
-    assert found.configuration_error().tolist() == [5.0]
-    assert found.configuration_error(other).tolist() == [10.0]
+    monitor = MonitoredOutput("gap", ("a", "b"), "m", values, 0.0, "too near")
+    push = disturbance.parse("theta:gust:0.5,start=0.0,duration=0.02")
+    e = made(perturbation=moved(), parameters={"m": 2.0}, disturbances=(push,), duration_s=3 * H)
+    found = result(replace(e, scenario=replace(SWING, monitor=monitor)))
+    assert found.monitored.tolist() == [[1.0, 2.0]] * 3
+    path = found.loop.trajectory
+    for k, told in enumerate(seen):
+        x = path.states[k]
+        push = 0.5 if k * H < 0.02 else 0.0
+        state = *e.model.configuration(x), *e.model.velocity(x)
+        assert told == (2.0, *state, *path.inputs[k], push)
 
 
 def test_arrays_are_saved_under_their_names(tmp_path):
@@ -230,41 +181,12 @@ def test_arrays_are_saved_under_their_names(tmp_path):
     names = {"state_names", "error_names", "input_names", "description"}
     assert set(saved.files) == {*expected, *names}
     assert json.loads(str(saved["description"])) == json.loads(json.dumps(found.description))
-
-
-def test_states_and_errors_have_distinct_names():
-    """They differ on manifolds."""
-    model = SimpleNamespace(
-        state_names=("w", "x"),
-        state_space=SimpleNamespace(tangent_names=("turn",)),
-        inputs=("u",),
-        energies=lambda states: none,
-    )
-    run = Trajectory(0.1, np.zeros((2, 2)), np.zeros((1, 1)))
-    none = np.zeros(1)
-    loop = SimpleNamespace(
-        trajectory=run, errors=none, saturated=none, energy=none, constraint=none
-    )
-    loop.commands, scenario = None, SimpleNamespace(monitor=None)
-    found = Result(SimpleNamespace(model=model, scenario=scenario), loop, None, 0.0)
-    outputs = SimpleNamespace(arrays={})
-    found.__dict__.update(targets=none, feedforward=none, outputs=outputs, contacts=None)
-    saved = found.arrays
-    assert saved["state_names"].tolist() == ["w", "x"]
-    assert saved["error_names"].tolist() == ["turn"] and saved["input_names"].tolist() == ["u"]
+    replace(found, open_loop=None).save(tmp_path / "alone.npz")
+    lost = set(saved.files) - set(np.load(tmp_path / "alone.npz").files)
+    assert lost == {"open_loop_states", "open_loop_errors"}
 
 
 # --- summaries -----------------------------------------------------------------------------------
-
-
-def rows(summary):
-    made = table(summary)
-    labels, texts = made.columns
-    styles = [row.style for row in made.rows]
-    return {
-        label.strip(): (str(text), style)
-        for label, text, style in zip(labels.cells, texts.cells, styles, strict=True)
-    }
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +210,9 @@ def test_a_summary_says_what_was_asked_for(run):
     assert (told["step_s"], told["wall_s"], told["reference_steps"]) == (e.model.h, 1.5, STEPS)
     assert told["turn_per_step_max_rad"] is None and told["manifold_residual_max"] is None
     assert (told["feedback"], told["stopped"], told["ros"]) == (True, None, None)
+    assert told["integral"] is e.integral is True
+    assert told["monitored"] == {} and told["constraint_residual_max_m"] is None
+    assert summarize(result(made()))["integral"] is False
 
 
 def test_errors_are_summed_up(run):
@@ -305,93 +230,47 @@ def test_errors_are_summed_up(run):
     assert summarize(still)["error"]["reduction"] is None  # and not 0 times smaller
 
 
-def test_inputs_have_their_own_units(run, monkeypatch):
-    monkeypatch.setattr(summary_module, "input_units", lambda *_: ("N", "m"))
-    inputs = np.tile([1.0, -2.0], (STEPS, 1))
-    trajectory = SimpleNamespace(inputs=inputs)
-    two = SimpleNamespace(
-        experiment=SimpleNamespace(
-            tracker=SimpleNamespace(limits=np.array([[-1.0, 1.0], [0.0, np.inf]])),
-            scenario=None,
-            model=SimpleNamespace(system=None),
-        ),
-        loop=SimpleNamespace(trajectory=trajectory, saturated=np.tile([True, False], (STEPS, 1))),
-    )
-    assert [summary_module._input(two, i) for i in (0, 1)] == [
-        {"max": 1.0, "limits": [-1.0, 1.0], "unit": "N", "saturated_steps": STEPS},
-        {"max": 2.0, "limits": [0.0, None], "unit": "m", "saturated_steps": 0},
+def rows(summary):
+    """Labels and texts of the table of a summary, with the style of each row."""
+    found = table(summary)
+    labels, texts = found.columns
+    styles = [row.style for row in found.rows]
+    return [
+        f"{label}: {text}" + f" ({style})" * bool(style)
+        for label, text, style in zip(labels.cells, texts.cells, styles, strict=True)
     ]
 
 
-def test_the_table_contains_settings_and_results(run):
+def test_the_table_contains_settings_and_results(run, snapshot):
+    """Of changed summaries, the rows that differ."""
     told = summarize(run)
-    said = rows(told)
-    error, clean, part = told["error"], told["error"]["without_faults"], None
-    assert said["control"][0] == "LQR with disturbance estimate"
-    assert said["disturbance"][0] == told["disturbances"][0]
-    (effect,) = told["faults"]
-    assert said["fault"][0] == f"theta:bias=0.01: {FaultEffect(**effect)}"
-    factor = _factor(error["reduction"])
-    assert said["tracking error"][0] == (
-        f"{error['initial']:.3g} -> {error['final']:.3g} rad, {factor}"
-    )
-    (part,) = error["parts"].values()
-    assert said["theta"][0] == (
-        f"{part['initial']:.3g} -> {part['final']:.3g} rad, largest {part['largest']:.3g}, rms "
-        f"{part['rms']:.3g}"
-    )
-    assert said["with faults"][0] == (
-        f"largest {error['largest']:.3g}, rms {error['rms']:.3g} rad; without them "
-        f"{clean['initial']:.3g} -> {clean['final']:.3g} rad, largest {clean['largest']:.3g}, rms "
-        f"{clean['rms']:.3g}"
-    )
-    energy = told["energy_J"]
-    assert said["energy"][0] == (
-        f"{energy['initial']:.4g} -> {energy['final']:.4g} J (reference ends with "
-        f"{energy['reference_final']:.4g} J)"
-    )
-    assert said["wall time"][0] == "1.50 s" and "rate" not in said
-    assert not any(style for _, style in said.values())
-
-
-def test_what_went_wrong_is_red(run):
-    told = {**summarize(run), "stopped": "at once", "turn_per_step_max_rad": 3.3}
-    said = rows({**told, "manifold_residual_max": 1e-3, "constraint_residual_max_m": 2e-3})
-    assert said[STOPPED] == ("at once", "red") and said[TURNED][1] == "red"
-    assert "3.3" in said[TURNED][0]
-    assert said["distance from manifold"][0] == "max 1.0e-03"
-    assert said["constraint residual"][0] == "max 2.0e-03 m"
-    assert TURNED not in rows({**told, "turn_per_step_max_rad": 3.0})
-
-
-def test_the_table_has_what_the_nodes_say(run):
+    error, (torque,) = told["error"], told["inputs"].values()
+    near = {"unit": "m", "warning": "too near", "min": 0.5}
     ros = {
         "rate_hz": 99.5, "missed_steps": 1, "jitter_mean_us": 10.0, "jitter_p99_us": 20.0,
         "jitter_max_us": 30.0, "commands_accepted": 4, "commands_rejected": 5,
         "fallback_steps": 6, "held_steps": 7, "difference_to_simulation": 1e-9,
     }  # fmt: skip
-    said = rows({**summarize(run), "ros": ros})
-    assert [said[name][0] for name in ("rate", "jitter", "commands", "against simulation")] == [
-        "99.5 steps/s, 1 missed",
-        "10 / 20 / 30 us (mean / 99 % / max)",
-        "4 accepted, 5 rejected, 7 steps under an earlier state's, 6 with the fallback",
-        "largest difference to the run in one process 1.0e-09",
-    ]
-    assert "jitter" not in rows({**summarize(run), "ros": {**ros, "jitter_max_us": 0.0}})
-
-
-@pytest.mark.parametrize(
-    ("reduction", "said"),
-    [
-        (2.5, "2.50 times smaller"),
-        (0.25, "4.00 times larger"),
-        (1.0, "1.00 times smaller"),
-        (12345.0, "12,345 times smaller"),
-        (2e6, "2.0e+06 times smaller"),
-        (9e12, "9.0e+12 times smaller"),
-        (1e13, "down to round-off"),
-        (1e-14, "up from round-off"),
-    ],
-)
-def test_how_much_smaller_an_error_became(reduction, said):
-    assert _factor(reduction) == said
+    limits = {"none": [None, None], "lower": [0.0, None], "upper": [None, 2.5]}
+    changes = {
+        "stopped": {"stopped": "at once", "turn_per_step_max_rad": 3.3, "steps_planned": 57},
+        "residuals": {"manifold_residual_max": 1e-3, "constraint_residual_max_m": 2e-3,
+                      "turn_per_step_max_rad": 3.0},
+        "open loop": {"feedback": False, "plant_substeps": 1, "reference_steps": STEPS - 5},
+        "failed open loop": {
+            "error": {**error, "open_loop_final": None, "open_loop_stopped": "at step 4"}
+        },
+        "inputs": {"inputs": {n: {**torque, "limits": ends, "unit": None}
+                              for n, ends in limits.items()}},
+        "monitored": {"monitored": {f"{n} steps": {**near, "steps_with_warning": n}
+                                    for n in range(3)}},
+        "nodes": {"ros": ros},
+        "nodes without jitter": {"ros": {**ros, "jitter_max_us": 0.0}},
+    }  # fmt: skip
+    usual = rows(told)
+    shown = {name: [row for row in rows({**told, **changed}) if row not in usual]
+             for name, changed in changes.items()}  # fmt: skip
+    factors = (None, 2.5, 0.25, 1.0, 12345.0, 2e6, 9e12, 1e13, 1e-14)
+    reduced = ({**told, "error": {**error, "reduction": factor}} for factor in factors)
+    shown["reductions"] = [row for some in reduced for row in rows(some) if "tracking" in row]
+    assert {"usual": usual, **shown} == snapshot

@@ -2,101 +2,18 @@
 without, and bodies in space without one.
 """
 
-import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from test_figure_data import SWING, run_of
 
 from nh_control import scenarios
 from nh_control.figures import common, planar, save_all, style
 from nh_control.figures.gallery import figures
-from nh_control.figures.scene import Scene, distinct_scenes, scene, visual_scene
-from nh_control.geometry.spaces import Rn
-from nh_control.integrators import midpoint
-from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.summary import summarize, table
-from nh_control.scenarios import Joint, Scenario, error_metrics
-from nh_control.scenarios.error_metrics import error_unit
-from nh_control.scenarios.joints import JointPerturbation
+from nh_control.figures.scene import Scene, distinct_scenes, scene
 from nh_control.scenarios.visual_model import Pose, VisualModel
-from nh_control.systems import PendulumParameters, pendulum
-
-
-def swing(model):
-    return model.simulate(model.state([0.5], [0.0]), np.zeros((50, 1)))
-
-
-PENDULUM = Scenario(
-    name="pendulum",
-    title="A pendulum",
-    parameters=PendulumParameters(),
-    make_system=pendulum,
-    integrators={"midpoint": midpoint},
-    references={"swing": swing},
-    weights=(np.eye(2), np.eye(1), np.eye(2)),
-    joints=(Joint("pivot", "theta"),),
-)
-
-
-def result(scenario, **options):
-    experiment = Experiment.make(scenario, **options)
-    loop = experiment.run()
-    return Result(experiment, loop, experiment.run(feedback=False), wall_s=0.1)
-
-
-def test_the_summary_of_joints_omits_missing_quantities():
-    summary = summarize(result(PENDULUM))
-    assert list(summary["error"]["parts"]) == ["theta"]
-    part = summary["error"]["parts"]["theta"]
-    assert (
-        part["unit"] == "rad"
-        and part["initial"] == pytest.approx(0.1)
-        and part["final"] < part["rms"] < part["largest"]
-    )
-    assert summary["monitored"] == {} and summary["disturbances"] == []
-    assert (
-        summary["constraint_residual_max_m"] is None and summary["manifold_residual_max"] is None
-    )
-    labels = table(summary).columns[0].cells
-    absent = {"constraint residual", "distance from manifold", "disturbance"}
-    assert "  theta" in labels and not absent & set(labels)
-
-
-def rows(summary):
-    """Return the table's texts by their labels."""
-    labels, texts = table(summary).columns
-    return {
-        label.strip(): str(text) for label, text in zip(labels.cells, texts.cells, strict=True)
-    }
-
-
-def test_the_table_shows_existing_units_only():
-    run = result(PENDULUM)
-    summary = summarize(run)
-    assert summary["error"]["unit"] == "rad"
-    assert rows(summary)["tracking error"].startswith("0.1 -> ")
-    assert " rad, " in rows(summary)["tracking error"]
-    without_unit = {**summary["inputs"], "torque": {**summary["inputs"]["torque"], "unit": None}}
-    text = rows({**summary, "inputs": without_unit})["torque"]
-    assert re.match(r"max [0-9.e+-]+, no limit, 0 steps saturated", text)
-    board = scenarios.get("snakeboard")
-    assert error_unit(board, board.make_system(board.parameters).space) == "m, rad"
-
-
-def test_prescribed_inputs_have_the_units_of_their_coordinates():
-    marionette = scenarios.get("marionette")
-    units = error_metrics.input_units(marionette, marionette.make_system(marionette.parameters))
-    assert len(units) == 18 and set(units) == {"m"}
-    lifted = SimpleNamespace(
-        space=Rn("angle", "height"), input_units=("N m",), nu=1, prescribed=("height",)
-    )
-    scenario = SimpleNamespace(body=None, joints=(Joint("shoulder", "angle"),))
-    assert error_metrics.input_units(scenario, lifted) == ("N m", "m")
-    lifted.input_units, lifted.prescribed = (), ("angle",)
-    assert error_metrics.input_units(scenario, lifted) == ("", "rad")
 
 
 def test_what_stays_in_place_is_drawn_once():
@@ -105,70 +22,24 @@ def test_what_stays_in_place_is_drawn_once():
     assert distinct_scenes(seen) == [0, 3, 5] and distinct_scenes(seen[:3]) == [0]
 
 
-ARM = """<robot name="arm"><link name="base"/>
-<link name="a"><inertial><origin xyz="0 0 0.2"/><mass value="2"/>
-<inertia ixx="0.03" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.02"/></inertial></link>
-<link name="b"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
-<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
-<link name="c"><inertial><origin xyz="0.1 0 0"/><mass value="0.5"/>
-<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.002" iyz="0" izz="0.002"/></inertial></link>
-<joint name="yaw" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
-<limit effort="50" velocity="5"/></joint>
-<joint name="pitch" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0 0 0.4"/>
-<axis xyz="0 1 0"/><limit effort="50" velocity="5" lower="-2" upper="2"/></joint>
-<joint name="slide" type="prismatic"><parent link="b"/><child link="c"/><origin xyz="0.4 0 0"/>
-<axis xyz="1 0 0"/><limit effort="50" velocity="1" lower="-0.3" upper="0.3"/></joint></robot>"""
-
-
-@pytest.mark.slow
-def test_an_arm_that_leaves_its_plane_is_drawn_as_stick_figures(tmp_path, sketched):
-    arm = scenarios.from_urdf(ARM)
-
-    def shortly(model):
-        held = arm.reference(model)
-        return replace(held, states=held.states[:11], inputs=held.inputs[:10])
-
-    scenario = replace(arm, references={"hold": shortly})
-    run = result(scenario, perturbation=JointPerturbation(0.1, 0.2))
-    assert "path" in save_all(run, tmp_path)
-    drawn = figures(scenario)["path"](run).axes[0].collections
-    shapes = len(scenario.visual_model().shapes)
-    assert [len(sticks.get_segments()) for sticks in drawn] == [shapes] * len(drawn)
-    assert len(drawn) == 12
-
-
-def test_a_floating_robot_has_a_figure_of_joints_and_visible_rods():
+def test_a_floating_robot_has_a_figure_of_joints():
     scenario = scenarios.get("urdf", base="floating")
     drawn = figures(scenario)
-    assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(PENDULUM)
-    labels = [panel.get_ylabel() for panel in drawn["joints"](result(PENDULUM)).axes]
+    assert {"path", "states", "joints"} <= set(drawn) and "joints" not in figures(SWING)
+    labels = [panel.get_ylabel() for panel in drawn["joints"](run_of(SWING)).axes]
     assert labels == ["theta (rad)", "p of theta (kg m²/s)"]
-    visual = scenario.visual_model()
-    at_rest = scenario.make_system(scenario.parameters).space.origin
-    rods = [
-        (shape, solid)
-        for shape, solid in zip(
-            visual.line_shapes,
-            visual_scene(visual, scenario.parameters, at_rest).solids,
-            strict=True,
-        )
-        if shape.kind == "cylinder"
-    ]
-    assert len(rods) == 3
-    for rod, solid in rods:
-        edges = [np.diff(face, axis=0) for face in solid.faces]
-        longest = max(np.linalg.norm(edge, axis=1).max() for edge in edges)
-        assert longest == pytest.approx(rod.extents[2])
 
 
 def test_large_figures_have_several_pages(tmp_path, monkeypatch, sketched):
-    run = result(PENDULUM)
+    run = run_of(SWING)
     assert "states_2" not in save_all(run, tmp_path)
     monkeypatch.setattr(style, "PANELS", 1)
     monkeypatch.setattr(planar, "_coordinate", lambda state, names: state)
-    files = save_all(run, tmp_path)
+    told = []
+    files = save_all(run, tmp_path, told.append)
+    assert told == list(files) and files["states_2"] == str(tmp_path / "states_2.png")
     assert set(files) == {"path", "states", "states_2", "inputs", "energy", "error"}
-    first, second = (figures(PENDULUM)["states"](run, page=page) for page in (0, 1))
+    first, second = (figures(SWING)["states"](run, page=page) for page in (0, 1))
     moved = np.ptp(run.loop.trajectory.states, axis=0)
     labels = np.array(["theta (rad)", "p of theta (kg m²/s)"])[np.argsort(-moved)]
     assert [figure.axes[0].get_ylabel() for figure in (first, second)] == list(labels)
@@ -184,14 +55,9 @@ def test_pages_keep_groups_together_largest_motion_first(monkeypatch):
     assert style.pages(groups, [1.0, 3.0, 2.0]) == [[1, 4], [2, 5], [0, 3]]
 
 
-def test_a_momentum_is_beside_its_coordinate():
-    names = ("x", "w", "p_x", "p_turn", "p_")
-    assert [planar._coordinate(name, names) for name in names] == ["x", "w", "x", "p_turn", "p_"]
-
-
 def test_inputs_with_the_largest_range_come_first(monkeypatch):
     monkeypatch.setattr(style, "PANELS", 1)
-    run, time = result(PENDULUM), np.linspace(0, 1, 50)
+    run, time = run_of(SWING), np.linspace(0, 1, 50)
     trajectory = replace(
         run.loop.trajectory,
         inputs=np.stack([np.full(50, 30.0), np.sin(time), 3 * np.sin(time) - 100], axis=1),
@@ -216,27 +82,20 @@ def test_limits_are_drawn_if_the_input_comes_near(limits, drawn, named):
     assert [line.get_ydata()[0] for line in panel.lines] == drawn
 
 
-def test_long_labels_are_wrapped_and_keep_their_units_whole():
-    assert style.wrapped("p of a_long_name (kg m²/s)", 18) == "p of a_long_name\n(kg m²/s)"
-    assert style.wrapped("torque (N m)", 18) == "torque (N m)"
-
-
 @pytest.mark.parametrize("scenario", ["snakeboard", "cart_pole"])
 def test_a_visual_model_that_draws_nothing_shows_the_axes_of_its_frames(
     scenario, tmp_path, sketched
 ):
     """The figures of a planar body without shapes crashed."""
 
+    def pose(p, q):
+        return {"base": Pose.planar(*(q[-3:] if scenario == "snakeboard" else (q[1], q[0], 0.0)))}
+
     def empty(parameters):
-        return VisualModel("odom", lambda p, q: {"base": Pose.planar(*q[-3:])}, ())
-
-    if scenario == "cart_pole":
-
-        def empty(parameters):
-            return VisualModel("odom", lambda p, q: {"base": Pose.planar(q[1], q[0], 0.0)}, ())
+        return VisualModel("odom", pose, ())
 
     shown = replace(scenarios.get(scenario), visual=empty)
-    run = result(shown, duration_s=0.2)
+    run = run_of(shown, duration_s=0.2)
     assert "path" in save_all(run, tmp_path)
     assert len(shown.visual_model().shapes) == 3
     assert len(scene(run.experiment, run.loop.trajectory.states[0]).solids) == 3

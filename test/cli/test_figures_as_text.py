@@ -7,8 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from figure_text import text
-from test_figure_data import SWING, run_of
-from test_figure_parts import TOWING, ran
+from test_figure_data import SWING, TOWING, ran, run_of
 
 import nh_control as nh
 from nh_control import scenarios
@@ -178,16 +177,6 @@ def test_figures_show_the_numbers_of_a_run(name, snapshot):
     run = make()
     drawn = figures(run.experiment.scenario)
     assert {figure: text(drawn[figure](run)) for figure in chosen} == snapshot
-
-
-@pytest.mark.parametrize("size", [1e-16, 1e-10])
-def test_distances_from_the_manifold_are_drawn_with_their_limit(size):
-    run = rolled()
-    run.__dict__["manifold_residual"] = residual = size * np.arange(1.0, 12.0)
-    _, panel = figures(run.experiment.scenario)["energy"](run).axes
-    np.testing.assert_array_equal(panel.lines[0].get_data(), [run.loop.trajectory.times, residual])
-    assert [one.get_text() for one in panel.texts] == ["accepted: 1e-14"]
-    assert panel.get_ylim() == pytest.approx((1e-18, 10 * max(1e-14, residual.max())))
 
 
 def compared(system):

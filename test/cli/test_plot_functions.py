@@ -81,11 +81,6 @@ def test_phase_draws_velocity_over_coordinate(motions):
         nh.plot.phase(motions, "x")
 
 
-def test_orders_are_drawn_by_the_same_name():
-    assert nh.plot.convergence is nh.figures.plot_convergence
-    assert nh.plot.trajectory is nh.figures.plot_trajectory
-
-
 def test_what_acts_for_a_while_is_shaded():
     options = PlantOptions(
         disturbances=tuple(

@@ -47,21 +47,6 @@ def test_the_first_own_system_runs_and_balances(tmp_path):
     assert max(abs(float(number)) for number in numbers) < 0.01
 
 
-def test_both_commands_for_a_fresh_machine_are_valid():
-    from nh_control.cli import main
-
-    commands = [text.strip() for _, text in BLOCKS if text.startswith("python3 -m venv")]
-    assert len(commands) == 2 and not any("\n" in command for command in commands)
-    setup = (ROOT / "setup.py").read_text()
-    for command in commands:
-        (extras,) = re.findall(r"'\.\[(.*)\]'", command)
-        assert all(f'"{extra}": [' in setup for extra in extras.split(","))
-    with pytest.raises(SystemExit, match="0"):
-        main(["run", "--help"])
-    assert commands[0].endswith("&& .venv/bin/nh_control run snakeboard")
-    assert commands[1].endswith("&& .venv/bin/python -m pytest -n 2 --dist loadgroup")
-
-
 def test_the_options_it_names_exist(capsys):
     from nh_control.cli import main
 
@@ -94,16 +79,43 @@ def test_contributing_names_rooms_and_files_that_exist():
         assert (ROOT / path).exists(), path
 
 
-def test_the_documented_parameters_are_the_declared_ones():
-    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
-    import readme_table
-
-    lines = NODES.splitlines()
-    start = lines.index(readme_table.HEADER)
-    stated = lines[start : lines.index("", start)]
-    assert stated == readme_table.rows(), (
-        "print the right table with: python test/cli/readme_table.py"
+def row(nodes, spec):
+    """The line of a parameter in the table."""
+    usual = {True: "true", False: "false", "": '""'}
+    default = (
+        usual.get(spec.value, spec.value) if isinstance(spec.value, bool | str) else spec.value
     )
+    named = ", ".join(f"`{one}`" for one in spec.choices if one)
+    choices = f" One of {named}." if len(spec.choices) > 1 else ""
+    return f"| `{spec.name}` | {nodes} | `{default}` | {spec.sentence}{choices} |"
+
+
+def test_the_documented_parameters_are_the_declared_ones():
+    """Those of a scenario's fields and names come last."""
+    pytest.importorskip("rclpy", reason="needs ROS: install the extra 'ros' or a ROS distribution")
+    from nh_control.ros.runtime import declared
+
+    names = ("plant", "tracker", "display", "view", "recorder", "shadow")
+    nodes = {name: {one.name: one for one in getattr(declared, name.upper())} for name in names}
+    known = {one.name: one for one in declared.SHARED}
+    for specs in nodes.values():
+        known |= specs
+    rows = [
+        row(", ".join(node for node, specs in nodes.items() if name in specs), spec)
+        for name, spec in known.items()
+    ]
+    lines = NODES.splitlines()
+    start = lines.index("| parameter | node | default | meaning |")
+    stated = lines[start + 2 : lines.index("", start)]
+    assert stated[: len(rows)] == rows
+    of_scenarios = [line.split("`")[1].partition("<")[0] for line in stated[len(rows) :]]
+    assert of_scenarios == [
+        declared.PLANT_PARAMETERS,
+        declared.MODEL_PARAMETERS,
+        declared.WEIGHT_FACTORS,
+        declared.PERTURBATION,
+        declared.WEIGHTS,
+    ]
 
 
 def test_the_documented_conventions_are_those_of_the_help():
@@ -147,9 +159,7 @@ def test_commands_on_topics_are_messages_that_the_tracker_takes():
 
 
 def message(kind, values):
-    """The ROS message of type `package/msg/Type` or `package/Type` with these fields, as
-    `ros2 topic pub` makes it.
-    """
+    """The ROS message of a type with these fields, as `ros2 topic pub` makes it."""
     package, *_, name = kind.split("/")
     made = getattr(importlib.import_module(f"{package}.msg"), name)()
     for field, value in values.items():

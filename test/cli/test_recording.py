@@ -2,18 +2,18 @@
 run.
 """
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
-from recorded_messages import STORE, diagnostics, joint_state, multi_dof_joint_state, odometry
-from rosbags.rosbag2 import StoragePlugin, Writer
+import recorded_messages
+from recorded_messages import diagnostics, joint_state, multi_dof_joint_state, odometry
 from transforms3d.quaternions import axangle2quat, quat2mat
 
 from nh_control import scenarios
-from nh_control.runs import recording, topics
+from nh_control.runs import recording
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,8 @@ def nanoseconds(k, h):
 
 
 def multi_dof(k, model, bodies):
+    """Bodies in another order than that of the scenario."""
+    bodies = bodies[::-1]
     return multi_dof_joint_state(
         nanoseconds(k, model.h),
         [b.frame for b in bodies],
@@ -51,27 +53,15 @@ def command(k, model, u):
 
 def write(folder, scenario, model, trajectory, steps):
     """Record the states of these steps and the commands that answer them, in this order."""
-    kinds = {
-        topic: topics.recorded(scenario)[topic]
-        for topic in ("multi_dof_joint_states", "joint_commands")
-    }
-    with Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
-        connections = {
-            topic: bag.add_connection(f"/test/{topic}", kind, typestore=STORE)
-            for topic, kind in kinds.items()
-        }
-
-        def add(topic, message, time):
-            bag.write(connections[topic], time, STORE.serialize_cdr(message, kinds[topic]))
-
-        for time, k in enumerate(steps):
-            x = trajectory.states[k]
-            bodies = scenario.to_bodies(
-                scenario.parameters, model.configuration(x), model.velocity(x)
-            )
-            add("multi_dof_joint_states", multi_dof(k, model, bodies), 10 * time)
-            if k < len(trajectory):
-                add("joint_commands", command(k, model, trajectory.inputs[k] + k), 10 * time + 1)
+    recorded = []
+    for k in steps:
+        phase = (part(trajectory.states[k]) for part in (model.configuration, model.velocity))
+        bodies = scenario.to_bodies(scenario.parameters, *phase)
+        recorded.append(("multi_dof_joint_states", multi_dof(k, model, bodies)))
+        if k < len(trajectory):
+            recorded.append(("joint_commands", command(k, model, trajectory.inputs[k] + k)))
+    messages = ((f"/test/{topic}", one, 5 * i) for i, (topic, one) in enumerate(recorded))
+    recorded_messages.write(folder, messages)
 
 
 def test_bodies_in_space_hold_the_state(payload, tmp_path):
@@ -102,13 +92,6 @@ def test_missing_steps_are_interpolated_on_the_manifold_and_inputs_held(payload,
         atol=1e-12,
     )
     np.testing.assert_array_equal(read.inputs[:, 0], trajectory.inputs[:, 0] + [0, 1, 1, 1, 4])
-
-
-def test_the_last_run_counts(payload, tmp_path):
-    scenario, model, trajectory = payload
-    write(tmp_path / "bag", scenario, model, trajectory, [0, 1, 2, 3, 0, 1, 2])
-    read = recording.read(tmp_path / "bag", scenario, model)
-    assert len(read.q) == 3 and read.missing == 0
 
 
 def rotor(k, h):
@@ -146,6 +129,14 @@ def test_a_heading_goes_on_beyond_half_a_turn():
     heading = read.q[:, model.system.space.names.index(scenario.body.coordinates[0])]
     np.testing.assert_allclose(heading, turned * np.arange(9), atol=1e-12)
     assert read.missing == 1
+
+
+def test_a_body_that_is_missing_is_named(payload, tmp_path):
+    scenario, model, trajectory = payload
+    some = replace(scenario, to_bodies=lambda *state: scenario.to_bodies(*state)[:-1])
+    write(tmp_path / "bag", some, model, trajectory, range(6))
+    with pytest.raises(recording.RecordingError, match=r"without \['quad2'\]"):
+        recording.read(tmp_path / "bag", scenario, model)
 
 
 @pytest.mark.parametrize(
@@ -252,51 +243,3 @@ def test_the_last_diagnostics_of_the_plant_are_read(reader):
         reader.topics["diagnostics"](diagnostics(*statuses), 0)
     expected = {"message": "done", "step": "2", "rate_hz": "9"}
     assert reader.recording("bag").diagnostics == expected
-
-
-@pytest.mark.parametrize("true", [True, False])
-def test_true_states_replace_measured_states_only(true):
-    names = ["/joint_states", "/odom", "/joint_commands", "/diagnostics"]
-    there = ["/ground_truth/joint_states", "/ground_truth/odom", "/ground_truth/other"]
-    connections = [SimpleNamespace(topic=name) for name in names + (there if true else [])]
-    found = recording._true_where_recorded(connections, {"joint_states": "", "odom": ""})
-    expected = there[:2] + names[2:] if true else names
-    assert sorted(one.topic for one in found) == sorted(expected)
-
-
-def test_commands_are_forces_and_positions_by_name_or_joint(monkeypatch):
-    system = SimpleNamespace(space=None, inputs=("torque", "pull"), prescribed=("height",), nu=2)
-    scenario = SimpleNamespace(
-        make_system=lambda p: system, parameters=None, joints=(), body=None, from_bodies=None,
-        resting_bodies=lambda space: (),
-    )  # fmt: skip
-    driven = SimpleNamespace(name="hinge", input=1)
-    monkeypatch.setattr(topics, "driven_joints", lambda joints, found, n: (driven,))
-    assert topics.contents(scenario) == {"joint_commands": ["torque", "pull or hinge", "height"]}
-
-
-def test_topics_of_a_run_have_these_types():
-    """`ros2 topic list -t` and recordings show these types."""
-    common = {
-        "joint_commands": "sensor_msgs/msg/JointState",
-        "reference": "nav_msgs/msg/Path",
-        "reference_start": "builtin_interfaces/msg/Time",
-        "markers": "visualization_msgs/msg/MarkerArray",
-        "shadow/residual": "sensor_msgs/msg/JointState",
-        "wrench": "geometry_msgs/msg/WrenchStamped",
-        "clock": "rosgraph_msgs/msg/Clock",
-        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
-    }
-    joints = {"joint_states": "sensor_msgs/msg/JointState"}
-    board, payload = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
-    assert topics.recorded(board) == {**joints, "odom": "nav_msgs/msg/Odometry", **common}
-    assert topics.truth(board) == {
-        "ground_truth/joint_states": "sensor_msgs/msg/JointState",
-        "ground_truth/odom": "nav_msgs/msg/Odometry",
-    }
-    bodies = {"multi_dof_joint_states": "sensor_msgs/msg/MultiDOFJointState"}
-    assert topics.states(payload) == bodies and topics.goals(board) == {}
-    assert topics.recorded(payload) == {
-        **bodies, **common, "goal": "geometry_msgs/msg/PoseStamped",
-        "trajectory": "trajectory_msgs/msg/MultiDOFJointTrajectory",
-    }  # fmt: skip

@@ -1,7 +1,7 @@
 """Replays of a recorded run's commands: no difference, or the first step with a difference."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,22 +22,11 @@ from nh_control.runs.experiment import Experiment
 from nh_control.runs.measurements import Measurements
 from nh_control.runs.recording import Recording
 from nh_control.runs.replay import replay
-from nh_control.runs.settings import MpcSettings, RunSettings
+from nh_control.runs.settings import RunSettings
 from nh_control.scenarios import PlantOptions, disturbance, fault
 
 STEPS = 60
-H = scenarios.get("snakeboard").step_s
 GUST = "base_link:gust:1,0,0,start=0.1,duration=0.2"
-
-
-@pytest.mark.parametrize("stopped, code", [("", 0), ("it differs from step 7 on", 1)])
-def test_the_command_fails_where_a_replay_does(stopped, code, monkeypatch, capsys):
-    monkeypatch.setattr(replay_run, "stored_run", lambda args: "run")
-    monkeypatch.setattr(replay_run, "_of_run", lambda args, run: {"stopped": stopped})
-    assert main(["replay", "folder", "--json"]) == code
-    shown = capsys.readouterr()
-    assert json.loads(shown.out) == {"stopped": stopped}
-    assert shown.err == (f"nh_control: error: {stopped}\n" if stopped else "")
 
 
 @pytest.fixture
@@ -46,8 +35,8 @@ def simulated_stamps(monkeypatch):
     hanging = {"hanging": lambda model: model.simulate(np.zeros(2), np.zeros((5, 1)))}
     scenario = replace(scenarios.get("pendulum_swing_up"), references=hanging)
     stamps, wall = np.arange(5) * 20_000_000, 1_790_000_000 * 10**9
-    rows, sent = np.zeros((5, 1)), np.array([wall])
-    states = Measurements(stamps, wall + stamps, rows, rows, rows[:1], sent, stamps[:1])
+    q, v, u, sent = np.full((5, 1), 0.1), np.zeros((5, 1)), np.array([[2.0]]), np.array([wall])
+    states = Measurements(stamps, wall + stamps, q, v, u, sent, stamps[:1])
     for module in (replay_run, identify_parameters):
         monkeypatch.setattr(module, "measured", lambda args: (scenario, scenario.model(), states))
     return ["folder", "--scenario", "pendulum_swing_up"]
@@ -59,7 +48,13 @@ def test_a_recording_with_stamps_of_another_clock_is_not_replayed_over_years(
     assert main(["replay", *simulated_stamps]) == 2
     told = capsys.readouterr().err
     assert "none of 5 states" in told and "--no-compensation accepts other stamps" in told
-    assert main(["replay", *simulated_stamps, "--no-compensation"]) == 0
+    plain = ["--no-compensation", "--estimator", "none", "--json"]
+    assert main(["replay", *simulated_stamps, *plain]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["states"] == 5 and told["commands_recorded"] == told["commands_compared"] == 1
+    assert told["largest_error"] == {"theta": pytest.approx(0.1)}
+    assert told["differences"] == told["differences_rms"]  # of one command
+    assert 2.0 < told["differences"]["torque"] < 2.5  # instead of 2 N m it pulls back a little
 
 
 def test_nothing_is_identified_from_stamps_of_another_clock(simulated_stamps, capsys):
@@ -90,6 +85,23 @@ def test_the_commands_of_a_run_give_its_states(run):
     again = replay(experiment, recording)
     # the loop's states went through those of the model, with other velocities to round-off
     assert again.largest < 1e-12 and again.stopped == "" and len(again.steps) == STEPS + 1
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_a_difference_stops_the_replay_of_a_lock_step_run(lockstep, run, monkeypatch, capsys):
+    experiment, recorded = run
+    stored = run_folder.Run(experiment, lockstep)
+    monkeypatch.setattr(replay_run, "stored_run", lambda args: stored)
+    monkeypatch.setattr("nh_control.runs.recording.read", lambda *_: recorded)
+    assert main(["replay", "folder", "--json"]) == lockstep
+    out, err = capsys.readouterr()
+    told, again = json.loads(out), replay(experiment, recorded)
+    assert (told["first_step_with_difference"], told["largest_difference"]) == (
+        again.first, again.largest,
+    )  # fmt: skip
+    assert max(told["differences"].values()) == again.largest and told["steps"] == STEPS
+    stopped = f"differs from step {again.first} on"
+    assert (stopped in told["stopped"]) == (stopped in err) == lockstep
 
 
 def test_a_missing_command_shows_at_the_next_step(run):
@@ -136,18 +148,11 @@ def test_a_stored_run_is_loaded_from_the_nodes_parameters(run, tmp_path, capsys)
     again = run_folder.load(tmp_path)
     assert not again.lockstep and again.faults == ()
     np.testing.assert_array_equal(again.experiment.x0, experiment.x0)
-    assert again.experiment.plant_parameters == experiment.plant_parameters
-    assert again.experiment.options.substeps == 2 and again.experiment.steps == STEPS
-    np.testing.assert_array_equal(again.experiment.disturbance, experiment.disturbance)
+    assert again.experiment.settings == experiment.settings
     given["/**"]["ros__parameters"]["fault"] = ["rotor_torque:lost"]
     file.write_text(yaml.safe_dump(given))
     assert main(["replay", str(tmp_path)]) == 2
     assert "had simulated faults (rotor_torque:lost)" in capsys.readouterr().err
-    file.write_text("{}")
-    assert main(["replay", str(tmp_path)]) == 2
-    assert "is not of a run by `nh_control run`" in capsys.readouterr().err
-    assert main(["replay", str(tmp_path / "other")]) == 2
-    assert "add --scenario NAME" in capsys.readouterr().err
 
 
 def test_topics_nearest_to_the_root_are_read():
@@ -179,20 +184,6 @@ def test_a_replay_starts_with_the_model_s_velocity(run):
     moving = replace(e, x0=e.model.measured_state(*at))
     for mine, its in zip(replay_module._states(moving, recorded.inputs[:0]), at):
         np.testing.assert_allclose(mine, [its], atol=1e-12)
-
-
-def test_a_replay_uses_the_parameters_of_the_plant(run, monkeypatch):
-    """The positions of bodies may depend on the parameters."""
-    seen = []
-
-    def states(scenario, model, plant, parameters):
-        seen.append(parameters.m)
-        return MessageStates(scenario, model, plant, parameters)
-
-    monkeypatch.setattr(replay_module, "MessageStates", states)
-    e = replace(run[0], options=replace(run[0].options, parameters={"m": 1.25}))
-    replay_module._states(e, np.zeros((2, 2)))
-    assert seen == [1.25]
 
 
 def test_a_replay_ends_at_a_failed_step(run, monkeypatch):
@@ -232,90 +223,23 @@ def test_a_heading_that_passes_half_a_turn_is_no_difference(run):
     assert replay(turned, replace(recording, q=q, v=v)).largest == 0.0
 
 
-# --- parameters of nodes and runs that were stored -----------------------------------------------
+# --- parameters of nodes and runs that were stored -----
 
 
-@pytest.fixture(scope="module")
-def whole(run):
-    """The experiment of the run with other values than the defaults."""
-    e = run[0]
-    options = PlantOptions(
-        "rdp_cay", 4, {"m": 1.05, "lengths": (0.5, 0.75)}, (disturbance.parse(GUST),),
-        (fault.parse("noise=0.1"),),
-    )  # fmt: skip
-    reference = replace(e.tracker.reference, name="forward")
-    return replace(
-        e,
-        tracker=e.scenario.tracker(e.model, reference, True),
-        integrator="rdp_exp",
-        options=options,
-        perturbation=replace(e.scenario.perturbation, heading=0.3, seed=4),
-        steps=6,
-    )
-
-
-def test_nodes_are_given_all_that_was_asked_for(whole, run, tmp_path):
-    perturb = {"position": 0.1, "heading": 0.3, "momentum": 0.0, "seed": 4}
-    told = launcher.parameters(whole, RunSettings(speed_factor=2, lockstep=True), tmp_path)
-    gust = "base_link:gust:1.0,0.0,0.0,start=0.1,duration=0.2"
-    truth = {name.partition(":")[0] for name in told.pop("topics")}
-    assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= truth
-    assert perturb.keys() == told["perturb"].keys() and told.pop("perturb")["heading"] == 0.3
-    assert told == {
-        "scenario": "snakeboard", "reference": "forward", "integrator": "rdp_exp", "step_s": H,
-        "plant": {
-            "integrator": "rdp_cay", "substeps": 4,
-            "parameters": {"m": 1.05, "lengths": [0.5, 0.75]},
-        },
-        "disturb": [gust], "fault": ["positions:noise=0.1"], "speed_factor": 2.0,
-        "lockstep": True, "duration_s": 6 * H, "on_finish": "exit", "integral": True,
-        "output": str(tmp_path / "recording"), "wait_for": ["recorder"], "heard_by": ["recorder"],
-        "urdf": "", "base": "fixed", "accept_any_inertia": False, "estimate": "state",
-        "controller": "lqr", "mpc": asdict(MpcSettings()),
-    }  # fmt: skip
-    usual = replace(whole, options=PlantOptions())
-    plain = launcher.parameters(
-        replace(usual, tracker=run[0].tracker), RunSettings(record=False), tmp_path
-    )
-    assert not {"output", "wait_for", "heard_by", "topics"} & plain.keys()
-    assert plain["disturb"] == plain["fault"] == [""]
-    assert plain["plant"] == {"integrator": "", "substeps": 1} and not plain["integral"]
-    assert (plain["speed_factor"], plain["lockstep"]) == (1.0, False)
-    seen = launcher.parameters(whole, RunSettings(view=True), tmp_path)
-    assert (seen["wait_for"], seen["heard_by"]) == (["recorder", "view"], ["recorder"])
-    assert "topics" not in launcher.parameters(whole, RunSettings(record=False), tmp_path)
-    assert "topics" not in launcher.parameters(usual, RunSettings(), tmp_path)
-
-
-def test_a_stored_run_equals_the_parameters_of_the_nodes(whole, tmp_path, monkeypatch):
-    found, made = [], []
-
-    def get(*origin):
-        found.append(origin)
-        return whole.scenario
-
-    monkeypatch.setattr(scenarios, "get", get)
-    monkeypatch.setattr(
-        Experiment, "make", lambda scenario, **given: made.append((scenario, *given.values()))
-    )
-    given = launcher.parameters(whole, RunSettings(speed_factor=2, lockstep=True), tmp_path)
-    given |= {
-        "scenario": "urdf",
-        "urdf": "arm.urdf",
-        "base": "floating",
-        "accept_any_inertia": True,
-    }
-    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": given}}))
-    assert run_folder.is_run(tmp_path) and not run_folder.is_run(tmp_path / "recording")
-    run = run_folder.load(tmp_path)
-    assert run.lockstep and run.faults == ("positions:noise=0.1",)
-    assert found == [("urdf", "arm.urdf", "floating", True)]
-    scenario, reference, integrator, step_s, options, perturbation, integral, *rest = made[0]
-    duration_s, *rest = rest
-    assert rest == [whole.mpc, whole.estimate]
-    assert (reference, integrator, step_s) == ("forward", "rdp_exp", H)
-    assert (integral, duration_s, perturbation) == (True, 6 * H, whole.perturbation)
-    assert options == replace(whole.options, faults=())
+def test_nodes_are_told_whom_to_wait_for_and_what_to_record(run, tmp_path):
+    """Of a run with faults the true states, too."""
+    faulty = replace(run[0], options=PlantOptions(faults=(fault.parse("noise=0.1"),)))
+    told = launcher.parameters(faulty, RunSettings(), tmp_path)
+    assert told["output"] == str(tmp_path / "recording") and told["on_finish"] == "exit"
+    assert told["wait_for"] == told["heard_by"] == ["recorder"]
+    assert told["fault"] == ["positions:noise=0.1"] and told["disturb"] == [""]
+    topics = {name.partition(":")[0] for name in told["topics"]}
+    assert {"ground_truth/joint_states", "joint_states", "joint_commands"} <= topics
+    assert "topics" not in launcher.parameters(run[0], RunSettings(), tmp_path)
+    unrecorded = launcher.parameters(faulty, RunSettings(record=False), tmp_path)
+    assert not {"output", "wait_for", "heard_by", "topics"} & unrecorded.keys()
+    shown = launcher.parameters(faulty, RunSettings(view=True), tmp_path)
+    assert (shown["wait_for"], shown["heard_by"]) == (["recorder", "view"], ["recorder"])
 
 
 def test_a_recording_is_in_the_folder_of_its_run_or_is_it(tmp_path):

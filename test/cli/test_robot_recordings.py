@@ -2,21 +2,17 @@
 inputs acted.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 pytest.importorskip("rosbags", reason="needs rosbags: install the extra 'ros'")
 import recorded_messages
-from recorded_messages import joint_state, multi_dof_joint_state, stamp
-from transforms3d.euler import euler2quat
-from transforms3d.quaternions import axangle2quat, quat2mat
+from recorded_messages import joint_state, stamp, write
+from transforms3d.quaternions import axangle2quat
 
 from nh_control import scenarios
-from nh_control.geometry.spaces import Rn
 from nh_control.runs import measurements
-from nh_control.runs.decoding import RecordingError, StateDecoder
+from nh_control.runs.decoding import RecordingError
 from nh_control.runs.measurements import Measurements
 
 BOARD = scenarios.get("snakeboard")
@@ -39,117 +35,15 @@ def command(ms, efforts=(1.0, 2.0), names=None):
     return joint_state(ms * MS, names, effort=efforts)
 
 
-# --- messages ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def decoder():
-    return StateDecoder(BOARD, MODEL.system.space)
-
-
-def read_into(decoder, topic, message):
-    """Return configuration, velocity, and whether velocities were given."""
-    q, v = np.zeros(5), np.zeros(5)
-    return q, v, decoder.read(topic, message, q, v)
-
-
-def test_joints_of_others_are_no_part_of_the_state(decoder):
-    message = joints(0, 0.5, names=["bell", "rotor_joint"], velocity=[9.0, 4.0])
-    assert decoder.parts("joint_states", message) == ["rotor_joint"] and decoder.n_parts == 4
-    assert decoder.parts("odom", odometry(0)) == ["odom"]
-    q, v, moving = read_into(decoder, "joint_states", message)
-    assert moving and q.tolist() == [0.5, 0, 0, 0, 0] and v.tolist() == [4.0, 0, 0, 0, 0]
-
-
-def test_joint_velocities_are_ignored_unless_all_are_given(decoder):
-    _, v, moving = read_into(decoder, "joint_states", joints(0, velocity=[1.0, 2.0]))
-    np.testing.assert_array_equal(v, [np.nan, np.nan, 0, 0, 0])
-    assert not moving
-
-
-def test_a_joint_that_is_shown_the_other_way_round_is_read_so(decoder):
-    message = joints(0, 0.5, names=["front_truck_joint"], velocity=[3.0])
-    q, v, _ = read_into(decoder, "joint_states", message)
-    assert (q[1], v[1]) == (-0.5, -3.0)
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_the_heading_is_that_of_the_x_axis_however_the_board_is_tilted(decoder, known):
-    wxyz = euler2quat(2.0, 0.4, 0.9, "rzyx")
-    q, v, moving = read_into(decoder, "odom", odometry(0, 4.0, wxyz, known))
-    axis = quat2mat(wxyz)[:, 0]
-    assert q.tolist()[2:] == [pytest.approx(np.arctan2(axis[1], axis[0])), 4.0, 5.0]
-    np.testing.assert_array_equal(v, [0, 0, *([8, 6, 7] if known else 3 * [np.nan])])
-    assert moving is known
-
-
-def bodies(*frames):
-    """A decoder of two bodies, and their message in the order of the frames."""
-    scenario = SimpleNamespace(
-        name="two",
-        joints=(),
-        body=None,
-        to_bodies=True,
-        parameters=None,
-        resting_bodies=lambda space: [
-            SimpleNamespace(frame=frame, parent="odom") for frame in ("near", "far")
-        ],
-        from_bodies=lambda seen: (
-            np.concatenate([body.position for body in seen]),
-            np.concatenate(
-                [np.r_[body.linear_velocity, body.angular_velocity_body] for body in seen]
-            ),
-        ),
-    )
-    numbers = [{"near": 1.0, "far": 2.0}.get(frame, 9.0) for frame in frames]
-    turns = [axangle2quat([0, 0, 1], np.pi / 2)] * len(frames)
-    along, about = ([n * axis for n in numbers] for axis in np.eye(3)[[0, 2]])
-    message = multi_dof_joint_state(0, frames, along, turns, along, about)
-    return StateDecoder(scenario, Rn(*"abcdef")), message
-
-
-def test_bodies_are_found_by_frame_with_twists_in_body_axes():
-    decoder, message = bodies("far", "other", "near")
-    q, v = np.zeros(6), np.zeros(12)
-    assert decoder.read("multi_dof_joint_states", message, q, v)
-    assert q.tolist() == [1, 0, 0, 2, 0, 0]
-    np.testing.assert_allclose(v, [0, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 2], atol=1e-15)
-    message.twist = []
-    assert not decoder.read("multi_dof_joint_states", message, q, v) and np.isnan(v).all()
-
-
-def test_a_body_that_is_missing_is_named():
-    decoder, message = bodies("far", "other")
-    with pytest.raises(RecordingError, match=r"without \['near'\]"):
-        decoder.read("multi_dof_joint_states", message, np.zeros(6), np.zeros(12))
-
-
-# --- states --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def read(monkeypatch):
+def read(tmp_path):
     """Return f([(topic, message, received in ms)]) -> Measurements."""
+    folders = (tmp_path / f"{k}" for k in range(9))
 
     def read(recorded):
-        class Bag:
-            connections = [
-                SimpleNamespace(topic=f"/robot/{name}", msgtype="")
-                for name in ("joint_states", "odom", "joint_commands", "reference_start", "tf")
-            ]
-            deserialize = staticmethod(lambda message, _: message)
-
-            def __init__(self, *_, **__):
-                pass
-
-            __enter__ = __exit__ = lambda self, *_: self
-
-            def messages(self):
-                topics = {one.topic.rsplit("/", 1)[-1]: one for one in self.connections}
-                return [(topics[name], round(ms * MS), one) for name, one, ms in recorded]
-
-        monkeypatch.setattr(measurements, "AnyReader", Bag)
-        return measurements.read("bag", BOARD, MODEL)
+        folder = next(folders)
+        write(folder, [(f"/robot/{topic}", one, ms * MS) for topic, one, ms in recorded])
+        return measurements.read(folder, BOARD, MODEL)
 
     return read
 
@@ -168,10 +62,10 @@ def states(steps, beside=2.0, began=0.0, lost=()):
 
 def test_a_state_has_the_time_of_its_newest_message(read):
     told = states(range(4), began=1000.0)
-    told[3:3] = [("joint_commands", command(1002.0), 1009.0), ("tf", None, 1009.5)]
+    told[3:3] = [("joint_commands", command(1002.0), 1009.0), ("tf", stamp(0), 1009.5)]
     told.append(("joint_commands", command(1022.0, (3.0, 4.0)), 1029.0))
     told.append(("joint_commands", command(1030.0, (9.0,), names=[MODEL.inputs[0]]), 1031.0))
-    found = read(told)
+    found = read(sorted(told, key=lambda one: one[2]))
     assert (found.times_ns / MS).tolist() == [1002, 1012, 1022, 1032] and len(found) == 4
     assert (found.received_ns / MS).tolist() == [1006, 1016, 1026, 1036]
     np.testing.assert_allclose(found.times_s, [0, 0.01, 0.02, 0.03], atol=1e-12)
@@ -218,7 +112,7 @@ def test_a_state_moves_where_all_its_parts_do(read):
 
 
 def test_one_state_is_no_recording_of_a_robot(read):
-    with pytest.raises(RecordingError, match="bag: 1 states of snakeboard, on the topics joint_s"):
+    with pytest.raises(RecordingError, match="0: 1 states of snakeboard, on the topics joint_s"):
         read(states(range(1)))
     assert len(read(states(range(2)))) == 2
 

@@ -49,14 +49,6 @@ def test_settings_are_imported_without_numerics_and_ros():
     }
 
 
-def test_short_names_leave_out_the_unit_and_name_one_value():
-    assert [short_name(SETTINGS[name]) for name in ("step_s", "mpc.horizon_s")] == [
-        "step", "mpc_horizon",
-    ]  # fmt: skip
-    assert short_name(SETTINGS["plant.parameters"]) == "plant_parameter"
-    assert short_name(SETTINGS["mpc.constraints"]) == "mpc_constraint"
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -8,16 +8,18 @@ import shutil
 import signal
 import sqlite3
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from command import ROOT, nh_control
 from in_process_workers import InProcess
 
-from nh_control.cli import main
 from nh_control.command import arguments, run_study
 from nh_control.runs import output
-from nh_control.studies import make_study, read, run_indices
+from nh_control.studies import Store, WorkersLost, make_study, read, run_indices
+from nh_control.studies.study_file import KEYS
 
 TRAPPED = ROOT / "test" / "studies" / "trapped.py"
 SCENARIO = f"{TRAPPED}:SCENARIO"
@@ -26,17 +28,12 @@ FILE = "scenario: trapped.py:SCENARIO\nset: {duration: 0.04}\nvary: {perturb.ang
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Return f(*arguments) -> (exit code, stdout, stderr); it runs the command in this process."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+def call(call):
+    """Return f(*arguments) -> (exit code, stdout, stderr) of `nh_control study`."""
 
     def run(*words):
-        try:
-            code = main(["study", *words])
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
+        done = call("study", *words)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 
@@ -199,3 +196,77 @@ def test_ctrl_c_keeps_finished_runs_and_names_the_command_to_continue(tmp_path):
     assert f"{len(runs)} of 30000 runs are saved" in done.stderr
     assert "`nh_control study nh_control_output/trapped-study` makes" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# --- options and ends ----------------------------------------------------------------------------
+
+
+def test_every_option_of_a_study_is_a_key_of_its_file():
+    words = (
+        "--urdf arm.urdf --base floating --sampling sobol --points 3 --seeds 2 --seed 1 "
+        "--accept-any-inertia --wheels left --success 0.1 --monitor --vary m=1:2 --set step=0.1 "
+        "--disturb x:gust:1 --disturb y:gust:1 --fault noise=1 --fault x:bias=1"
+    )
+    data = run_study.merged_settings(
+        {"scenario": "urdf"}, arguments.parse(["study", "urdf", *words.split()])
+    )
+    assert data == {
+        "scenario": "urdf", "urdf": "arm.urdf", "base": "floating", "accept_any_inertia": True,
+        "wheels": "left", "sampling": "sobol",
+        "points": "3", "seeds": "2", "seed": "1", "success": "0.1", "monitor": "true",
+        "vary": {"m": "1:2"}, "set": {"step": "0.1"}, "disturb": ["x:gust:1", "y:gust:1"],
+        "fault": ["noise=1", "x:bias=1"],
+    }  # fmt: skip
+    assert set(data) == set(KEYS)
+    file = {"scenario": "arm", "disturb": ["x:gust:1"], "fault": ["noise=1"], "seed": "4"}
+    plain = run_study.merged_settings(file, arguments.parse(["study", "arm", "--seed", "5"]))
+    assert plain == {**file, "seed": "5", "vary": {}, "set": {}}
+
+
+@pytest.fixture
+def ended(monkeypatch, tmp_path):
+    """Return f(done or an error, failed, runs) -> numbers of a study of 4 runs that ends so."""
+
+    def end(done, failed=0, runs=0):
+        def run_all(*_):
+            if isinstance(done, Exception):
+                raise done
+            return done
+
+        numbers, four = {"runs": runs, "failed": {"count": failed}}, SimpleNamespace(total=4)
+        monkeypatch.setattr(run_study, "study_and_folder", lambda args: (four, tmp_path))
+        monkeypatch.setattr(Store, "make", lambda folder, study: nullcontext())
+        monkeypatch.setattr(run_study, "run_all", run_all)
+        saved = numbers, {"statistics": "s.json"}
+        monkeypatch.setattr(run_study, "save_statistics", lambda *_: saved)
+        monkeypatch.setattr("nh_control.command.study_report.show", lambda *_: print("tables"))
+        return numbers
+
+    return end
+
+
+@pytest.mark.parametrize(
+    ("done", "failed", "runs", "code"),
+    [(True, 0, 4, 0), (True, 3, 4, 0), (True, 4, 4, 1), (False, 0, 2, 130), (False, 2, 2, 130)],
+)
+def test_the_exit_code_of_a_study_tells_its_end(done, failed, runs, code, ended, call, tmp_path):
+    numbers = ended(done, failed, runs)
+    returned, out, err = call("x")
+    assert returned == code
+    assert out == f"tables\nresults in {tmp_path}/: runs.sqlite, s.json\n"
+    how = f"{runs} of 4 runs are saved; `nh_control study {tmp_path}` makes the missing runs"
+    assert ("interrupted" in err) == (not done)
+    assert done or err.splitlines()[-1] == f"nh_control: interrupted; {how}"
+    returned, out, _ = call("x", "--json")
+    files = {"runs": str(tmp_path / "runs.sqlite"), "statistics": "s.json"}
+    assert json.loads(out) == {**numbers, "output": str(tmp_path), "files": files}
+    assert returned == code
+
+
+def test_a_study_without_workers_fails_and_names_the_command_to_continue(ended, call, tmp_path):
+    ended(WorkersLost("nobody left"))
+    code, _, err = call("x")
+    assert code == 1 and err.splitlines()[-2:] == [
+        f"nh_control: `nh_control study {tmp_path}` continues this study",
+        "nh_control: error: nobody left",
+    ]

@@ -12,7 +12,7 @@ from nh_control.runs.experiment import Experiment, Result
 from nh_control.runs.output import RESULTS
 from nh_control.runs.saved_results import Stored, stored
 from nh_control.scenarios import PlantOptions, disturbance
-from nh_control.view.sources import _tracked_only, arrow_lengths, cable_loads, load, of_result
+from nh_control.view.sources import arrow_lengths, load, of_result
 
 
 @pytest.fixture(scope="module")
@@ -71,21 +71,6 @@ def test_arrows_are_as_long_as_inputs_say():
     force = np.array([0.0, 2.0, -1.0])
     np.testing.assert_allclose(arrow_lengths(visual, {"force": force}, 3)[:, 0], 0.05 * force)
     assert not arrow_lengths(visual, {}, 3).any() and arrow_lengths(visual, {}, 3).shape == (3, 1)
-
-
-def test_cables_have_the_monitor_s_values():
-    scenario = scenarios.get("quadrotor_payload")
-    visual, watched = scenario.visual_model(), np.array([[1.0, 2.0], [3.0, 4.0]])
-    np.testing.assert_array_equal(cable_loads(visual, scenario.monitor, watched, 2), watched)
-    assert np.isnan(cable_loads(visual, None, None, 2)).all()
-
-
-def test_turns_of_wheels_are_no_errors():
-    scenario = scenarios.get("satellite")
-    space = scenario.make_system(scenario.parameters).space
-    q = np.tile(space.origin, (3, 1))
-    turned = q + np.r_[np.zeros(4), np.ones(4)]
-    np.testing.assert_array_equal(_tracked_only(scenario, space, turned, q), q)
 
 
 def test_view_writes_the_page_beside_the_run(folder, capsys, monkeypatch):

@@ -14,8 +14,9 @@ import numpy as np
 from numpy import cos, sin
 from scipy.integrate import solve_ivp
 
+from nh_control.benchmarks import turntable
 from nh_control.geometry import quaternion
-from nh_control.geometry.rotations import S2, SO3
+from nh_control.geometry.rotations import S2
 from nh_control.geometry.spaces import SE2, Product, Rn
 from nh_control.mechanics.system import System
 
@@ -193,46 +194,25 @@ def snakeboard_with_pendulum() -> Case:
 
 # A ball on a turntable -------------------------------------------------------------------------
 
-RADIUS, MASS, RATE = 0.3, 1.4, 2.5
-
 
 def ball_on_turntable() -> Case:
     """A homogeneous ball that rolls on a plane that turns, `A(q) v = b(q)`: its center moves on a
     circle with 2/7 of the plane's rate, and it keeps its spin about the vertical, whatever it is.
     """
-    inertia = 0.4 * MASS * RADIUS**2
-
-    def rolling(q):
-        spin = quaternion.matrix(q[2:])
-        under = RADIUS * ca.vertcat(-spin[1, :], spin[0, :])
-        return ca.horzcat(ca.SX.eye(2), under)
-
-    system = System(
-        name="ball_on_turntable",
-        space=Product(Rn("x", "y"), SO3()),
-        lagrangian=lambda q, v: (MASS * ca.sumsqr(v[:2]) + inertia * ca.sumsqr(v[2:])) / 2,
-        velocity_constraint=rolling,
-        velocity_drift=lambda q: RATE * ca.vertcat(-q[1], q[0]),
-    )
-    q, speed, vertical = np.array([0.5, 0.2, 1.0, 0, 0, 0]), np.array([0.3, -0.4]), 1.1
+    system, (q, v) = turntable.ball_on_turntable(), turntable.start()
+    radius, rate = turntable.RADIUS, turntable.RATE
 
     def spin(at, w):
-        """World angular velocity of a ball that rolls: `w + omega x (-r e3) = RATE e3 x at`."""
-        slip = RATE * np.array([-at[1], at[0]]) - w
-        return np.array([slip[1] / RADIUS, -slip[0] / RADIUS, vertical])
-
-    def center(t):
-        a, turn = 2 / 7 * RATE, 2 / 7 * RATE * t
-        j = np.array([[0.0, -1.0], [1.0, 0.0]])
-        rotation = np.array([[cos(turn), -sin(turn)], [sin(turn), cos(turn)]])
-        return q[:2] + -j @ (rotation - np.eye(2)) @ speed / a, rotation @ speed
+        """World angular velocity of a ball that rolls: `w + omega x (-r e3) = rate e3 x at`."""
+        slip = rate * np.array([-at[1], at[0]]) - w
+        return np.array([slip[1] / radius, -slip[0] / radius, turntable.SPIN])
 
     def turned(t):
-        def rate(s, p):
-            w = spin(*center(s))
+        def turning(s, p):
+            w = spin(*turntable.center(s))
             return np.array([-w @ p[1:], *(p[0] * w + np.cross(w, p[1:]))]) / 2
 
-        found = solve_ivp(rate, (0, t), q[2:], "DOP853", rtol=1e-13, atol=1e-13)
+        found = solve_ivp(turning, (0, t), q[2:], "DOP853", rtol=1e-13, atol=1e-13)
         return found.y[:, -1] / np.linalg.norm(found.y[:, -1])
 
     def body(p, w):
@@ -240,11 +220,11 @@ def ball_on_turntable() -> Case:
         return r.T @ w
 
     def solution(t):
-        at, w = center(t)
+        at, w = turntable.center(t)
         p = turned(t)
         return np.array([*at, *p]), np.array([*w, *body(p, spin(at, w))])
 
-    return Case(system, q, np.array([*speed, *spin(q[:2], speed)]), np.zeros(0), solution)
+    return Case(system, q, v, np.zeros(0), solution)
 
 
 CASES = {

@@ -13,6 +13,7 @@ from linkages import bead, rod
 from scipy.linalg import null_space
 
 import nh_control as nh
+from nh_control.benchmarks.bricard import bricard
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.multibody import (
@@ -24,7 +25,9 @@ from nh_control.multibody import (
     Point,
     PointOnPlane,
     floating,
+    prismatic,
     revolute,
+    universal,
 )
 from nh_control.multibody.maximal import joint_reactions
 
@@ -78,24 +81,6 @@ def watt(*constraints):
 WATT = Point("coupler", (0, 0, -0.4)), Point("right", (-1.0, 0, 0))
 
 
-def bricard(*constraints):
-    """Bricard's mechanism: five rods of 1 m and six revolute joints, which moves although its
-    joints have as many rows as coordinates; rank 4 where it is closed, 5 elsewhere.
-    """
-    joints = (("-y", (0, 0, 0)), ("z", (1, 0, 0)), ("x", (0, -1, 0)), ("-y", (0, 0, 1)))
-    frames, bodies, parent = [], [], "world"
-    ends = (1, 0, 0), (0, -1, 0), (0, 0, 1), (-1, 0, 0), (0, 1, 0)
-    for i, (axis, place) in enumerate((*joints, ("z", (-1, 0, 0)))):
-        frames.append(revolute(f"rod_{i}", parent, axis=axis, position=place))
-        across = 0.1 - 0.09 * np.abs(ends[i])
-        bodies.append(Body(f"rod_{i}", 1.0, np.array(ends[i]) / 2, across))
-        parent = f"rod_{i}"
-    return Multibody("bricard", frames, bodies, constraints=constraints)
-
-
-TIP, GROUND = Point("rod_4", (0, 1, 0)), Point("world", (0, 0, 1))
-
-
 def delta(rods):
     """A delta robot, its forearms of two rods or, with three, of one more than they need."""
     frames, bodies, constraints = [], [], []
@@ -113,6 +98,56 @@ def delta(rods):
     frames.append(floating("platform", space="SO3xR3"))
     bodies.append(Body("platform", 1.0, inertia=(0.01, 0.01, 0.02)))
     return Multibody("delta", frames, bodies, constraints=constraints)
+
+
+def windows(n, close):
+    """A chain of n four-bars of rods of 1 m and 1 kg, upright at the origin: a benchmark of the
+    IFToMM for singular positions, which it passes where all rods lie on a line.
+    """
+    upright, across = np.array([1 / 12, 1 / 12, 1e-3]), np.array([1e-3, 1 / 12, 1 / 12])
+    frames, constraints = [revolute("rod_0", axis="y")], []
+    bodies = [Body("rod_0", 1.0, (0, 0, 0.5), upright)]
+    for i in range(1, n + 1):
+        rod_i, coupler, before = f"rod_{i}", f"coupler_{i}", f"rod_{i - 1}"
+        frames.append(revolute(coupler, before, axis="y", position=(0, 0, 1)))
+        frames.append(revolute(rod_i, axis="y", position=(i, 0, 0)))
+        bodies.append(Body(coupler, 1.0, (0.5, 0, 0), across))
+        bodies.append(Body(rod_i, 1.0, (0, 0, 0.5), upright))
+        constraints.append(close(f"pin_{i}", Point(coupler, (1, 0, 0)), Point(rod_i, (0, 0, 1))))
+    return Multibody("windows", frames, bodies, constraints=constraints)
+
+
+def hinge(name, a, b):
+    return JointConstraint(name, "revolute", a, b, axis="y")
+
+
+def in_the_plane(name, a, b):
+    return Coincident(name, a, b, "xz")
+
+
+def stewart(tied):
+    """A Stewart platform, 1 m above its base: six legs (universal, prismatic, spherical) that meet
+    in pairs at three points of the platform. Where they are `tied`, the legs of a pair end in one
+    another as well.
+    """
+    frames, constraints = [floating("platform", position=(0, 0, 1), space="SO3xR3")], []
+    bodies = [Body("platform", 2.0, (0.05, 0.02, 0.1), (0.05, 0.06, 0.09))]
+    for i in range(6):
+        at, corner = np.pi / 6 * (2 * i + 1), np.pi / 3 * (2 * (i // 2) + 1)
+        foot = np.array([np.cos(at), np.sin(at), 0.0])
+        end = 0.5 * np.array([np.cos(corner), np.sin(corner), 0.0])
+        leg, rod_i, length = f"leg_{i}", f"rod_{i}", np.linalg.norm(end + (0, 0, 1) - foot)
+        z = (end + (0, 0, 1) - foot) / length
+        x = np.cross((0, 1, 0), z) / np.linalg.norm(np.cross((0, 1, 0), z))
+        axes = np.column_stack([x, np.cross(z, x), z])
+        frames += universal(leg, position=foot, rotation=axes)
+        frames.append(prismatic(rod_i, leg, axis="z", position=(0, 0, length)))
+        bodies.append(Body(leg, 0.5, (0, 0, 0.2), (0.01, 0.01, 0.002)))
+        bodies.append(Body(rod_i, 0.3, (0, 0, -0.2), (0.01, 0.01, 0.001)))
+        constraints.append(Coincident(f"ball_{i}", rod_i, Point("platform", end)))
+        if tied and i % 2:
+            constraints.append(Coincident(f"pair_{i // 2}", f"rod_{i - 1}", rod_i))
+    return Multibody("stewart", frames, bodies, constraints=constraints)
 
 
 def delta_start(model):
@@ -158,13 +193,22 @@ MECHANISMS = {
         {},
     ),
     "Bricard": (
-        lambda: bricard(JointConstraint("close", "revolute", GROUND, TIP, axis="x")),
-        lambda: bricard(JointConstraint("close", "cylindrical", GROUND, TIP, axis="x")),
+        lambda: bricard("revolute"),
+        lambda: bricard("cylindrical"),
         1,
         {},
     ),
     "delta robot": (lambda: delta(3), lambda: delta(2), 3, {}),
+    "Stewart platform": (lambda: stewart(True), lambda: stewart(False), 9, {}),
+    "two coupled four-bars": (
+        lambda: windows(2, hinge),
+        lambda: windows(2, in_the_plane),
+        6,
+        {0: 1.0, 1: -1.0, 2: 1.0, 3: -1.0, 4: 1.0},
+    ),
 }
+STEPS = {"delta robot": 60, "Stewart platform": 40}
+"""Steps of 0.01 s until it stretches, or falls through its base."""
 
 
 @cache
@@ -187,7 +231,7 @@ def test_a_mechanism_moves_as_with_an_independent_subset(mechanism, kernel):
     """Motion, velocities, A along the constraints, and the forces of the constraints."""
     *pair, count, rates = models(mechanism)
     systems = [model if kernel else replace(model.system, name="generated") for model in pair]
-    h, steps = 0.01, 60 if pair[0].name == "delta" else 150  # later it stretches
+    h, steps = 0.01, STEPS.get(mechanism, 150)
     ours, other = (nh.midpoint(system, h) for system in systems)
     assert [dsys.system.n_redundant for dsys in (ours, other)] == [count, 0]
     q, v = start(pair[0], rates)
@@ -234,6 +278,26 @@ def test_a_parallelogram_passes_its_stretched_positions():
     assert run.states[-1, 0] > 9 * np.pi
     np.testing.assert_allclose(run.states[:, 0] + run.states[:, 1], 0, atol=1e-9)
     assert np.ptp(dsys.energies(run.states)) < 1e-4 * dsys.energy(run.states[0])
+
+
+@pytest.mark.parametrize("kernel", (True, False), ids=("kernel", "generated"))
+def test_coupled_four_bars_pass_the_positions_where_all_rods_are_aligned(kernel):
+    """Ten half turns of two loops, whose constraints lose rank in each, with the energy kept and
+    the rods parallel, as with independent rows.
+    """
+    q, v = np.zeros(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    ends = []
+    for close in (hinge, in_the_plane):
+        model = windows(2, close)
+        dsys = nh.midpoint(model if kernel else replace(model.system, name="generated"), 0.002)
+        run = dsys.simulate(dsys.state(q, v), np.zeros((500, 0)), every=10).states
+        assert run[-1, 0] > 10 * np.pi
+        np.testing.assert_allclose(
+            run[:, :5] * [1, -1, 1, -1, 1], run[:, :1] * np.ones(5), atol=1e-9
+        )
+        assert np.ptp(dsys.energies(run)) < 1e-3
+        ends.append(run[:, :5])
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-9)
 
 
 def test_units_do_not_make_constraints_redundant_or_independent():

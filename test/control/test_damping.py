@@ -28,9 +28,7 @@ def carts(limit=np.inf):
 
 @pytest.mark.parametrize(("time_s", "part"), [(0.5, 0.2), (0.1, 1.0), (0.01, 1.0)])
 def test_damping_takes_away_the_part_of_the_kinetic_energy_that_inputs_reach(time_s, part):
-    """In a step of 0.1 s the momenta change by h PUSHED u: least energy of what remains, of which
-    a part is taken, at most all.
-    """
+    """In 0.1 s momenta change by 0.1 PUSHED u: least energy of what remains."""
     dsys = nh.midpoint(carts(), 0.1)
     v, point = np.array([0.4, -0.3, 0.7]), 0.25
     x = dsys.state([0.1, 0.2, 0.3, point], [*v, 0.0])

@@ -62,9 +62,7 @@ def top():
     """A body on a hinge at a distance from its center along its axis z."""
     space, inertia = nh.SO3("turn"), np.diag([2.0, 3.0, 4.0])
     return nh.System(
-        "top",
-        space,
-        lambda q, w: w.T @ inertia @ w / 2 - G * (1 - 2 * q[1] ** 2 - 2 * q[2] ** 2),
+        "top", space, lambda q, w: w.T @ inertia @ w / 2 - G * (1 - 2 * q[1] ** 2 - 2 * q[2] ** 2)
     )
 
 
@@ -102,9 +100,7 @@ MOTORS = "low", "high"
     ],
 )
 def test_an_equilibrium_says_what_it_is_of_the_potential_energy(system, q, kind, counts):
-    """And what it says agrees with the linearization: one growing mode for every direction in
-    which the energy falls, a pair that turns for every one in which it rises.
-    """
+    """A mode grows for every direction of falling energy, a pair turns for a rising one."""
     dsys = (nh.nonholonomic_midpoint if system.n_velocity_constraints else nh.midpoint)(system, H)
     start, rest = dsys.state(q, np.zeros(system.space.nw)), np.zeros(dsys.nu)
     motors = dsys.inputs == MOTORS

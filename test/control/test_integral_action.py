@@ -40,9 +40,7 @@ def followed(model, tracker, x, steps, torque=TORQUE):
 
 
 def test_the_disturbance_estimate_uses_the_limited_input(model):
-    """It knows the input that was sent, so it does not wind up where that is at a limit: each step
-    takes the same share of what is left, limited or not.
-    """
+    """Each step takes the same share of what is left, limited or not: nothing winds up."""
     limited = followed(model, tracker(model, (-0.05, 0.08)), np.array([0.4, 0.0]), STEPS)
     assert sum(command.saturated.any() for command in limited) > STEPS / 2
     assert all(-0.05 <= command.u[0] <= 0.08 for command in limited)
@@ -147,9 +145,7 @@ def test_conserved_quantities_are_those_of_the_held_end():
 
 
 def test_impulses_of_constraints_are_no_disturbance():
-    """A mass on a circle, whose measured velocity knows nothing of the impulse that holds it: with
-    a model that is right nothing is learnt, and a steady push along the circle is.
-    """
+    """Measured velocities of a mass on a circle know nothing of the impulse that holds it."""
     bead = midpoint(
         System(
             name="bead",

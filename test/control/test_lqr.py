@@ -3,12 +3,13 @@ stabilize.
 """
 
 import re
-from types import SimpleNamespace
 
+import casadi as ca
 import control
 import differences
 import numpy as np
 import pytest
+from refusals import said
 
 from nh_control.control import lqr
 from nh_control.control.modes import Mode, main_coordinates
@@ -17,7 +18,7 @@ from nh_control.geometry import Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint
 from nh_control.mechanics.system import System
 from nh_control.scenarios import SNAKEBOARD
-from nh_control.systems import pendulum, snakeboard
+from nh_control.systems import cart_pole, pendulum, snakeboard
 
 
 @pytest.fixture(scope="module")
@@ -138,46 +139,35 @@ def horizon(states, inputs, h=0.05):
     return lambda dsys: lqr.linearize_along(dsys, Trajectory(h, states, inputs))
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        *(
-            ((lambda d, w=w: lqr.infinite_horizon(d, UP, np.zeros(1), *w)), words)
-            for w, words in (
-                ((np.eye(3), np.eye(1)), "Q must be a finite symmetric"),
-                ((np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1)), "Q must be a finite symmetric"),
-                ((np.diag([1.0, -1.0]), np.eye(1)), "Q must be positive semidefinite"),
-                ((np.eye(2), np.zeros((1, 1))), "R must be positive definite"),
-                ((np.eye(2), np.full((1, 1), np.nan)), "R must be a finite"),
-            )
-        ),
-        (
-            lambda d: lqr.infinite_horizon(
-                midpoint(PASSIVE, 0.1), np.zeros(2), [], np.eye(2), np.zeros((0, 0))
-            ),
-            "without inputs has no feedback gains",
-        ),
-        (lambda d: lqr.infinite_horizon(d, [1.0, 0.0], [0.0], *ONE), "not an equilibrium"),
-        (
-            lambda d: lqr.finite_horizon(d, holding(d, [1.0, 0.0], np.zeros(1), 3), *ONE),
-            "not feasible: step 0",
-        ),
-        (
-            lambda d: lqr.finite_horizon(
-                nonholonomic_midpoint(snakeboard(), 0.05),
-                holding(d, UP, [0.0], 3),
-                *(np.eye(8), np.eye(2)),
-            ),
-            "expected 8, 2",
-        ),
-        (horizon(PI, np.zeros((3, 2))), "2 states, 2 inputs, h = 0.05; expected 2, 1, 0.05"),
-        (horizon(PI, np.zeros((3, 1)), 0.0501), "h = 0.0501; expected 2, 1, 0.05"),
-        (horizon(np.zeros((4, 3)), np.zeros((3, 1))), "3 states, 1 inputs"),
-    ],
-)
-def test_what_does_not_fit_is_refused(upright, call, words):
-    with pytest.raises(ValueError, match=words):
-        call(upright[0])
+WRONG = [
+    *(
+        lambda d, w=w: lqr.infinite_horizon(d, UP, np.zeros(1), *w)
+        for w in (
+            (np.eye(3), np.eye(1)),
+            (np.array([[1.0, 1.0], [0.0, 1.0]]), np.eye(1)),
+            (np.diag([1.0, -1.0]), np.eye(1)),
+            (np.eye(2), np.zeros((1, 1))),
+            (np.eye(2), np.full((1, 1), np.nan)),
+        )
+    ),
+    lambda d: lqr.infinite_horizon(
+        midpoint(PASSIVE, 0.1), np.zeros(2), [], np.eye(2), np.zeros((0, 0))
+    ),
+    lambda d: lqr.infinite_horizon(d, [1.0, 0.0], [0.0], *ONE),
+    lambda d: lqr.finite_horizon(d, holding(d, [1.0, 0.0], np.zeros(1), 3), *ONE),
+    lambda d: lqr.finite_horizon(
+        nonholonomic_midpoint(snakeboard(), 0.05),
+        holding(d, UP, [0.0], 3),
+        *(np.eye(8), np.eye(2)),
+    ),
+    horizon(PI, np.zeros((3, 2))),
+    horizon(PI, np.zeros((3, 1)), 0.0501),
+    horizon(np.zeros((4, 3)), np.zeros((3, 1))),
+]
+
+
+def test_what_does_not_fit_is_refused(upright, snapshot):
+    assert said(WRONG, lambda call: call(upright[0])) == snapshot
 
 
 def test_a_gap_of_a_millionth_is_feasible_and_a_larger_one_where_it_is_allowed(upright):
@@ -215,108 +205,67 @@ def test_the_error_names_one_coordinate_to_exclude_for_each_direction():
     assert main_coordinates(modes, ("a", "b", "c", "d")) == ("a", "c")  # c is taken by the first
 
 
-class Linear:
-    """A discrete system `x1 = A x + B u + moved` of states (a, b, c) with one input, as LQR sees
-    it.
-    """
-
-    ndx, nu, nx, h = 3, 1, 3, 0.1
-    state_space = SimpleNamespace(tangent_names=("a", "b", "c"))
-    system = SimpleNamespace(
-        space=SimpleNamespace(nv=0), mechanics=SimpleNamespace(default_basis=None)
-    )
-    nominal_masses = np.zeros(0)
-
-    def __init__(self, A, B, moved=(0.0, 0.0, 0.0)):
-        self.A, self.B, self.moved = np.array(A), np.array(B, dtype=float), np.array(moved)
-
-    def __str__(self):
-        return "linear"
-
-    def local(self, x, y):
-        return np.subtract(y, x)
-
-    def with_impulses_of_step(self, x, u):
-        return x
-
-    def linearize(self, x, u):
-        x1 = self.A @ x + self.B @ u + self.moved
-        return Linearization(x1, self.A, self.B)
-
-
-class Linearization(tuple):
-    """(A, B) with the state after the step."""
-
-    def __new__(cls, x1, A, B):
-        made = super().__new__(cls, (A, B))
-        made.x1, made.A, made.B = x1, A, B
-        return made
-
-
-PUSHED = [[1.0], [0.5], [0.0]]
-
-
 @pytest.mark.parametrize(
-    ("moved", "options", "stays"),
+    ("force", "speed", "options", "moved"),
     [
-        ((0.9e-8, 0.0, 0.0), {}, True),
-        ((0.0, -1.1e-8, 0.0), {}, False),
-        ((0.9e-4, 0.0, 0.0), {"drift": 1e-4}, True),
-        ((1.1e-4, 0.0, 0.0), {"drift": 1e-4}, False),
-        ((0.0, 0.0, 5.0), {"excluded": ("c",)}, True),  # of what is left out anything goes
-        ((0.0, 1e-3, 0.0), {"excluded": ("c",)}, False),
+        (0.9e-8, 0.0, {}, None),
+        (-1.1e-8, 0.0, {}, 1.1e-8),
+        (0.9e-4, 0.0, {"drift": 1e-4}, None),
+        (1.1e-4, 0.0, {"drift": 1e-4}, 1.1e-4),
+        (0.0, 5.0, {"excluded": ("x",)}, None),  # of what is left out anything goes
+        (1e-3, 5.0, {"excluded": ("x",)}, 1e-3),
     ],
 )
 def test_an_equilibrium_moves_its_stabilized_coordinates_by_at_most_the_drift(
-    moved, options, stays
+    force, speed, options, moved
 ):
-    dsys = Linear([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 0.5]], PUSHED, moved)
-    given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
-    if stays:
-        assert lqr.infinite_horizon(dsys, *given, **options).K.shape == (1, 3)
+    """A step changes the momentum of a cart by the force times the step."""
+    dsys = midpoint(cart_pole(), 0.05)
+    x = dsys.state([0.0, np.pi], [speed, 0.0])
+    given = x, [force / dsys.h], np.diag([float(not speed), 1.0, 1.0, 1.0]), np.eye(1)
+    if moved is None:
+        assert lqr.infinite_horizon(dsys, *given, **options).K.shape == (1, 4)
         return
-    size = np.abs(np.delete(moved, 2)).max()
-    with pytest.raises(ValueError, match=f"not an equilibrium under u: .* by {size:.1e}"):
+    with pytest.raises(ValueError, match=f"not an equilibrium under u: .* by {moved:.1e}"):
         lqr.infinite_horizon(dsys, *given, **options)
 
 
 @pytest.mark.parametrize(("part", "decays"), [(1.1e-6, True), (0.9e-6, False), (0.0, False)])
-@pytest.mark.parametrize(("sign", "fastest"), [(1.0, 0.2), (-1.0, 2.0)])
-def test_modes_that_no_input_reaches_must_decay(part, decays, sign, fastest):
-    """By a millionth of the fastest mode's motion in a step, on either side of the circle."""
-    pole = 1 - part * fastest
-    dsys = Linear(np.diag([0.9, 0.8, sign * pole]), PUSHED)
-    given = np.zeros(3), np.zeros(1), np.eye(3), np.eye(1)
+def test_modes_that_no_input_reaches_must_decay(part, decays):
+    """By a millionth of the fastest mode's motion in a step: here momenta fall by this."""
+    motion = np.array([0.2, 0.2 * part])
+    damping = motion / 0.1 / (1 - motion / 2)  # of a step of 0.1 s by the midpoint rule
+    two = System(
+        "two", Rn("x", "y"), lambda q, v: ca.sumsqr(v) / 2, inputs=("push",),
+        force=lambda q, v, u: ca.vertcat(u[0], 0) - damping * v,
+    )  # fmt: skip
+    given = midpoint(two, 0.1), np.zeros(4), np.zeros(1), np.eye(4), np.eye(1)
     if decays:
-        assert np.abs(lqr.infinite_horizon(dsys, *given).poles).max() == pytest.approx(pole)
+        poles = lqr.infinite_horizon(*given, excluded=("y",)).poles
+        assert np.abs(poles).max() == pytest.approx(1 - motion[1], abs=1e-9)
         return
-    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: c \(eigenvalue"):
-        lqr.infinite_horizon(dsys, *given)
-    lqr.infinite_horizon(dsys, *given, excluded=("c",))
+    with pytest.raises(lqr.NotStabilizable, match=r"no input influences: p_y \(eigenvalue 1"):
+        lqr.infinite_horizon(*given, excluded=("y",))
 
 
 @pytest.mark.parametrize(("gap", "closes"), [(0.9e-6, True), (1.1e-6, False)])
-@pytest.mark.parametrize("what", ["A", "B"])
-def test_a_period_closes_up_to_a_millionth_of_its_linearization(gap, closes, what):
-    """Its last state has another one."""
-    dsys = Linear([[0.9, 0.1, 0.0], [0.0, 1.1, 0.2], [0.0, 0.0, 0.5]], PUSHED)
-    dsys.linearize = lambda x, u: Linearization(
-        np.array([0.0, 0.0, x[2] + 0.25]),
-        dsys.A - gap * (what == "A") * (x[2] == 1.0) * np.eye(3)[0],
-        dsys.B - gap * (what == "B") * (x[2] == 1.0) * np.eye(3)[:, :1],
-    )
-    states = np.column_stack([np.zeros((5, 2)), 0.25 * np.arange(5)])
-    turn = Trajectory(0.1, states, np.zeros((4, 1)), name="turn")
+def test_a_period_closes_up_to_a_millionth_of_its_linearization(gap, closes):
+    """On the way along y, the stiffness across it changes."""
+
+    def moving(slope):
+        way = System(
+            "way", Rn("x", "y"), lambda q, v: (ca.sumsqr(v) - (1 + slope * q[1]) * q[0] ** 2) / 2,
+            inputs=("across", "along"), force=lambda q, v, u: u,
+        )  # fmt: skip
+        dsys = midpoint(way, 0.1)
+        return dsys, dsys.simulate(dsys.state([0.0, 0.0], [0.0, 2.5]), np.zeros((4, 2)))
+
+    dsys, turn = moving(1e-3)
+    first, again = (dsys.linearize(x, np.zeros(2)).A for x in turn.states[[0, -1]])
+    dsys, turn = moving(1e-3 * gap / np.abs(again - first).max())
     if closes:
-        gains = lqr.periodic(dsys, turn, np.eye(3), np.eye(1))
-        np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-9)
+        gains = lqr.periodic(dsys, turn, np.eye(4), np.eye(2))
+        np.testing.assert_allclose(gains.P[0], gains.P[-1], rtol=1e-5, atol=1e-6)
         return
-    with pytest.raises(ValueError, match="'turn' is not periodic: .* differs by 1.1e-06"):
-        lqr.periodic(dsys, turn, np.eye(3), np.eye(1))
-
-
-def test_directions_are_named_by_their_large_parts_real_ones_without_an_imaginary_part():
-    names, parts = ("x", "y", "z"), np.array([1.0, 0.5, 9e-4])
-    assert Mode(1.0, parts, parts).named(names) == "x + 0.5 y (eigenvalue 1)"
-    turning = Mode(1j, np.array([1.0, 1j, 0.0]), np.array([1.0, 1.0, 0.0]))
-    assert turning.named(names) == "x + 0+1j y (eigenvalue 0+1j)"
+    with pytest.raises(ValueError, match="not periodic: .* differs by 1.1e-06"):
+        lqr.periodic(dsys, turn, np.eye(4), np.eye(2))

@@ -138,9 +138,7 @@ def test_declared_outputs_have_their_exact_rows():
 
 
 def opened(model, x, u, K):
-    """The loop from the first input to its feedback, one step late as of a computer that takes its
-    time; the loops of the other inputs are closed.
-    """
+    """From the first input to its late feedback; the loops of the other inputs are closed."""
     sys = nh.to_control(model, x, u, {f"feedback_{i}": row for i, row in enumerate(K)})
     rest = control.ss(sys.A - sys.B[:, 1:] @ K[1:], sys.B[:, :1], sys.C[:1], 0, model.h)
     return rest * control.ss(0, 1, 1, 0, model.h)
@@ -191,9 +189,7 @@ def test_a_bode_plot_and_margins_are_those_of_the_derivatives(case):
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_the_simulation_is_stable_up_to_the_gain_margin(case, factor):
-    """The package's own loop with a first gain just below and above python-control's margin: a
-    small error vanishes, or grows, as its closed loop says.
-    """
+    """Just below and above python-control's margin a small error vanishes, or grows."""
     model, x, u, K = case
     gain, _, _, _ = margins(case)
     assert 1.0 < gain < np.inf

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
-from energy_cases import ENERGY, VARIATIONAL
+from energy_cases import generic, turning
 
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.geometry import quaternion
 from nh_control.geometry.rotations import SO3
-from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import (
     INTEGRATORS,
     lie_group,
@@ -26,58 +24,6 @@ from nh_control.integrators import (
 from nh_control.mechanics.system import System
 from nh_control.systems import chaplygin_sleigh, pendulum, snakeboard
 from nh_control.systems.rolling_ball import RollingBallParameters
-
-
-def anything() -> System:
-    """Two constraints, a mass matrix, potential and forces with nothing special about them."""
-
-    def mass(q):
-        b = ca.vertcat(ca.sin(q[2]), ca.cos(q[3]), q[0] / 2, ca.sin(q[1]))
-        return ca.diag(ca.DM([2.0, 1.5, 1.0, 1.2])) + 0.4 * b @ b.T
-
-    def potential(q):
-        bent = 0.3 * q[0] ** 2 * q[2] ** 2 + ca.cos(2 * q[1]) * q[3] / 2
-        return ca.sumsqr(q) / 2 + bent
-
-    def force(q, v, u):
-        turning = 0.3 * ca.vertcat(v[0] * v[1] * q[0], -(v[0] ** 2) * q[0], 0, ca.sin(q[1]))
-        return ca.vertcat(u, 0, 0) + turning
-
-    def constraint(q):
-        first = ca.horzcat(1 + ca.sin(q[2]) / 5, 0.3 * q[3], ca.cos(q[2]), ca.sin(q[3]) / 2)
-        return ca.vertcat(first, ca.horzcat(q[0] / 10, 1, q[2] / 2, -ca.cos(q[3])))
-
-    return System(
-        name="anything",
-        space=Rn("a", "b", "c", "d"),
-        lagrangian=lambda q, v: v.T @ mass(q) @ v / 2 - potential(q),
-        inputs=("u_1", "u_2"),
-        force=force,
-        velocity_constraint=constraint,
-    )
-
-
-def turning_body() -> System:
-    """A heavy body about a point with a wheel on it, and a constraint that turns with the body."""
-    inertia = ca.DM([[1, 0.1, 0.2], [0.1, 2, -0.3], [0.2, -0.3, 1.5]])
-
-    def lagrangian(q, v):
-        height = quaternion.matrix(q[:4])[2, 1]
-        wheel = v[3] ** 2 * (1 + ca.cos(q[4]) / 5) / 2 - q[4] ** 2
-        return v[:3].T @ inertia @ v[:3] / 2 + wheel - height
-
-    def constraint(q):
-        row = quaternion.matrix(q[:4])[0, :] + ca.horzcat(0, 0, 1.5) + 0.3 * ca.sin(q[4])
-        return ca.horzcat(row, -0.4)
-
-    return System(
-        name="turning_body",
-        space=Product(SO3(), Rn("wheel")),
-        lagrangian=lagrangian,
-        inputs=("u",),
-        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0),
-        velocity_constraint=constraint,
-    )
 
 
 def symmetric_top() -> System:
@@ -93,8 +39,8 @@ SYSTEMS = {
     "pendulum": pendulum,
     "sleigh": chaplygin_sleigh,
     "snakeboard": snakeboard,
-    "anything": anything,
-    "turning_body": turning_body,
+    "generic": generic,
+    "turning": turning,
 }
 ELSEWHERE = (
     "car",
@@ -112,7 +58,6 @@ LARGE_BALL = RollingBallParameters(m=2.0, r=1.0, Jx=0.8, Jy=1.0, Jz=1.2)
 """Momenta of order one turn a small ball too fast for the differences that serve all others."""
 SYSTEMS |= {name: getattr(systems, name) for name in ELSEWHERE}
 SYSTEMS["rolling_ball"] = lambda: systems.rolling_ball(LARGE_BALL)
-CURVED = ("turning_body", "rolling_ball", "suslov")
 NONHOLONOMIC = ("sleigh", "snakeboard")
 RETRACTIONS = ("exp", "cay", "ccsk", "sccsk")
 TANGENTS = ("exact", "truncated")
@@ -132,19 +77,19 @@ for _retraction in RETRACTIONS:
 
 RDP_METHODS = tuple(name for name in METHODS if name.startswith("rdp"))
 CENTERED = ("dla", *(name for name in RDP_METHODS if name.endswith("-0.5")))
-SYMMETRIC = tuple(name for name in CENTERED if "-ccsk-" not in name)
 PAIRS = [("pendulum", "midpoint"), ("pendulum", "midpoint-left")]
 PAIRS += [
     (system, method) for system in NONHOLONOMIC for method in ("dla", "dla-left", *RDP_METHODS)
 ]
 
 METHODS |= {name: entry.make for name, entry in INTEGRATORS.items()}
-OWN = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "anything")
+OWN = dict.fromkeys(("gni_implicit", "si_dla", "spark_2", "itoh_abe"), "generic")
 """The system of an integrator; the sleigh, or the pendulum, where none is named."""
 FAMILIES = (lie_group, lie_poisson, symplectic_lie_group)
 LIE_GROUP = tuple(one.name for family in FAMILIES for one in family.INTEGRATORS)
-OWN_TESTS = (*ENERGY, *VARIATIONAL, *LIE_GROUP)
-"""Integrators whose quick tests of order are elsewhere, as are those of compositions and rdp."""
+OWN_TESTS = (*LIE_GROUP, "itoh_abe", "energy_collocation_6", "variational_gauss_6")
+"""Integrators whose quick tests of order are elsewhere or last long; those of compositions and rdp
+are elsewhere, too."""
 
 
 def registered() -> list:
@@ -182,9 +127,9 @@ def random_phase(
     """
     space = dsys.system.space
     q, v = rng.uniform(-2, 2, space.nq), rng.normal(size=space.nw)
-    if dsys.system.name == "anything":
+    if dsys.system.name == "generic":
         q /= 4
-    if dsys.system.name in (*CURVED, *ELSEWHERE) or space.nq != space.nv:
+    if dsys.system.name in ELSEWHERE or space.nq != space.nv:
         q = space.retract(space.origin, q[: space.nv] / 4)
     if "phi" in space.names:
         q[space.names.index("phi")] /= 2

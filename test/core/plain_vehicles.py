@@ -46,22 +46,10 @@ def sleigh() -> System:
     )
 
 
-def car() -> System:
-    """Rear wheels in the middle, and steered ones 0.5 m ahead, held by a spring."""
-    return System(
-        name="plain_car",
-        space=Rn("x", "y", "theta", "steer"),
-        lagrangian=lambda q, v: (
-            _planar(q, v, 1.0, 0.3) + 0.02 * v[3] ** 2 - 0.2 * (q[3] - 0.4) ** 2
-        ),
-        velocity_constraint=lambda q: _rows(
-            _across(q[2], 0.0, 1), _across(q[2] + q[3], 0.5 * ca.cos(q[3]), 1)
-        ),
-    )
-
-
 def trailer() -> System:
-    """The same car with a trailer of 0.4 m."""
+    """A car with rear wheels in the middle, steered ones 0.5 m ahead, held by a spring, and a
+    trailer of 0.4 m.
+    """
 
     def rows(q):
         second = [-ca.sin(q[4]), ca.cos(q[4]), 0, 0, -0.4]
@@ -77,26 +65,7 @@ def trailer() -> System:
     )
 
 
-def snakeboard() -> System:
-    """A board with a rotor and two axles that turn against each other."""
-    return System(
-        name="plain_snakeboard",
-        space=Rn("x", "y", "theta", "rotor", "axles"),
-        lagrangian=lambda q, v: (
-            _planar(q, v, 2.0, 0.6)
-            + 0.1 * v[2] * v[3]
-            + 0.1 * v[3] ** 2
-            + 0.05 * v[4] ** 2
-            - 0.1 * (q[4] - 0.5) ** 2
-        ),
-        velocity_constraint=lambda q: _rows(
-            _across(q[2] + q[4], 0.5 * ca.cos(q[4]), 2),
-            _across(q[2] - q[4], -0.5 * ca.cos(q[4]), 2),
-        ),
-    )
-
-
-VEHICLES = {make.__name__: make for make in (sleigh, car, trailer, snakeboard)}
+VEHICLES = {make.__name__: make for make in (sleigh, trailer)}
 
 
 def admissible(system: System, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -96,22 +96,6 @@ def turning_skate() -> System:
     )
 
 
-def geared_body() -> System:
-    """A body about a point with a wheel that turns with its yaw, on SO(3) x R without a shape."""
-    inertia = ca.DM([[1.0, 0.1, 0.2], [0.1, 2.0, -0.3], [0.2, -0.3, 1.5]])
-    return System(
-        name="geared_body",
-        space=Product(SO3(), Rn("wheel")),
-        lagrangian=lambda q, v: (
-            v[:3].T @ inertia @ v[:3] / 2 + 0.3 * v[3] ** 2 + 0.2 * v[0] * v[3]
-        ),
-        inputs=("torque",),
-        force=lambda q, v, u: ca.vertcat(0, u, 0, 0),
-        velocity_constraint=lambda q: ca.horzcat(0.1, 0, 1, -0.5),
-        symmetry=Symmetry(n_shape=0),
-    )
-
-
 def free_body() -> System:
     """A rigid body about a point without constraints."""
     return System(
@@ -125,6 +109,5 @@ def free_body() -> System:
 
 
 SYSTEMS = {
-    make.__name__: make
-    for make in (particle, bent_body, carriage, turning_skate, geared_body, free_body)
+    make.__name__: make for make in (particle, bent_body, carriage, turning_skate, free_body)
 }

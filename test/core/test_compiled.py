@@ -2,7 +2,6 @@
 and after accidents, purity, threads.
 """
 
-import json
 import logging
 import os
 import re
@@ -17,38 +16,16 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from cases import discrete, random_point
 from tiers import c_compiler, needs_compiler
 
 import nh_control
 from nh_control.integrators import midpoint
 from nh_control.numerics import compiled
 from nh_control.numerics.library import library
-from nh_control.systems import PendulumParameters, pendulum
+from nh_control.systems import pendulum
 
 HERE = Path(__file__).parent
 NEED_COMPILER = needs_compiler()
-
-RESULTS = """
-import json, logging, sys
-logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s: %(message)s")
-import numpy as np
-from cases import discrete, random_point
-from tiers import c_compiler, needs_compiler, with_compiler
-out = []
-cases = ("pendulum", "midpoint"), ("sleigh", "rdp-exp-exact-0.5"), ("snakeboard", "dla")
-for system, method in cases:
-    dsys, rng = discrete(system, method, 0.05).prepare(), np.random.default_rng(0)
-    x, u = random_point(dsys, rng, steering=0.1)
-    lin, lam = dsys.linearize(x, u), rng.normal(size=dsys.ndx)
-    run = dsys.simulate(x, 0.1 * rng.normal(size=(50, dsys.nu)))
-    results = [run.states, lin.A, lin.B, dsys.hessian(x, u, lam), dsys.velocity(x)]
-    results += [dsys.local(x, lin.x1), np.array(dsys.energy(x))]
-    if system != "pendulum":
-        results.append(dsys.constraint_residual(x, lin.x1))
-    out.append([r.ravel().tolist() for r in results])
-print(json.dumps(out))
-"""
 
 
 def start(code, cache, **environment):
@@ -80,19 +57,6 @@ def run(code, cache, **environment):
     return finish(start(code, cache, **environment))
 
 
-@pytest.mark.slow
-@NEED_COMPILER
-def test_the_virtual_machine_gives_the_same_numbers(tmp_path):
-    """To the bit."""
-    native, native_log = run(RESULTS, tmp_path / "native")
-    virtual, virtual_log = run(RESULTS, tmp_path / "virtual", NH_CONTROL_CC="")
-    assert native == virtual
-    assert "LOG" not in native_log
-    lines = [line for line in virtual_log.splitlines() if "LOG" in line]
-    assert len(lines) == 1 and "no C compiler" in lines[0] and "virtual machine" in lines[0]
-    assert list((tmp_path / "native").glob("*.so")) and not (tmp_path / "virtual").exists()
-
-
 STEP = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="LOG %(name)s: %(message)s")
@@ -108,41 +72,40 @@ for _ in range(2):
 """
 
 
+BROKEN = """#!/bin/sh
+case "$1" in --version) {version};; *) echo "stdio.h: no such file" >&2; exit 1;; esac
+"""
+
+
 @pytest.mark.slow
 @NEED_COMPILER
-@pytest.mark.parametrize("version", ["echo broken 1.0", "exit 1"])
-def test_a_broken_compiler_falls_back_and_says_so(tmp_path, version):
-    """One that is there but cannot compile, as without libc headers, or a wrapper that does not
-    even know --version.
+@pytest.mark.parametrize(
+    "obstacle, words",
+    [
+        ("echo broken 1.0", ["virtual machine", "stdio.h: no such file"]),
+        ("exit 1", ["virtual machine"]),
+        ("no such compiler", ["no-such-compiler", "virtual machine"]),
+        ("read-only", ["NH_CONTROL_CACHE", "virtual machine", "blocked"]),
+    ],
+)
+def test_without_a_compiler_or_a_cache_the_results_are_the_same(obstacle, words, tmp_path):
+    """A compiler that cannot compile, as without libc headers, or a wrapper that does not even
+    know --version; a read-only home.
     """
-    cc = tmp_path / "cc"
-    why = 'echo "stdio.h: no such file" >&2; exit 1'
-    cc.write_text(f'#!/bin/sh\ncase "$1" in --version) {version};; *) {why};; esac\n')
-    cc.chmod(0o755)
     expected, _ = run(STEP, tmp_path / "good")
-    got, log = run(STEP, tmp_path / "bad", NH_CONTROL_CC=str(cc))
-    assert got == expected and "virtual machine" in log
-    assert version == "exit 1" or "stdio.h: no such file" in log
-    assert not list((tmp_path / "bad").glob("*.so"))
-
-
-def test_a_compiler_that_does_not_exist_falls_back(tmp_path):
-    got, log = run(STEP, tmp_path, NH_CONTROL_CC="no-such-compiler")
-    assert "no-such-compiler" in log and json.loads(got.split("] ")[0] + "]")
-
-
-@pytest.mark.slow
-@NEED_COMPILER
-def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path):
-    """A read-only home: the results are the same, and the log names the folder or the variable
-    that moves it.
-    """
-    blocked = tmp_path / "file"
+    cc, cache, blocked = tmp_path / "cc", tmp_path / "bad", tmp_path / "blocked"
     blocked.write_text("not a folder")
-    expected, _ = run(STEP, tmp_path / "good")
-    got, log = run(STEP, blocked / "cache")
-    assert got == expected and "NH_CONTROL_CACHE" in log and str(blocked) in log
-    assert log.count("virtual machine") == 1
+    cc.write_text(BROKEN.format(version=obstacle))
+    cc.chmod(0o755)
+    if obstacle == "read-only":
+        got, log = run(STEP, blocked / "cache")
+    else:
+        other = "no-such-compiler" if obstacle == "no such compiler" else str(cc)
+        got, log = run(STEP, cache, NH_CONTROL_CC=other)
+        assert not list(cache.glob("*.so"))
+    assert got == expected and all(word in log for word in words)
+    broken = obstacle in ("echo broken 1.0", "exit 1")  # which is told of each function
+    assert log.count("virtual machine") == (2 if broken else 1)
 
 
 COUNTED = """
@@ -165,12 +128,6 @@ def filled(tmp_path_factory):
     """
     cache = tmp_path_factory.mktemp("filled") / "inner" / "cache"
     return cache, run(COUNTED.format(code=STEP), cache)[0]
-
-
-@NEED_COMPILER
-def test_a_cache_is_made_for_its_user_alone(filled):
-    cache, _ = filled
-    assert cache.stat().st_mode & 0o777 == 0o700 and list(cache.glob("*.so"))
 
 
 @NEED_COMPILER
@@ -212,8 +169,9 @@ def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch, caplog):
 
 
 @NEED_COMPILER
-def test_a_second_start_compiles_nothing(filled):
+def test_a_cache_is_made_for_its_user_alone_and_a_second_start_compiles_nothing(filled):
     cache, first = filled
+    assert cache.stat().st_mode & 0o777 == 0o700
     files = sorted(cache.iterdir())
     stamps = [f.stat().st_mtime_ns for f in files if f.suffix == ".so"]
     second, _ = run(COUNTED.format(code=STEP), cache)
@@ -260,24 +218,6 @@ def test_a_damaged_file_in_the_cache_is_replaced(filled, tmp_path, keep):
     assert compilations(again) == 0
 
 
-def test_the_cache_is_by_content(tmp_path, monkeypatch, compiler):
-    """Equal structures share a file, whatever their masses and steps; a method makes another."""
-    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
-    monkeypatch.setattr(compiled, "FLAGS", (*compiled.FLAGS, "-O0"))  # sooner compiled
-    x, u = np.array([0.5, 0.2]), np.array([0.1])
-
-    def files(dsys):
-        dsys.step(x, u)
-        compiled.wait_for_compiler()
-        return len(list(tmp_path.glob("*.so")))
-
-    assert files(midpoint(pendulum(), 0.1)) == 1
-    assert files(midpoint(pendulum(), 0.1)) == 1
-    assert files(midpoint(pendulum(), 0.2)) == 1
-    assert files(midpoint(pendulum(PendulumParameters(m=1.5)), 0.1)) == 1
-    assert files(midpoint(pendulum(), 0.1, "left")) == 2
-
-
 def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeypatch, compiler):
     """By their expressions, not their names; unless the file is damaged or others may write it."""
     monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
@@ -301,24 +241,6 @@ def test_functions_that_are_made_again_are_not_generated_again(tmp_path, monkeyp
     compiled.is_private.cache_clear()
 
 
-def test_where_the_cache_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path / "a"))
-    assert compiled.cache_directory() == tmp_path / "a"
-    monkeypatch.delenv("NH_CONTROL_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
-    assert compiled.cache_directory() == tmp_path / "b" / "nh_control"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert compiled.cache_directory() == tmp_path / ".cache" / "nh_control"
-
-
-def test_no_unsafe_floating_point():
-    assert (
-        not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(compiled.FLAGS)
-        and "-ffp-contract=off" in compiled.FLAGS
-    )
-
-
 def test_functions_check_and_own_their_arrays():
     a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 3)
     f = compiled.Functions(
@@ -337,77 +259,6 @@ def test_functions_check_and_own_their_arrays():
         f("outer", np.zeros((2, 1)), np.zeros(3))
     with pytest.raises(ValueError, match=r"'a' must have shape \(2,\), got \(\)"):
         f("outer", 1.0, np.zeros(3))
-
-
-def test_a_number_is_a_vector_of_one_but_a_vector_of_two_is_not():
-    a = ca.SX.sym("a")
-    f = compiled.Functions("probe", [ca.Function("twice", [a], [2 * a], ["a"], ["o"])])
-    assert f("twice", 1.5)[0] == f("twice", [1.5])[0] == 3.0
-    for wrong in ([1.0, 2.0], [[1.0]]):
-        with pytest.raises(ValueError, match=r"'a' must have shape \(1,\)"):
-            f("twice", wrong)
-
-
-def test_large_functions_are_compiled_at_a_lower_level(tmp_path, monkeypatch, compiler):
-    """Whose instructions are counted with those of what they call."""
-    a = ca.SX.sym("a", 3)
-    inner = ca.Function("inner", [a], [ca.sin(a) * a], {"never_inline": True})
-    f = ca.Function("outer", [a], [inner(a) + 1.0], {"cse": False})
-    levels = []
-    monkeypatch.setenv("NH_CONTROL_CACHE", str(tmp_path))
-    compile = compiled._compile
-    monkeypatch.setattr(
-        compiled, "_compile", lambda text, c, file: levels.append(c[1]) or compile(text, c, file)
-    )
-    count = sum(part.n_instructions() for part in (f, *f.find_functions()))
-    for small in (count, count - 1):
-        monkeypatch.setattr(compiled, "SMALL", small)
-        assert compiled.Native("probe", [f]).wait() is not None
-    assert levels == ["-O2", "-O1"]
-
-
-def test_the_order_of_memory_does_not_matter():
-    dsys = discrete("snakeboard", "dla", 0.1)
-    x, u = random_point(dsys, np.random.default_rng(0))
-    wide = np.zeros((dsys.nx, 3))
-    wide[:, 1] = x
-    assert np.array_equal(dsys.step(wide[:, 1], list(u)), dsys.step(x, u))
-
-
-def test_threads_do_not_disturb_each_other():
-    dsys, rng = discrete("snakeboard", "dla", 0.1), np.random.default_rng(1)
-    jobs = [
-        (random_point(dsys, rng, steering=0.01)[0], 0.05 * rng.normal(size=(150, 2)))
-        for _ in range(8)
-    ]
-
-    def work(job):
-        states = dsys.simulate(*job).states
-        return (
-            states,
-            [dsys.linearize(x, job[1][0]).A for x in states[::10]],
-            [dsys.energy(x) for x in states],
-        )
-
-    expected = [work(job) for job in jobs]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(work, jobs))
-    finally:
-        sys.setswitchinterval(interval)
-    for (states, a, energy), (states_, a_, energy_) in zip(expected, found):
-        assert np.array_equal(states, states_) and np.array_equal(a, a_) and energy == energy_
-
-
-def test_threads_may_share_a_system_before_its_first_step(caplog):
-    """The first calls, which build and load the functions, may come from several threads."""
-    x, u = np.array([0.5, 0.25]), np.array([0.1])
-    with caplog.at_level(logging.WARNING), ThreadPoolExecutor(4) as pool:
-        dsys = midpoint(pendulum(), 0.0371)
-        results = [f.result() for f in [pool.submit(dsys.step, x, u) for _ in range(4)]]
-    assert all(np.array_equal(r, results[0]) for r in results)
 
 
 def everything(dsys, x, u, lam):
@@ -438,7 +289,7 @@ def test_compiled_code_takes_over_between_two_steps(tmp_path, monkeypatch, compi
     with ThreadPoolExecutor(2) as pool:
         loops = [pool.submit(go_on) for _ in range(2)]
         begin.set()
-        dsys.prepare()
+        dsys.prepare(hessian=True)
         assert dsys.engine.is_compiled and list(tmp_path.glob("*.so"))
         for mine, theirs in zip(everything(dsys, *arguments), expected):
             np.testing.assert_array_equal(mine, theirs)

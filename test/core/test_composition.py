@@ -4,41 +4,33 @@ and what cannot be composed.
 
 import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
-import continuous
 import numpy as np
 import pytest
 from cases import SYSTEMS, random_point
 from differences import hessian, jacobian
+from refusals import refusal
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "constraints"))
 import linkages  # noqa: E402
 
+import nh_control as nh  # noqa: E402
 from nh_control.discrete.engine import Engine  # noqa: E402
 from nh_control.discrete.equations import StepEquations  # noqa: E402
 from nh_control.discrete.results import StepFailed  # noqa: E402
 from nh_control.discrete.system import DiscreteSystem  # noqa: E402
-from nh_control.integrators import INTEGRATORS, midpoint, nonholonomic_midpoint  # noqa: E402
+from nh_control.integrators import INTEGRATORS, midpoint  # noqa: E402
 from nh_control.integrators.composition import composition, fractions  # noqa: E402
-from nh_control.integrators.registry import Integrator  # noqa: E402
 from nh_control.systems.cart_pole import cart_pole  # noqa: E402
 from nh_control.systems.pendulum import pendulum  # noqa: E402
 
 KNOWN = [(4, 3), (4, 5), (6, 7), (6, 9), (8, 15), (8, 17)]
-MOTIONS = {
-    "pendulum": (continuous.pendulum(), [0.7], [1.3], [0.4]),
-    "sleigh": (continuous.sleigh(), [0.4, 0.3, -0.2], [0.9, 0.7, 0.9], [0.5, -0.3]),
-    "snakeboard": (
-        continuous.snakeboard(),
-        [0.2, 0.6, 0.3, 0.1, -0.4],
-        [1.7, -0.5, -0.8 * np.sin(0.6), 1.6 * np.cos(0.6), 0.0],
-        [0.9, 0.5],
-    ),
-}
-BASE = {"pendulum": "midpoint", "sleigh": "nonholonomic_midpoint", "snakeboard": "rdp_cay"}
-T = 2.0
+
+
+@pytest.fixture
+def board() -> DiscreteSystem:
+    return composition(INTEGRATORS["rdp_cay"], 4, 5).make(SYSTEMS["snakeboard"](), 0.1)
 
 
 @pytest.mark.parametrize("order, substeps", KNOWN)
@@ -70,36 +62,6 @@ def test_the_condition_of_a_composition_is_that_of_its_worst_substep():
     assert any(worse)  # not always the first one
 
 
-def test_fractions_for_a_base_of_higher_order():
-    for substeps in (3, 5):
-        g = np.array(fractions(6, substeps, of_order=4))
-        assert abs(g.sum() - 1) <= 1e-15 and abs(np.sum(g**5)) <= 4e-15
-    for wrong in ((6, 5), (5, 3), (10, 31)):
-        with pytest.raises(ValueError, match=r"one of \[\(4, 3\), .*\(8, 17\)\]"):
-            fractions(*wrong)
-
-
-@cache
-def composed(system: str, order: int, substeps: int, h: float) -> DiscreteSystem:
-    return composition(INTEGRATORS[BASE[system]], order, substeps).make(SYSTEMS[system](), h)
-
-
-@cache
-def reference(system: str) -> np.ndarray:
-    motion, q, v, u = MOTIONS[system]
-    phase = motion.phase(np.array(q), np.array(v))
-    end = motion.solve(phase, [0.0, T], lambda t: np.array(u))[-1]
-    q, qd = end[: motion.n], end[motion.n :]
-    return np.concatenate([q, np.atleast_1d(motion.momenta(q, qd))])
-
-
-def error(system: str, order: int, substeps: int, steps: int) -> np.ndarray:
-    _, q, v, u = MOTIONS[system]
-    dsys = composed(system, order, substeps, T / steps)
-    run = dsys.simulate(dsys.state(q, v), u, steps=steps, every=steps)
-    return np.abs(run.states[-1] - reference(system))
-
-
 STEPS = {
     (4, 3): (24, 32, 48, 64),
     (4, 5): (12, 16, 24, 32),
@@ -108,133 +70,25 @@ STEPS = {
     (8, 15): (8, 9, 10, 12),
     (8, 17): (4, 5, 6, 8),
 }
-PENDULUM = {(8, 15): (16, 18, 20, 24), (8, 17): (16, 18, 20, 24)}
-"""The pendulum swings several times as fast as the others drive."""
 
 
-@pytest.mark.parametrize(
-    "system, order, substeps",
-    [
-        pytest.param(system, *known, marks=pytest.mark.slow if seldom else ())
-        for known in KNOWN
-        for system in MOTIONS
-        for seldom in [system == "snakeboard" and known not in ((4, 5), (8, 17))]
-    ],
-)
-def test_order(system, order, substeps):
-    """In q and rho alike, each in its norm: single components cross zero on coarse steps."""
-    finer = PENDULUM if system == "pendulum" else {}
-    steps = finer.get((order, substeps), STEPS[order, substeps])
-    errors = np.array([error(system, order, substeps, n) for n in steps])
-    nq = len(MOTIONS[system][1])
-    for part in (errors[:, :nq], errors[:, nq:]):
-        sizes = np.linalg.norm(part, axis=1)
-        assert sizes[-1] >= 1e-12, "errors must stand above the accuracy of the reference"
-        slope = -np.polyfit(np.log(steps), np.log(sizes), 1)[0]
-        assert abs(slope - order) <= 0.25, (sizes, slope)
-
-
-def test_a_base_of_order_four_becomes_one_of_order_six():
-    """The composition of a composition cannot be run, but its fractions can: products of both."""
-    inner, outer = fractions(4, 5), fractions(6, 5, of_order=4)
-    both = [a * b for a in outer for b in inner]
-    _, q, v, u = MOTIONS["sleigh"]
-    steps, errors = (6, 8, 10, 12), []
-    for n in steps:
-        dsys = nonholonomic_midpoint(SYSTEMS["sleigh"](), T / n).composed(both, "twice")
-        end = dsys.simulate(dsys.state(q, v), u, steps=n).states[-1]
-        errors.append(np.linalg.norm(end - reference("sleigh")))
-    assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] + 6) <= 0.25, errors
-
-
-def test_a_guess_that_leads_nowhere_is_dropped():
-    """A step from a useless guess is the one from zero."""
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
-    x, u = np.array([0.5, 0.2]), np.array([0.1])
-    expected, work = dsys.step(x, u), dsys._arrays.work
-    for wrong in (np.nan, np.inf):
-        work.x[:], work.u[:], work.z[:], work.warm[:] = x, u, wrong, 1.0
-        assert dsys.engine.step(work) == 0 and np.array_equal(work.x1, expected)
-    work.warm[:] = 0.0
-
-
-def test_two_halves_are_two_steps():
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
-    x, u, half = np.array([0.5, 0.2]), np.array([0.1]), dsys.with_step(0.05)
-    twice = half.step(half.step(x, u), u)
-    assert np.abs(dsys.step(x, u) - twice).max() > 1e-6
-    np.testing.assert_allclose(dsys.composed((0.5, 0.5), "halves").step(x, u), twice, atol=1e-14)
-
-
-CASES = [
-    ("pendulum", 6, 7),
-    ("sleigh", 4, 5),
-    pytest.param("snakeboard", 4, 5, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize("system, order, substeps", CASES)
-def test_first_derivatives_by_the_chain_rule(system, order, substeps):
-    """By states, inputs, all parameters and h."""
-    dsys = composed(system, order, substeps, 0.1)
-    x, u = random_point(dsys, np.random.default_rng(1), steering=0.1)
-    names, p = dsys.parameter_names, dsys.parameter_values
-    lin, n = dsys.linearize(x, u, parameters=names), dsys.ndx
-
-    def moved(w):
-        values = dict(zip(names, p * (1 + w[n + dsys.nu :])))
-        at = dsys.with_step(values.pop("h")).with_parameters(**values)
-        return at.local(lin.x1, at.step(at.retract(x, w[:n]), u + w[n : n + dsys.nu]))
-
-    want = jacobian(moved, n + dsys.nu + len(names), 0.01)
-    got = np.hstack([lin.A, lin.B, lin.P * p])
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9 * np.abs(want).max())
-    plain = dsys.linearize(x, u)
-    np.testing.assert_allclose(plain.A, lin.A, rtol=0, atol=1e-13 * np.abs(want).max())
-    np.testing.assert_allclose(plain.B, lin.B, rtol=0, atol=1e-13 * np.abs(want).max())
-
-
-@pytest.mark.parametrize("system, order, substeps", CASES)
-def test_the_contracted_second_derivative_by_the_chain_rule(system, order, substeps):
-    dsys = composed(system, order, substeps, 0.1)
-    rng = np.random.default_rng(2)
-    x, u = random_point(dsys, rng, steering=0.1)
-    lam, x1, n = rng.normal(size=dsys.ndx), dsys.step(x, u), dsys.ndx
-    h, names = dsys.h, ("h",)
-
-    def moved(w):
-        at = dsys.with_step(h * (1 + w[-1]))
-        return lam @ at.local(x1, at.step(at.retract(x, w[:n]), u + w[n:-1]))
-
-    want = hessian(moved, n + dsys.nu + 1, 0.03)
-    got = dsys.hessian(x, u, lam, parameters=names)
-    got[-1] *= h
-    got[:, -1] *= h
-    assert np.abs(got - got.T).max() <= 1e-12 * np.abs(got).max()
-    assert np.abs(got - want).max() <= 1e-6 * np.abs(want).max()
-    plain = dsys.hessian(x, u, lam)
-    np.testing.assert_allclose(plain, got[:-1, :-1], rtol=0, atol=1e-12 * np.abs(got).max())
+@pytest.mark.parametrize("order, substeps", KNOWN)
+def test_order(order, substeps):
+    """In configuration and velocity alike."""
+    method = composition(INTEGRATORS["nonholonomic_midpoint"], order, substeps)
+    start = {"q": [0.4, 0.3, -0.2], "v": [0.9, 0.7, 0.9], "u": [0.5, -0.3]}
+    found = nh.convergence(
+        SYSTEMS["sleigh"](), method, STEPS[order, substeps], duration=2.0, **start
+    )
+    (errors,) = found.errors.values()
+    assert abs(errors.configuration_order - order) <= 0.25, found
+    assert abs(errors.velocity_order - order) <= 0.25, found
 
 
 @pytest.fixture
 def rod() -> DiscreteSystem:
     """A pendulum in the plane by order 4, its rod a holonomic constraint."""
     return INTEGRATORS["midpoint_order4"].make(linkages.rod(), 0.05)
-
-
-def test_holonomic_constraints_keep_the_order(rod):
-    """Against the swing in its angle, by order 8."""
-    (x0, y0), (vx, vy) = (0.7, 0.0), (0.0, 0.4)
-    fine = INTEGRATORS["nonholonomic_midpoint_order8"].make(linkages.spherical(1.0, 0.7), 0.02)
-    end = fine.simulate(fine.state([0.0, 0.0], [vy / 0.7, 0.0]), steps=50).states[-1]
-    want = 0.7 * np.array([np.cos(end[0]), np.sin(end[0])])
-    steps, errors = (16, 20, 28, 40), []
-    for n in steps:
-        dsys = rod.with_step(1.0 / n)
-        last = dsys.simulate(dsys.state([x0, y0], [vx, vy]), steps=n).states[-1]
-        assert abs(np.hypot(*last[:2]) - 0.7) <= 1e-14
-        errors.append(np.linalg.norm(last[:2] - want))
-    assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] + 4) <= 0.25, errors
 
 
 def test_multipliers_are_those_of_the_first_substep_over_its_fraction(rod):
@@ -260,13 +114,12 @@ def test_multipliers_are_those_of_the_first_substep_over_its_fraction(rod):
     np.testing.assert_allclose(curvature, want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
-def test_a_failed_substep_fails_the_step_and_leaves_no_trace():
-    dsys = composed("snakeboard", 4, 5, 0.1)
-    x, u = random_point(dsys, np.random.default_rng(3), steering=0.1)
-    before = dsys.step(x, u)
+def test_a_failed_substep_fails_the_step_and_leaves_no_trace(board):
+    x, u = random_point(board, np.random.default_rng(3), steering=0.1)
+    before = board.step(x, u)
     with pytest.raises(StepFailed, match="rdp_cay_order4_5, h = 0.1 s at step 2 "):
-        dsys.simulate(x, [u, u, [0.0, 1e4], u])
-    assert np.array_equal(dsys.step(x, u), before)
+        board.simulate(x, [u, u, [0.0, 1e4], u])
+    assert np.array_equal(board.step(x, u), before)
 
 
 def failed(dsys, x, u) -> str:
@@ -298,66 +151,26 @@ def test_substeps_are_tried_from_other_starts_and_the_same_call_says_the_same(mo
     np.testing.assert_array_equal(board._arrays.work.x, at[0])
 
 
-def test_what_cannot_be_composed_is_refused_by_name():
-    base = INTEGRATORS["midpoint"]
-    left = Integrator(**{**base.__dict__, "name": "left", "symmetric": False})
-    with pytest.raises(ValueError, match="left is not symmetric.*choose a symmetric method"):
-        composition(left, 4)
-    with pytest.raises(ValueError, match="no composition of order 10"):
-        composition(base, 10)
-    assert "prescribed" in composition(base, 4).refuses(linkages.sling())
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
-    for wrong, words in (
-        ((1.0,), "at least 2 fractions"),
-        ((0.0, 1.0), "not zero"),
-        ((np.nan, 1.0), "finite"),
-        ((0.5, 0.6), "add up to 1, got 1 \\+ 1.0e-01"),
-        ((0.5, 0.5 + 1e-13), "add up to 1, got 1 \\+ 1.0e-13"),
-        ((0.5, 0.5 - 1e-13), "add up to 1, got 1 \\+ -1.0e-13"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            dsys.composed(wrong, "wrong")
+def test_what_cannot_be_composed_is_refused_by_name(snapshot):
+    base, dsys = INTEGRATORS["midpoint"], midpoint(SYSTEMS["pendulum"](), 0.1)
+    left = replace(base, name="left", symmetric=False)
     twice = composition(base, 4).make(SYSTEMS["pendulum"](), 0.1)
-    with pytest.raises(ValueError, match="midpoint_order4.*is a composition already"):
-        twice.composed((0.5, 0.5), "again")
-    with pytest.raises(ValueError, match="no residual of its own"):
-        StepEquations(twice.system, twice.method, "again")
-    with pytest.raises(ValueError, match="prescribed coordinates .*'hand_x'"):
-        midpoint(linkages.sling(), 0.1).composed((0.5, 0.5), "halves")
     remembering = replace(dsys.method, memory=("sigma",), name="remembering")
-    with pytest.raises(ValueError, match=r"has memory \('sigma',\)"):
-        DiscreteSystem(dsys.system, 0.1, remembering).composed((0.5, 0.5), "halves")
+    wrong = (
+        lambda: composition(left, 4),
+        lambda: composition(base, 10),
+        lambda: dsys.composed((1.0,), "one"),
+        lambda: dsys.composed((0.0, 1.0), "none"),
+        lambda: dsys.composed((np.nan, 1.0), "nan"),
+        lambda: dsys.composed((0.5, 0.5 + 1e-13), "more"),
+        lambda: dsys.composed((0.5, 0.5 - 1e-13), "less"),
+        lambda: twice.composed((0.5, 0.5), "again"),
+        lambda: StepEquations(twice.system, twice.method, "again"),
+        lambda: midpoint(linkages.sling(), 0.1).composed((0.5, 0.5), "halves"),
+        lambda: DiscreteSystem(dsys.system, 0.1, remembering).composed((0.5, 0.5), "halves"),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
+    assert "prescribed" in composition(base, 4).refuses(linkages.sling())
     for h in (0.0, -0.1, np.inf):
         with pytest.raises(ValueError, match="must be positive"):
             twice.with_step(h)
-
-
-def test_no_call_leaves_a_trace_in_the_next_one():
-    """Steps, derivatives and what both tell of a step are those of a system asked first."""
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1).composed((0.6, -0.2, 0.6), "there and back")
-    x, u, lam = np.array([0.5, 0.2]), np.array([0.1]), np.array([0.7, -1.1])
-    calls = {
-        "step": lambda d: d.step(x, u),
-        "unknowns": lambda d: d.unknowns(x, u),
-        "iterations": lambda d: d.newton_iterations(x, u),
-        "condition": lambda d: d.conditioning(x, u).jacobian,
-        "first": lambda d: d.linearize(x, u).A,
-        "second": lambda d: d.hessian(x, u, lam),
-        "first by parameters": lambda d: d.linearize(x, u, ("m", "h")).P,
-        "second by parameters": lambda d: d.hessian(x, u, lam, parameters=("m", "h")),
-        "simulate": lambda d: d.simulate(x, u, steps=2).states,
-    }
-    fresh = {name: call(dsys.with_step(dsys.h)) for name, call in calls.items()}
-    for name in (*calls, *reversed(calls)):
-        np.testing.assert_array_equal(calls[name](dsys), fresh[name], err_msg=name)
-
-
-def test_unknowns_of_a_composition_are_those_of_its_first_substep():
-    parts, (x, u) = (0.7, 0.3), ([0.5, 0.2], [0.1])
-    dsys = midpoint(SYSTEMS["pendulum"](), 0.1)
-    first = dsys.with_step(0.07)
-    np.testing.assert_allclose(
-        dsys.composed(parts, "uneven").unknowns(x, u), first.unknowns(x, u), rtol=1e-14
-    )
-    after = first.with_step(0.03).unknowns(first.step(x, u), u)
-    assert np.abs(after - first.unknowns(x, u)).max() > 1e-3

@@ -15,7 +15,6 @@ from plain_vehicles import VEHICLES
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS, nonholonomic_midpoint
-from nh_control.systems import chaplygin_sleigh
 
 SECONDS = 4.0
 NEEDED = ("nonholonomic_midpoint", "rk4", "cf3", "rkmk4", "itoh_abe", "gni_midpoint")
@@ -23,8 +22,7 @@ made = cache(lambda vehicle: VEHICLES[vehicle]())
 exact = cache(lambda vehicle: plain_vehicles.reference(made(vehicle), SECONDS))
 PAIRS = [
     pytest.param(
-        *(vehicle, name),
-        marks=() if vehicle == "sleigh" and name in NEEDED else pytest.mark.slow,
+        *(vehicle, name), marks=() if vehicle == "sleigh" and name in NEEDED else pytest.mark.slow
     )
     for vehicle in VEHICLES
     for name in INTEGRATORS.fitting(made(vehicle))
@@ -47,20 +45,6 @@ def test_methods_keep_their_order_through_all_headings(vehicle, name):
     if len(errors) > 1:
         slope = np.log2(errors[-2] / errors[-1])
         assert slope > order - 0.35, (slope, errors)
-
-
-@pytest.mark.parametrize("vehicle", VEHICLES)
-def test_local_coordinates_lead_there_and_back(vehicle):
-    system, rng = made(vehicle), np.random.default_rng(0)
-    model = nonholonomic_midpoint(system, 0.05)
-    for _ in range(10):
-        q, v = 3 * rng.normal(size=system.space.nq), rng.normal(size=system.space.nw)
-        x, d = model.state(q, v), 0.1 * rng.normal(size=model.ndx)
-        moved = model.retract(x, d)
-        np.testing.assert_allclose(model.local(x, moved), d, rtol=0, atol=1e-13)
-        # the momenta are those of a velocity that keeps the constraints
-        again = model.state(moved[: system.space.nq], model.velocity(moved))
-        np.testing.assert_allclose(again, moved, rtol=0, atol=1e-13)
 
 
 def cart(basis=None):
@@ -133,31 +117,9 @@ def test_costs_take_weights_by_name():
     assert float(value) == pytest.approx(d @ weights @ d / 2, rel=1e-9)
 
 
-@pytest.mark.parametrize("basis", [None, ahead_and_around])
-def test_predictive_control_takes_weights_by_name(basis):
-    """Along circles, where the weights in local coordinates change, a small error has the command
-    of LQR with the same weights, up to its square.
-    """
-    model, circles, feedback = tracked(cart(basis))
-    predictive = nh.MpcTracker(model, circles, WEIGHTS, np.eye(2), horizon_s=0.5, iterations=4)
-    for k in (0, 150):
-        error = 1e-4 * np.array([1.0, -2.0, 1.0, 2.0, -1.0])
-        x = model.retract(circles.states[k], error)
-        expected = feedback.command(k, x).u - circles.inputs[k]
-        command = predictive.command(k, x).u - circles.inputs[k]
-        np.testing.assert_allclose(command, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
-
-
 def test_weights_that_would_change_their_meaning_are_refused():
     model, circles, _ = tracked(cart())
     with pytest.raises(ValueError, match="by name, or have shape .* local coordinates"):
         nh.LqrTracker(model, circles, np.eye(5), np.eye(2))
     with pytest.raises(ValueError, match=r"no configuration or velocity \['speed'\].*choose"):
         nh.LqrTracker(model, circles, {"speed": 1.0}, np.eye(2))
-
-
-def test_a_symmetry_that_violates_the_constraints_is_refused():
-    sleigh = chaplygin_sleigh()
-    wrong = replace(sleigh.symmetry, basis=lambda r, p: ca.SX([[1, 0], [0, 0], [0, 1]]))
-    with pytest.raises(ValueError, match=r"basis\(r\)\] of symmetry must vanish, got"):
-        replace(sleigh, symmetry=wrong)

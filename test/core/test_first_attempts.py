@@ -8,12 +8,11 @@ import pytest
 
 import nh_control as nh
 from nh_control.control import lqr
-from nh_control.control.collocation import collocate, resample
+from nh_control.control.collocation import collocate
 from nh_control.control.costs import Cost
 from nh_control.control.stationary import decoupling_transform, stationary
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.numerics.expressions import as_expression
-from nh_control.scenarios import Scenario
 
 H = 0.1
 TARGETS = on_coordinates(nh.Rn("x", "y"), ())
@@ -42,21 +41,6 @@ def test_a_force_may_be_a_list_or_a_tuple(force):
     np.testing.assert_array_equal(nh.midpoint(free(force=force), H).step(x, [2.0]), expected)
     both = [with_external_forces(free(**given), TARGETS) for given in ({}, {"force": force})]
     np.testing.assert_array_equal(*(nh.midpoint(s, H).step(x, [2.0, 3.0, 4.0]) for s in both))
-
-
-def test_constraints_may_be_lists_of_rows():
-    rolling = {
-        "velocity_constraint": lambda q: [[ca.sin(q[0]), -ca.cos(q[0])]],
-        "holonomic_constraint": None,
-    }
-    listed = free(**rolling)
-    written = free(velocity_constraint=lambda q: ca.horzcat(ca.sin(q[0]), -ca.cos(q[0])))
-    q = np.array([0.3, 0.1])
-    for system in (listed, written):
-        assert system.n_velocity_constraints == 1
-    np.testing.assert_array_equal(
-        *(s.value(s.constraint_matrix(s.symbols[0]), q) for s in (listed, written))
-    )
 
 
 @pytest.mark.parametrize("names", [("x", "x"), (2,), (("x", "y"),)])
@@ -88,15 +72,6 @@ def test_a_number_will_do_for_one_input():
         dsys.step(0.5, 1.0)
 
 
-def test_a_guess_of_another_step_is_refused_with_the_way_to_change_it():
-    dsys = slider()
-    guess = nh.Trajectory(0.2, np.zeros((6, 2)), np.zeros((5, 1)))
-    with pytest.raises(ValueError, match=r"h = 0.2 s, expected 0.1.*resample\(guess, 0.1\)"):
-        collocate(dsys, EFFORT, guess)
-    found = collocate(dsys, EFFORT, resample(guess, dsys.h))
-    assert found.converged and found.trajectory.duration == pytest.approx(1.0)
-
-
 def test_what_collocation_finds_is_held_at_its_end(caplog):
     dsys, end = slider(), np.array([1.0, 0.0])
     guess = nh.Trajectory(H, np.linspace([0.0, 0.0], end, 21), np.zeros((20, 1)))
@@ -116,21 +91,6 @@ def test_what_collocation_finds_is_held_at_its_end(caplog):
     moving = dsys.simulate([0.0, 1.0], np.zeros((5, 1)))
     with pytest.raises(ValueError, match="not an equilibrium"):
         nh.LqrTracker(dsys, moving, np.eye(2), np.eye(1), hold=True)
-
-
-def test_parameters_of_a_scenario_are_a_dataclass_or_none():
-    given = dict(
-        name="mine",
-        title="Mine",
-        make_system=lambda p: free(),
-        integrators={"midpoint": nh.midpoint},
-        references={"rest": lambda model: model.simulate(np.zeros(4), np.zeros((5, 1)))},
-        weights=(np.eye(4), np.eye(1), None),
-    )
-    assert Scenario(parameters=None, **given).parameters is None
-    for wrong in ({"m": 1.0}, nh.Parameters, 3.0):
-        with pytest.raises(ValueError, match="scenario mine: parameters must be an instance of a"):
-            Scenario(parameters=wrong, **given)
 
 
 # --- leaving directions out ----------------------------------------------------------------------
@@ -153,21 +113,6 @@ def test_directions_out_of_reach_can_be_left_out_as_the_error_says():
             lqr.infinite_horizon(*given, excluded=wrong)
 
 
-def test_what_is_left_out_is_known_to_the_rest():
-    """A weight that follows a cart on a spring: the cart's push makes up for a load that drifts,
-    as the end of a long horizon with the load among the states says.
-    """
-    A = np.array([[1.0, 0.1, 0.02], [0.0, 0.9, 0.3], [0.0, 0.0, 0.95]])
-    B, Q, R = np.array([[0.0], [1.0], [0.0]]), np.diag([1.0, 0.5, 0.2]), np.eye(1)
-    Q[0, 2] = Q[2, 0] = 0.3
-    T, sizes = decoupling_transform(A, B, [0, 1], np.ones(3)), np.ones(3)
-    found = stationary(A, B, Q, R, [0, 1], T, sizes)
-    steps = 400
-    long = lqr.riccati(np.tile(A, (steps, 1, 1)), np.tile(B, (steps, 1, 1)), Q, R, Q)
-    np.testing.assert_allclose(found.K, long.K[0], atol=1e-10)
-    np.testing.assert_allclose(found.P[:2], long.P[0][:2], atol=1e-9)
-
-
 def test_a_conserved_quantity_among_the_coordinates_is_found():
     """The third coordinate is pushed by the first, and their sum with it is conserved."""
     A = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.0], [0.1, -0.1, 1.0]])
@@ -186,3 +131,18 @@ def test_lists_of_lists_are_matrices_and_lists_are_columns():
     assert matrix.shape == (3, 2) and as_expression((x[0], 1.0, x[1])).shape == (3, 1)
     values = np.array(ca.Function("f", [x], [matrix])([5.0, 6.0]))
     np.testing.assert_array_equal(values, [[5.0, 1.0], [6.0, 2.0], [3.0, 4.0]])
+
+
+def test_what_is_left_out_is_known_to_the_rest():
+    """A weight that follows a cart on a spring: the cart's push makes up for a load that drifts,
+    as the end of a long horizon with the load among the states says.
+    """
+    A = np.array([[1.0, 0.1, 0.02], [0.0, 0.9, 0.3], [0.0, 0.0, 0.95]])
+    B, Q, R = np.array([[0.0], [1.0], [0.0]]), np.diag([1.0, 0.5, 0.2]), np.eye(1)
+    Q[0, 2] = Q[2, 0] = 0.3
+    T, sizes = decoupling_transform(A, B, [0, 1], np.ones(3)), np.ones(3)
+    found = stationary(A, B, Q, R, [0, 1], T, sizes)
+    steps = 400
+    long = lqr.riccati(np.tile(A, (steps, 1, 1)), np.tile(B, (steps, 1, 1)), Q, R, Q)
+    np.testing.assert_allclose(found.K, long.K[0], atol=1e-10)
+    np.testing.assert_allclose(found.P[:2], long.P[0][:2], atol=1e-9)

@@ -8,16 +8,14 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from refusals import refusal
 from scipy.integrate import solve_ivp
 
 import nh_control as nh
-from nh_control.control import lqr
 from nh_control.integrators import INTEGRATORS
 from nh_control.mechanics.actuators import DcMotor, with_actuators, with_dc_motors, with_lag
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
-from nh_control.mechanics.reduced import ReducedEquations
-from nh_control.scenarios.default_visual import system_visual
 from nh_control.systems import pendulum, snakeboard
 
 
@@ -88,18 +86,6 @@ def test_a_motor_driven_pendulum_agrees_with_scipy_to_the_methods_order(method):
     assert (errors[-1] < {2: 3e-4, 4: 1e-7}[order]).all(), errors[-1]
 
 
-def test_the_reduced_equations_are_those_by_hand():
-    equations = ReducedEquations(motor_pendulum())
-    start = equations.start([0.4, 0.1], [0.3, 7.0])
-    run = solve_ivp(
-        equations.rates([2.0]), (0, 0.4), start, method="DOP853", rtol=1e-13, atol=1e-14
-    )
-    theta, current, omega = run.y[:, -1]
-    assert np.allclose([theta, omega, current], scipy_motor(2.0, [0.4, 0.3, 0.1], 0.4), atol=1e-11)
-    _, v = equations.phase(run.y[:, -1])
-    assert v.tolist() == [omega, 0.0]
-
-
 def test_a_lag_is_the_midpoint_rule_of_its_equation():
     """`w1 = w0 + h (u - w_mid) / tau`, exactly, whatever the pendulum does."""
     tau, h, u = 0.07, 0.02, 0.8
@@ -112,33 +98,6 @@ def test_a_lag_is_the_midpoint_rule_of_its_equation():
         assert x[1] == pytest.approx(w, rel=1e-14)
     exact = u + (0.1 - u) * np.exp(-10 * h / tau)
     assert x[1] == pytest.approx(exact, abs=2e-3)
-
-
-def test_an_integrator_of_the_angle_is_a_first_order_coordinate():
-    """Of a pendulum that rests, the integral of the angle grows linearly."""
-    system = nh.System(
-        "integral",
-        nh.Rn("theta", "integral"),
-        lambda q, v: v[0] ** 2 / 2,
-        first_order=("integral",),
-        first_order_rate=lambda q, v, u: q[0],
-    )
-    d = nh.midpoint(system, 0.1)
-    end = d.simulate(d.state([0.3, 0.0], [0.0, 0.0]), 20).states[-1]
-    assert end == pytest.approx([0.3, 0.6, 0.0], abs=1e-14)
-
-
-def test_lqr_balances_a_pendulum_by_the_voltage_of_its_motor():
-    d = nh.midpoint(motor_pendulum(), 0.01)
-    x = d.state([0.0, 0.0], [0.0, 0.0])
-    gain = lqr.infinite_horizon(d, x, [0.0], np.diag([10.0, 0.01, 1.0]), np.eye(1))
-    A, B = d.linearize(x, [0.0])
-    assert np.abs(np.linalg.eigvals(A)).max() > 1.02
-    assert np.abs(np.linalg.eigvals(A - B @ gain.K)).max() < 0.99
-    rest = nh.Trajectory(d.h, np.tile(x, (2, 1)), np.zeros((1, 1)))
-    tracker = nh.LqrTracker(d, rest, np.diag([10.0, 0.01, 1.0]), np.eye(1), hold=True)
-    done = nh.rollout(d, np.array([[0.3, 0.0, 0.0]]), tracker, steps=400)
-    assert np.abs(done.states[0][-1]).max() < 1e-4
 
 
 def test_equilibrium_finds_the_current_that_holds_the_weight():
@@ -196,12 +155,6 @@ def test_a_gear_multiplies_torque_and_divides_speed():
     assert float(force[steer]) == pytest.approx(wanted)
 
 
-def test_sticks_are_drawn_of_coordinates_with_inertia_alone():
-    visual = system_visual(motor_pendulum())
-    assert not any("current" in shape.frame for shape in visual.shapes)
-    assert any("theta" in shape.frame for shape in visual.shapes)
-
-
 def test_methods_that_would_not_move_them_refuse_by_name():
     system = motor_pendulum()
     for name, one in INTEGRATORS.items():
@@ -216,65 +169,45 @@ def test_methods_that_would_not_move_them_refuse_by_name():
 
 
 REFUSED = {
-    "a rate that is missing": (dict(first_order_rate=None), "without a rate"),
-    "a rate of nothing": (dict(first_order=(), first_order_units=()), "with a rate"),
-    "a text": (dict(first_order="current"), "tuple of texts"),
-    "another place": (
-        dict(space=nh.Rn("current", "theta")),
-        r"must be the last ones of a space Rn, .*Rn\('current'\)",
+    "a rate that is missing": dict(first_order_rate=None),
+    "a rate of nothing": dict(first_order=(), first_order_units=()),
+    "a text": dict(first_order="current"),
+    "another place": dict(space=nh.Rn("current", "theta")),
+    "another size": dict(first_order_rate=lambda q, v, u, p: [q[1], q[0]]),
+    "units": dict(first_order_units=("A", "V")),
+    "inertia": dict(lagrangian=lambda q, v, p: ca.sumsqr(v)),
+    "a rate of its rate": dict(first_order_rate=lambda q, v, u, p: v[1]),
+    "a constraint of values": dict(holonomic_constraint=lambda q, p: q[1]),
+    "a constraint of rates": dict(
+        space=nh.Rn("theta", "other", "current"),
+        lagrangian=lambda q, v, p: ca.sumsqr(v[:2]),
+        force=None,
+        inputs=(),
+        input_units=(),
+        first_order_rate=lambda q, v, u, p: q[0],
+        velocity_constraint=lambda q, p: ca.SX([[1.0, 0.0, 2.0]]),
     ),
-    "another size": (dict(first_order_rate=lambda q, v, u, p: [q[1], q[0]]), r"\(1, 1\)"),
-    "units": (dict(first_order_units=("A", "V")), "1 first-order coordinates but 2"),
-    "inertia": (
-        dict(lagrangian=lambda q, v, p: ca.sumsqr(v)),
-        "lagrangian depends on the rates",
-    ),
-    "a rate of its rate": (
-        dict(first_order_rate=lambda q, v, u, p: v[1]),
-        "first_order_rate depends on the rates",
-    ),
-    "a constraint of values": (
-        dict(holonomic_constraint=lambda q, p: q[1]),
-        "holonomic_constraint depends on the values",
-    ),
-    "a constraint of rates": (
-        dict(
-            space=nh.Rn("theta", "other", "current"),
-            lagrangian=lambda q, v, p: ca.sumsqr(v[:2]),
-            force=None,
-            inputs=(),
-            input_units=(),
-            first_order_rate=lambda q, v, u, p: q[0],
-            velocity_constraint=lambda q, p: ca.SX([[1.0, 0.0, 2.0]]),
-        ),
-        "velocity_constraint must be zero for the velocities",
-    ),
-    "no force for its input": (dict(force=None), "need a force"),
+    "no force for its input": dict(force=None),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_is_refused(case):
-    changes, message = REFUSED[case]
-    with pytest.raises((ValueError, TypeError), match=message):
-        nh.System(**{**PENDULUM, **changes})
+def test_what_does_not_fit_is_refused(snapshot):
+    make = lambda changes: nh.System(**{**PENDULUM, **changes})
+    assert {case: refusal(lambda: make(changes)) for case, changes in REFUSED.items()} == snapshot
 
 
-def test_actuators_refuse_what_they_cannot_drive():
-    with pytest.raises(ValueError, match=r"some of the inputs \('torque',\), got \['tork'\]"):
-        with_lag(pendulum(), {"tork": 0.1})
-    with pytest.raises(ValueError, match="time constants must be positive"):
-        with_lag(pendulum(), {"torque": 0.0})
-    with pytest.raises(ValueError, match="need a system with inputs"):
-        with_lag(with_lag(pendulum(), {"torque": 0.1}), {"torque": 0.1})
-    squared = replace(pendulum(), force=lambda q, v, u, *p: u**2)
-    with pytest.raises(ValueError, match="must be linear in the inputs"):
-        with_dc_motors(squared, {"torque": DcMotor()})
-    with pytest.raises(ValueError, match="effort must give 1 numbers"):
-        with_actuators(
-            pendulum(),
-            ["w"],
-            lambda q, v, w, u, *p: w,
-            lambda q, v, w, u, *p: ca.vertcat(w, w),
-            ["u"],
-        )
+def test_actuators_refuse_what_they_cannot_drive(snapshot):
+    squared, lagged = (
+        replace(pendulum(), force=lambda q, v, u, *p: u**2),
+        with_lag(pendulum(), {"torque": 0.1}),
+    )
+    effort = lambda q, v, w, u, *p: ca.vertcat(w, w)
+    rate = lambda q, v, w, u, *p: w
+    wrong = (
+        lambda: with_lag(pendulum(), {"tork": 0.1}),
+        lambda: with_lag(pendulum(), {"torque": 0.0}),
+        lambda: with_lag(lagged, {"torque": 0.1}),
+        lambda: with_dc_motors(squared, {"torque": DcMotor()}),
+        lambda: with_actuators(pendulum(), ["w"], rate, effort, ["u"]),
+    )
+    assert [refusal(make) for make in wrong] == snapshot

@@ -83,23 +83,3 @@ def test_called_and_written_derivatives_agree(case, monkeypatch):
     monkeypatch.setattr(lagrangian, "LARGE", 0)
     for got, want in zip(results(case), written):
         assert np.abs(got - want).max(initial=0.0) <= 1e-12 * np.abs(want).max(initial=1.0)
-
-
-@pytest.mark.parametrize(
-    ("n", "rate"),
-    [
-        pytest.param(64, 0.48, marks=pytest.mark.slow),
-        pytest.param(128, 0.12, marks=pytest.mark.exhaustive),
-    ],
-)
-def test_a_chain_of_many_links_with_momenta_of_a_thousand(n, rate, compiler):
-    """No step fails, the energy stays, and the linearization is symplectic."""
-    dsys = midpoint(planar_chain(n), 0.01)
-    x = dsys.state(np.linspace(0.3, 0.6, n), np.full(n, rate))
-    assert 900 < np.abs(x[n:]).max() < 1100
-    states = dsys.simulate(x, 200).states
-    energy = np.array([dsys.energy(s) for s in states[::20]])
-    assert np.abs(energy - energy[0]).max() <= 1e-4 * abs(energy[0])
-    a = dsys.linearize(states[-1]).A
-    j = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
-    assert np.abs(a.T @ j @ a - j).max() <= 1e-11 * np.abs(a).max() ** 2

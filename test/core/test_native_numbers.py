@@ -8,17 +8,14 @@ from itertools import product
 import casadi as ca
 import numpy as np
 import pytest
-from native_equations import function
 from tiers import needs_compiler, with_compiler
 
-from nh_control.discrete.native_abi import MotionData
 from nh_control.discrete.native_text import native_text
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.system import System
 from nh_control.numerics import compiled, newton
-from nh_control.numerics.library import library
 
 NEEDS_COMPILER = needs_compiler()
 NONE = (np.nan, np.inf, -np.inf)
@@ -53,60 +50,6 @@ def pointer(array):
 
 # --- velocities and impulses ---------------------------------------------------------------------
 
-NX, NW, N_RHO, N_IMPULSES = 9, 5, 3, 2
-
-
-class Inertia:
-    """`M y = b, v = X y + c`, and a state x + J mu with impulses mu, of random numbers, which
-    motion.c asks for.
-    """
-
-    def __init__(self, seed, **changed):
-        rng, n = np.random.default_rng(seed), N_RHO + N_IMPULSES
-        self.M, self.b = rng.normal(size=(n, n)), rng.normal(size=n)
-        self.M += self.M.T
-        self.X, self.c, self.x = (rng.normal(size=s) for s in ((NW, n), NW, NX))
-        self.J = rng.normal(size=(NX, N_IMPULSES))
-        vars(self).update(changed)
-        self._room = np.empty(n * n + n + NW * n + NW + n)
-        self._functions = (
-            function(lambda x: (self.M, self.b, self.X, self.c), (NX,)),
-            function(lambda x, mu: (self.x + self.J @ mu,), (NX, N_IMPULSES)),
-        )
-        sizes = NX, NW, N_RHO, N_IMPULSES, n
-        self.data = MotionData(*self._functions, None, *sizes, self._room.ctypes.data)
-
-    def call(self, routine, *more, size):
-        """Whether it failed, and its last array."""
-        arrays = [self.x, *more, out := np.full(size, np.nan)]
-        status = library()[routine](ctypes.byref(self.data), *map(pointer, arrays))
-        return status, out
-
-
-@NEEDS_COMPILER
-@pytest.mark.parametrize("seed", range(4))
-def test_velocities_and_impulses_are_those_of_the_inertia(seed):
-    motion = Inertia(seed)
-    motion.M[0, 0] = 0.0 if seed % 2 else 1e-17  # no pivot, or a bad one
-    y = np.linalg.solve(motion.M, motion.b)
-    status, v = motion.call("nh_velocity", size=NW)
-    assert status == 0
-    np.testing.assert_allclose(v, motion.X @ y + motion.c, rtol=1e-9, atol=1e-9)
-    mu = np.array([0.7, -1.3])
-    status, x1 = motion.call("nh_with_impulses", mu, size=NX)
-    assert status == 0
-    expected = motion.x + motion.J @ (mu - y[N_RHO:])
-    np.testing.assert_allclose(x1, expected, rtol=1e-9, atol=1e-9)
-
-
-@NEEDS_COMPILER
-@pytest.mark.parametrize("value", (0.0, *NONE))
-def test_velocities_of_no_inertia_are_refused(value):
-    n = N_RHO + N_IMPULSES
-    motion = Inertia(0, M=np.diag([1.0] * (n - 1) + [value]))
-    assert motion.call("nh_velocity", size=NW)[0] == 1
-    assert motion.call("nh_with_impulses", np.ones(N_IMPULSES), size=NX)[0] == 1
-
 
 def factors(algebra, a):
     """Whether a is refused, its factors and pivots."""
@@ -138,14 +81,6 @@ def test_a_matrix_with_an_entry_that_is_no_number_is_refused(algebra, place, val
     a = np.random.default_rng(3).normal(size=(N, N))
     assert not factors(algebra, a)[0]
     a.flat[place] = value
-    assert factors(algebra, a)[0]
-
-
-@NEEDS_COMPILER
-@pytest.mark.parametrize("column", range(N))
-def test_a_matrix_without_a_pivot_is_refused(algebra, column):
-    a = np.random.default_rng(4).normal(size=(N, N))
-    a[:, column] = 0.0
     assert factors(algebra, a)[0]
 
 

@@ -34,21 +34,6 @@ def test_every_thread_has_arrays_of_its_own(case):
     assert used() == here
 
 
-def test_copies_with_other_numbers_have_arrays_of_their_own():
-    """They share what is compiled, but neither steps with the other's parameters."""
-    dsys = discrete("pendulum", "midpoint", 0.1)
-    x, u = np.array([0.3, 1.0]), np.array([0.2])
-    expected = dsys.step(x, u)
-    other = dsys.with_step(0.2)
-    assert not np.array_equal(other.step(x, u), expected)
-    assert (
-        other._arrays is not dsys._arrays
-        and other._functions.parametric_arrays is not dsys._functions.parametric_arrays
-    )
-    np.testing.assert_array_equal(dsys.step(x, u), expected)
-    assert dsys.state_map.motion is not dsys.with_parameters(m=2.0).state_map.motion
-
-
 def test_functions_have_arrays_for_every_thread_and_for_every_loop():
     a = ca.SX.sym("a", 2)
     functions = compiled.Functions("twice", [ca.Function("twice", [a], [2 * a, a.T])])

@@ -3,99 +3,14 @@
 import continuous
 import numpy as np
 import pytest
-from cases import (
-    METHODS,
-    RDP_METHODS,
-    SYMMETRIC,
-    discrete,
-    random_point,
-)
+from cases import METHODS, discrete
 
 from nh_control.systems import snakeboard
 
 H = 0.1
 ROUND_OFF = 1e-12
-ALL = ("dla", "dla-left", *RDP_METHODS)
 SOME = ("dla", "dla-left", "rdp-exp-exact-0.5", "rdp-ccsk-truncated-0.3")
 PARAMETERS = dict(m=1.0, l=2.0, rotor=1.0, axle=1.2)
-
-
-def close(got, want):
-    return np.abs(got - want).max() <= ROUND_OFF * (1 + np.abs(want).max())
-
-
-@pytest.mark.parametrize("system", ["sleigh", "snakeboard"])
-def test_rdp_with_exact_exp_is_the_nonholonomic_midpoint(system):
-    """Reduced d'Alembert-Pontryagin with the exponential's exact tangent and Lagrange-d'Alembert
-    with multipliers eliminated: one map.
-    """
-    one, other = discrete(system, "rdp-exp-exact-0.5", H), discrete(system, "dla", H)
-    x, u = random_point(one, np.random.default_rng(1))
-    assert close(one.step(x, u), other.step(x, u))
-    for got, want in zip(one.linearize(x, u), other.linearize(x, u)):
-        assert close(got, want)
-
-
-@pytest.mark.parametrize(
-    "system, method", [("pendulum", "midpoint"), ("sleigh", "dla"), ("snakeboard", "dla")]
-)
-def test_without_inputs_one_sided_forcing_is_symmetric_forcing(system, method):
-    one, other = discrete(system, method, H), discrete(system, f"{method}-left", H)
-    x, _ = random_point(one, np.random.default_rng(1))
-    assert close(one.step(x, np.zeros(one.nu)), other.step(x, np.zeros(one.nu)))
-
-
-@pytest.mark.parametrize(
-    "system, method",
-    [(s, m) for s in ("sleigh", "snakeboard") for m in SYMMETRIC if m != "dla"],
-)
-def test_reversibility(system, method):
-    """A step, the velocity reversed, the same step under the same input, the velocity reversed:
-    back at the start.
-    """
-    dsys = discrete(system, method, H)
-    n = dsys.system.space.nq
-    flip = np.where(np.arange(dsys.nx) < n, 1, -1)
-    x, u = random_point(dsys, np.random.default_rng(1))
-    assert close(flip * dsys.step(flip * dsys.step(x, u), u), x)
-
-
-def moved(x, pose, g):
-    """State x with its planar pose (at index `pose`) moved by g = (theta, x, y) from the left."""
-    y, c, s = x.copy(), np.cos(g[0]), np.sin(g[0])
-    y[pose] = x[pose] + g[0]
-    y[pose + 1 : pose + 3] = g[1:] + np.array([[c, -s], [s, c]]) @ x[pose + 1 : pose + 3]
-    return y
-
-
-@pytest.mark.parametrize("system, pose", [("sleigh", 0), ("snakeboard", 2)])
-@pytest.mark.parametrize(
-    "method", [m if m in SOME else pytest.param(m, marks=pytest.mark.slow) for m in ALL]
-)
-def test_symmetry_under_planar_motions(system, pose, method):
-    """Steps commute with moving the plane, and A, B, which live in body frames, do not change."""
-    dsys, rng = discrete(system, method, H), np.random.default_rng(1)
-    x, u = random_point(dsys, rng)
-    g = rng.uniform(-3, 3, 3)
-    assert close(dsys.step(moved(x, pose, g), u), moved(dsys.step(x, u), pose, g))
-    for got, want in zip(dsys.linearize(moved(x, pose, g), u), dsys.linearize(x, u)):
-        assert close(got, want)
-
-
-@pytest.mark.parametrize("method", SOME)
-def test_momenta_of_cyclic_and_decoupled_coordinates(method):
-    """rho_1 = I (psi_dot + omega) belongs to the symmetry in psi, rho_2 = 2 J phi_dot to steering
-    alone: each changes by its impulse exactly.
-    """
-    dsys, rng = discrete("snakeboard", method, 0.01), np.random.default_rng(2)
-    x = dsys.state([0.2, -0.8, 0.3, 1.0, 2.0], [0.9, 0.08, -0.3, 1.1, 0.0])
-    inputs = 0.1 * rng.normal(size=(2000, 2))
-    run = dsys.simulate(x, inputs)
-    impulses = np.vstack([np.zeros(2), np.cumsum(0.01 * inputs, axis=0)])
-    assert (
-        np.abs(run.states[:, 5:7] - x[5:7] - impulses).max()
-        <= 2000 * 16 * np.finfo(float).eps * np.abs(run.states[:, 5:7]).max()
-    )
 
 
 def test_a_forced_step_is_symplectic_too_for_forces_of_the_input_alone():
@@ -161,3 +76,19 @@ def test_truncated_exp_is_the_snakeboard_scheme_of_the_paper():
     assert abs(2 * np.cos(phi) * run.states[0, 7] + 1) <= ROUND_OFF
     expected = printed_snakeboard_rdp(q, v, inputs, h, **PARAMETERS)
     assert np.abs(run.states - expected).max() <= 1e-11
+
+
+@pytest.mark.parametrize("method", (*SOME, "gni"))
+def test_momenta_of_cyclic_and_decoupled_coordinates(method):
+    """rho_1 = I (psi_dot + omega) belongs to the symmetry in psi, rho_2 = 2 J phi_dot to steering
+    alone: each changes by its impulse exactly.
+    """
+    dsys, rng = discrete("snakeboard", method, 0.01), np.random.default_rng(2)
+    x = dsys.state([0.2, -0.8, 0.3, 1.0, 2.0], [0.9, 0.08, -0.3, 1.1, 0.0])
+    inputs = 0.1 * rng.normal(size=(2000, 2))
+    run = dsys.simulate(x, inputs)
+    impulses = np.vstack([np.zeros(2), np.cumsum(0.01 * inputs, axis=0)])
+    assert (
+        np.abs(run.states[:, 5:7] - x[5:7] - impulses).max()
+        <= 2000 * 16 * np.finfo(float).eps * np.abs(run.states[:, 5:7]).max()
+    )

@@ -6,18 +6,13 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
+from refusals import refusal
 
-from nh_control.geometry.rotations import S2, SO3
-from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.geometry.rotations import SO3
+from nh_control.geometry.spaces import SE2, Rn
 from nh_control.integrators import midpoint, nonholonomic_midpoint, rdp
 from nh_control.mechanics.system import System
-from nh_control.systems import (
-    ChaplyginSleighParameters,
-    SnakeboardParameters,
-    chaplygin_sleigh,
-    pendulum,
-    snakeboard,
-)
+from nh_control.systems import SnakeboardParameters, pendulum, snakeboard
 
 
 def test_rotor_inertia_is_part_of_the_total():
@@ -26,26 +21,6 @@ def test_rotor_inertia_is_part_of_the_total():
             SnakeboardParameters(m=1.0, l=2.0, I=inertia)
     with pytest.raises(ValueError, match="total yaw inertia"):
         replace(SnakeboardParameters(), m=0.25)
-
-
-def test_systems_carry_their_parameters():
-    heavy = replace(SnakeboardParameters(), m=2.0)
-    assert (
-        snakeboard(heavy).parameters is heavy
-        and chaplygin_sleigh().parameters == ChaplyginSleighParameters()
-    )
-    x = nonholonomic_midpoint(snakeboard(heavy), 0.1).state(np.zeros(5), [0.0, 0.0, 0.0, 1.0, 0.0])
-    assert np.allclose(x[5:], [0.0, 0.0, -4.0], rtol=0, atol=1e-15)
-
-
-def test_input_limits_are_the_actuators():
-    board = snakeboard(SnakeboardParameters(rotor_torque_limit=3.0, steer_torque_limit=0.5))
-    assert np.array_equal(
-        board.input_bounds, [[-3.0, 3.0], [-0.5, 0.5]]
-    ) and board.input_units == ("N m", "N m")
-    assert np.array_equal(pendulum().input_bounds, [[-np.inf, np.inf]])
-    with pytest.raises(ValueError):
-        board.input_bounds[0, 0] = 0.0
 
 
 def point(**changes) -> System:
@@ -77,133 +52,67 @@ def lagrangian(function, **changes):
 
 
 WRONG = {
-    "inputs without a force": (dict(force=None), "push|force"),
-    "a force of another shape": (dict(force=lambda q, v, u: u), "force|(2, 1)|(1, 1)"),
-    "a vector": (lagrangian(lambda q, v: v), "lagrangian|(1, 1)|(2, 1)"),
-    "fourth degree": (lagrangian(lambda q, v: ca.sumsqr(v) ** 2), "quadratic"),
-    "no mass": (
-        lagrangian(lambda q, v: v[1] ** 2 / 2),
-        "mass matrix|singular|q = [0.0, 0.0]|kinetic energy",
+    "inputs without a force": dict(force=None),
+    "a force of another shape": dict(force=lambda q, v, u: u),
+    "a vector": lagrangian(lambda q, v: v),
+    "fourth degree": lagrangian(lambda q, v: ca.sumsqr(v) ** 2),
+    "no mass": lagrangian(lambda q, v: v[1] ** 2 / 2),
+    "dependent rows": dict(
+        velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]), distribution=lambda q: ca.SX(2, 0)
     ),
-    "dependent rows": (
-        dict(
-            velocity_constraint=lambda q: ca.SX([[1, 2], [2, 4]]),
-            distribution=lambda q: ca.SX(2, 0),
-        ),
-        "rows [1]|q = [0.0, 0.0]|drop dependent rows",
+    "dependent rows without a distribution": rolling(lambda q: ca.SX([[1, 2], [2, 4]])),
+    "a constraint that vanishes": rolling(lambda q: q[0] * ca.SX([[0, 1]])),
+    "a constraint of velocities": rolling(lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
+    "a NaN": lagrangian(lambda q, v: np.nan * ca.sumsqr(v)),
+    "a lagrangian of another library": lagrangian(lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
+    "a force of another library": dict(force=lambda q, v, u: ca.vertcat(math.sin(u), 0)),
+    "a domain of another library": dict(domain=lambda q: float(q[0])),
+    "an if": lagrangian(lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
+    "a negative mass": lagrangian(lambda q, v: -ca.sumsqr(v) / 2),
+    "a negative mass of a nanogram": lagrangian(
+        lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2, **FREE
     ),
-    "dependent rows without a distribution": (
-        rolling(lambda q: ca.SX([[1, 2], [2, 4]])),
-        "rows [1]|q = [0.0, 0.0]|drop dependent rows",
+    "more constraints than coordinates": rolling(lambda q: ca.SX([[1, 0], [0, 1], [1, 1]])),
+    "as many": rolling(lambda q: ca.SX.eye(2)),
+    "only what is prescribed is left": rolling(lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]), **BELT),
+    "more holonomic constraints than what is not prescribed": {
+        **BELT,
+        **FREE,
+        "space": Rn("x", "belt"),
+    }
+    | dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1])),
+    "more holonomic constraints than velocities": dict(
+        holonomic_constraint=lambda q: ca.vertcat(q[0], q[1])
     ),
-    "a constraint that vanishes": (
-        rolling(lambda q: q[0] * ca.SX([[0, 1]])),
-        "rows [0]|q = [0.0",
+    "an infinite constraint": rolling(lambda q: ca.horzcat(1 / q[0], 1)),
+    "a distribution that violates the constraint": dict(
+        distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))
     ),
-    "a constraint of velocities": (
-        rolling(lambda q: ca.horzcat(ca.SX.sym("speed"), -1)),
-        "speed|A(q) v = b(q)|without v|depends on [SX(speed)]|the matrix A(q) of A(q) v",
+    "a distribution that violates it away from the origin": dict(
+        distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))
     ),
-    "a NaN": (lagrangian(lambda q, v: np.nan * ca.sumsqr(v)), "lagrangian(q, v)|NaN"),
-    "a lagrangian of another library": (
-        lagrangian(lambda q, v: ca.sumsqr(v) / 2 + math.cos(q[0])),
-        "lagrangian(q, v) contains NaN|CasADi's functions|ca.cos|math",
+    "a wide distribution": dict(distribution=lambda q: ca.SX.zeros(2, 2)),
+    "a distribution alone": dict(velocity_constraint=None),
+    "a wide constraint": dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])),
+    "more units": dict(input_units=("N", "N")),
+    "fewer units": dict(inputs=("push", "pull"), force=lambda q, v, u: u, input_units=("N",)),
+    "limits of another shape": dict(input_limits=[-1.0, 1.0]),
+    "limits of more inputs": dict(input_limits=[[-1.0, 1.0]] * 2),
+    "limits upside down": dict(input_limits=[[1.0, -1.0]]),
+    "limits that are NaN": dict(input_limits=[[np.nan, 1.0]]),
+    "limits that leave nothing": dict(input_limits=[[1.0, 1.0]]),
+    "a drift alone": dict(velocity_drift=lambda q: q[0], **FREE),
+    "a long drift": dict(velocity_drift=lambda q: q),
+    "a prescribed coordinate before another": dict(prescribed=("x",), **FREE),
+    "prescribed coordinates in another order": dict(
+        space=Rn("z", "x", "y"), prescribed=("y", "x"), **UNDRIVEN, **FREE
     ),
-    "a force of another library": (
-        dict(force=lambda q, v, u: ca.vertcat(math.sin(u), 0)),
-        "force(q, v, u) contains NaN|CasADi's functions",
-    ),
-    "a domain of another library": (
-        dict(domain=lambda q: float(q[0])),
-        "domain(q) contains NaN|float()",
-    ),
-    "an if": (
-        lagrangian(lambda q, v: ca.sumsqr(v) / 2 - max(q[0], 0)),
-        "lagrangian(q, v) fails|truth value|ca.fmax, ca.if_else",
-    ),
-    "a negative mass": (
-        lagrangian(lambda q, v: -ca.sumsqr(v) / 2),
-        "not positive definite|eigenvalue is -1|kinetic less potential energy",
-    ),
-    "a negative mass of a nanogram": (
-        lagrangian(lambda q, v: 1e-12 * (v[0] ** 2 - v[1] ** 2) / 2, **FREE),
-        "not positive definite|eigenvalue is -1e-12",
-    ),
-    "more constraints than coordinates": (
-        rolling(lambda q: ca.SX([[1, 0], [0, 1], [1, 1]])),
-        "rows [2]|drop dependent rows",
-    ),
-    "as many": (rolling(lambda q: ca.SX.eye(2)), "2 rows|the 2 velocities|drop rows"),
-    "only what is prescribed is left": (
-        rolling(lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]), **BELT),
-        "2 rows|the 2 velocities that are not prescribed|drop rows",
-    ),
-    "more holonomic constraints than what is not prescribed": (
-        {**BELT, **FREE, "space": Rn("x", "belt")}
-        | dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[0] - q[1])),
-        "holonomic_constraint has 2 equations for 1 admissible",
-    ),
-    "more holonomic constraints than velocities": (
-        dict(holonomic_constraint=lambda q: ca.vertcat(q[0], q[1])),
-        "holonomic_constraint has 2 equations for 1 admissible|drop",
-    ),
-    "an infinite constraint": (
-        rolling(lambda q: ca.horzcat(1 / q[0], 1)),
-        "velocity_constraint is not finite|q = [0.0, 0.0]",
-    ),
-    "a distribution that violates the constraint": (
-        dict(distribution=lambda q: ca.vertcat(ca.sin(q[0]), ca.cos(q[0]))),
-        "vanish",
-    ),
-    "a distribution that violates it away from the origin": (
-        dict(distribution=lambda q: ca.vertcat(ca.cos(q[0]), -ca.sin(q[0]))),
-        "vanish",
-    ),
-    "a wide distribution": (
-        dict(distribution=lambda q: ca.SX.zeros(2, 2)),
-        "distribution|(2, 1)|(2, 2)",
-    ),
-    "a distribution alone": (dict(velocity_constraint=None), "velocity_constraint"),
-    "a wide constraint": (
-        dict(velocity_constraint=lambda q: ca.SX([[1, 0, 0]])),
-        "velocity_constraint",
-    ),
-    "more units": (dict(input_units=("N", "N")), "1 inputs|2 input_units"),
-    "fewer units": (
-        dict(inputs=("push", "pull"), force=lambda q, v, u: u, input_units=("N",)),
-        "2 inputs|1 input_units",
-    ),
-    "limits of another shape": (dict(input_limits=[-1.0, 1.0]), "input_limits|(1, 2)"),
-    "limits of more inputs": (dict(input_limits=[[-1.0, 1.0]] * 2), "input_limits|(1, 2)"),
-    "limits upside down": (dict(input_limits=[[1.0, -1.0]]), "lower < upper"),
-    "limits that are NaN": (dict(input_limits=[[np.nan, 1.0]]), "lower < upper"),
-    "limits that leave nothing": (dict(input_limits=[[1.0, 1.0]]), "lower < upper"),
-    "a drift alone": (
-        dict(velocity_drift=lambda q: q[0], **FREE),
-        "velocity_drift needs its velocity_constraint",
-    ),
-    "a long drift": (dict(velocity_drift=lambda q: q), "velocity_drift|(1, 1)|(2, 1)"),
-    "a prescribed coordinate before another": (
-        dict(prescribed=("x",), **FREE),
-        "prescribed coordinates ('x',) must be the last ones|('x', 'y')",
-    ),
-    "prescribed coordinates in another order": (
-        dict(space=Rn("z", "x", "y"), prescribed=("y", "x"), **UNDRIVEN, **FREE),
-        "('y', 'x') must be the last ones",
-    ),
-    "a prescribed coordinate of a pose": (
-        dict(space=SE2(), prescribed=("y",), **UNDRIVEN, **FREE),
-        "('y',) must be the last ones of a space Rn",
-    ),
+    "a prescribed coordinate of a pose": dict(space=SE2(), prescribed=("y",), **UNDRIVEN, **FREE),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_systems_are_refused(case):
-    changes, words = WRONG[case]
-    with pytest.raises(ValueError) as error:
-        point(**changes)
-    assert all(word in str(error.value) for word in ["point", *words.split("|")]), error.value
+def test_wrong_systems_are_refused(snapshot):
+    assert {name: refusal(lambda: point(**changes)) for name, changes in WRONG.items()} == snapshot
 
 
 @pytest.mark.parametrize("function", [lambda q, v: ca.horzcat(v[1], -v[0]), lambda: ca.SX(1, 2)])
@@ -214,41 +123,13 @@ def test_a_constraint_of_other_arguments_is_a_type_error(function):
     assert all(word in str(error.value) for word in words), error.value
 
 
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        (dict(lagrangian=lambda q, v, t: t), ["lagrangian(q, v) of 2 arguments", "'t'"]),
-        (dict(force=lambda q, v, u, t: u), ["force(q, v, u) of 3 arguments", "'t'"]),
-        (dict(holonomic_constraint=lambda q, t: t), ["holonomic_constraint(q) of 1 argument:"]),
-    ],
-)
-def test_a_function_of_time_is_told_how_time_is_had(changes, words):
-    with pytest.raises(TypeError) as error:
-        point(**changes)
-    expected = ["point", *words, 'prescribed=("time",)', "t + h"]
-    assert all(word in str(error.value) for word in expected), error.value
-
-
-@pytest.mark.parametrize("heavy, light", [(1e7, 1e-6), (1e-9, 1e9), (1.0, 1.0)])
-def test_units_of_the_masses_do_not_matter(heavy, light):
-    system = System("two", Rn("x", "y"), lambda q, v: (heavy * v[0] ** 2 + light * v[1] ** 2) / 2)
-    dsys = midpoint(system, 0.1)
-    x = dsys.step([0.0, 0.0, heavy, 2 * light])
-    assert np.append(x[:2], dsys.velocity(x)) == pytest.approx([0.1, 0.2, 1.0, 2.0], rel=1e-12)
-
-
-@pytest.mark.parametrize("ratio", [1e-12, 1e12])
-def test_links_of_very_different_masses_are_a_system(ratio):
-    system = System(
-        "double_pendulum",
-        Rn("upper", "lower"),
-        lambda q, v: (
-            v[0] ** 2 / 2 + ratio * ca.sumsqr(v) / 2 + ratio * ca.cos(q[0] - q[1]) * v[0] * v[1]
-        ),
-    )
-    dsys = midpoint(system, 0.1)
-    x = dsys.state([0.3, -0.2], [1.0, -2.0])
-    np.testing.assert_allclose(dsys.velocity(x), [1.0, -2.0], rtol=1e-9)
+def test_a_function_of_time_is_told_how_time_is_had(snapshot):
+    for changes in (
+        dict(lagrangian=lambda q, v, t: t),
+        dict(force=lambda q, v, u, t: u),
+        dict(holonomic_constraint=lambda q, t: t),
+    ):
+        assert refusal(lambda: point(**changes)) == snapshot
 
 
 @pytest.mark.parametrize("distance, fits", [(1e-13, True), (2e-15, False)])
@@ -268,10 +149,7 @@ def test_a_mass_matrix_is_singular_where_its_scaled_eigenvalue_is_1e_14(distance
 def polar(**changes) -> System:
     """A particle in the plane in polar coordinates."""
     return System(
-        "polar",
-        Rn("r", "phi"),
-        lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,
-        **changes,
+        "polar", Rn("r", "phi"), lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2, **changes
     )
 
 
@@ -309,50 +187,6 @@ def test_limits_of_prescribed_coordinates_may_follow_those_of_the_inputs():
     assert point(**held).input_bounds.tolist() == [free, free]
 
 
-def test_dependent_velocities_are_never_prescribed_ones():
-    """Though pivoting would choose the largest column."""
-    system = System(
-        "follower",
-        Rn("x", "y", "belt"),
-        lambda q, v: ca.sumsqr(v) / 2,
-        velocity_constraint=lambda q: ca.horzcat(1, 2, -9),
-        prescribed=("belt",),
-    )
-    assert system.mechanics.elimination.dependent == (
-        1,
-    ) and system.mechanics.elimination.independent == [0]
-    c = system.value(
-        system.mechanics.elimination.particular(system.symbols[0], ca.SX(3)), np.zeros(3)
-    )
-    np.testing.assert_allclose(c[:, 0], [0.0, 13.5, 3.0])
-
-
-def test_momenta_beside_a_sphere_are_stored_without_the_dependent_ones():
-    """Velocities of the link are stored in three numbers, its local coordinates are two."""
-    system = System(
-        "cart with a link",
-        Product(S2("link_"), Rn("x", "y")),
-        lambda q, v: ca.sumsqr(v) / 2,
-        velocity_constraint=lambda q: ca.horzcat(0, 0, 0, 2, 1),
-    )
-    assert system.mechanics.elimination.dependent == (
-        2,
-    ) and system.mechanics.elimination.dropped == (3,)
-    momenta = "rho_link_x", "rho_link_y", "rho_link_z", "rho_y"
-    assert system.mechanics.state_space.names == (*system.space.names, *momenta)
-
-
-def test_a_system_says_what_it_is():
-    held = point(holonomic_constraint=lambda q: q[0] - ca.sin(q[1]))
-    assert repr(held) == (
-        "System('point', Rn(x, y), inputs ('push',), 1 velocity constraints, "
-        "1 holonomic constraints)"
-    )
-    assert repr(pendulum()) == "System('pendulum', Rn(theta), inputs ('torque',))"
-    with pytest.raises(ValueError, match=r"declares no symmetry \(symmetry=nh\.Symmetry\(n_shape"):
-        point().mechanics.nonholonomic_connection  # noqa: B018
-
-
 def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
     turned = dict(velocity_constraint=lambda q: q[0] * ca.SX([[0, 1]]), distribution=None)
     with pytest.raises(ValueError, match="depend .* `nominal`"):
@@ -360,39 +194,18 @@ def test_dependent_velocities_are_chosen_at_the_nominal_configuration():
     assert point(**turned, nominal=[1.0, 0.0]).mechanics.elimination.dependent == (1,)
 
 
-def test_time_is_had_as_the_errors_say():
-    system = System(
-        "swing",
-        Rn("angle", "time"),
-        lambda q, v: v[0] ** 2 / 2 + 9.81 * ca.cos(q[0] - ca.sin(q[1])),
-        prescribed=("time",),
+def test_wrong_choices_of_an_integrator_list_the_right_ones(snapshot):
+    choices = (
+        lambda: midpoint(snakeboard(), 0.1),
+        lambda: midpoint(pendulum(), 0.1, "right"),
+        lambda: nonholonomic_midpoint(snakeboard(), 0.1, "right"),
+        lambda: rdp(pendulum(), 0.1),
+        lambda: rdp(snakeboard(), 0.1, "euler"),
+        lambda: rdp(snakeboard(), 0.1, tangent="rough"),
+        lambda: rdp(snakeboard(), 0.1, alpha=1.5),
+        lambda: rdp(snakeboard(), 0.1, alpha=np.nan),
     )
-    dsys = midpoint(system, 0.1)
-    x = dsys.state([0.0, 0.0], [0.0, 1.0])
-    pull = 9.81 * 0.1**2 / 2
-    assert dsys.step(x, [0.1])[:2] == pytest.approx([pull * 0.05 / (1 + pull / 2), 0.1], rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    "make, words",
-    [
-        (lambda: midpoint(snakeboard(), 0.1), ["2 velocity constraints", "nonholonomic_midpoint"]),
-        (lambda: midpoint(pendulum(), 0.1, "right"), ["right", "left", "symmetric"]),
-        (
-            lambda: nonholonomic_midpoint(snakeboard(), 0.1, "right"),
-            ["right", "left", "symmetric"],
-        ),
-        (lambda: rdp(pendulum(), 0.1), ["pendulum", "symmetry", "nonholonomic_midpoint"]),
-        (lambda: rdp(snakeboard(), 0.1, "euler"), ["euler", "cay", "ccsk", "exp", "sccsk"]),
-        (lambda: rdp(snakeboard(), 0.1, tangent="rough"), ["rough", "exact", "truncated"]),
-        (lambda: rdp(snakeboard(), 0.1, alpha=1.5), ["alpha", "1.5"]),
-        (lambda: rdp(snakeboard(), 0.1, alpha=np.nan), ["alpha", "nan"]),
-    ],
-)
-def test_wrong_choices_of_an_integrator_list_the_right_ones(make, words):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert all(word in str(error.value) for word in words), error.value
+    assert [refusal(make) for make in choices] == snapshot
 
 
 def test_dependent_velocities_may_be_chosen():
@@ -409,45 +222,3 @@ def test_dependent_velocities_may_be_chosen():
         dsys = nonholonomic_midpoint(turned, 0.05)
         paths.append(dsys.simulate(dsys.state(*starts), np.full((20, 1), 0.1)).states[:, :2])
     assert np.abs(paths[0] - paths[1]).max() <= 1e-12
-
-
-def test_velocity_terms_in_the_lagrangian():
-    """A charge in a magnetic field, L = v^2 / 2 + a(q) . v: momenta with an offset, energy without
-    one, and the exact circle's radius.
-    """
-    field = 3.0
-    system = System(
-        "charge",
-        Rn("x", "y"),
-        lambda q, v: ca.sumsqr(v) / 2 + field / 2 * (q[0] * v[1] - q[1] * v[0]),
-    )
-    dsys = midpoint(system, 0.01)
-    q, v = np.array([0.4, -0.2]), np.array([1.0, 0.5])
-    x = dsys.state(q, v)
-    assert np.allclose(x[2:], v + field / 2 * np.array([-q[1], q[0]]), rtol=0, atol=1e-15)
-    assert (
-        np.allclose(dsys.velocity(x), v, rtol=0, atol=1e-15)
-        and abs(dsys.energy(x) - v @ v / 2) <= 1e-15
-    )
-    states = dsys.simulate(x, 2000).states
-    center = q + np.array([v[1], -v[0]]) / field
-    radius = np.hypot(*(states[:, :2] - center).T)
-    assert np.abs(radius - np.linalg.norm(v) / field).max() <= 1e-4
-    assert max(abs(dsys.energy(s) - v @ v / 2) for s in states[::50]) <= 1e-11
-
-
-def test_a_product_with_a_pose_names_its_states():
-    assert snakeboard().mechanics.state_space.names == (
-        "psi",
-        "phi",
-        "theta",
-        "x",
-        "y",
-        "rho_1",
-        "rho_2",
-        "rho_3",
-    )
-    assert pendulum().mechanics.state_space.names == ("theta", "p_theta") and isinstance(
-        chaplygin_sleigh().space, SE2
-    )
-    assert isinstance(snakeboard().space, Product)

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import nh_control as nh
-from nh_control import scenarios
-from nh_control.runs.experiment import Experiment, Result
 from nh_control.systems.cart_pole import cart_pole
 
 
@@ -50,16 +48,6 @@ def test_a_trajectory_is_the_same_after_a_file(run, tmp_path):
     assert (found.h, found.name) == (run.h, "swing")
     assert (found.state_names, found.input_names) == (run.state_names, run.input_names)
     np.testing.assert_array_equal(found.energies, run.energies)
-
-
-def test_the_results_of_a_run_are_a_trajectory(tmp_path):
-    experiment = Experiment.make(scenarios.get("cart_pole"), duration_s=0.1)
-    result = Result(experiment, experiment.run(), None, wall_s=0.1)
-    result.save(tmp_path / "results.npz")
-    found, loop = nh.Trajectory.load(tmp_path / "results.npz"), result.loop.trajectory
-    np.testing.assert_array_equal(found.states, loop.states)
-    np.testing.assert_array_equal(found.inputs, loop.inputs)
-    assert (found.h, found.name, found.state_names) == (loop.h, loop.name, loop.state_names)
 
 
 def test_other_files_are_refused(run, tmp_path):

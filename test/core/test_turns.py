@@ -1,14 +1,11 @@
 """A run says when something turns by half a turn or more in one step, which no step can tell."""
 
 import logging
-from dataclasses import replace
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from nh_control import scenarios
-from nh_control.discrete import state_map
 from nh_control.discrete.results import StepFailed
 from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.geometry.spaces import Product, Rn
@@ -17,8 +14,6 @@ from nh_control.loop.plant_report import RotationMonitor
 from nh_control.mechanics.states import rotation_angle
 from nh_control.mechanics.system import System
 from nh_control.numerics import newton
-from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.summary import summarize, table
 
 H = 0.1
 UNTURNED = [1.0, 0.0, 0.0, 0.0]
@@ -48,27 +43,12 @@ def start(wheel, rate):
     return wheel.state([0.0, *UNTURNED], [1e3, rate, 0.0, 0.0])
 
 
-def test_the_turns_of_states_are_those_of_their_velocities(wheel):
-    states = np.array([start(wheel, rate) for rate in (0.0, 5.0, -30.0)])
-    np.testing.assert_allclose(wheel.rotation_angles(states), [0.0, 0.5, 3.0], atol=1e-14)
-    np.testing.assert_allclose(
-        wheel.with_step(0.01).rotation_angles(states), [0.0, 0.05, 0.3], atol=1e-14
-    )
-    flat = midpoint(System("cart", Rn("x"), lambda q, v: v[0] ** 2 / 2), H)
-    np.testing.assert_array_equal(flat.rotation_angles(flat.state([0.0], [1e6])), [0.0])
-
-
 def test_every_rotation_and_direction_counts_by_its_own_rates():
     space = Product(SO3("a"), Rn("z"), S2("b"), SE3("c"))
     for at, angle in ((1, 0.2), (3, 0.0), (4, 0.2), (7, 0.2), (10, 0.0)):
         v = np.zeros(space.nw)
         v[at] = 2.0
         assert rotation_angle(space, v, 0.1) == pytest.approx(angle, abs=1e-15)
-
-
-def test_where_nothing_turns_the_angle_is_zero():
-    assert rotation_angle(Rn("x", "y"), np.array([3.0, 4.0]), H) == 0.0
-    assert rotation_angle(Product(Rn("z"), SO3("r")), np.array([9.0, 0.0, 3.0, 4.0]), H) == 5.0 * H
 
 
 @pytest.mark.parametrize("every, told", [(1, 8), (2, 8), (5, 10)])
@@ -108,18 +88,6 @@ def test_an_explicit_step_that_blows_up_says_so(method):
     assert np.linalg.norm(end[4:]) == pytest.approx(np.hypot(15, np.hypot(40, 48)), rel=0.2)
 
 
-def test_of_a_long_trajectory_some_states_are_watched(wheel, caplog, monkeypatch):
-    asked = []
-    real = state_map.StateMap.velocity
-    monkeypatch.setattr(state_map.StateMap, "velocity", lambda s, x: asked.append(x) or real(s, x))
-    with caplog.at_level(logging.WARNING):
-        wheel.simulate(start(wheel, 0.0), [0.1], steps=10_000)
-    assert 900 < len(asked) <= state_map.WATCHED
-    (record,) = caplog.records
-    step = int(record.message.partition("at step ")[2].split()[0])
-    assert 6284 <= step <= 6284 + len(asked) / 50  # 0.005 rad/s a step
-
-
 def test_the_plant_tells_the_largest_turn_since_its_last_report():
     monitor = RotationMonitor(Product(Rn("x"), SO3("a"), SO3("b")), H)
     assert monitor.report() == ({"turn_per_step_rad": 0.0}, "")
@@ -133,25 +101,3 @@ def test_the_plant_tells_the_largest_turn_since_its_last_report():
     flat = RotationMonitor(Rn("x", "y", "z"), H)
     flat.observe(np.full(3, 1e6))
     assert flat.report() == ({}, "")
-
-
-def test_the_summary_of_a_run_tells_it_too():
-    satellite = Experiment.make(scenarios.get("satellite"), duration_s=0.3)
-    loop, model = satellite.run(), satellite.model
-    told = summarize(Result(satellite, loop, None, wall_s=0.0))
-    rates = [np.linalg.norm(model.velocity(x)[:3]) for x in loop.trajectory.states]
-    assert told["turn_per_step_max_rad"] == pytest.approx(max(rates) * model.h)
-    assert "half a turn" not in labels(told)
-    states = loop.trajectory.states.copy()
-    q, v = model.configuration(states[1]), model.velocity(states[1])
-    v[:3] = 0.0, 1.2 * np.pi / model.h, 0.0
-    states[1] = model.measured_state(q, v)
-    spun = replace(loop, trajectory=replace(loop.trajectory, states=states))
-    told = summarize(Result(satellite, spun, None, wall_s=0.0))
-    assert told["turn_per_step_max_rad"] == pytest.approx(1.2 * np.pi)
-    assert "turns by 3.77 rad in one step" in labels(told)["half a turn"]
-
-
-def labels(summary):
-    names, texts = table(summary).columns
-    return {name.strip(): str(text) for name, text in zip(names.cells, texts.cells)}

@@ -37,7 +37,7 @@ def both(make, seed=0):
     virtual = make()
     x, u = random_point(virtual, np.random.default_rng(seed))
     with with_compiler():
-        compiled = make().prepare()
+        compiled = make().prepare(hessian=True)
     assert compiled.substep_engine.is_compiled and not virtual.substep_engine.is_compiled
     return numbers(compiled, x, u), numbers(virtual, x, u)
 

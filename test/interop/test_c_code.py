@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
 from tiers import c_compiler, needs_compiler
@@ -213,16 +212,6 @@ def test_the_payload_has_the_numbers_of_the_package(tmp_path):
     code = nh.export_c(dsys, tracker)
     assert "STEPS = 1, HOLD = 1" in code.source
     compared(tmp_path, dsys, hover.states[0], tracker)
-
-
-@pytest.mark.slow
-def test_a_filter_may_have_a_measurement_of_its_own(tmp_path):
-    dsys, _ = tracked("cart_pole")
-    kalman = nh.KalmanFilter(
-        dsys, np.eye(4), 1e-2 * np.eye(1), lambda x: ca.sin(x[1]) + x[0] * x[2]
-    )
-    code = compared(tmp_path, dsys, np.array([0.1, 0.2, 0.3, 0.4]), kalman=kalman)
-    assert "#define EXPORTED_NY 1" in code.header
 
 
 def test_a_step_that_fails_says_so(tmp_path):

@@ -16,11 +16,7 @@ from nh_control.systems.rigid_body import rigid_body
 
 sp = pytest.importorskip("sympy", reason="the extra `latex`")
 
-SYSTEMS = {
-    "cart_pole": cart_pole,
-    "snakeboard": snakeboard,
-    "rigid_body": rigid_body,
-}
+SYSTEMS = {"cart_pole": cart_pole, "snakeboard": snakeboard, "rigid_body": rigid_body}
 
 
 @cache
@@ -137,13 +133,6 @@ def test_equations_can_be_drawn():
             assert parser.parse(f"${one}$").width > 20
         assert equations._repr_latex_().startswith("$$\\begin{aligned}")
         assert str(equations).count("\\begin{align*}") == len(equations.groups)
-
-
-def test_names_are_those_of_the_system():
-    text = str(equations_of("cart_pole"))
-    assert r"\ddot{\theta}" in text and r"m_{\mathrm{pole}}" in text
-    assert r"\mathrm{rotor\,torque}" in str(equations_of("snakeboard"))
-    assert r"p_{\theta}^{+}" in str(equations_of_a_step())
 
 
 def test_compositions_and_prescribed_coordinates():

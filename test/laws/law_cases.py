@@ -20,13 +20,14 @@ from random_trees import (
     constrained_model,
     random_tree,
     with_followers,
+    with_wheels,
     with_wrenches,
 )
 
 import nh_control as nh
 from nh_control import systems
 from nh_control.discrete.system import DiscreteSystem
-from nh_control.integrators import INTEGRATORS, Integrator, midpoint
+from nh_control.integrators import INTEGRATORS, Integrator, nonholonomic_midpoint
 from nh_control.mechanics.consistent_states import consistent_velocity
 from nh_control.mechanics.system import System
 from nh_control.multibody import Body, JointSpring, Multibody, Point, floating, revolute
@@ -144,7 +145,7 @@ class OfBodies(Subject):
 
     def reversible(self, dsys: DiscreteSystem) -> DiscreteSystem:
         kept = [one for one in self.model.elements if isinstance(one, JointSpring)]
-        return midpoint(replace(self.model, elements=kept).system, dsys.h)
+        return nonholonomic_midpoint(replace(self.model, elements=kept).system, dsys.h)
 
     def __repr__(self) -> str:
         return self.model.name
@@ -194,6 +195,45 @@ def loops(k: int) -> Tree:
 
 register(Room("trees", lambda k: Tree(k, 1 + k % 4, scalar=k < 4), 24, ("midpoint",), 24))
 register(Room("loops", loops, 16, ("midpoint",), 16))
+
+
+class Wheeled(Tree):
+    """A random tree that rolls on one or two wheels, balls or skates, one tree of three with a
+    closed loop.
+    """
+
+    def __init__(self, seed: int):
+        loop = ["plane"] if seed % 3 == 2 else []
+        super().__init__(seed, 2 + seed % 2, loop)
+        rng = np.random.default_rng(seed)
+        if self.q is None:
+            space = self.model.space
+            self.q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
+        self.model = replace(
+            with_wheels(self.model, self.q, 1 + seed % 2, rng), name=f"wheeled_{seed}"
+        )
+
+    def reversible(self, dsys: DiscreteSystem) -> DiscreteSystem:
+        still = (
+            replace(wheel, ground=replace(wheel.ground, surface_velocity=(0, 0, 0), turn_rate=0.0))
+            for wheel in self.model.wheels
+        )
+        kept = [one for one in self.model.elements if isinstance(one, JointSpring)]
+        model = replace(self.model, elements=kept, wheels=tuple(still))
+        return nonholonomic_midpoint(model.system, dsys.h)
+
+
+def wheeled(k: int) -> Wheeled:
+    """A tree whose wheels leave a motion of order one."""
+    for seed in range(1000 * k, 1000 * k + 1000):
+        with suppress(ValueError, np.linalg.LinAlgError):
+            tree = Wheeled(seed)
+            if np.abs(tree.phase(np.random.default_rng(k))[1]).max() < 2:
+                return tree
+    raise ValueError(f"no tree for the number {k}")
+
+
+register(Room("wheels", wheeled, 16, ("nonholonomic_midpoint",), 16))
 
 # --- contacts ------------------------------------------------------------------------------------
 

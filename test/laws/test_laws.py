@@ -29,7 +29,13 @@ from nh_control.loop.wire_format import MessageStates
 DERIVED = ("midpoint", "nonholonomic_midpoint", "gni_implicit", "spark_2", "cf4")
 """One method of every kind, whose derivatives are tested at once: those of others take long to
 make."""
-SAMPLE = {"trees": (0, 1, 2, 5), "loops": (0, 1), "contacts": (0, 1), "robots": (0, 1, 2)}
+SAMPLE = {
+    "trees": (0, 1, 2, 5),
+    "loops": (0, 1),
+    "wheels": (0, 1, 2),
+    "contacts": (0, 1),
+    "robots": (0, 1, 2),
+}
 SYSTEMS = ("midpoint", "nonholonomic_midpoint", "rdp_cay", "gni", "mean_value", "rk4")
 
 

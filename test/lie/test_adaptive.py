@@ -12,19 +12,13 @@ import numpy as np
 import pytest
 import scipy.integrate
 import threads
+from refusals import refusal
 from tiers import with_compiler
 
 import nh_control as nh
-from nh_control.geometry.groups import SE2Group, SE3Group, SO3Group
-from nh_control.geometry.homogeneous import (
-    LeftMultiplication,
-    ProductAction,
-    RightMultiplication,
-    SphereAction,
-    TangentSphereAction,
-    TranslationAction,
-)
-from nh_control.integrators import lie_pairs, lie_tableaux
+from nh_control.geometry.groups import SO3Group
+from nh_control.geometry.homogeneous import LeftMultiplication, SphereAction, TranslationAction
+from nh_control.integrators import lie_pairs
 from nh_control.integrators.adaptive import METHODS, AdaptiveIntegrator
 from nh_control.integrators.lie_tableaux import TABLES, munthe_kaas
 from nh_control.mechanics.reduced import ReducedEquations
@@ -145,16 +139,6 @@ def test_curves_between_steps_stay_on_the_manifold_with_the_order_of_their_degre
     assert slope > METHODS[method].degree + 1 - 0.4, (slope, errors)
 
 
-def test_the_curve_follows_the_field_from_step_to_step():
-    """Its slope is continuous."""
-    run = integrator("rkmk54").solve((0, SECONDS), start(), dense_output=True, rtol=1e-8)
-    h = 1e-7
-    t = run.t[1:-1]
-    before = (run.sol(t) - run.sol(t - h)) / h
-    after = (run.sol(t + h) - run.sol(t)) / h
-    assert abs(after - before).max() < 1e-5
-
-
 def test_times_that_are_asked_for_and_one_time():
     times = np.linspace(0, SECONDS, 201)
     asked = integrator("rkmk54").solve((0, SECONDS), start(), t_eval=times, dense_output=True)
@@ -177,19 +161,6 @@ def test_to_look_at_a_run_between_its_steps_changes_no_step(method):
         assert (seen.naccepted, seen.nrejected) == (free.naccepted, free.nrejected)
         assert free.naccepted > 3
         np.testing.assert_allclose(seen.y[:, -1], free.y[:, -1], rtol=0, atol=1e-12)
-
-
-def test_a_run_of_no_time():
-    run = integrator("rkmk54").solve((1.0, 1.0), start(), dense_output=True)
-    assert run.success and run.naccepted == 0 and np.array_equal(run.t, [1.0])
-    assert np.allclose(run.sol(1.0), start())
-
-
-@pytest.mark.slow
-def test_a_million_steps_stay_on_the_manifold():
-    run = integrator("cf32").solve((0, 1000.0), start(), rtol=1e-3, max_step=1e-3)
-    assert run.naccepted >= 1_000_000
-    assert abs(np.linalg.norm(run.y[:4], axis=0) - 1).max() < 5e-16
 
 
 SWEEP = SphereAction(), lambda t, q: [ca.sin(2 * t), 0.4, q[0]]
@@ -236,17 +207,6 @@ def test_large_fields_are_called_with_the_same_result(method, monkeypatch):
     assert np.allclose(run.t, whole.t) and np.allclose(run.y, whole.y, rtol=0, atol=1e-13)
 
 
-def test_threads_share_an_integrator():
-    one, times = integrator("rkmk54"), np.linspace(0, SECONDS, 50)
-    starts = [start() + np.r_[0, 0, 0, 0, k * 0.01, 0, 0] for k in range(8)]
-    alone = [one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y for x in starts]
-    with ThreadPoolExecutor(4) as pool:
-        among = list(
-            pool.map(lambda x: one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y, starts)
-        )
-    assert all(np.array_equal(a, b) for a, b in zip(alone, among))
-
-
 def test_other_threads_run_meanwhile(monkeypatch):
     monkeypatch.setattr("nh_control.integrators.adaptive_run.ROOM", 400_000)
     one = integrator("rkmk54")
@@ -266,8 +226,6 @@ def test_a_tableau_of_the_user():
     other = scipy.integrate.solve_ivp(numbers, (0, 8), [2.0, 0.0], "RK23", **tolerances)
     assert run.nfev == other.nfev
     assert np.allclose(run.y, other.y, rtol=0, atol=1e-7)
-    with pytest.raises(ValueError, match="rkmk4 has no embedded method"):
-        nh.solve_ivp(top(), (0, 1), start(), method=TABLES["rkmk4"])
 
 
 # --- fields of the user --------------------------------------------------------------------------
@@ -293,12 +251,18 @@ def test_inputs_that_are_held_and_inputs_as_functions():
     assert abs(size - np.exp(-1)) < 1e-9
 
 
+def turning():
+    q, u, p = ca.SX.sym("q", 3), ca.SX.sym("u"), ca.SX.sym("p", 2)
+    return ca.Function("turning", [q, u, p], [ca.vertcat(0, 0, p[0] * u + p[1])])
+
+
+TURNING = turning()
+
+
 def test_a_function_of_inputs_and_parameters():
     """One compilation for all values; those of a system can be given, too."""
-    q, u, p = ca.SX.sym("q", 3), ca.SX.sym("u"), ca.SX.sym("p", 2)
-    field = ca.Function("turning", [q, u, p], [ca.vertcat(0, 0, p[0] * u + p[1])])
-    one = AdaptiveIntegrator((SphereAction(), field))
-    driven = AdaptiveIntegrator((SphereAction(), field), u=lambda t, x: 3 * t**2)
+    one = AdaptiveIntegrator((SphereAction(), TURNING))
+    driven = AdaptiveIntegrator((SphereAction(), TURNING), u=lambda t, x: 3 * t**2)
     for rate, more in ((1.0, 0.0), (0.5, -2.0)):
         for run, angle in (
             (one.solve((0, 1), [1.0, 0, 0], u=[0.4], p=[rate, more]), 0.4 * rate + more),
@@ -309,44 +273,9 @@ def test_a_function_of_inputs_and_parameters():
     other = top().with_parameters(g=3.0)
     given = integrator("rkmk54").solve((0, 1), start(), p=other.parameter_values)
     assert np.array_equal(given.y, nh.solve_ivp(other, (0, 1), start()).y)
-    with pytest.raises(ValueError, match="p must be 2 finite numbers"):
-        one.solve((0, 1), [1.0, 0, 0], u=[0.4])
-    with pytest.raises(
-        ValueError, match=r"expected a function f\(x, u, p\) from 2 numbers x to 2"
-    ):
-        AdaptiveIntegrator((LINE, field))
-    with pytest.raises(ValueError, match=r"expected a function f\(x, u, p\) from 4 numbers"):
-        AdaptiveIntegrator((LeftMultiplication(SO3Group(), "abcd"), field))
-    with pytest.raises(ValueError, match=r"u\(t, x\) must have shape \(1,\), got \(2, 1\)"):
-        AdaptiveIntegrator((SphereAction(), field), u=lambda t, x: [t, t])
-    with pytest.raises(ValueError, match=r"f\(t, x\) has no inputs, but u\(t, x\) is given"):
-        nh.solve_ivp((LINE, van_der_pol), (0, 1), [0.0, 0.0], u=lambda t, x: [0])
 
 
 # --- errors relative to blocks -------------------------------------------------------------------
-
-ACTIONS = {
-    "translations": (LINE, [1, 1]),
-    "directions": (SphereAction(), [3]),
-    "tangent directions": (TangentSphereAction(), [3, 3]),
-    "poses": (RightMultiplication(SE3Group(), tuple("abcdefg")), [4, 3]),
-    "planar": (LeftMultiplication(SE2Group(), tuple("abc")), [1, 2]),
-    "product": (
-        ProductAction(
-            RightMultiplication(SO3Group(), tuple("abcd")),
-            TranslationAction(*"efg"),
-            places=[range(3, 7), range(3)],
-        ),
-        [4, 1, 1, 1],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ACTIONS)
-def test_every_number_is_in_one_block(name):
-    action, sizes = ACTIONS[name]
-    assert [len(block) for block in action.blocks] == sizes
-    assert sorted(i for block in action.blocks for i in block) == list(range(action.nx))
 
 
 def test_steps_do_not_depend_on_the_frame():
@@ -383,8 +312,6 @@ def test_steps_are_no_longer_than_allowed_and_begin_as_told(end):
     assert steps[0] == pytest.approx(0.01) and 0.29 < steps.max() <= 0.3 * (1 + 1e-12)
     whole = one.solve((0, end), [1.0, 0.0], rtol=1.0, atol=1.0, first_step=2.0)
     np.testing.assert_array_equal(whole.t, [0.0, end])
-    with pytest.raises(ValueError, match="no longer than the time span, got 2.0001"):
-        one.solve((0, end), [1.0, 0.0], first_step=2.0001)
 
 
 def test_times_that_are_asked_for_may_leave_out_the_ends():
@@ -394,11 +321,6 @@ def test_times_that_are_asked_for_may_leave_out_the_ends():
         np.testing.assert_array_equal(run.t, times)
         expected = np.cos(np.subtract(times, span[0]))
         np.testing.assert_allclose(run.y[0], expected, rtol=0, atol=1e-6)
-    for wrong in ([0.5, 0.4], [0.5, np.nan], 0.5, [[0.5]]):
-        with pytest.raises(ValueError, match="t_eval must be a row of times from 0 to 2"):
-            one.solve((0, 2), [1.0, 0.0], t_eval=wrong)
-    with pytest.raises(ValueError, match="t_eval must be a row of times from 2 to 0"):
-        one.solve((2, 0), [1.0, 0.0], t_eval=[0.4, 0.5])
 
 
 # --- failures and errors -------------------------------------------------------------------------
@@ -420,32 +342,45 @@ def test_a_field_that_is_not_finite_ends_the_run():
     assert abs(run.t[-1] - 1) < 1e-3
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"method": "RK45"}, "unknown method 'RK45', choose one of .*rkmk54"),
-        ({"x0": [1.0, 0]}, "x0 must be 7 finite numbers"),
-        ({"x0": [2.0, 0, 0, 0, 0, 0, 0]}, "not on the manifold"),
-        ({"x0": [np.nan] * 7}, "x0 must be 7 finite numbers"),
-        ({"t_span": (0, np.inf)}, "t_span must be 2 finite numbers"),
-        ({"u": [1.0]}, "u must be 0 finite numbers"),
-        ({"rtol": 1e-15}, "rtol must be at least 2.2e-14"),
-        ({"rtol": np.inf}, "rtol must be at least 2.2e-14, got inf"),
-        ({"atol": 0.0}, "atol must be positive"),
-        ({"atol": [1e-9] * 3}, "atol must be 7 finite numbers"),
-        ({"first_step": -0.1}, "first_step must be positive"),
-        ({"first_step": 5.0}, "no longer than the time span"),
-        ({"max_step": 0.0}, "max_step must be positive"),
-        ({"t_eval": [0.1, 0.1]}, "t_eval must be a row of times"),
-        ({"t_eval": [0.5, 3.0]}, "from 0 to 1"),
-        ({"equations": (LINE, lambda t, x: [x[1], math.sin(x[0])])}, r"f\(t, x\) gives NaN"),
-        ({"equations": (LINE, lambda t, x: x[0])}, r"must have shape \(2,\), got \(1, 1\)"),
-    ],
-)
-def test_values_that_do_not_fit_are_refused(change, words):
-    arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start(), **change}
-    with pytest.raises(ValueError, match=words):
-        nh.solve_ivp(**arguments)
+def test_values_that_do_not_fit_are_refused(snapshot):
+    arguments = {"equations": top(), "t_span": (0.0, 1.0), "x0": start()}
+    changes = (
+        {"method": "RK45"},
+        {"x0": [1.0, 0]},
+        {"x0": [2.0, 0, 0, 0, 0, 0, 0]},
+        {"x0": [np.nan] * 7},
+        {"t_span": (0, np.inf)},
+        {"u": [1.0]},
+        {"rtol": 1e-15},
+        {"rtol": np.inf},
+        {"atol": 0.0},
+        {"atol": [1e-9] * 3},
+        {"first_step": -0.1},
+        {"first_step": 5.0},
+        {"max_step": 0.0},
+        {"t_eval": [0.1, 0.1]},
+        {"t_eval": [0.5, 3.0]},
+        {"equations": (LINE, lambda t, x: [x[1], math.sin(x[0])])},
+        {"equations": (LINE, lambda t, x: x[0])},
+    )
+    assert [refusal(lambda: nh.solve_ivp(**arguments | one)) for one in changes] == snapshot
+    sphere, group = SphereAction(), LeftMultiplication(SO3Group(), "abcd")
+    line = AdaptiveIntegrator((LINE, lambda t, x: [x[1], -x[0]]))
+    wrong = (
+        lambda: AdaptiveIntegrator((sphere, TURNING)).solve((0, 1), [1.0, 0, 0], u=[0.4]),
+        lambda: AdaptiveIntegrator((LINE, TURNING)),
+        lambda: AdaptiveIntegrator((group, TURNING)),
+        lambda: AdaptiveIntegrator((sphere, TURNING), u=lambda t, x: [t, t]),
+        lambda: nh.solve_ivp((LINE, van_der_pol), (0, 1), [0.0, 0.0], u=lambda t, x: [0]),
+        lambda: nh.solve_ivp(top(), (0, 1), start(), method=TABLES["rkmk4"]),
+        lambda: line.solve((0, 2), [1.0, 0.0], first_step=2.0001),
+        lambda: line.solve((2, 0), [1.0, 0.0], t_eval=[0.4, 0.5]),
+        *(
+            lambda t=t: line.solve((0, 2), [1.0, 0.0], t_eval=t)
+            for t in ([0.5, 0.4], [0.5, np.nan], 0.5, [[0.5]])
+        ),
+    )
+    assert [refusal(call) for call in wrong] == snapshot
 
 
 @pytest.mark.parametrize(
@@ -461,20 +396,12 @@ def test_a_start_is_on_the_manifold_to_a_millionth_and_is_put_onto_it(off, fits)
         one.solve((0, 0), [0.0, 0.0, 1 + off])
 
 
-def test_curves_of_what_depends_on_time_have_no_time_in_them_and_calm_runs_reject_nothing():
-    run = nh.solve_ivp(
-        (LINE, lambda t, x: [x[1], ca.cos(t)]), (0, 1), [0.0, 0.0], dense_output=True
-    )
-    assert run.sol(0.3).shape == (2,) and run.sol([0.3, 0.5]).shape == (2, 2)
-    np.testing.assert_allclose(run.sol(run.t), run.y, atol=1e-12)
-    np.testing.assert_allclose(run.y[:, -1], [1 - np.cos(1), np.sin(1)], atol=1e-6)
-    calm = nh.solve_ivp((LINE, lambda t, x: [x[1], 0]), (0, 1), [0.0, 1.0], first_step=0.1)
-    assert calm.nrejected == 0 and calm.naccepted == len(calm.t) - 1
-
-
-def test_the_tableau_of_dormand_and_prince_is_scipy_s_to_the_bit():
-    scipys, ours = scipy.integrate.RK45, np.array(lie_tableaux.DORMAND_PRINCE)
-    np.testing.assert_array_equal(ours[:6, :5], scipys.A)
-    np.testing.assert_array_equal(ours[6], [*scipys.B, 0])
-    np.testing.assert_array_equal(lie_tableaux._DP_ERROR, scipys.E)
-    assert not ours[:6, 5:].any()
+def test_threads_share_an_integrator():
+    one, times = integrator("rkmk54"), np.linspace(0, SECONDS, 50)
+    starts = [start() + np.r_[0, 0, 0, 0, k * 0.01, 0, 0] for k in range(8)]
+    alone = [one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y for x in starts]
+    with ThreadPoolExecutor(4) as pool:
+        among = list(
+            pool.map(lambda x: one.solve((0, SECONDS), x, t_eval=times, rtol=1e-9).y, starts)
+        )
+    assert all(np.array_equal(a, b) for a, b in zip(alone, among))

@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from transforms3d.quaternions import axangle2quat
 
-from nh_control.geometry.rotations import S2, SE3, SO3
 from nh_control.integrators import midpoint
-from nh_control.multibody import Body, Multibody, floating, spherical
 from nh_control.scenarios.quadrotor_payload import PayloadPerturbation, perturbed, to_bodies
 from nh_control.systems import quadrotor_payload, satellite
 from nh_control.systems.rigid_body import heavy_top, rigid_body
@@ -30,39 +27,6 @@ def test_a_body_turns_exactly_unless_told_to_turn_by_cayley():
     assert turned({"retraction": "cay"}) == pytest.approx(late, rel=1e-10) and late < -0.01
 
 
-def test_the_heavy_top_is_far_more_accurate_by_default():
-    """celledoni2021's top; the reference is the default at a fifth of the step."""
-    q, v, h, steps = [1.0, 0, 0, 0], [0.0, 150.0, -4.61538], 1e-3, 200
-
-    def end(fine, **retraction):
-        dsys = midpoint(heavy_top(**retraction), h / fine)
-        u = np.zeros((fine * steps, 0))
-        return dsys.configuration(dsys.simulate(dsys.state(q, v), u).states[-1])
-
-    exact = end(5)
-    exp, cay = (
-        min(np.linalg.norm(found - exact), np.linalg.norm(found + exact))
-        for found in (end(1), end(1, retraction="cay"))
-    )
-    assert exp < 2e-3 and cay > 30 * exp
-
-
-@pytest.mark.parametrize("space", [SO3, SE3])
-def test_local_coordinates_are_rotation_vectors_by_default(space):
-    angle = 2.5
-    d = np.zeros(space().nv)
-    d[0] = angle
-    reached = space().retract(space().origin, d)
-    np.testing.assert_allclose(reached[:4], axangle2quat([1, 0, 0], angle), atol=1e-15)
-    with pytest.raises(ValueError, match="unknown retraction 'euler', choose one of .*cay"):
-        space(retraction="euler")
-
-
-def test_those_of_directions_do_not_come_round_again():
-    far = S2().retract(S2().origin, np.array([100.0, 0.0]))
-    assert -1 < far[2] < -0.999 and far[0] > 0.01
-
-
 @pytest.mark.parametrize(
     "build", [rigid_body, heavy_top, spherical_pendulum, quadrotor_payload, satellite]
 )
@@ -73,17 +37,6 @@ def test_builders_take_a_retraction(build):
     kept = cay if build is spherical_pendulum else exp
     np.testing.assert_array_equal(default, kept)
     assert np.abs(exp - cay).max() > 1e-3
-
-
-@pytest.mark.parametrize("joint", [spherical, floating])
-def test_frames_of_bodies_take_a_retraction(joint):
-    default, cay = (
-        Multibody("a", [joint("a", **given)], [Body("a", 1.0, inertia=(1.0,) * 3)]).system.space
-        for given in ({}, {"retraction": "cay"})
-    )
-    d = np.full(default.nv, 0.3)
-    a, b = (space.retract(space.origin, d) for space in (default, cay))
-    assert np.abs(a - b).max() > 1e-3
 
 
 def test_initial_errors_of_the_payload_are_angles_whatever_the_retraction():

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from mpmath import mp, mpf
+from scipy.special import bernoulli, comb, factorial
 
 from nh_control.geometry import even_functions, quaternion, se2
 from nh_control.geometry.cotangent import CotangentGroup
@@ -33,35 +34,55 @@ FEW = [1e-12, 1e-5, 0.2499, 0.51, 1.001, 2.1, TOP]
 
 # --- the even functions of an angle --------------------------------------------------------------
 
-SCALARS = {
-    "sinc": lambda a: mp.sin(a) / a,
-    "versine": lambda a: (1 - mp.cos(a)) / a**2,
-    "sine_defect": lambda a: (a - mp.sin(a)) / a**3,
-    "cosine": mp.cos,
-    "tangent_coefficient": lambda a: (1 - a / 2 * mp.cot(a / 2)) / a**2,
-}
-SLOPES = {
-    "versine_slope": "versine",
-    "sine_defect_slope": "sine_defect",
-    "tangent_slope": "tangent_coefficient",
-}
-SCALARS |= {
-    name: lambda a, f=SCALARS[of]: (f(a + INNER) - f(a - INNER)) / (2 * INNER * a)
-    for name, of in SLOPES.items()
+
+def series(coefficient, square, order):
+    """Derivative of sum_k coefficient(k) square^k by its Taylor series, 29 terms."""
+    falling = [np.prod(k - np.arange(order)) for k in range(29)]
+    return float(
+        np.sum(
+            [coefficient(k) * falling[k] * square ** (k - order) for k in range(order, 29)][::-1]
+        )
+    )
+
+
+BERNOULLI = bernoulli(60)
+SMOOTH = {
+    "sinc": (even_functions.sinc, lambda k: (-1) ** k / factorial(2 * k + 1)),
+    "versine": (even_functions.versine, lambda k: (-1) ** k / factorial(2 * k + 2)),
+    "sine_defect": (even_functions.sine_defect, lambda k: (-1) ** k / factorial(2 * k + 3)),
+    "cosine": (even_functions.cosine, lambda k: (-1) ** k / factorial(2 * k)),
+    "tangent_coefficient": (
+        even_functions.tangent_coefficient,
+        lambda k: abs(BERNOULLI[2 * k + 2]) / factorial(2 * k + 2),
+    ),
+    "arctan_over": (
+        lambda s: even_functions.arctan_over(s, ca.sqrt(1 - s)),
+        lambda k: comb(2 * k, k) / 4**k / (2 * k + 1),
+    ),
 }
 
 
-@pytest.mark.parametrize("name", SCALARS)
-def test_even_functions_and_their_slopes(name):
-    a = ca.SX.sym("a")
-    value = getattr(even_functions, name)(a**2)
-    evaluate, exact = ca.Function("f", [a], [value, ca.jacobian(value, a)]), SCALARS[name]
-    with mp.workdps(120):
-        for angle in ANGLES:
-            at, step = mpf(angle), mpf(10) ** -26
-            slope = (exact(at + step) - exact(at - step)) / (2 * step)
-            for found, wanted in zip(evaluate(angle), (exact(at), slope), strict=True):
-                assert abs(float(found) - wanted) <= TOLERANCE, (angle, float(found), wanted)
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("order", range(4))
+def test_smooth_functions_with_their_derivatives(name, order):
+    """Value and three derivatives by the squared angle, at zero, tiny, and on both sides of the
+    switch from series to closed form.
+
+    Every differentiation of the closed form divides its round-off by the square, so 1e-14 of the
+    value becomes 1e-14 / SERIES_BELOW^order.
+    """
+    function, coefficient = SMOOTH[name]
+    square = ca.SX.sym("square")
+    expression = function(square)
+    for _ in range(order):
+        expression = ca.gradient(expression, square)
+    evaluate = ca.Function("f", [square], [expression])
+    switch = 0.07**2 if name == "arctan_over" else even_functions.SERIES_BELOW
+    for at in (0.0, 1e-300, 1e-9, 1e-3, switch * (1 - 1e-12), switch, 2 * switch, 0.3):
+        expected = series(coefficient, at, order)
+        assert (
+            abs(float(evaluate(at)) - expected) <= 1e-14 * max(1.0, abs(expected)) / switch**order
+        ), at
 
 
 # --- references ----------------------------------------------------------------------------------

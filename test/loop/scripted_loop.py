@@ -25,7 +25,6 @@ NEVER, ALWAYS = (-1.0, -1.0), (0.0, 1e9)
 
 
 def period(x, torque):
-    """The state after a period of two substeps."""
     return HALVED.step(HALVED.step(x, [torque]), [torque])
 
 
@@ -64,7 +63,6 @@ class ScriptedLoop:
         self._events.sort(key=lambda event: event[0])
 
     def answer(self, step, torque=0.0):
-        """A command answers a step now."""
         return self.loop.command(("torque",), (torque,), CLOCK.stamp(step))
 
     def run(self, until_s):
@@ -112,7 +110,6 @@ class ScriptedLoop:
         return "" if self.present else "the probe"
 
     def late_subscribers(self):
-        """Whether somebody came late, once."""
         late, self.late = self.late, False
         return late
 

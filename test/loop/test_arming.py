@@ -1,6 +1,4 @@
-"""The permission to command hardware: limits and ranges that take it, and what is commanded after
-that.
-"""
+"""Which limits and ranges disarm hardware, and what is commanded after that."""
 
 from functools import cache
 
@@ -46,14 +44,6 @@ def test_nothing_is_armed_unasked_and_every_disarming_is_counted_with_its_first_
     arming.observe(1.0, np.ones(1), False)
     assert (arming.disarmed, arming.reason) == (3, "by request")
     assert Arming(Limits(), armed=True).reason == ""
-
-
-def test_it_is_told_what_keeps_the_reference_from_being_followed():
-    arming = Arming(Limits())
-    assert arming.obstacle(awaits_start=True) == "disarmed: not armed yet"
-    arming.arm(1.0)
-    assert arming.obstacle(awaits_start=True) == "the reference's start is held until ~/start"
-    assert arming.obstacle(awaits_start=False) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Commands for hardware: states at any time, compensation of delays, what is refused."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -7,13 +8,15 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import Command
-from nh_control.control.input_history import InputHistory, predict
+from nh_control.control.input_history import InputHistory
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
 from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
 from nh_control.loop.reports import Refusal
 from nh_control.numerics import compiled
+from nh_control.runs.measurements import Measurements
+from nh_control.runs.tracker_replay import replay
 
 WALL = 1_790_000_000_000_000_000
 REST = [0.0, 0.0], [0.0, 0.0]
@@ -30,9 +33,7 @@ def u(value):
 
 
 class Watched(MeasuredState):
-    """The last measurement, with the (inputs, expected state) that it was `given` and how often it
-    was `forgotten`, for all copies; a `trouble` is raised.
-    """
+    """The last measurement; keeps what it was `given`, raises a `trouble`, and notes resets."""
 
     def __init__(self, dsys):
         self.given, self.trouble, self.forgotten = [], [], []
@@ -64,7 +65,6 @@ class Robot:
         return self.tracker.answer(ns(seconds), q, v, ns(seconds + after_s))
 
     def on_reference(self, k, after_s=0.0):
-        """The answer to the reference's state of step k."""
         x = self.states[k]
         q, v = self.dsys.configuration(x), self.dsys.velocity(x)
         return self.answer(k * self.dsys.h, after_s, q, v)
@@ -95,13 +95,6 @@ def test_inputs_act_from_their_times_and_a_later_one_takes_the_place_of_what_was
     assert pieces(2.0, 2.0) == []
 
 
-def test_states_are_predicted_over_whole_steps_and_a_part(cart):
-    dsys, _ = cart
-    x, force = dsys.state([0.1, 0.3], [0.2, -0.5]), u(1.5)
-    expected = dsys.with_step(0.004).step(dsys.step(dsys.step(x, force), force), force)
-    np.testing.assert_array_equal(predict(dsys, x, [(force, 0.024)]), expected)
-
-
 @pytest.mark.parametrize(
     ("timing", "after_s", "pieces"),
     [
@@ -124,21 +117,16 @@ def test_the_estimate_gets_the_inputs_since_the_last_state_and_none_before_the_f
     assert [given for given, _ in it.estimate.given] == [[], pieces]
 
 
-def test_after_a_stop_nothing_acts_and_the_reference_is_to_start_again(robot):
+def test_after_a_stop_nothing_acts_and_after_a_reset_nothing_is_known(robot):
     it = robot()
     it.tracker.start(ns(0.0))
     it.answer(1.0)
     it.send(1.5, 1.1)
     it.tracker.stop(ns(1.2))
-    assert it.tracker.start_ns is None
+    assert it.tracker.start_ns is None  # the reference is to start again
     it.answer(1.3)
     assert it.estimate.given[-1][0] == [(0.0, 0.1), (1.5, 0.1), (0.0, 0.1)]
-
-
-def test_a_reset_forgets_states_inputs_clocks_and_the_start(robot):
-    it = robot()
     it.tracker.start(ns(0.0))
-    it.send(9.0, 0.1)
     it.answer(5.0, after_s=100.0)
     forgotten = len(it.estimate.forgotten)
     it.tracker.reset()
@@ -149,25 +137,18 @@ def test_a_reset_forgets_states_inputs_clocks_and_the_start(robot):
     assert [given for given, _ in it.estimate.given[-2:]] == [[], [(0.0, 0.1), (1.5, 0.2)]]
 
 
-def test_a_gap_is_a_time_longer_than_ten_seconds_since_the_last_state(robot):
-    it = robot()
-    assert it.tracker.gap_s(ns(1e6)) == 0.0
-    it.answer(1.0)
-    assert (it.tracker.gap_s(ns(11.0)), it.tracker.gap_s(ns(11.5))) == (0.0, 10.5)
-
-
 @pytest.mark.parametrize("compensate", [False, True])
-def test_after_a_gap_states_are_estimated_anew(robot, compensate):
+def test_after_a_gap_of_more_than_ten_seconds_states_are_estimated_anew(robot, compensate):
     it = robot(Timing(compensate=compensate), filtered)
+    assert it.tracker.gap_s(ns(1e6)) == 0.0
     it.answer(0.0)
+    assert (it.tracker.gap_s(ns(10.0)), it.tracker.gap_s(ns(10.5))) == (0.0, 10.5)
     found = it.answer(1e8, 0.0, [0.3, 0.1], [0.2, 0.0])
     np.testing.assert_array_equal(found.x, it.dsys.measured_state([0.3, 0.1], [0.2, 0.0]))
 
 
 def commands_by(robot, timing, clock_s):
-    """Commands for a motion near the reference, by a tracker whose clock is so far ahead of the
-    states', which come 5 ms after their measurement.
-    """
+    """Commands along the reference by a clock so far ahead of states that come 5 ms late."""
     it, found = robot(timing, filtered), []
     it.tracker.start(ns(0.0))
     for k in range(20):
@@ -377,7 +358,7 @@ def test_a_command_that_is_not_finite_is_a_refusal(robot):
     assert refused.value.kind is Refusal.MODEL
 
 
-def test_a_model_that_cannot_follow_begins_anew(robot):
+def test_a_model_that_cannot_follow_begins_anew_or_takes_the_state_as_it_was(robot):
     it = robot(estimate=filtered)
     it.answer(1.0)
     it.send(TOO_MUCH, 1.01)
@@ -385,12 +366,9 @@ def test_a_model_that_cannot_follow_begins_anew(robot):
         it.answer(1.1)
     found = it.answer(1.2, 0.0, [0.3, 0.1], [0.2, 0.0])
     np.testing.assert_array_equal(found.x, it.dsys.measured_state([0.3, 0.1], [0.2, 0.0]))
-
-
-def test_where_the_model_cannot_foresee_the_state_it_is_taken_as_it_was(robot):
     it = robot(COMPENSATED)
-    assert it.tracker.uncompensated == 0
     it.answer(1.0)
+    assert it.tracker.uncompensated == 0
     it.send(TOO_MUCH, 1.01)
     found = it.answer(1.1, after_s=0.02)
     assert it.tracker.uncompensated == 1
@@ -475,3 +453,113 @@ def test_a_robot_that_has_turned_all_around_can_start_again(estimate):
     hardware.stop(ns(400 * dsys.h))
     for k in range(401, 440):
         assert error(k, 2 * np.pi) == pytest.approx(0.0, abs=0.01)
+
+
+# Recordings --------------------------------------------------------------------------------------
+
+
+MS = 10**6
+
+
+class Told(HardwareTracker):
+    """A tracker that keeps what it was `told`, with times in ms."""
+
+    def __init__(self, cart):
+        dsys, tracker = cart
+        self.told = []
+        super().__init__(ReferenceSequence(tracker), FilteredState(dsys, 1e-3, 1.0), Timing())
+
+    def add_input(self, u, now_ns):
+        if np.any(u):  # that after a stop is the tracker's own
+            self.told.append(("sent", float(u[0]), now_ns // MS))
+        super().add_input(u, now_ns)
+
+    def start(self, time_ns):
+        self.told.append(("start", time_ns // MS))
+        super().start(time_ns)
+
+    def stop(self, now_ns):
+        self.told.append(("stop", now_ns // MS))
+        super().stop(now_ns)
+
+    def answer(self, time_ns, q, v, now_ns):
+        self.told.append(("state", time_ns // MS, float(q[0]), now_ns // MS))
+        return super().answer(time_ns, q, v, now_ns)
+
+
+@pytest.fixture
+def tracker(cart):
+    return Told(cart)
+
+
+def recorded():
+    """Four states that came 5 ms after their stamps, and answers to the second and third."""
+    times = np.array([100, 110, 120, 130]) * MS
+    q = 0.01 * np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])
+    u, sent = np.array([[2.1], [3.2]]), np.array([117, 127]) * MS
+    return Measurements(times, times + 5 * MS, q, np.zeros((4, 2)), u, sent, times[1:3].copy())
+
+
+STATES = [("state", 100 + 10 * k, 0.01 * (k + 1), 105 + 10 * k) for k in range(4)]
+STATE_COLUMNS = "times_ns", "received_ns", "q", "v"
+SENT = [("sent", 2.1, 117), ("sent", 3.2, 127)]
+
+
+def test_a_recording_is_given_to_a_tracker_as_it_was_received(tracker):
+    states = recorded()
+    found = replay(tracker, states)
+    assert tracker.told == [
+        STATES[0], ("start", 110), STATES[1], SENT[0], STATES[2], SENT[1], STATES[3],
+    ]  # fmt: skip
+    assert found.replayed.shape == (4, 1) and found.errors.shape == (4, 4)
+    np.testing.assert_array_equal(found.replayed, [one.command.u for one in found.answers])
+    np.testing.assert_array_equal(found.errors, [one.command.error for one in found.answers])
+    np.testing.assert_array_equal(found.recorded, [[np.nan], [2.1], [3.2], [np.nan]])
+    np.testing.assert_array_equal(found.difference, found.replayed[1:3] - states.u)
+    assert found.stopped == "" and found.refused == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        # a recorder that missed the first answered states does not move the reference
+        (
+            lambda m: {name: getattr(m, name)[2:] for name in STATE_COLUMNS},
+            [SENT[0], ("start", 110), STATES[2], SENT[1], STATES[3]],
+        ),
+        # the tracker said when references started
+        (
+            lambda m: {"started_ns": np.array([90, 125]) * MS},
+            [("start", 90), *STATES[:2], SENT[0], STATES[2], SENT[1], ("stop", 125),
+             ("start", 125), STATES[3]],
+        ),
+        # what was sent as a state came acts after it
+        (
+            lambda m: {"sent_ns": m.received_ns[1:3]},
+            [STATES[0], ("start", 110), STATES[1], ("sent", 2.1, 115), STATES[2],
+             ("sent", 3.2, 125), STATES[3]],
+        ),
+        # without commands the reference starts with the first state
+        (
+            lambda m: {"u": m.u[:0], "sent_ns": m.sent_ns[:0], "answered_ns": m.sent_ns[:0]},
+            [("start", 100), *STATES],
+        ),
+    ],
+    ids=["missed states", "known starts", "sent at once", "no commands"],
+)  # fmt: skip
+def test_references_start_and_inputs_act_as_they_did(tracker, change, told):
+    found = replay(tracker, replace(recorded(), **change(recorded())))
+    assert tracker.told == told
+    assert found.difference.shape == (np.isfinite(found.recorded).sum(), 1)
+
+
+def test_what_a_tracker_refuses_is_left_out_and_a_failure_ends_it(tracker):
+    states = recorded()
+    states.times_ns[1] = states.times_ns[0]
+    states.answered_ns[0] = states.times_ns[2]
+    states.u[1] = 1e200  # under which the model fails
+    found = replay(tracker, states)
+    assert found.refused == ["stamped 0 s before the last state"]
+    assert found.stopped.startswith("the model cannot follow the states: cart_pole")
+    np.testing.assert_array_equal(found.recorded, [[np.nan], [1e200]])
+    assert len(found.replayed) == 2

@@ -28,7 +28,6 @@ def tracker():
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Steps are prepared while it is open."""
     gate, made = threading.Event(), tracker().prepare
 
     def prepare(memory, k=None):
@@ -151,7 +150,6 @@ def test_the_first_plan_is_waited_for_by_the_patient_alone_others_get_lqr(planne
 
 
 def late_work(mpc, k, outcome):
-    """Work for step k that was late and is done."""
     future = Future()
     future.set_result(outcome)
     return _Work(mpc, k, None, future)

@@ -1,6 +1,4 @@
-"""Changes of the reference in flight: which leg commands at which step, and planning beside the
-control loop.
-"""
+"""Which leg commands at which step, and planning beside the control loop."""
 
 import gc
 import queue
@@ -28,9 +26,7 @@ class System:
 
 
 class Follower:
-    """A tracker whose command is its reference's state and the step of it that it was asked
-    for.
-    """
+    """A tracker whose command is its reference's state and the step it was asked for."""
 
     dsys = System()
 
@@ -38,7 +34,6 @@ class Follower:
         self.reference = reference
 
     def with_reference(self, reference):
-        """The same along another reference."""
         return Follower(reference)
 
     def target(self, k):
@@ -49,7 +44,6 @@ class Follower:
 
 
 def reference(*values, name="reference"):
-    """A reference through these numbers."""
     states = np.array(values, dtype=float)[:, None]
     return Trajectory(H, states, np.zeros((len(states) - 1, 1)), name=name)
 
@@ -109,27 +103,13 @@ def test_another_reference_begins_at_the_next_step_and_again_after_a_reset(seque
     sequence.add(leg(6, value=7.0))
     other = Follower(reference(4.0, 5.0, 6.0))
     assert sequence.begin(other).start == 4
-    assert [sequence.command(k, None).u.tolist() for k in range(3, 8)] == [
-        [0.0, 3],
-        [4.0, 0],
-        [5.0, 1],
-        [6.0, 2],
-        [6.0, 3],
-    ]
+    commands = [sequence.command(k, None).u.tolist() for k in range(3, 8)]
+    assert commands == [[0.0, 3], [4.0, 0], [5.0, 1], [6.0, 2], [6.0, 3]]
     sequence.reset()
     assert sequence.command(1, None).u.tolist() == [5.0, 1]
     sequence.reset()
     assert sequence.begin(Follower(reference(8.0, 9.0))).start == 0
     assert sequence.command(1, None).u.tolist() == [9.0, 1]
-
-
-def test_a_step_before_the_present_leg_is_refused(sequence):
-    sequence.add(leg(5))
-    sequence.command(6, None)
-    sequence.add(leg(9))
-    assert sequence.first == 5
-    with pytest.raises(ValueError, match="begins at step 5, asked for step 4"):
-        sequence.target(4)
 
 
 def test_legs_that_are_over_are_forgotten(sequence):
@@ -138,67 +118,68 @@ def test_legs_that_are_over_are_forgotten(sequence):
     del leg_of
     for start in range(10, 1000, 10):
         sequence.command(start - 1, None)
-        assert sequence.add(
-            sequence.leg(start).next(start, lambda guidance, _: guidance.to(1.0, 20))
-        )
+        plan = lambda guidance, _: guidance.to(1.0, 20)
+        assert sequence.add(sequence.leg(start).next(start, plan))
     gc.collect()
     assert first() is None
-    assert sequence.leg(990).end == 1010
+    assert sequence.leg(990).end == 1010 and sequence.first == 980
+    with pytest.raises(ValueError, match="begins at step 980, asked for step 979"):
+        sequence.target(979)
 
 
-def test_a_leg_that_should_have_started_is_not_added(sequence):
-    sequence.command(5, None)
-    assert not sequence.add(leg(5))
-    assert sequence.target(9) == 0.0
-    assert sequence.add(leg(6))
-    assert sequence.target(9) == 1.0
-
-
-def test_a_new_leg_replaces_those_that_start_then_or_later(sequence):
+def test_a_new_leg_replaces_those_that_start_then_or_later_unless_it_is_late(sequence):
     eighth = leg(8, value=8.0)
     sequence.add(eighth)
     sequence.add(leg(4, value=3.0))
     sequence.add(leg(4, value=4.0))
-    assert [float(sequence.target(k)[0]) for k in (3, 4, 8, 15)] == [0.0, 4.0, 4.0, 4.0]
+    values = lambda *steps: [float(sequence.target(k)[0]) for k in steps]
+    assert values(3, 4, 8, 15) == [0.0, 4.0, 4.0, 4.0]
     assert eighth.tracker not in sequence.trackers and len(sequence.trackers) == 3
     sequence.add(leg(10, value=10.0))
-    assert [float(sequence.target(k)[0]) for k in (8, 9, 10)] == [4.0, 4.0, 10.0]
+    assert values(8, 9, 10) == [4.0, 4.0, 10.0]
+    sequence.command(12, None)
+    assert not sequence.add(leg(12)) and values(15) == [10.0]
+    assert sequence.add(leg(13)) and values(15) == [1.0]
 
 
 class Owner:
     """The thread that owns a sequence: what its replanner posted, and what became of it."""
 
     def __init__(self, sequence, lead_s=0.5):
-        self.inbox, self.outcomes = queue.SimpleQueue(), []
-        self.sequence = sequence
-        self.replanner = Replanner(
-            sequence,
-            self.inbox.put,
-            lambda *o: self.outcomes.append(o),
-            lambda *o: self.outcomes.append(o),
-            lead_s,
-        )
+        self.inbox, self.outcomes, self.sequence = queue.SimpleQueue(), [], sequence
+        note = lambda *outcome: self.outcomes.append(outcome)
+        self.replanner = Replanner(sequence, self.inbox.put, note, note, lead_s)
+
+    def plan(self, leg, what="goal", serve=1):
+        self.replanner.request(what, leg)
+        for _ in range(serve):
+            self.inbox.get(timeout=10)()
 
     def serve(self):
         self.inbox.get(timeout=10)()
 
 
 @pytest.fixture
-def owner(sequence):
-    owner = Owner(sequence)
-    yield owner
-    owner.replanner.close()
+def owners(sequence):
+    """Return f(lead_s) -> Owner; all end."""
+    made = []
+    yield lambda *lead_s: made.append(Owner(sequence, *lead_s)) or made[-1]
+    for owner in made:
+        owner.replanner.close()
+
+
+@pytest.fixture
+def owner(owners):
+    return owners()
 
 
 def test_a_leg_is_planned_ahead_and_followed(owner):
     owner.sequence.command(2, None)
-    owner.replanner.request("goal", leg)
-    owner.serve()
+    owner.plan(leg)
     ((what, made),) = owner.outcomes
     assert (what, made.start) == ("goal", 7)
     assert owner.sequence.target(7) == 1.0 and owner.sequence.target(6) == 0.0
-    owner.replanner.request("goal", leg)  # planning took no step, so the next leg needs no more
-    owner.serve()
+    owner.plan(leg)  # planning took no step, so the next leg needs no more
     assert owner.outcomes[-1][1].start == 3
 
 
@@ -268,7 +249,7 @@ def test_the_newest_goal_replaces_older_ones_and_one_that_is_dropped_has_no_outc
     assert len(owner.outcomes) == 1 and owner.sequence.target(15) == 6.0
 
 
-def test_the_lead_is_a_second_at_first_and_then_twice_what_planning_took(sequence):
+def test_the_lead_is_a_second_at_first_and_then_twice_what_planning_took(owners, sequence):
     """In whole steps; and twice what it took where a leg was late."""
     asked = []
 
@@ -280,26 +261,15 @@ def test_the_lead_is_a_second_at_first_and_then_twice_what_planning_took(sequenc
 
         return plan
 
-    owner = Owner(sequence, LEAD_S)
-    try:
-        for steps in (3, 0, 0):
-            owner.replanner.request("goal", took(steps))
-            owner.serve()
-        assert asked == [10, 6, 1]  # of 0.1 s
-        late = iter((4, 0))
-        owner.replanner.request("goal", lambda k: took(next(late))(k))
-        owner.serve()
-        owner.serve()
-        assert asked[3:] == [1, 8]
-    finally:
-        owner.replanner.close()
-    plain = Owner(sequence, 0.29)
-    try:
-        plain.replanner.request("goal", took(0))
-        plain.serve()
-        assert asked[-1] == 3
-    finally:
-        plain.replanner.close()
+    owner = owners(LEAD_S)
+    for steps in (3, 0, 0):
+        owner.plan(took(steps))
+    assert asked == [10, 6, 1]  # of 0.1 s
+    late = iter((4, 0))
+    owner.plan(lambda k: took(next(late))(k), serve=2)
+    assert asked[3:] == [1, 8]
+    owners(0.29).plan(took(0))
+    assert asked[-1] == 3
 
 
 def test_trackers_are_exchanged_in_the_legs_that_have_them_and_after_a_reset(sequence):

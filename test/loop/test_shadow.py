@@ -26,9 +26,7 @@ def at(k):
 
 
 class Beside:
-    """A shadow of a motion, `estimate`d by measurements alone if not told otherwise; `see` and
-    `hear` give it the states and the inputs of steps, and `times` are the steps of residuals.
-    """
+    """A shadow of a motion, which is given states and inputs of steps."""
 
     def __init__(self, model, estimate=None, plant=None, n=40, **options):
         self.plant = plant or model
@@ -63,7 +61,7 @@ class Beside:
         return max(np.abs(residual.values).max() for residual in self.found)
 
 
-def test_statistics_are_those_of_all_rows_and_of_rows_of_one_length():
+def test_statistics_are_those_of_all_rows_of_one_length_and_are_reported(model):
     rows, s = np.random.default_rng(0).normal(size=(50, 3)), Statistics()
     for row in rows:
         s.add(row)
@@ -72,6 +70,13 @@ def test_statistics_are_those_of_all_rows_and_of_rows_of_one_length():
     np.testing.assert_array_equal(s.largest, np.abs(rows).max(axis=0))
     s.add(np.ones(2))
     assert s.count == 1 and s.mean.tolist() == [1.0, 1.0] and not s.deviation.any()
+    shadow = Shadow(model, MeasuredState(model))
+    assert (shadow.report().level, shadow.report().message) == ("warn", "waiting for states")
+    for row in ([1.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]):
+        shadow.statistics.add(np.array(row))
+    values, name = shadow.report().values, model.state_space.tangent_names[0]
+    told = [values[f"{what}: {name}"] for what in ("mean", "std", "max")]
+    assert told == [-0.5, pytest.approx(np.std([1, -2], ddof=1)), 2.0]
 
 
 def test_a_plant_like_the_model_is_expected_and_another_one_not(model):
@@ -199,17 +204,6 @@ def test_a_shadow_that_is_reset_begins_anew_with_its_statistics(model, heard):
     beside.settle()
     assert beside.shadow.statistics.count == count + 1
     assert beside.shadow.unanswered == unanswered + 2
-
-
-def test_a_shadow_has_the_numbers_of_its_statistics(model):
-    shadow = Shadow(model, MeasuredState(model))
-    assert (shadow.report().level, shadow.report().message) == ("warn", "waiting for states")
-    for row in ([1.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]):
-        shadow.statistics.add(np.array(row))
-    values, name = shadow.report().values, model.state_space.tangent_names[0]
-    assert [values[f"{what}: {name}"] for what in ("mean", "std", "max")] == [
-        -0.5, pytest.approx(np.std([1, -2], ddof=1)), 2.0,
-    ]  # fmt: skip
 
 
 def test_measurements_are_kept_as_they_were(model):

@@ -1,7 +1,6 @@
-"""The simulated plant without its loop: with faults it is that of the simulation, from wherever it
-is put; it is watched over its last step only, and stays where a step fails.
-"""
+"""The simulated plant without its loop, its state in a file and its own tracker."""
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -13,14 +12,17 @@ import nh_control as nh
 from nh_control import scenarios
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
+from nh_control.loop.backup_tracker import BackupTracker
 from nh_control.loop.faults import FaultLines
 from nh_control.loop.plant_faults import PlantFaults
+from nh_control.loop.saved_state import SavedState
 from nh_control.loop.simulated_plant import SimulatedPlant
 from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.scenarios import Disturbance, Gust, PlantOptions, disturbance
+from nh_control.scenarios import PlantOptions, disturbance, fault
 from nh_control.scenarios.disturbance import DisturbanceForces
 from nh_control.scenarios.fault import parse
+from nh_control.scenarios.quadrotor_payload import PayloadPerturbation
 from nh_control.systems import pendulum
 
 SCENARIO = scenarios.get("snakeboard")
@@ -38,7 +40,6 @@ STEPS = 30
 
 @cache
 def experiment():
-    """Of some steps, without faults."""
     return Experiment.make(SCENARIO, duration_s=STEPS * SCENARIO.step_s)
 
 
@@ -161,12 +162,15 @@ def test_residual_and_iterations_are_those_of_the_last_step():
     assert not mine.inputs.any()
 
 
+def pushes(text):
+    """Forces on a pendulum, of periods of 0.01 s."""
+    targets = {one.name: one for one in on_coordinates(pendulum().space)}
+    return DisturbanceForces((disturbance.parse(text),), targets, 0.01)
+
+
 def test_a_plant_that_is_pushed_elsewhere_goes_on_where_it_was():
     """By an integrator whose momenta are others for the same velocity."""
-    plain = midpoint(pendulum(), 0.01)
-    targets = {one.name: one for one in on_coordinates(plain.system.space)}
-    pushes = disturbance.parse("theta:constant:0.3")
-    forces = DisturbanceForces((pushes,), targets, 0.01)
+    plain, forces = midpoint(pendulum(), 0.01), pushes("theta:constant:0.3")
     heavier = pendulum().with_parameters(m=2.0)
     pushed = midpoint(with_external_forces(heavier, forces.targets), 0.01)
     mine = SimulatedPlant(plain, plain.state([0.2], [0.5]))
@@ -188,9 +192,7 @@ def test_a_plant_that_is_pushed_elsewhere_goes_on_where_it_was():
 @pytest.mark.parametrize("pushed", [False, True])
 def test_damping_takes_most_of_a_motion_away_in_a_fifth_of_a_second(pushed):
     """Of a pendulum that hangs; a force from outside does not help."""
-    plain = pendulum()
-    targets = {one.name: one for one in on_coordinates(plain.space)}
-    forces = DisturbanceForces((disturbance.parse("theta:constant:0.0"),), targets, 0.01)
+    plain, forces = pendulum(), pushes("theta:constant:0.0")
     system = with_external_forces(plain, forces.targets) if pushed else plain
     dsys = midpoint(system, 0.01)
     mine = SimulatedPlant(dsys, dsys.state([0.0], [0.5]), disturbance=forces if pushed else None)
@@ -201,9 +203,7 @@ def test_damping_takes_most_of_a_motion_away_in_a_fifth_of_a_second(pushed):
 
 def test_a_disturbance_is_an_input_that_commands_do_not_reach():
     plain = midpoint(pendulum(), 0.005)
-    targets = {target.name: target for target in on_coordinates(plain.system.space)}
-    gust = Disturbance("theta", Gust((0.3,), start=0.02, duration=0.02))
-    forces = DisturbanceForces((gust,), targets, 0.01)
+    forces = pushes("theta:gust:0.3,start=0.02,duration=0.02")
     dsys = midpoint(with_external_forces(plain.system, forces.targets), plain.h)
     start = np.array([0.2, 0.5])
     pushed = SimulatedPlant(dsys, start, substeps=2, disturbance=forces)
@@ -221,7 +221,6 @@ def test_a_disturbance_is_an_input_that_commands_do_not_reach():
 
 
 def test_a_plant_whose_first_step_fails_is_there_and_says_so_when_it_steps():
-    """An initial state that is not finite is refused."""
     dsys, start = midpoint(pendulum().with_parameters(m=1e-6), 0.01), np.array([0.2, 1e308])
     mine = SimulatedPlant(dsys, start)
     with pytest.raises(StepFailed, match="not finite"):
@@ -229,3 +228,162 @@ def test_a_plant_whose_first_step_fails_is_there_and_says_so_when_it_steps():
     assert mine.step == 0 and mine.state.tolist() == [0.2, 1e308]
     with pytest.raises(ValueError, match="initial state must be finite"):
         SimulatedPlant(dsys, np.array([np.nan, 0.0]))
+
+
+# In a file ---------------------------------------------------------------------------------------
+
+
+MORE = dict.fromkeys(("psi", "phi", "theta", "x", "y", "z"), 0.0)
+"""A configuration of the snakeboard, and what it does not have."""
+
+
+@pytest.fixture(scope="module")
+def board():
+    return scenarios.get("snakeboard").model()
+
+
+@pytest.fixture
+def saved(board, tmp_path):
+    reference = scenarios.get("snakeboard").reference(board)
+    state, file = SavedState(reference.states[70], 7, 3), tmp_path / "state.json"
+    state.write(file, board)
+    return state, file
+
+
+def changed(file, **content):
+    """Write the file again with other content; None leaves a key out."""
+    content = json.loads(file.read_text()) | content
+    file.write_text(
+        json.dumps({key: value for key, value in content.items() if value is not None})
+    )
+
+
+def test_what_is_read_is_what_was_written_bit_by_bit(board, saved):
+    state, file = saved
+    again = SavedState.read(file, board)
+    assert np.array_equal(again.state, state.state)
+    assert (again.step, again.start_step) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["satellite", "cart_pole", pytest.param("quadrotor_payload", marks=pytest.mark.slow)]
+)
+def test_every_scenario_s_state_has_names(name, tmp_path):
+    scenario, file = scenarios.get(name), tmp_path / "state.json"
+    dsys = scenario.model()
+    state = scenario.reference(dsys).states[5]
+    SavedState(state, 5, 0).write(file, dsys)
+    changed(file, state=None)
+    assert np.abs(SavedState.read(file, dsys).state - state).max() < 1e-9
+
+
+def test_without_the_state_that_of_configuration_and_velocity_is_taken(board, saved):
+    state, file = saved
+    changed(file, system=None, state=None, step=None, reference_start=None)
+    own = SavedState.read(file, board)
+    assert (own.step, own.start_step) == (0, 0)
+    assert np.abs(own.state - state.state).max() < 1e-12
+    place = json.loads(file.read_text())["configuration"] | {"x": 4.0}
+    changed(file, configuration=place)
+    q = board.configuration(SavedState.read(file, board).state)
+    expected = board.configuration(state.state)
+    expected[list(board.system.space.names).index("x")] = 4.0
+    assert np.abs(q - expected).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ({"state": [0.0, 1.0]}, "expected a state of 8 numbers of"),
+        ({"state": [float("nan")] * 8}, "expected finite numbers"),
+        ({"state": "here"}, "could not convert"),
+        ({"step": -1}, "'step', a step >= 0, got -1"),
+        ({"reference_start": 1.5}, "'reference_start', a step >= 0, got 1.5"),
+        ({"state": None, "configuration": {"x": 1.0}}, "'configuration' with psi, phi"),
+        ({"state": None, "configuration": MORE}, "'configuration' with psi, phi"),
+        ({"state": None, "velocity": None}, "'velocity' with"),
+        ("", "Expecting value"),
+        ("[]", "expected an object"),
+    ],
+)
+def test_other_content_is_refused_by_name_of_the_file(board, saved, content, error):
+    _, file = saved
+    if isinstance(content, str):
+        file.write_text(content)
+    else:
+        changed(file, **content)
+    with pytest.raises(ValueError, match=error) as refused:
+        SavedState.read(file, board)
+    assert str(file) in str(refused.value)
+
+
+def test_a_state_is_kept_and_restored_with_its_step_and_its_reference(scripted):
+    run = scripted(wait=False)
+    run.run(0.055)
+    run.loop.reset_state()
+    run.run(0.1)
+    kept, state = SavedState.of(run.loop), run.plant.state
+    assert kept.start_step == 6 and kept.step == run.plant.step > 8
+    run.loop.reset()
+    run.run(0.2)
+    kept.restore(run.loop)
+    assert (run.plant.step, run.loop.start_step) == (kept.step, 6)
+    np.testing.assert_array_equal(run.plant.state, state)
+
+
+# With a tracker of its own -----------------------------------------------------------------------
+
+
+PAYLOAD = scenarios.get("quadrotor_payload")
+LOST, LAST_STEP = 100, 400
+"""The step after which nothing answers, and the last one (4 s)."""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PAYLOAD.model()
+
+
+def flown(model, fallback, faults=()):
+    """The payload's largest distance from its reference after the tracker was lost, in m."""
+    reference = PAYLOAD.reference(model, "line")
+    tracker = PAYLOAD.tracker(model, reference)
+    options = PlantOptions(parameters={"payload_mass": 0.5})
+    start = PAYLOAD.perturb(model, reference.states[0], PayloadPerturbation(position=0.1))
+    dsys = PAYLOAD.plant(model, options)
+    plant = SimulatedPlant(dsys, start, faults=PlantFaults(model, tuple(map(fault.parse, faults))))
+    backup, far = BackupTracker(PAYLOAD, model, reference), 0.0
+    for k in range(LAST_STEP):
+        if k < LOST:
+            u = tracker.command(k, plant.state).u
+        elif fallback == "tracker":
+            u = backup.command(plant)
+        plant.advance(u)
+        if k > LOST:
+            target = model.configuration(tracker.target(k + 1))[:3]
+            far = max(far, np.linalg.norm(plant.configuration[:3] - target))
+    return far
+
+
+def test_it_keeps_a_payload_in_the_air_which_falls_under_the_last_command(model):
+    """Noise of the sensors reaches it, and measurements that are lost are answered by the last."""
+    clean = flown(model, "tracker")
+    assert clean < 0.1 and flown(model, "hold") > 1.0
+    noisy = flown(model, "tracker", ("noise=0.002,seed=1", "dropout=0.2"))
+    assert noisy < 0.2 and noisy != clean
+
+
+def test_it_follows_another_reference_from_the_next_start_on(model):
+    hover, line = (PAYLOAD.reference(model, name) for name in ("hover", "line"))
+    backup = BackupTracker(PAYLOAD, model, hover)
+    first = backup.prepare()
+    assert first is backup.prepare() and first.reference is hover
+    backup.plan(line)
+    assert backup.prepare() is first
+    backup.place(19, 20)
+    assert backup.prepare() is first
+    backup.place(20, 20)
+    assert backup.prepare().reference is line
+    plant = SimulatedPlant(model, line.states[30])
+    plant.place(line.states[30], 50)
+    np.testing.assert_allclose(backup.command(plant), line.inputs[30], atol=1e-6)

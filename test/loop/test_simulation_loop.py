@@ -1,6 +1,4 @@
-"""The plant's loop: what it waits for and for how long, what counts as a missed deadline, and what
-requests make of a run.
-"""
+"""What the plant's loop waits for, which deadlines it misses, and what requests do."""
 
 import numpy as np
 import pytest
@@ -236,14 +234,6 @@ def test_requested_steps_end_early_by_another_request_and_say_so(scripted, reque
     assert told == [(1, False), (1, True)] and run.loop.mode.value == mode
 
 
-def test_the_last_step_of_a_run_ends_the_steps_that_were_asked_for(scripted):
-    run, told = scripted(wait=False, last_step=3), []
-    run.loop.pause()
-    run.loop.step(9, lambda made, over: told.append((made, over)))
-    run.run(0.5)
-    assert told[-1] == (3, True) and run.loop.mode is Mode.FINISHED
-
-
 def test_the_fallback_stop_pauses_and_a_resumed_run_awaits_an_answer(scripted):
     run = scripted(fallback="stop", timeout_steps=2, away=(0.001, 9.0))
     run.run(0.5)
@@ -337,22 +327,16 @@ def finished(scripted):
     return run
 
 
-def test_a_reset_of_the_state_goes_on_in_time_and_runs_as_long_again(scripted):
+def test_a_reset_of_the_state_goes_on_in_time_and_one_of_time_keeps_the_state(scripted):
     run = finished(scripted)
     run.loop.reset_state()
     assert run.placed_at == [(0, 0), (11, 11)]  # before the state is published
     run.run(1.0)
-    assert run.plant.step == 21 and run.loop.start_step == 11
+    assert run.plant.step == 21 and run.loop.start_step == 11  # it runs as long again
     for k in range(11):
         np.testing.assert_array_equal(run.states[11 + k], run.states[k])
-
-
-def test_a_reset_of_time_keeps_the_state_and_is_one_of_the_reference(scripted):
-    run = finished(scripted)
-    run.loop.reset_state()
-    run.run(1.0)
     last = run.plant.state
-    run.loop.reset_time()
+    run.loop.reset_time()  # and of the reference
     assert (run.plant.step, run.loop.start_step, run.shown[-1][1]) == (0, 0, 0)
     np.testing.assert_array_equal(run.states[0], last)
     run.run(1.5)

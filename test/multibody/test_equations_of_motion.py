@@ -82,9 +82,7 @@ def test_a_payload_on_links_between_rotors_moves_by_newtons_and_eulers_equations
 
 
 def test_a_rod_keeps_its_length():
-    """A mass at distance l from the origin, pushed: the acceleration along the rod is that of the
-    circle, across it that of gravity and push.
-    """
+    """Along the rod the acceleration is that of the circle, across it of gravity and push."""
     rod = System(
         name="rod",
         space=Rn("x", "z"),

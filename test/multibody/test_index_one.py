@@ -6,14 +6,12 @@ import casadi as ca
 import numpy as np
 import pytest
 from differences import jacobian
-from scipy.integrate import solve_ivp
 
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import INTEGRATORS
 from nh_control.integrators.index_one import index_one, projected_index_one
-from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.mechanics.system import System
-from nh_control.multibody import Point, maximal_coordinates, maximal_state
+from nh_control.multibody import maximal_coordinates, maximal_state
 from nh_control.systems import linkages, pendulum, snakeboard
 
 METHODS = ("rkmk4_index_one", "rkmk4_baumgarte", "rkmk4_projected")
@@ -40,48 +38,6 @@ def made(method):
 def model_of(method, h):
     dsys, x = made(method)
     return dsys.with_step(h), x
-
-
-@cache
-def reference():
-    """Phase in maximal coordinates at the end, by DOP853 in joint coordinates."""
-    model, maximal, _, _ = pendulum_on_both()
-    equations, space = ContinuousSystem(model.system), model.space
-
-    def rates(t, y):
-        q, v = y[: space.nq], y[space.nq :]
-        turns = [
-            np.array([[-b, -c, -d], [a, -d, c], [d, a, -b], [-c, b, a]]) / 2 @ w
-            for (a, b, c, d), w in zip(q.reshape(2, 4), v.reshape(2, 3))
-        ]
-        unit = np.concatenate([part / np.linalg.norm(part) for part in q.reshape(2, 4)])
-        return np.concatenate([*turns, equations.acceleration(unit, v)])
-
-    start = np.concatenate([model.configuration(), START])
-    end = solve_ivp(rates, (0, DURATION), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
-    q = np.concatenate([part / np.linalg.norm(part) for part in end[:8].reshape(2, 4)])
-    return maximal_state(model, q, end[8:], maximal)
-
-
-def ends(maximal, q):
-    points = [Point(f"{f}_center", at) for f in SPACES for at in (0.1 * np.eye(3)).tolist()]
-    return np.array([maximal.point(q, point) for point in points])
-
-
-def test_the_motion_in_joint_coordinates_is_approached_with_fourth_order():
-    maximal, counts = pendulum_on_both()[1], (10, 14, 20, 28)
-    q, v = reference()
-    mass = maximal.mass_matrix(q)
-    errors = []
-    for n in counts:
-        dsys, x = model_of("rkmk4_projected", DURATION / n)
-        x = dsys.simulate(x, n).states[-1]
-        velocity = np.linalg.solve(mass, x[14:])
-        places = np.linalg.norm(ends(maximal, x[:14]) - ends(maximal, q))
-        errors.append([places, np.linalg.norm(velocity - v)])
-    slopes = np.polyfit(np.log(counts), -np.log(errors), 1)[0]
-    assert np.all(slopes > 3.7), (slopes, errors)
-    assert np.max(errors[-1]) < 1e-3
 
 
 @cache

@@ -6,51 +6,37 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import said
 
 import nh_control as nh
+from nh_control import multibody as mb
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody import (
-    Body,
-    Distance,
-    JointDamper,
-    JointInput,
-    JointSpring,
-    Limits,
-    Multibody,
-    NoSolution,
-    Point,
-    fixed,
-    floating,
-    prismatic,
-    revolute,
-)
-from nh_control.multibody.robot import _tried
 
-RANGE = Limits(-2.5, 2.5)
+RANGE = mb.Limits(-2.5, 2.5)
 
 
-def arm(base="fixed") -> Multibody:
+def arm(base="fixed") -> mb.Multibody:
     """Four joints on a base, with a spring, a damper and a tool."""
-    root = [floating("base")] if base == "floating" else [fixed("base", "world")]
+    root = [mb.floating("base")] if base == "floating" else [mb.fixed("base", "world")]
     frames = [
         *root,
-        revolute("turn", "base", axis="z", limits=RANGE),
-        revolute("lift", "turn", axis="y", position=(0.1, 0, 0.3), limits=RANGE),
-        prismatic("reach", "lift", axis="x", position=(0.4, 0, 0), limits=Limits(0.0, 0.5)),
-        revolute("wrist", "reach", axis=(0.0, 0.6, 0.8), position=(0.2, 0, 0.1), limits=RANGE),
-        fixed("tool", "wrist", position=(0, 0.05, 0.2)),
+        mb.revolute("turn", "base", axis="z", limits=RANGE),
+        mb.revolute("lift", "turn", axis="y", position=(0.1, 0, 0.3), limits=RANGE),
+        mb.prismatic("reach", "lift", axis="x", position=(0.4, 0, 0), limits=mb.Limits(0.0, 0.5)),
+        mb.revolute("wrist", "reach", axis=(0.0, 0.6, 0.8), position=(0.2, 0, 0.1), limits=RANGE),
+        mb.fixed("tool", "wrist", position=(0, 0.05, 0.2)),
     ]
     joints = ["turn", "lift", "reach", "wrist"]
     inertia = np.array([[0.03, 0.004, 0.0], [0.004, 0.02, 0.001], [0.0, 0.001, 0.04]])
-    return Multibody(
+    return mb.Multibody(
         "arm",
         frames=frames,
         bodies=[
-            Body(name, mass=1.0 + i, center=(0.05, 0.02 * i, 0.1), inertia=inertia)
+            mb.Body(name, mass=1.0 + i, center=(0.05, 0.02 * i, 0.1), inertia=inertia)
             for i, name in enumerate(["base", *joints])
         ],
-        elements=[JointDamper("lift", 0.3), JointSpring("wrist", 2.0, 0.4)],
-        inputs=[JointInput(name) for name in joints],
+        elements=[mb.JointDamper("lift", 0.3), mb.JointSpring("wrist", 2.0, 0.4)],
+        inputs=[mb.JointInput(name) for name in joints],
     )
 
 
@@ -115,7 +101,7 @@ def test_gravity_is_the_slope_of_the_weights_energy(robot):
     q, _, _ = state(robot.model)
 
     def energy(at):
-        points = (Point(b.frame, b.center) for b in robot.model.bodies)
+        points = (mb.Point(b.frame, b.center) for b in robot.model.bodies)
         heights = [robot.model.point(at, point)[2] for point in points]
         return 9.81 * np.dot([b.mass for b in robot.model.bodies], heights)
 
@@ -154,16 +140,6 @@ def test_a_pose_within_reach_is_found_within_the_ranges(robot, seed):
     np.testing.assert_allclose(near, q, atol=1e-7)
 
 
-def test_random_starts_are_in_the_whole_range_of_a_joint_or_in_one_turn():
-    infinite = np.inf
-    low, high = _tried(
-        np.array([-9.0, -infinite, 1.0, -infinite]), np.array([1.0, 2.0, infinite, infinite])
-    )
-    turn = 2 * np.pi
-    np.testing.assert_allclose(low, [-9, 2 - turn, 1, -turn / 2])
-    np.testing.assert_allclose(high, [1, 2, 1 + turn, turn / 2])
-
-
 def test_coordinates_that_are_fixed_stay(robot):
     goal = np.array([0.3, -0.4, 0.2, 0.5])
     position = robot.frame_pose(goal, "tool").position
@@ -174,7 +150,7 @@ def test_coordinates_that_are_fixed_stay(robot):
 
 
 def test_a_pose_out_of_reach_gives_the_nearest_configuration(robot):
-    with pytest.raises(NoSolution, match="tool to the pose.*misses it by") as failed:
+    with pytest.raises(mb.NoSolution, match="tool to the pose.*misses it by") as failed:
         robot.inverse_kinematics("tool", [5.0, 0.0, 0.0], starts=3)
     q, distance = failed.value.q, failed.value.distance_m
     found = np.linalg.norm(robot.frame_pose(q, "tool").position - [5.0, 0, 0])
@@ -182,25 +158,23 @@ def test_a_pose_out_of_reach_gives_the_nearest_configuration(robot):
     assert 3 < distance < 4.5
 
 
-@pytest.mark.parametrize(
-    "call, words",
-    [
-        (lambda r: r.frame_pose(np.zeros(3), "tool"), r"shape \(4,\)"),
-        (lambda r: r.frame_pose(np.zeros(4), "hand"), "hand"),
-        (lambda r: r.frame_jacobian(np.zeros(4), "tool", axes="local"), "'world' or 'body'"),
-        (lambda r: r.inverse_dynamics(np.zeros((2, 4)), np.zeros(4), np.zeros(4)), "as many rows"),
-        (lambda r: r.inverse_kinematics("tool", [0, 0]), "3 finite numbers"),
-        (lambda r: r.inverse_kinematics("tool", [0, 0, 0], 2 * np.eye(3)), "rotation matrix"),
-        (lambda r: r.inverse_kinematics("tool", [0, 0, 0], fixed=["elbow"]), "choose of"),
-    ],
-)
-def test_calls_that_cannot_be_answered_say_what_is_expected(robot, call, words):
-    with pytest.raises(ValueError, match=words):
-        call(robot)
+WRONG = [
+    lambda r: r.frame_pose(np.zeros(3), "tool"),
+    lambda r: r.frame_pose(np.zeros(4), "hand"),
+    lambda r: r.frame_jacobian(np.zeros(4), "tool", axes="local"),
+    lambda r: r.inverse_dynamics(np.zeros((2, 4)), np.zeros(4), np.zeros(4)),
+    lambda r: r.inverse_kinematics("tool", [0, 0]),
+    lambda r: r.inverse_kinematics("tool", [0, 0, 0], 2 * np.eye(3)),
+    lambda r: r.inverse_kinematics("tool", [0, 0, 0], fixed=["elbow"]),
+]
+
+
+def test_calls_that_cannot_be_answered_say_what_is_expected(robot, snapshot):
+    assert said(WRONG, lambda call: call(robot)) == snapshot
 
 
 def test_closed_loops_are_refused():
-    rod = Distance("rod", Point("tool"), Point("base"), 0.5)
+    rod = mb.Distance("rod", mb.Point("tool"), mb.Point("base"), 0.5)
     closed = replace(arm(), name="closed", constraints=[rod])
     with pytest.raises(ValueError, match="closed has constraints"):
         nh.Robot(closed)

@@ -25,23 +25,9 @@ from tree_models import (
     with_screws,
 )
 
+from nh_control import multibody as mb
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.integrators import midpoint
-from nh_control.multibody import (
-    Body,
-    Coincident,
-    Distance,
-    JointConstraint,
-    JointDamper,
-    JointInput,
-    Multibody,
-    Point,
-    maximal_coordinates,
-    maximal_state,
-    prismatic,
-    revolute,
-    spherical,
-)
 from nh_control.multibody.tree_engine import TreeEngine
 from nh_control.systems.marionette import initial_configuration, marionette_model
 from nh_control.systems.marionette_motion import PUBLISHED, released
@@ -60,9 +46,13 @@ def test_strings_on_what_followers_carry_step_as_generated():
     rng = np.random.default_rng(1)
     free = with_wrenches(with_followers(random_tree([0, 1], rng), 2, rng), 2, rng)
     q = free.space.retract(free.space.origin, rng.normal(size=free.space.nv))
-    at = Point("world", (0.3, -0.4, 0.5)), Point("c0", (0.2, 0.1, 0.0)), Point("c1", (0.1, 0, 0.3))
+    at = (
+        mb.Point("world", (0.3, -0.4, 0.5)),
+        mb.Point("c0", (0.2, 0.1, 0.0)),
+        mb.Point("c1", (0.1, 0, 0.3)),
+    )
     strings = [
-        Distance(f"s{i}", a, b, float(np.linalg.norm(free.point(q, a) - free.point(q, b))))
+        mb.Distance(f"s{i}", a, b, float(np.linalg.norm(free.point(q, a) - free.point(q, b))))
         for i, (a, b) in enumerate((at[:2], at[1:]))
     ]
     assert_steps_as_generated(replace(free, constraints=strings), q, rng)
@@ -91,10 +81,10 @@ def test_steps_under_two_constraints_and_second_derivatives_are_generated_ones(k
 
 def test_equations_of_a_step_that_turns_far_are_the_generated_ones():
     """A string on a ball joint: what is reached is no longer the way there."""
-    frames, body = [spherical("bob")], Body("bob", 1.0, (0.1, 0.0, -0.5), (0.1, 0.2, 0.15))
-    ends = Point("world", (1.0, 0.0, 0.0)), Point("bob", (0.0, 0.3, -0.6))
-    string = Distance("string", *ends, float(np.linalg.norm([1.0, -0.3, 0.6])))
-    model = Multibody("hung", frames, [body], constraints=[string])
+    frames, body = [mb.spherical("bob")], mb.Body("bob", 1.0, (0.1, 0.0, -0.5), (0.1, 0.2, 0.15))
+    ends = mb.Point("world", (1.0, 0.0, 0.0)), mb.Point("bob", (0.0, 0.3, -0.6))
+    string = mb.Distance("string", *ends, float(np.linalg.norm([1.0, -0.3, 0.6])))
+    model = mb.Multibody("hung", frames, [body], constraints=[string])
     at = model.space.origin, np.array([3.0, 5.0, -4.0])
     tree = kernel(model, 0.1)
     found = tree.conditioning(tree.measured_state(*at))
@@ -104,7 +94,7 @@ def test_equations_of_a_step_that_turns_far_are_the_generated_ones():
 
 
 def test_a_four_bar_linkage_steps_as_generated():
-    model = four_bar(PIN, [JointDamper("rocker", 0.1)], [JointInput("crank", 2.0)])
+    model = four_bar(PIN, [mb.JointDamper("rocker", 0.1)], [mb.JointInput("crank", 2.0)])
     q = closed_angles(0.4)
     np.testing.assert_allclose(model.constraint_residuals(q)["pin"], 0, atol=1e-15)
     assert_steps_as_generated(model, q, np.random.default_rng(0), 0.01)
@@ -118,23 +108,6 @@ def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     np.testing.assert_allclose(gaps, 0, atol=1e-13)
     energies = dsys.energies(states[::50])
     assert np.ptp(energies) < 1e-3 * np.ptp([0.5 * x[3] ** 2 for x in states])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("space", ["SE3", "SO3xR3"])
-def test_maximal_coordinates_step_as_generated(space):
-    """Of a tree whose every joint is a constraint between bodies that float."""
-    rng = np.random.default_rng(1)
-    model = replace(random_tree([0, 1, 0], rng), elements=(), inputs=())
-    maximal = maximal_coordinates(model, space)
-    q, _ = maximal_state(model, rng.normal(size=3), np.zeros(3), maximal)
-    assert_steps_as_generated(maximal, q, rng)
-
-
-@pytest.mark.slow
-def test_the_marionette_steps_as_generated():
-    rng = np.random.default_rng(0)
-    assert_steps_as_generated(marionette_model(), initial_configuration(), rng, 0.01)
 
 
 @pytest.mark.slow
@@ -153,25 +126,25 @@ def test_the_marionette_moves_as_generated():
 
 
 def closed_chain(last, rng):
-    """A chain with a planar joint to the ground in its middle and one of a kind at its end, and a
-    configuration where it is closed.
-    """
+    """A chain with joints to the ground in its middle and at its end, and where it is closed."""
     frames, parent = [], "world"
-    for i, make in enumerate([revolute, revolute, prismatic] * 3):
+    for i, make in enumerate([mb.revolute, mb.revolute, mb.prismatic] * 3):
         frames.append(make(f"b{i}", parent, rng.normal(size=3), position=rng.normal(size=3) / 3))
         parent = f"b{i}"
-    bodies = [Body(frame.name, 1.0, rng.normal(size=3) / 5, (0.1, 0.12, 0.15)) for frame in frames]
-    chain = Multibody("chain", frames, bodies)
+    bodies = [
+        mb.Body(frame.name, 1.0, rng.normal(size=3) / 5, (0.1, 0.12, 0.15)) for frame in frames
+    ]
+    chain = mb.Multibody("chain", frames, bodies)
     q = rng.normal(size=len(frames))
     held = []
     for kind, frame in (("planar", "b3"), (last, "b8")):
-        b = Point(frame, rng.normal(size=3) / 3)
+        b = mb.Point(frame, rng.normal(size=3) / 3)
         ways = {"axis": rng.normal(size=3), "second_axis": rng.normal(size=3)}
-        ends = Point("world", chain.point(q, b)), b
+        ends = mb.Point("world", chain.point(q, b)), b
         turned = chain.pose(q, frame).rotation
         if kind == "helical":
             ways["pitch"] = -0.2
-        held.append(JointConstraint(kind, kind, *ends, rotation=turned, **ways))
+        held.append(mb.JointConstraint(kind, kind, *ends, rotation=turned, **ways))
     return replace(chain, constraints=held), q
 
 
@@ -211,9 +184,11 @@ def test_the_velocity_that_hard_steps_begin_with_keeps_the_constraints_of_moving
 
 def test_a_mass_on_two_slides_stays_on_its_rod():
     """Though all equations but the rod's are linear, and met by the first correction."""
-    frames = [prismatic("across", axis="x"), prismatic("up", "across", "z")]
-    rod = Distance("rod", "world", "up", 0.7)
-    slides = Multibody("slides", frames, [Body("up", 2.0), Body("across", 0.1)], constraints=[rod])
+    frames = [mb.prismatic("across", axis="x"), mb.prismatic("up", "across", "z")]
+    rod = mb.Distance("rod", "world", "up", 0.7)
+    slides = mb.Multibody(
+        "slides", frames, [mb.Body("up", 2.0), mb.Body("across", 0.1)], constraints=[rod]
+    )
     dsys = kernel(slides, 0.05)
     x = dsys.state([0.7 * np.sin(0.4), -0.7 * np.cos(0.4)], [2 * np.cos(0.4), 2 * np.sin(0.4)])
     states = dsys.simulate(x, steps=40).states
@@ -223,7 +198,7 @@ def test_a_mass_on_two_slides_stays_on_its_rod():
 
 
 def test_constraints_of_user_classes_use_generated_code():
-    class Own(Coincident):
+    class Own(mb.Coincident):
         pass
 
     own = four_bar(Own("pin", PIN.a, PIN.b, "xz")).system

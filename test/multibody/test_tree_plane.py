@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_trees import (
-    assert_the_same,
-    both_ways,
     not_worth_compiling,
     random_motion,
     random_tree,
@@ -14,9 +12,7 @@ from random_trees import (
     with_followers,
     with_wrenches,
 )
-from tree_models import (
-    parametrized,
-)
+from tree_models import parametrized
 
 from nh_control.integrators import midpoint
 from nh_control.multibody import JointFriction, Multibody, Wrench, planar_frames
@@ -79,9 +75,7 @@ def test_followers_and_wrenches():
 
 
 def test_constraints():
-    """Of which the equations are well-conditioned, without friction, whose curvature over the last
-    correction is seen in the multipliers.
-    """
+    """Without friction, whose curvature is seen in the multipliers."""
     rng = np.random.default_rng(6)
     rough = flat(random_tree([0, 1, 0], rng), rng)
     free = replace(rough, elements=[e for e in rough.elements if not isinstance(e, JointFriction)])
@@ -89,12 +83,6 @@ def test_constraints():
     model = replace(free, constraints=[satisfied("string", 0, free, q, rng)])
     dsys = not_worth_compiling(midpoint(model.system, 0.02))
     assert_the_same_in_space(model, dsys.measured_state(q, np.zeros(3)), rng.normal(size=dsys.nu))
-
-
-@pytest.mark.slow
-def test_a_tree_in_a_plane_steps_as_generated():
-    rng = np.random.default_rng(3)
-    assert_the_same(*both_ways(flat(random_tree([0, 1, 0], rng), rng)), rng)
 
 
 @pytest.mark.parametrize("off, expected", [(0.0, True), (1e-9, False)])

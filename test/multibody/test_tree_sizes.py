@@ -8,36 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_trees import (
-    JOINTS,
-    KINDS,
-    by_equations,
-    constrained_model,
-    random_tree,
-)
-from tree_models import (
-    COUPLER,
-    CRANK,
-    ROCKER,
-    assert_steps_as_generated,
-    closed_angles,
-    kernel,
-)
+from random_trees import JOINTS, KINDS, by_equations, constrained_model, random_tree
+from tree_models import COUPLER, CRANK, ROCKER, assert_steps_as_generated, closed_angles, kernel
 
-from nh_control.multibody import (
-    Body,
-    Coincident,
-    Multibody,
-    Point,
-    Spring,
-    Wrench,
-    floating,
-    maximal_coordinates,
-    maximal_state,
-    revolute,
-    spherical,
-)
-from nh_control.papers.mueller2013_runs import example
+from nh_control import multibody as mb
 
 SPACES = ("SE3", "SO3xR3")
 ELLIPSOID = (0.1, 0.12, 0.15)
@@ -59,8 +33,8 @@ def assert_moves_as_generated(model, q, v, h=0.01, steps=30):
 
 def top(rng, position=(0.0, 0.0, 0.0)):
     """A body on a ball joint, and how it moves: in joint coordinates."""
-    body = Body("top", 1.0, rng.normal(size=3) / 5, ELLIPSOID)
-    model = Multibody("top", [spherical("top", position=position)], [body])
+    body = mb.Body("top", 1.0, rng.normal(size=3) / 5, ELLIPSOID)
+    model = mb.Multibody("top", [mb.spherical("top", position=position)], [body])
     q = model.space.retract(model.space.origin, rng.normal(size=3))
     return model, q, rng.normal(size=3)
 
@@ -72,15 +46,17 @@ def top(rng, position=(0.0, 0.0, 0.0)):
 def test_a_ball_joint_at_the_origin_holds(space, seeds):
     for seed in seeds:
         model, q, v = top(np.random.default_rng(seed))
-        maximal = maximal_coordinates(model, space)
-        assert_moves_as_generated(maximal, *maximal_state(model, q, v, maximal))
+        maximal = mb.maximal_coordinates(model, space)
+        assert_moves_as_generated(maximal, *mb.maximal_state(model, q, v, maximal))
 
 
 def test_a_body_turns_about_its_center_at_the_origin():
     """Where the joint holds a weight, and all terms of its rows are zero but for what it holds."""
-    model = Multibody("wheel", [spherical("wheel")], [Body("wheel", 1.0, inertia=ELLIPSOID)])
-    maximal = maximal_coordinates(model, "SO3xR3")
-    start = maximal_state(model, model.space.origin, [1.0, 2.0, 3.0], maximal)
+    model = mb.Multibody(
+        "wheel", [mb.spherical("wheel")], [mb.Body("wheel", 1.0, inertia=ELLIPSOID)]
+    )
+    maximal = mb.maximal_coordinates(model, "SO3xR3")
+    start = mb.maximal_state(model, model.space.origin, [1.0, 2.0, 3.0], maximal)
     states = assert_moves_as_generated(maximal, *start)
     np.testing.assert_allclose(states[:, 4:7], 0, rtol=0, atol=1e-15)
 
@@ -88,13 +64,13 @@ def test_a_body_turns_about_its_center_at_the_origin():
 def four_bar_cut_at_the_origin():
     """A crank, a coupler and a rocker, whose joint on the ground is the cut one."""
     frames = [
-        revolute("crank", axis="y", position=(-1.0, 0, 0)),
-        revolute("coupler", "crank", "y", position=(0.3, 0, 0)),
-        revolute("rocker", "coupler", "y", position=(0.9, 0, 0)),
+        mb.revolute("crank", axis="y", position=(-1.0, 0, 0)),
+        mb.revolute("coupler", "crank", "y", position=(0.3, 0, 0)),
+        mb.revolute("rocker", "coupler", "y", position=(0.9, 0, 0)),
     ]
     bodies = [CRANK, COUPLER, replace(ROCKER, center=(0, 0, -0.3))]
-    cut = Coincident("cut", Point("rocker", (0, 0, -0.6)), "world", "xz")
-    return Multibody("four_bar", frames, bodies, constraints=[cut])
+    cut = mb.Coincident("cut", mb.Point("rocker", (0, 0, -0.6)), "world", "xz")
+    return mb.Multibody("four_bar", frames, bodies, constraints=[cut])
 
 
 @pytest.mark.parametrize("angle", [0.4, 0.7, 1.3])
@@ -107,25 +83,12 @@ def test_a_four_bar_linkage_cut_at_the_origin_stays_closed(angle):
     assert np.ptp(states[:, 0]) > 0.1
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["top", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pendulum", "loop", "pair"))],
-)
-@pytest.mark.parametrize("space", SPACES)
-def test_the_examples_in_maximal_coordinates_step_as_generated(name, space):
-    """Those of [mueller2013 5] that hang on the world's origin, or are closed there."""
-    case = example(name)
-    maximal = maximal_coordinates(case.model, space)
-    start = maximal_state(case.model, case.q, case.v, maximal)
-    assert_moves_as_generated(maximal, *start, h=1e-3, steps=40)
-
-
 def to_the_origin(model, end):
     """The model moved in the world so that a point lies at the origin, with its constraints."""
 
     def moved(part):
-        at_world = isinstance(part, Point) and part.frame == "world"
-        return Point("world", np.array(part.position) - end) if at_world else part
+        at_world = isinstance(part, mb.Point) and part.frame == "world"
+        return mb.Point("world", np.array(part.position) - end) if at_world else part
 
     frames = [
         replace(frame, position=tuple(np.array(frame.position) - end))
@@ -160,8 +123,10 @@ def test_random_constraints_at_the_origin_step_as_generated(kinds, constraint, s
 def test_a_body_without_momentum_turns_about_its_center(space):
     """m v and m w x c cancel in every row, and there is no weight."""
     center, w = np.array([0.1, 0.2, 0.05]), np.array([0.0, 0.0, 1.7])
-    body = Body("body", 1.0, center, ELLIPSOID)
-    model = Multibody("free", [floating("body", space=space)], [body], gravity=(0.0, 0.0, 0.0))
+    body = mb.Body("body", 1.0, center, ELLIPSOID)
+    model = mb.Multibody(
+        "free", [mb.floating("body", space=space)], [body], gravity=(0.0, 0.0, 0.0)
+    )
     v = np.concatenate([w, -np.cross(w, center)])
     assert_moves_as_generated(model, model.space.origin, v)
 
@@ -169,26 +134,28 @@ def test_a_body_without_momentum_turns_about_its_center(space):
 @pytest.mark.parametrize("space", SPACES)
 def test_a_stiff_spring_holds_a_point_at_the_origin(space):
     at, w = np.array([0.3, 0.2, -0.4]), np.array([1e-3, 0.0, 0.0])
-    body = Body("body", 1.0, inertia=ELLIPSOID)
-    spring = Spring("world", Point("body", at), 1e9)
-    model = Multibody(
-        "hung", [floating("body", space=space)], [body], [spring], gravity=(0.0, 0.0, 0.0)
+    body = mb.Body("body", 1.0, inertia=ELLIPSOID)
+    spring = mb.Spring("world", mb.Point("body", at), 1e9)
+    model = mb.Multibody(
+        "hung", [mb.floating("body", space=space)], [body], [spring], gravity=(0.0, 0.0, 0.0)
     )
     names = model.space.names[4:]
     q = model.configuration(dict(zip(names, -at)))
     dsys = kernel(model, 1e-3)
     start = dsys.measured_state(q, np.concatenate([w, -np.cross(w, at)]))
     states = dsys.simulate(start, steps=30).states
-    ends = [model.point(x[:7], Point("body", at)) for x in states]
+    ends = [model.point(x[:7], mb.Point("body", at)) for x in states]
     np.testing.assert_allclose(ends, 0, rtol=0, atol=1e-12)
     assert dsys.energies(states) == pytest.approx(dsys.energy(start), rel=1e-6)
 
 
 def test_thrusts_that_balance_the_weight_hold_a_body_in_the_air():
     points = (1.0, 0.1, 0.0), (-1.0, -0.1, 0.0), (0.0, 1.0, 0.1), (0.0, -1.0, -0.1)
-    thrusts = [Wrench(f"thrust{i}", Point("body", at), "body") for i, at in enumerate(points)]
-    body = Body("body", 1.0, inertia=ELLIPSOID)
-    model = Multibody("hover", [floating("body")], [body], inputs=thrusts)
+    thrusts = [
+        mb.Wrench(f"thrust{i}", mb.Point("body", at), "body") for i, at in enumerate(points)
+    ]
+    body = mb.Body("body", 1.0, inertia=ELLIPSOID)
+    model = mb.Multibody("hover", [mb.floating("body")], [body], inputs=thrusts)
     dsys = kernel(model)
     u = np.array([9.81 / 4 * name.endswith("force_z") for name in dsys.system.inputs])
     states = dsys.simulate(dsys.state(model.space.origin, np.zeros(6)), [u] * 50).states

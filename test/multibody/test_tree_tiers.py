@@ -16,9 +16,7 @@ from nh_control.multibody.tree_engine import TreeEngine
 
 
 def jointed(kinds):
-    """A tree with joints of these kinds, all of whose numbers are parameters, and a
-    configuration.
-    """
+    """A tree whose numbers are all parameters, and a configuration."""
     rng = np.random.default_rng(sum(kinds))
     model = parametrized(random_tree(kinds, rng))
     return model, model.space.retract(model.space.origin, rng.normal(size=model.space.nv))

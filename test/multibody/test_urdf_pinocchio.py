@@ -41,9 +41,7 @@ def assert_close(pairs, near):
 
 
 def assert_the_same(path: Path, base: str, inverse: bool) -> None:
-    """At random states: mass matrix, gravity, accelerations and, of a robot without friction,
-    kinematics and inverse dynamics.
-    """
+    """At random states; kinematics and inverse dynamics of a robot without friction."""
     robot = Robot(model := load_urdf(path, base))
     equations, reference = ContinuousSystem(model.system), Reference(path, base, model)
     space, rng, b = model.space, np.random.default_rng(9), reference.basis

@@ -7,24 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume
-from random_trees import (
-    by_equations,
-    constrained_model,
-    not_worth_compiling,
-    random_tree,
-)
+from random_trees import by_equations, constrained_model, not_worth_compiling, random_tree
 
 from nh_control.discrete.results import StepFailed
 from nh_control.integrators import midpoint
-from nh_control.multibody import (
-    Body,
-    Coincident,
-    Damper,
-    Multibody,
-    Point,
-    Spring,
-    revolute,
-)
+from nh_control.multibody import Body, Coincident, Damper, Multibody, Point, Spring, revolute
 from nh_control.multibody.joint_types import Helical, Revolute
 from nh_control.multibody.tree_engine import TreeEngine
 
@@ -40,9 +27,7 @@ def parametrized(model: Multibody) -> Multibody:
 
 
 def with_bonds(model, count, rng, stiffness=20.0, damping=1.0):
-    """The model with `count` springs, and as many dampers, between points of random frames, or of
-    the world; every other spring has no rest length.
-    """
+    """The model with springs, every other one without rest length, and as many dampers."""
     names = [frame.name for frame in model.frames]
 
     def ends():

@@ -4,10 +4,9 @@ whole optimizations and from one plan of an `MpcTracker` to the next.
 
 import numpy as np
 import pytest
-from test_mpc import OFF, UP, WEIGHTS, tracker, upright
+from test_mpc import OFF, UP, tracker, upright
 
 import nh_control as nh
-from nh_control.control.optimal.elastic import LARGE, normalized
 from nh_control.systems import cart_pole
 
 
@@ -29,13 +28,6 @@ def test_a_wall_in_the_guess_is_met_whatever_the_units_of_cost_and_wall_are(scal
         assert found.trajectory.states[:, 0].max() == pytest.approx(0.3, abs=1e-6)
         most = found.multipliers.inequalities["wall <= 0.3" if unit == 1 else "wall <= 300"].max()
         assert most * unit / scale == pytest.approx(135.2, rel=1e-3)
-
-
-def test_weights_scale_with_the_cost_and_against_steep_rows():
-    slopes = np.array([0.0, 1.0, LARGE, 1e3 * LARGE])
-    np.testing.assert_allclose(normalized(LARGE, slopes), [1, 1, 1, 1e-3])
-    np.testing.assert_allclose(normalized(7 * LARGE, slopes), [7, 7, 7, 7e-3])
-    np.testing.assert_allclose(normalized(0.0, slopes), [1, 1, 1, 1e-3])
 
 
 @pytest.mark.parametrize("of_states", [False, True])
@@ -78,11 +70,3 @@ def test_where_a_hard_row_cannot_be_met_there_are_plans_that_violate_it_little()
     assert np.abs(u).max() > 7.9 and places.min() < -0.3
     assert weights[-1] == pytest.approx(0.3)
     np.testing.assert_allclose(x, UP, atol=0.1)
-
-
-def test_weights_of_the_user_stay_as_they_are():
-    soft = nh.Constraint("track", lambda x, u, w: x[0], -0.2, 0.2, weight=5.0)
-    memory = tracker(constraints=[soft]).command(0, OFF).memory
-    np.testing.assert_array_equal(memory.arrays["weight"][2:], [5.0, 5.0])
-    assert memory.arrays["lam"][:, 2:].max() > 4.0
-    assert nh.MpcTracker(*upright(), *WEIGHTS, horizon_s=0.4, hold=True)._least.tolist() == [0, 0]

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from masses import mass
 from optimal_cases import resting, springs_system
-from random_trees import random_tree
 
 import nh_control as nh
 from nh_control.control.costs import Cost, quadratic_cost
-from nh_control.integrators import INTEGRATORS
 from nh_control.systems import pendulum
 
 
@@ -52,14 +50,6 @@ def test_limits_of_a_parameter_hold_once_and_are_named():
     assert again.converged and again.cost == pytest.approx(1.6, abs=1e-7)
 
 
-def swing(model, steps):
-    """A cost that draws a pendulum along a sine."""
-    wave = 0.5 * np.sin(np.linspace(0, 2 * np.pi, steps + 1))
-    wanted = np.column_stack([wave, np.zeros(steps + 1)]), np.zeros((steps, 1))
-    wanted = nh.Trajectory(model.h, *wanted)
-    return quadratic_cost(model, wanted, np.diag([10.0, 0.1]), 0.1 * np.eye(1)), wanted
-
-
 @pytest.mark.parametrize("most", [3.0, 0.9], ids=["free", "limited"])
 def test_physical_parameters_and_the_step_are_found_where_the_cost_is_least(most):
     """A pendulum follows another one's motion, with its length and step if the torque suffices.
@@ -89,22 +79,6 @@ def test_physical_parameters_and_the_step_are_found_where_the_cost_is_least(most
     slopes = nh.differentiate_optimum(model, cost, fixed, names, limits=limits).cost
     np.testing.assert_allclose(slopes, 0, atol=1e-5)
     assert found.cost < 0.5 * nh.optimize(dsys, cost, wanted, limits=limits).cost
-
-
-def test_the_error_by_an_unknown_is_the_derivative_of_the_cost_by_it():
-    """Of a single step, at the optimum for the given parameters, nothing else is an error."""
-    dsys = nh.midpoint(pendulum(), 0.1)
-    cost, guess = swing(dsys, 1)
-    cost = cost + quadratic_cost(dsys, guess, 3 * np.eye(2), np.eye(1), np.diag([5.0, 2.0]))
-    start = nh.Trajectory(0.1, guess.states + [[0.7, 0.4]], guess.inputs)
-    fixed = nh.optimize(dsys, cost, start)
-    slopes = nh.differentiate_optimum(dsys, cost, fixed, ["l", "h", "theta"]).cost
-    for name, slope in zip(("l", "h", "theta"), slopes):
-        options = dict(free=[name], limits={name: (-9.0, 9.0)} if name != "theta" else None)
-        first = nh.optimize(
-            dsys, cost, fixed.trajectory, warm_start=fixed, max_iterations=1, **options
-        ).history[0]
-        assert abs(slope) > 0.01 and first.descent == pytest.approx(abs(slope), rel=1e-4)
 
 
 def periodic_by_kkt(dsys, cost, wanted, free, fixed):
@@ -152,60 +126,3 @@ def test_a_periodic_motion_of_a_linear_system_is_that_of_its_equations(partly):
     assert found.converged and len(found.history) <= 3
     both = np.hstack([found.trajectory.states, np.vstack([found.trajectory.inputs, [[0.0]]])])
     np.testing.assert_allclose(both.reshape(-1)[: len(expected)], expected, atol=1e-7)
-
-
-def test_the_period_of_a_periodic_motion_is_found_with_it():
-    dsys, steps = nh.midpoint(pendulum(), 0.1), 15
-    cost, guess = swing(dsys, steps)
-    free = ["theta", "p_theta", "h"]
-    found = nh.optimize(dsys, cost, guess, free=free, periodic=True)
-    assert found.converged and found.errors.stationarity < 1e-8
-    states, model = found.trajectory.states, found.trajectory.dsys
-    np.testing.assert_allclose(states[0], states[-1], atol=1e-9)
-    for factor in (0.98, 1.02):
-        other = model.with_step(factor * model.h)
-        near = nh.Trajectory(other.h, states, found.trajectory.inputs)
-        there = nh.optimize(other, cost, near, free=free[:2], periodic=True)
-        assert there.converged and there.cost > found.cost
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: nh.midpoint(random_tree([0, 1, 0], np.random.default_rng(3)).system, 0.02),
-        lambda: INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1),
-    ],
-    ids=["tree", "composition"],
-)
-def test_the_final_time_of_what_has_no_native_second_derivatives_is_found_too(make):
-    dsys = make()
-    begin = dsys.simulate(dsys.state_space.origin, 0.1 * np.ones((8, dsys.nu)))
-    wanted = nh.Trajectory(dsys.h, begin.states, np.zeros((8, dsys.nu)))
-    cost, bounds = (
-        quadratic_cost(dsys, wanted, np.eye(dsys.ndx), 0.1 * np.eye(dsys.nu)),
-        dsys.h * np.array([1 / 3, 3]),
-    )
-    found = nh.optimize(dsys, cost, begin, free=["h"], limits={"h": tuple(bounds)})
-    assert found.converged, found.reason
-    best = found.trajectory.dsys.h
-    for h in (best, *np.clip([0.98 * best, 1.02 * best], *bounds)):
-        near = nh.Trajectory(h, found.trajectory.states, found.trajectory.inputs)
-        cost_there = nh.optimize(dsys.with_step(h), cost, near).cost
-        assert cost_there > found.cost - 1e-9
-        assert h != best or cost_there == pytest.approx(found.cost, abs=1e-9)
-
-
-def test_costs_that_are_added_and_constraints_have_the_parameters():
-    dsys, steps = nh.midpoint(mass(), 0.05), 10
-    table = np.full((steps + 1, 1), 3.0)
-    effort = Cost(lambda x, u, w: w[0] * ca.sumsqr(u) * w[-1], parameters=table)
-    time = Cost(lambda x, u, w: w[0] * w[-1], parameters=np.full((steps + 1, 1), 2.0))
-    slow = nh.Constraint("slow", lambda x, u, w: w[0] * x[1] * w[-1], upper=0.4, parameters=table)
-    found = nh.optimize(
-        dsys, effort + time, resting(dsys, steps), end=[1.0, 0.0], free=["h"], constraints=[slow]
-    )
-    assert found.converged
-    t, h = found.trajectory, found.parameters["h"]
-    assert found.cost == pytest.approx(h * (3 * np.sum(t.inputs**2) + 2 * steps), rel=1e-12)
-    assert 3 * h * t.states[:, 1].max() == pytest.approx(0.4, abs=1e-7)

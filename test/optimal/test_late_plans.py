@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 
 import nh_control as nh
-from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.trackers import LateMpc, is_late, linear
 from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
-from nh_control.scenarios import (
-    MpcOptions,
-    constraints_along,
-    get,
-    mpc_tracker,
-)
+from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
 
 SCENARIO = get("cart_pole")
 
@@ -80,18 +74,6 @@ def test_a_plan_goes_on_in_the_next_leg_and_weights_and_reference_can_change():
     for other in (late.with_weights({0: 100.0}, {}), late.with_reference(moved)):
         assert isinstance(other, LateMpc)
         assert [is_late(other, k) for k in range(9)] == [is_late(late, k) for k in range(9)]
-
-
-def test_margins_are_distances_to_bounds():
-    dsys = model()[0]
-    (track,) = constraints_along(SCENARIO, dsys, "swing_up")
-    margins = ConstraintMargins(dsys, [track])
-    assert margins.names == ("track",)
-    states = np.array([[0.25, 0, 0, 0], [-1.5, 0, 0, 0]])
-    np.testing.assert_allclose(margins.along(states, np.zeros((2, 1)))[:, 0], [0.75, -0.5])
-    of_nodes = replace(track, parameters=np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="'track' has parameters"):
-        ConstraintMargins(dsys, [of_nodes])
 
 
 def test_options_are_checked():

@@ -123,13 +123,6 @@ def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):
     assert 10 < len(from_python) < STEPS / 2
 
 
-def test_without_feedback_the_inputs_are_those_of_the_reference(monkeypatch):
-    native, python, from_python = runs(monkeypatch, upright()[0], tracker(), feedback=False)
-    for name in ("states", "errors", "inputs", "saturated"):
-        np.testing.assert_array_equal(getattr(native[0], name), getattr(python[0], name), name)
-    assert not from_python and not native[0].inputs.any()
-
-
 def test_plans_that_are_late_by_choice_are_late_in_loops(monkeypatch):
     """Its command is another one than that of its base class."""
     dsys, rest = upright()
@@ -139,15 +132,6 @@ def test_plans_that_are_late_by_choice_are_late_in_loops(monkeypatch):
     native, python, from_python = runs(monkeypatch, dsys, late)
     assert_same(native, python)
     assert native[1].late == STEPS // 3 and len(from_python) == STEPS
-
-
-def test_past_an_end_in_motion_python_damps(monkeypatch):
-    dsys, _ = upright()
-    swing = dsys.simulate(OFF, np.zeros((STEPS - 10, 1)))
-    mpc = nh.MpcTracker(dsys, swing, *WEIGHTS, horizon_s=0.4)
-    native, python, from_python = runs(monkeypatch, dsys, mpc)
-    np.testing.assert_array_equal(native[0].states, python[0].states)
-    assert from_python == [0, *range(STEPS - 10, STEPS)]
 
 
 @pytest.mark.slow

@@ -2,19 +2,14 @@
 tracked by a plant that is not the model.
 """
 
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from optimal_cases import optimized
 
 from nh_control.control import lqr
 from nh_control.discrete.plant_steps import convert
-from nh_control.integrators import midpoint
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import PlantOptions, acrobot, get, pendulum_swing_up, snakeboard
-from nh_control.systems import pendulum
+from nh_control.scenarios import PlantOptions, acrobot, get
 
 SWING_UPS = ("pendulum_swing_up", "cart_pole")
 
@@ -51,23 +46,6 @@ def test_swing_ups_lead_from_hanging_to_standing_at_rest(name, step_s):
     ).all()
 
 
-@pytest.mark.parametrize("step_s", [0.1, 0.05])
-def test_the_weights_of_the_swing_up_are_the_paper_s_per_second(step_s, monkeypatch):
-    """diag(1000, 1) and 50 in a step of 0.1 s [johnson2014 VIII-A]."""
-    asked = []
-
-    def cost(_dsys, _target, state_weight, input_weight):
-        asked.append((state_weight, input_weight))
-        raise ValueError("enough")
-
-    monkeypatch.setattr(pendulum_swing_up, "quadratic_cost", cost)
-    with pytest.raises(ValueError, match="enough"):
-        pendulum_swing_up.swing_up(midpoint(pendulum(), step_s))
-    ((state_weight, input_weight),) = asked
-    np.testing.assert_allclose(state_weight, step_s / 0.1 * np.diag([1000.0, 1.0]), rtol=1e-14)
-    np.testing.assert_allclose(input_weight, step_s / 0.1 * np.array([[50.0]]), rtol=1e-14)
-
-
 def test_the_cart_stays_on_its_track_and_swings_more_than_once():
     """The force cannot lift the pole at once: the cart turns around on the way."""
     _, _, reference = optimized("cart_pole")
@@ -98,31 +76,6 @@ def test_swing_ups_succeed_and_hold_with_a_wrong_model_and_start(name, parameter
     loop = run(name, parameters, get(name).perturbation, more=300)
     assert loop.failure is None and not loop.saturated.any()
     assert np.abs(loop.errors[-1]).max() < 2e-3 < np.abs(loop.errors).max()
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes", "expected"),
-    [
-        ("pendulum_swing_up", {}, [0.1, 0.5]),
-        ("cart_pole", {"position": 0.2}, [0.2, 0.1, 0.5, 0.5]),
-        ("acrobot", {}, [0.1, 0.1, 0.5, 0.5]),
-    ],
-)
-def test_initial_errors_of_joints(name, sizes, expected):
-    scenario = get(name)
-    model = scenario.model()
-    x = model.state_space.origin + 1.0
-    error = type(scenario.perturbation)(angle=0.1, momentum=0.5, **sizes)
-    np.testing.assert_allclose(model.local(x, scenario.perturb(model, x, error)), expected)
-    drawn = model.local(x, scenario.perturb(model, x, replace(error, seed=3)))
-    np.testing.assert_allclose(np.abs(drawn), expected)
-
-
-def test_parking_that_is_not_found_is_no_reference(monkeypatch):
-    nothing = SimpleNamespace(converged=False, reason="no luck", trajectory=None)
-    monkeypatch.setattr(snakeboard, "collocate", lambda *args, **options: nothing)
-    with pytest.raises(ValueError, match=r"no optimal parking maneuver found \(no luck\)"):
-        snakeboard.parking_optimal(get("snakeboard").model())
 
 
 @pytest.mark.parametrize(

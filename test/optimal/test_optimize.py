@@ -3,7 +3,6 @@ model is the second derivative, its limits hold.
 """
 
 from functools import cache
-from types import SimpleNamespace
 
 import casadi as ca
 import differences
@@ -14,12 +13,11 @@ from optimal_cases import entangled, pushed_ball, wandering
 from nh_control.control import lqr
 from nh_control.control.collocation import collocate
 from nh_control.control.costs import Cost, compile_cost, quadratic_cost
-from nh_control.control.optimize import Iteration, bar, optimize
+from nh_control.control.optimize import optimize
 from nh_control.control.projected_descent import METHODS, _Descent, solve_linear_quadratic
 from nh_control.control.projection import follow_with_gains, project_trajectory
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
-from nh_control.numerics.progress import Progress
 from nh_control.systems import pendulum, snakeboard
 
 
@@ -80,18 +78,6 @@ UNIT = np.eye(2), np.eye(1)
 def near(dsys, desired):
     """The cost of a pendulum's way from a desired one."""
     return quadratic_cost(dsys, desired, *UNIT)
-
-
-def test_all_methods_find_the_same_optimum():
-    dsys = midpoint(pendulum(), 0.1)
-    desired = wandering(dsys, 15, np.random.default_rng(6))
-    guess, best = Trajectory(dsys.h, desired.states + 0.1, desired.inputs), None
-    for method in reversed(METHODS):
-        found = optimize(dsys, near(dsys, desired), guess, *UNIT, method, tolerance=1e-13)
-        assert {i.kind for i in found.history[:-1]} == {method}
-        best = best or found
-        assert found.cost == pytest.approx(best.cost, rel=1e-12)
-        np.testing.assert_allclose(found.trajectory.states, best.trajectory.states, atol=1e-6)
 
 
 def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys):
@@ -185,19 +171,6 @@ def ten_steps():
     return dsys, near(dsys, desired), Trajectory(dsys.h, desired.states + 0.2, desired.inputs)
 
 
-def test_monitor_sees_every_iteration_and_a_bar_can_be_had():
-    seen = []
-    with Progress() as progress:
-        fill = bar(progress, "descent")
-        result = optimize(
-            *ten_steps(), *UNIT, "newton", monitor=lambda i: (seen.append(i), fill(i))
-        )
-    assert tuple(seen) == result.history and [i.number for i in seen] == list(range(len(seen)))
-    text = str(Iteration(7, 1.5, 2e-3, "newton", 0.49))
-    assert text == "   7  cost 1.5  descent 2.00e-03  newton step 0.49"
-    assert str(Iteration(12, 1.5, 0.0)).endswith("descent 0.00e+00  end")
-
-
 def test_a_saddle_is_not_reported_as_an_optimum():
     """Hanging at rest is stationary for a cost that rewards any swing, to either side."""
     dsys = midpoint(pendulum(), 0.1)
@@ -237,31 +210,6 @@ def test_what_does_not_fit_is_refused(method, options, words):
         optimize(dsys, cost, guess, *UNIT, method, **options)
 
 
-def test_a_bar_is_filled_by_the_decades_of_the_descent_down_to_a_millionth():
-    shown = []
-    show = bar(SimpleNamespace(steps=lambda text, total: shown.append), "descent")
-    for number, descent in enumerate((1.0, 1e-3, 1e-6, 1e-9)):
-        show(Iteration(number, 0.0, descent))
-    assert shown == [0, 50, 100, 100]
-
-
-def test_within_limits_iterations_are_counted_on_and_the_cost_is_without_the_walls():
-    dsys = midpoint(pendulum(), 0.1)
-    raised = Trajectory(0.1, np.tile([1.0, 0.0], (5, 1)), np.zeros((4, 1)))
-    rest = Trajectory(0.1, np.zeros((5, 2)), np.zeros((4, 1)))
-    cost = quadratic_cost(dsys, raised, np.diag([30.0, 1.0]), 0.1 * np.eye(1))
-    walls, seen = (1.0, 0.1), []
-    limits = {"torque": (-4.0, 5.0)}
-    args = cost, rest, np.eye(2), np.eye(1), "newton"
-    options = dict(limits=limits, tolerance=1e-3, barrier_weights=walls)
-    found = optimize(dsys, *args, **options, monitor=seen.append)
-    assert [i.number for i in found.history] == list(range(len(found.history)))
-    assert tuple(seen) == found.history
-    states, inputs = found.trajectory.states, found.trajectory.inputs
-    assert found.cost == pytest.approx(compile_cost(dsys, cost)(states, inputs), rel=1e-12)
-    assert 3.0 < inputs.max() < 5
-
-
 def test_a_projection_starts_where_it_is_asked_to_and_keeps_what_is_feasible():
     dsys = midpoint(pendulum(), 0.1)
     feasible = dsys.simulate([0.5, 0.2], np.linspace(0, 1, 6)[:, None])
@@ -275,3 +223,15 @@ def test_a_projection_starts_where_it_is_asked_to_and_keeps_what_is_feasible():
         np.testing.assert_allclose(again.states, run.states, atol=1e-10)
     off = [np.abs(run.states - wished.states).max() for run in (near, far)]
     assert off[0] < 0.7 * off[1]
+
+
+def test_all_methods_find_the_same_optimum():
+    dsys = midpoint(pendulum(), 0.1)
+    desired = wandering(dsys, 15, np.random.default_rng(6))
+    guess, best = Trajectory(dsys.h, desired.states + 0.1, desired.inputs), None
+    for method in reversed(METHODS):
+        found = optimize(dsys, near(dsys, desired), guess, *UNIT, method, tolerance=1e-13)
+        assert {i.kind for i in found.history[:-1]} == {method}
+        best = best or found
+        assert found.cost == pytest.approx(best.cost, rel=1e-12)
+        np.testing.assert_allclose(found.trajectory.states, best.trajectory.states, atol=1e-6)

@@ -5,10 +5,10 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from refusals import refusal
 from swing_ups import rigid_body
 
 import nh_control as nh
-from nh_control.control.constraints import rows_of
 from nh_control.geometry import quaternion
 from nh_control.systems import QuadrotorPayloadParameters, pendulum, quadrotor_payload
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
@@ -75,30 +75,17 @@ def test_near_a_ball_its_value_is_the_distance():
     assert values(own, dsys, np.array([0.5, 0, 0, 0]), np.zeros(dsys.nu))[0] == 0
 
 
-def test_what_does_not_fit_is_said():
+def test_what_does_not_fit_is_said(snapshot):
     swing, body = nh.midpoint(pendulum(), 0.1), nh.midpoint(drone(), 0.1)
-    for text, make in (
-        ("only a Multibody has frames", lambda: nh.keep_out(swing, "tip", [0, 0, 0], 1.0)),
-        ("center .d. and a radius > 0", lambda: nh.keep_out(swing, lambda q: q, [0.0], -1.0)),
-        ("unknown frame 'hand'|'hand'", lambda: nh.keep_out(arm(), "hand", [0, 0, 0], 1.0)),
-        ("needs a rotation or a pose", lambda: nh.tilt_limit(swing, 0.1)),
-        ("needs an angle in", lambda: nh.tilt_limit(body, 4.0)),
-        ("links of quadrotor_payload", lambda: nh.tension_limit(body, 1.0)),
-    ):
-        with pytest.raises((ValueError, KeyError), match=text):
-            make()
+    wrong = (
+        lambda: nh.keep_out(swing, "tip", [0, 0, 0], 1.0),
+        lambda: nh.keep_out(swing, lambda q: q, [0.0], -1.0),
+        lambda: nh.keep_out(arm(), "hand", [0, 0, 0], 1.0),
+        lambda: nh.tilt_limit(swing, 0.1),
+        lambda: nh.tilt_limit(body, 4.0),
+        lambda: nh.tension_limit(body, 1.0),
+    )
+    assert [refusal(make, (ValueError, KeyError)) for make in wrong] == snapshot
     wrong = nh.keep_out(swing, lambda q: q, [0.0, 0.0], 1.0)
     with pytest.raises(ValueError, match="the point of 'keep_out' has shape"):
         values(wrong, swing, np.zeros(2), np.zeros(1))
-
-
-def test_rows_have_names_in_messages_and_figures():
-    load = nh.midpoint(quadrotor_payload(), 0.01)
-    tension = nh.tension_limit(load, 1.0)
-    x, u = ca.SX.sym("x", load.nx), ca.SX.sym("u", load.nu)
-    rows = rows_of(load, {}, [tension], x, u, [ca.SX.zeros(3)])
-    assert [row.name for row in rows] == ["tension[link1] >= 1", "tension[link2] >= 1"]
-    assert nh.Constraint("a", lambda x, u, w: x[:2], lower=0).row_names(2) == ["0", "1"]
-    wrong = nh.Constraint("a", lambda x, u, w: x[:3], lower=0, rows=("left", "right"))
-    with pytest.raises(ValueError, match="'a' has 3 rows.*left, right"):
-        rows_of(load, {}, [wrong], x, u, [ca.SX(0, 1)])

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from nh_control.control.optimize import Iteration, Optimum
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.numerics.progress import Progress
-from nh_control.papers import PAPERS, report
-from nh_control.papers import johnson2014_timing as timing
+from nh_control.papers import PAPERS
 from nh_control.papers import johnson2014_worked as worked
 
 
@@ -76,23 +73,3 @@ def test_a_formula_for_the_determinant_with_a_wrong_sign_does_not_hold(monkeypat
     right = worked.determinant
     monkeypatch.setattr(worked, "determinant", lambda q0, q1, h: right(q0, q1 + np.pi, h))
     assert [s.holds for s in outcome("singularities").statements] == [False, True, True, True]
-
-
-def test_processor_times_are_listed_with_the_published_ones(monkeypatch):
-    monkeypatch.setattr(
-        timing, "_marionette_ms", lambda: dict.fromkeys([*timing.PUBLISHED_MS][:3], 9.0)
-    )
-    asked = []
-
-    def swing_up(method):
-        asked.append(method)
-        history = tuple(Iteration(k, 1.0, 1.0) for k in range(3))
-        trajectory = Trajectory(0.1, np.zeros((2, 2)), np.zeros((1, 1)))
-        return Optimum(trajectory, 1.0, True, "", history)
-
-    result = timing.timings(swing_up, Progress())
-    assert asked == ["newton", "steepest", "newton"]
-    assert list(result.numbers["ms"]) == list(timing.PUBLISHED_MS)
-    *times, share = result.statements
-    assert [report.row(s)[3] for s in times] == ["-"] * 5 and times[0].ours == "9 ms"
-    assert share.paper == "Newton's method takes 4 % of the time of steepest descent"

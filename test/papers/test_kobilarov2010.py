@@ -5,15 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nh_control.mechanics.coordinates import in_coordinates
 from nh_control.numerics.progress import Progress
 from nh_control.papers import PAPERS
-from nh_control.papers import kobilarov2010_claims as claims
 from nh_control.papers import kobilarov2010_cusps as cusps
 from nh_control.papers import kobilarov2010_maps as maps
 from nh_control.papers import kobilarov2010_motions as motions
 from nh_control.papers import kobilarov2010_runs as runs
-from nh_control.papers.kobilarov2010_structure import board_start
 from nh_control.systems import snakeboard
 
 PAPER = PAPERS["kobilarov2010"]
@@ -50,29 +47,6 @@ def test_figure_2_names_the_rk2_of_the_paper_s_claim():
     for value in ("largest_distance", "energy_error"):
         worse = max(n["GNI"][value], n["RDP"][value])
         assert n["RK2 on (q, ρ)"][value] < worse < n["RK2"][value]
-
-
-def test_figure_3_marks_the_cusps_and_not_the_start_at_rest():
-    result = outcome("3")
-    *_, axes = result.draw().axes
-    path, dots = axes.lines
-    cusps = dots.get_xydata()
-    assert len(cusps) == len(result.numbers["cusps_at_s"]) == 3
-    assert min(np.linalg.norm(cusps - path.get_xydata()[0], axis=1)) > 1
-    assert result.statements[0].holds
-
-
-def test_figure_2_shows_the_path_and_a_close_up_of_the_cusp():
-    figure = outcome("2").draw()
-    path, energy = figure.axes
-    (inset,) = path.child_axes
-    true = path.lines[0].get_xydata()
-    k = np.argmin(np.linalg.norm(np.diff(true, axis=0), axis=1))
-    assert 0.4 < k / len(true) < 0.6  # as much of the path before the cusp as after it
-    (left, right), (low, high) = inset.get_xlim(), inset.get_ylim()
-    assert left < true[k, 0] < right and low < true[k, 1] < high
-    assert right - left < 0.15 * np.ptp(true[:, 0])
-    assert len(inset.lines) == len(path.lines) == 1 + len(energy.lines) - 1
 
 
 def test_the_snakeboard_for_all_steering_angles_has_the_constraints_of_34():
@@ -165,54 +139,9 @@ def test_the_printed_data_give_no_cusps_but_by_steering_past_90_degrees(few_boar
     np.testing.assert_array_equal(right.lines[1].get_ydata(), [2, 0])
 
 
-def test_cusps_without_a_pass_and_boards_that_stop_are_told(monkeypatch):
-    board = cusps.Board(np.zeros((3, 2)), cusps=np.zeros((2, 2)), passes=0)
-    monkeypatch.setattr(cusps, "boards", lambda: {0.15: board})
-    monkeypatch.setattr(cusps, "least_speed", lambda J, k: -0.1)
-    assert [s.holds for s in cusps.cusps(Progress()).statements] == [True, False]
-
-
-def test_run_times_are_listed_and_not_judged(monkeypatch):
-    times = iter([2.0, 3.0, 4.0])
-    monkeypatch.setattr(claims, "_step_us", lambda make: next(times))
-    outcome = claims.run_times(Progress())
-    (statement,) = outcome.statements
-    assert statement.holds is None and "RDP 3 µs a step (1.5)" in statement.ours
-    assert outcome.numbers["relative"]["RK2 on (q, ρ)"] == 2.0
-    (axes,) = outcome.draw().axes
-    assert [bar.get_width() for bar in axes.patches] == [2.0, 3.0, 4.0]
-
-
 def test_a_wrong_map_of_se2_does_not_hold(monkeypatch):
     cay = maps.se2.cay
     monkeypatch.setattr(maps.se2, "cay", lambda v: cay(v) + maps.ca.vertcat(0, 0, 1e-6))
     result = maps.maps(Progress())
     assert [s.holds for s in result.statements] == [True, False, True, True, True]
     assert result.numbers["order_of_(42)"] == pytest.approx(4, abs=0.05)
-
-
-def test_rk2_converges_to_the_true_motion():
-    system = in_coordinates(snakeboard())
-    q, v = board_start()
-    continuous, ends = runs.ContinuousSystem(system), []
-    c, s = np.cos(q[2]), np.sin(q[2])
-    v = np.array([*v[:3], c * v[3], s * v[3]])
-    for steps in (20, 40, 80):
-        path, _ = runs.rk2(continuous, q, v, 1 / steps, np.zeros((steps, 2)))
-        ends.append(path[-1])
-    coarse, fine = (np.linalg.norm(b - a) for a, b in zip(ends, ends[1:]))
-    assert np.log2(coarse / fine) == pytest.approx(2, abs=0.1)
-
-
-def test_systems_are_sketched_with_the_paper_s_letters_at_their_frames():
-    from nh_control.papers import sketch
-
-    sleigh = PAPER.experiment("1").compute(Progress()).draw()
-    (axes,) = sleigh.axes
-    assert {text.get_text() for text in axes.texts} == {"θ, (x, y)", "(xₛ, yₛ)"}
-    assert axes.get_title() == "Chaplygin sleigh" and axes.collections
-    board = motions.SNAKEBOARD
-    (axes,) = sketch.draw(board).axes
-    places = {text.get_text(): text.get_position_3d() for text in axes.texts}
-    front = board.visual.poses(board.parameters, board.q)["front_truck"].position
-    np.testing.assert_allclose(places["−φ"], front)

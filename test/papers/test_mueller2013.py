@@ -3,20 +3,11 @@
 import numpy as np
 import pytest
 
-from nh_control.multibody import joint_reactions, maximal_state
-from nh_control.numerics.progress import Progress
-from nh_control.papers import PAPERS
 from nh_control.papers import mueller2013_beyond as beyond
 from nh_control.papers import mueller2013_figures as figures
 from nh_control.papers import mueller2013_gravity as heavy
 from nh_control.papers import mueller2013_joints as joints
-from nh_control.papers.mueller2013_runs import (
-    SECOND_ORDER,
-    example,
-    maximal,
-    motion,
-    operations,
-)
+from nh_control.papers.mueller2013_runs import SECOND_ORDER, motion, operations
 
 
 def test_the_top_has_the_printed_energy():
@@ -41,18 +32,6 @@ def test_se3_satisfies_the_constraints_of_grounded_bodies_only(name, grounded, b
         assert 1 / 4 < product.largest(joint) / group.largest(joint) < 4
     energies = [np.abs(run.energy_error).max() for run in (group, product)]
     assert 1 / 4 < energies[1] / energies[0] < 4
-
-
-def test_the_reference_of_the_top_in_gravity_has_the_printed_start():
-    times = np.linspace(0, 0.01, 1001)
-    path, (body,) = heavy.euler(times), example("heavy top").model.bodies
-    np.testing.assert_allclose(np.linalg.norm(path, axis=1), 0.5, rtol=1e-14)
-    speed = (path[1] - path[0]) / times[1]
-    np.testing.assert_allclose(
-        speed, np.cross([0, 20 * np.pi, 10 * np.pi], body.center), atol=0.02
-    )
-    gravities = [tuple(example(name).model.gravity) for name in ("heavy top", "top")]
-    assert gravities == [(0.0, 0.0, -9.81), (0.0, 0.0, 0.0)]
 
 
 def test_the_top_in_gravity_follows_euler_s_equations_on_both_spaces():
@@ -117,37 +96,6 @@ def test_claims_about_screws_hold_by_their_numbers(alone, between, holds):
 def test_every_body_on_a_space_of_its_own():
     run = motion("pendulum", beyond.MIXED, duration=0.25)
     assert run.largest("upper") < 1e-14 < 1e-8 < run.largest("lower")
-
-
-def test_the_loop_starts_with_all_joints_at_rest_relative_to_each_other():
-    """Both bars rotate about the ground's joints, and their ends have equal velocities."""
-    case, model = example("loop"), maximal("loop", "SE3")
-    q, v = maximal_state(case.model, case.q, case.v, model)
-    system = model.system
-    slope = system.value(system.mechanics.holonomic_jacobian(system.symbols[0]), q)
-    np.testing.assert_allclose(slope @ v, 0, atol=1e-14)
-    weight = sum(part.mass for part in model.spatial_inertias) * 9.81
-    rest = joint_reactions(model, q, np.zeros_like(v))
-    assert rest["left"][0][2] + rest["base"][0][2] == pytest.approx(weight, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("number", "joints", "size"),
-    [
-        ("1", 1, (0.55, 0.2, 0.4)),
-        ("4", 2, (0.4, 0.1, 0.05)),
-        ("8", 1, (0.4, 0.1, 0.05)),
-        ("11", 3, (0.3, 0.1)),
-    ],
-)
-def test_the_models_are_drawn_in_equal_scales_with_numbered_joints(number, joints, size):
-    outcome = PAPERS["mueller2013"].experiment(number).compute(Progress())
-    (axes,) = outcome.draw().axes
-    assert [text.get_text() for text in axes.texts] == [str(k + 1) for k in range(joints)]
-    shown = np.ptp([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()], axis=1)
-    assert np.ptp(np.asarray(axes.get_box_aspect()) / shown) < 1e-9
-    np.testing.assert_array_less(np.asarray(size) - 1e-9, shown[: len(size)])
-    assert outcome.numbers["kinetic_energy"] > 0
 
 
 def test_a_step_takes_more_operations_on_se3():

@@ -12,19 +12,8 @@ from matplotlib.figure import Figure
 from tiers import c_compiler, needs_compiler
 
 from nh_control.cli import main
-from nh_control.papers import PAPERS, report
-from nh_control.papers import kobilarov2010_motions as motions
-from nh_control.papers.celledoni2016_chaotic import VARIATIONAL
-from nh_control.papers.johnson2014_marionette import CODE, TEXT
+from nh_control.papers import PAPERS
 from nh_control.papers.paper import Experiment, Outcome, Paper, Statement
-
-
-def test_papers_are_listed(capsys):
-    assert main(["paper"]) == 0
-    out = capsys.readouterr().out
-    for paper in PAPERS.values():
-        assert paper.key in out
-        assert len(set(paper.numbers)) == len(paper.numbers)
 
 
 def test_one_figure_is_written(tmp_path, capsys):
@@ -53,11 +42,6 @@ def test_results_are_not_overwritten_unasked(tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("")
     assert main(["paper", "kobilarov2010", "--figure", "3", "--output", str(tmp_path)]) == 2
     assert "--overwrite" in capsys.readouterr().err
-
-
-def test_the_table_says_what_does_not_agree():
-    text = report.table([Statement("Fig. 1", "a | b", "c", False, "d")])
-    assert text.splitlines()[2] == "| Fig. 1 | a \\| b | c | NO | d |"
 
 
 def made(number, **changes):
@@ -178,67 +162,13 @@ def test_a_figure_is_written_completely_or_not_at_all(written):
     assert code == 1 and files == {"figure_1.png", "numbers.json", "table.md"}
 
 
-def output_of_celledoni2016(table, numbers):
-    (line,) = missed(table)
-    assert "(14) on (9) simplifies the computational cost" in line
-    assert table.count("| yes |") == 26
-    growth = numbers["figure_2"]["growth_of_variance_over_h4_per_s"]
-    assert all(0.5e-4 < growth[k] < 2e-4 for k in VARIATIONAL)
-    assert numbers["figure_4"]["largest_relative_energy_error"]["SI-DLA"] > 100
-
-
-def output_of_celledoni2021(table, numbers):
-    assert "| NO |" not in table and "| - |" not in table
-
-
-def output_of_johnson2014(table, numbers):
-    assert "| NO |" not in table
-    convergence, motion = numbers["figure_3"], numbers["figure_6"]
-    for kind, descents in (("steepest", 652), ("steepest_at_once", 511), ("newton", 10)):
-        assert convergence[kind]["cost"] == pytest.approx(13297.378895, abs=1e-6)
-        assert convergence[kind]["descents"] == pytest.approx(descents, abs=2)
-    assert motion["model"] == {"states": 80, "inputs": 18, "constraints": 6, "steps": 1001}
-    assert motion["reference"]["constraint"] <= 1e-10
-    for start in (TEXT, CODE):
-        closed, opened = motion[start]["closed_loop"], motion[start]["open_loop"]
-        assert closed["start"] == opened["start"]
-        assert max(closed["constraint"], opened["constraint"]) <= 1e-10
-        assert closed["end"] < 0.05 * closed["start"] and opened["end"] > 10 * closed["end"]
-        assert closed["sum"] < opened["sum"] / 2
-
-
-def output_of_kobilarov2010(table, numbers):
-    """In figure 4 GNI and RDP follow the snakeboard over its cusps, RK2 does not, and RK2 on
-    (q, rho) keeps the energy better. Its cusps do not come from the printed data.
-    """
-    energy, origin = [line for line in missed(table) if "Fig. 4" in line]
-    assert "energy" in energy and "the printed data give no cusp" in origin
-    assert len(missed(table)) == MISSED["kobilarov2010"] and table.count("| yes |") == 21
-    n = numbers["figure_4"]
-    far = {name: n[name]["largest_distance"] / n["width_of_path"] for name in motions.LINES}
-    assert max(far["GNI"], far["RDP"], far["RK2 on (q, ρ)"]) < 0.003
-    assert far["RK2"] > 0.2
-    assert n["cusps"] == 2
-
-
-def output_of_mueller2013(table, numbers):
-    (line,) = missed(table)
-    assert "if its method is the classical one of fourth order" in line
-    assert table.count("| yes |") == 24
-    violations = numbers["formulations"].values()
-    assert all(found["SO(3) × R³, projected"]["violation"] < 1e-14 for found in violations)
-    assert all(found["SE(3), variational"]["violation"] < 1e-14 for found in violations)
-
-
-OUTPUTS = {
-    "celledoni2016": output_of_celledoni2016,
-    "celledoni2021": output_of_celledoni2021,
-    "johnson2014": output_of_johnson2014,
-    "kobilarov2010": output_of_kobilarov2010,
-    "mueller2013": output_of_mueller2013,
+MISSED = {
+    "celledoni2016": (1, "(14) on (9) simplifies the computational cost"),
+    "kobilarov2010": (4, "the printed data give no cusp"),
+    "mueller2013": (1, "if its method is the classical one of fourth order"),
 }
-MISSED = {"celledoni2016": 1, "kobilarov2010": 4, "mueller2013": 1}
-"""Claims that do not hold, of papers that have some."""
+"""How many claims do not hold, and one of them, of papers that have some."""
+HELD = {"celledoni2016": 26, "kobilarov2010": 21, "mueller2013": 24}
 
 
 def missed(table):
@@ -247,7 +177,7 @@ def missed(table):
 
 
 def whole_paper(key, folder, *arguments, **environment):
-    """Run the command in a separate process, as users call it; returns its table and numbers."""
+    """Run the command in a separate process, as users call it; returns its table."""
     call = "from nh_control.cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", call, "paper", key, "--output", "out", *arguments]
     done = subprocess.run(
@@ -266,14 +196,18 @@ def whole_paper(key, folder, *arguments, **environment):
     numbers = json.loads((out / "numbers.json").read_text())
     assert len(numbers) == len(pictures)
     assert not [name for name, found in numbers.items() if "failed" in found]
-    return (out / "table.md").read_text(), numbers
+    return (out / "table.md").read_text()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", PAPERS)
 @needs_compiler()
 def test_a_complete_paper_uses_compiled_code(key, tmp_path):
-    OUTPUTS[key](*whole_paper(key, tmp_path, NH_CONTROL_CC=c_compiler()))
+    table = whole_paper(key, tmp_path, NH_CONTROL_CC=c_compiler())
+    many, words = MISSED.get(key, (0, ""))
+    assert len(missed(table)) == many and words in "".join(missed(table)), missed(table)
+    assert table.count("| yes |") == HELD.get(key, table.count("| yes |"))
+    assert key != "celledoni2021" or "| - |" not in table
 
 
 def by_hand_but(*quick):
@@ -288,5 +222,5 @@ def test_a_short_paper_needs_no_compiler(key, tmp_path):
     """No claim fails because there are few steps: those that need more stay undecided. The others
     take minutes of the processor, or have no short form.
     """
-    table, _ = whole_paper(key, tmp_path, "--short")
-    assert len(missed(table)) == MISSED.get(key, 0), missed(table)
+    table = whole_paper(key, tmp_path, "--short")
+    assert len(missed(table)) == MISSED.get(key, (0, ""))[0], missed(table)

@@ -12,8 +12,6 @@ from nh_control.papers import celledoni2021_payload as payload
 from nh_control.papers import celledoni2021_payload_model as model
 from nh_control.papers import celledoni2021_pendulums as pendulums
 from nh_control.papers import celledoni2021_top as top
-from nh_control.papers import mueller2013_beyond as beyond
-from nh_control.papers import mueller2013_runs as examples
 from nh_control.papers.celledoni2021_flow import METHODS
 from nh_control.systems.quadrotor_payload import QuadrotorPayloadParameters
 
@@ -86,8 +84,7 @@ def test_link_directions_are_compared_with_the_desired_ones(monkeypatch, last, h
 
 
 @pytest.mark.parametrize(
-    ("kept", "lost", "holds"),
-    [(2e-14, 1e-9, True), (2e-13, 1e-6, False), (2e-14, 1e-12, False)],
+    ("kept", "lost", "holds"), [(2e-14, 1e-9, True), (2e-13, 1e-6, False), (2e-14, 1e-12, False)]
 )
 def test_norms_and_products_of_the_links_are_reported_for_both_methods(
     monkeypatch, kept, lost, holds
@@ -136,8 +133,7 @@ def test_links_are_taut_only_if_all_tensions_are_positive(monkeypatch, least, en
 
 
 @pytest.mark.parametrize(
-    ("lie", "others", "holds"),
-    [(1e-14, 1e-3, True), (2e-13, 1e-3, False), (1e-14, 1e-12, False)],
+    ("lie", "others", "holds"), [(1e-14, 1e-3, True), (2e-13, 1e-3, False), (1e-14, 1e-12, False)]
 )
 @pytest.mark.parametrize("what", ["norms", "products"])
 def test_only_lie_group_methods_stay_on_the_manifold(monkeypatch, what, lie, others, holds):
@@ -174,54 +170,6 @@ def test_manifold_errors_and_energies_agree_with_closed_forms():
     np.testing.assert_allclose(pendulums._energies(states), kinetic + potential)
 
 
-def test_the_top_starts_upright_with_its_rate_in_all_formulations():
-    J, rate = np.array([0.234375, 0.46875, 0.234375]), [0.0, 150.0, -4.61538]
-    problems = top.formulations()
-    np.testing.assert_allclose(problems["cotangent"].x0, [1, 0, 0, 0, *(J * rate)])
-    np.testing.assert_allclose(problems["coadjoint"].x0, [*(J * rate), 0, 0, 1])
-    weight = 15.0 * 2.0 * 9.81
-    np.testing.assert_allclose(
-        problems["quadratic"].x0, [1, 0, 0, 0, *(J * rate), 0, -weight, 0, 0, 0, 0]
-    )
-    half = np.sqrt(0.5)
-    q = np.array([[half, half, 0.0, 0.0]])  # a quarter turn about x: y goes up
-    np.testing.assert_allclose(top._axis(q), [[0, 0, 1]], atol=1e-15)
-    np.testing.assert_allclose(top._gamma(q), [[0, 1, 0]], atol=1e-15)
-
-
-def test_the_links_norms_and_products_are_drawn_under_their_names(monkeypatch):
-    monkeypatch.setattr(model, "run", lambda name: motion(off=2e-14, slip=3e-6))
-    *_, outcome = said(payload.figure_18)
-    norm, normal = outcome.draw().axes
-    for panel, title, size in ((norm, "|1 - qᵀq|", 4e-14), (normal, "|qᵀω|", 3e-6)):
-        assert panel.get_title() == title and len(panel.lines) == 4
-        for line in panel.lines:
-            np.testing.assert_allclose(line.get_ydata(), size, rtol=0.1)
-
-
-def test_motions_of_examples_have_the_requested_or_default_duration(monkeypatch):
-    class Counting:
-        """Steps of 0.1 s, by name and number."""
-
-        def state(self, q, v):
-            return None
-
-        def simulate(self, x, steps, every):
-            return SimpleNamespace(times=(steps, every), states=None)
-
-    monkeypatch.setitem(examples.METHODS, "counting", lambda system, h: Counting())
-    monkeypatch.setattr(examples, "measured", lambda model, times, states: times)
-    asked = [("duration", 0.7), ("kept", 10)]
-    found = [
-        examples.motion.__wrapped__("top", "SE3", "counting", 0.1, **dict(asked[:n]))
-        for n in range(3)
-    ]
-    own = round(examples.example("top").duration / 0.1)
-    assert found == [(own, 1), (7, 1), (7, 1)] and own > 10
-    short = examples.motion.__wrapped__("top", "SE3", "counting", 0.1, duration=0.7, kept=3)
-    assert short == (6, 2)
-
-
 # --- the top -------------------------------------------------------------------------------------
 
 
@@ -245,49 +193,4 @@ def test_an_order_of_the_top_may_be_neither_too_low_nor_too_high(monkeypatch, of
     assert said(top.heavy_top_orders)[1] == [holds, True]
 
 
-def test_energy_errors_of_the_top_are_reported_with_its_kinetic_energy(monkeypatch):
-    energies = {
-        "SLGI, θ = 0": [7.0, 9.0, 5.0, 7.5, 9.0],
-        "SLGI, θ = 1/2": [3.0, 3.005, 3.0, 3.0, 3.01],
-    }
-
-    def made(values):
-        states = np.arange(5.0)[:, None]
-        run = SimpleNamespace(states=states)
-        return SimpleNamespace(simulate=lambda *_, **__: run, energy=lambda x: values[int(x[0])])
-
-    models = {name: (made(values), None) for name, values in energies.items()}
-    monkeypatch.setattr(top, "symplectic", lambda h: models)
-    numbers, holding, outcome = said(top.figure_3)
-    worst = numbers["largest_energy_error"]
-    assert numbers["growth"] == pytest.approx(2.0) and holding == [False]  # of the second one
-    assert (worst["SLGI, θ = 0"], worst["SLGI, θ = 1/2"]) == pytest.approx((2.0, 0.01))
-    J, rate = np.array([0.234375, 0.46875, 0.234375]), np.array([0.0, 150.0, -4.61538])
-    kinetic = (J * rate) @ rate / 2
-    assert f"0.01 J and 2 J of {kinetic:.0f} J; " in outcome.statements[0].ours
-
-
 # --- formulations -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("damped", "holds"), [(1e-8, True), (1e-6, False), (1e-3, False)])
-def test_baumgarte_s_gain_is_over_the_same_space_without_it(monkeypatch, damped, holds):
-    """The violation on the other space does not matter."""
-    for other in (1e-15, 1.0):
-        found = {}
-        for name in beyond.TITLES:
-            violations = dict.fromkeys(
-                (formulation.name for formulation in beyond.FORMULATIONS), 1e-16
-            )
-            violations["SE(3), index 1"] = other
-            violations["SO(3) × R³, index 1"] = 1e-6
-            violations["SO(3) × R³, Baumgarte"] = damped
-            found[name] = {
-                formulation: beyond.Result(v, 0.0, 0.0) for formulation, v in violations.items()
-            }
-        monkeypatch.setattr(beyond, "formulations", lambda found=found: found)
-        monkeypatch.setattr(beyond, "_variational_halves", lambda: (1.0, 1.0))
-        _, holding, outcome = said(beyond.compare_formulations)
-        assert holding == [holds, True, True]
-        gain = f"{1e-6 / damped:.0f}"
-        assert f"divides the largest violation by {gain} to {gain}; " in outcome.statements[0].ours

@@ -19,6 +19,8 @@ from nh_control.papers.celledoni2021_payload_control import (
     desired_thrusts,
     quadrotor_inputs,
 )
+from nh_control.runs.simulation import closed_loop
+from nh_control.scenarios.quadrotor_payload import PATHS
 from nh_control.systems.quadrotor_payload import Formation
 from nh_control.systems.quadrotor_payload_continuous import E3, accelerations
 
@@ -203,11 +205,6 @@ def test_the_whole_law_takes_its_motion_from_configuration_and_velocity():
     np.testing.assert_allclose(u, np.array(ca.evalf(expected))[:, 0], atol=1e-10)
 
 
-def test_gains_are_those_that_are_declared():
-    g = GeometricGains()
-    assert (g.k_y, g.k_yd, g.k_q, g.k_w, g.k_R, g.k_O) == (12.0, 5.0, 16.0, 5.0, 100.0, 3.0)
-
-
 def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_last():
     path = paths.line([0.0, 0.0, 1.0], [0.4, 0.2, 1.3], 2.0)
     limits = np.array([[0.0, 11.0], [-0.02, 0.01], [-9.0, 9.0], [-9.0, 9.0]])
@@ -223,3 +220,20 @@ def test_commands_are_of_their_step_within_the_limits_and_past_the_end_of_the_la
         assert command.saturated.tolist() == (command.u != wanted).tolist()
         assert command.saturated.any() and not command.saturated.all()
         np.testing.assert_array_equal(command.error, dsys.local(states[step], x))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_figure_of_eight_is_tracked_with_the_feed_forward(n):
+    """The formation turns with the force, unlike the flat reference's, so only the payload is
+    compared; the start differs by link rates.
+    """
+    plant, path = model(n), PATHS["figure_of_eight"]()
+    controller = GeometricController(plant, path, Formation(0.4))
+    result = closed_loop(
+        plant, controller, controller.reference.states[0], len(controller.reference)
+    )
+    y = result.trajectory.states[:, :3]
+    error = np.linalg.norm(y - path.jets(result.trajectory.times)[:, 0], axis=1)
+    assert result.failure is None
+    assert error.max() < 0.05

@@ -5,7 +5,6 @@ the tensions of the links.
 import numpy as np
 import pytest
 from payload_cases import parameters, random_motion
-from transforms3d.quaternions import qmult
 
 from nh_control.mechanics.continuous import ContinuousSystem
 from nh_control.systems import link_tensions, quadrotor_payload
@@ -40,32 +39,6 @@ def test_the_lagrangian_s_accelerations_are_newton_s(n):
     np.testing.assert_allclose(found[3 + 3 * n :], turning.ravel(), rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_phases_move_with_their_derivative(n):
-    rng, p = np.random.default_rng(10 + n), parameters(n)
-    q, v = random_motion(n, rng)
-    thrust, torque, wind = forces(n, rng)
-    wind[1:] = 0.0
-    a = acceleration(p, q, v, thrust, torque, wind)
-    bodies = zip(q[3 : 3 + 4 * n].reshape(n, 4), v[3 : 3 + 3 * n].reshape(n, 3))
-    turning = [qmult(attitude, [0, *omega]) / 2 for attitude, omega in bodies]
-    q_rate, s = np.concatenate([v[:3], np.ravel(turning), v[3 + 3 * n :]]), 1e-5
-    ahead, behind = (continuous.phase(p, q + e * q_rate, v + e * a) for e in (s, -s))
-    z = continuous.phase(p, q, v)
-    found = continuous.derivative(p, z, thrust, torque, wind[0])
-    np.testing.assert_allclose(found, (ahead - behind) / (2 * s), rtol=0, atol=1e-7)
-
-
-def test_without_a_force_on_the_payload_there_is_none():
-    rng, p = np.random.default_rng(2), parameters(2)
-    z = continuous.phase(p, *random_motion(2, rng))
-    thrust, torque, _ = forces(2, rng)
-    np.testing.assert_array_equal(
-        continuous.derivative(p, z, thrust, torque),
-        continuous.derivative(p, z, thrust, torque, np.zeros(3)),
-    )
-
-
 def test_tensions_are_what_the_equations_of_motion_leave():
     """`m_y (y'' + g e3) = sum tension_i q_i + wind` with y'' of the Lagrangian's equations, and
     wind on the payload and on every quadrotor.
@@ -81,21 +54,3 @@ def test_tensions_are_what_the_equations_of_motion_leave():
     needed = p.payload_mass * (still + [0, 0, p.g])
     tensions = link_tensions(p, q, v, u[:8])
     np.testing.assert_allclose(tensions @ q[11:].reshape(2, 3), needed, rtol=0, atol=1e-12)
-
-
-def test_tension_is_negative_when_quadrotors_push_the_payload_and_zero_in_free_fall():
-    p = parameters(2)
-    upright, upside_down = [1.0, 0, 0, 0], [0.0, 1, 0, 0]
-    links = [0.0, 0, 1] * 2
-    v = np.zeros(15)
-    thrusts = np.array([5.0, 0, 0, 0] * 2)
-    assert (link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, thrusts) > 0).all()
-    assert (link_tensions(p, np.r_[np.zeros(3), upside_down * 2, links], v, thrusts) < 0).all()
-    np.testing.assert_allclose(
-        link_tensions(p, np.r_[np.zeros(3), upright * 2, links], v, np.zeros(8)), 0, atol=1e-15
-    )
-
-
-def test_tensions_refuse_a_wrong_number_of_inputs():
-    with pytest.raises(ValueError, match="expected 8 inputs, or 17 with wind, got 9"):
-        link_tensions(parameters(2), np.zeros(17), np.zeros(15), np.zeros(9))

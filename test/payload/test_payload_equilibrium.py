@@ -1,17 +1,13 @@
-"""Equilibria by solving, the projection operator, hover LQR and the limits of all of them."""
+"""Equilibria by solving, and hover LQR."""
 
 import numpy as np
 import pytest
 from payload_cases import lqr_weights, model, parameters
 
-from nh_control.control import NoEquilibrium, equilibrium, lqr, project_trajectory
+from nh_control.control import NoEquilibrium, equilibrium, lqr
 from nh_control.control.paths import point
-from nh_control.control.projection import follow_with_gains
-from nh_control.discrete.results import StepFailed
-from nh_control.discrete.trajectory import Trajectory
-from nh_control.integrators import midpoint
 from nh_control.scenarios.payload_flatness import flat_motion
-from nh_control.systems import Formation, pendulum
+from nh_control.systems import Formation
 
 pytestmark = pytest.mark.slow
 
@@ -61,12 +57,6 @@ def test_without_held_coordinates_the_nearest_equilibrium_is_found():
     np.testing.assert_allclose(dsys.velocity(x), 0, atol=1e-11)
 
 
-def test_a_pendulum_is_held_at_an_angle_by_its_torque():
-    dsys = midpoint(pendulum(), 0.05)
-    x, u = equilibrium(dsys, [0.7, 0.3], [0.0], fixed=["theta"])
-    np.testing.assert_allclose([*x, *u], [0.7, 0.0, 9.8 * np.sin(0.7)], atol=1e-11)
-
-
 def test_no_equilibrium_is_an_error_that_names_what_still_moves():
     dsys = model(2)
     x, u = guess(2, Formation(0.5))
@@ -86,47 +76,3 @@ def test_hover_is_stabilizable(n):
     gain = lqr.infinite_horizon(dsys, x, u, *lqr_weights(n))
     open_loop = np.abs(np.linalg.eigvals(dsys.linearize(x, u).A)).max()
     assert np.abs(gain.poles).max() < 0.997 < 1 - 1e-9 < open_loop
-
-
-def test_projection_leaves_a_feasible_trajectory_as_it_is():
-    dsys = model(2)
-    rng = np.random.default_rng(5)
-    x, u = guess(2, Formation())
-    feasible = dsys.simulate(x, u + 0.1 * rng.normal(size=(40, 8)))
-    projected = project_trajectory(dsys, feasible, *lqr_weights(2))
-    np.testing.assert_allclose(projected.states, feasible.states, atol=1e-14)
-    np.testing.assert_allclose(projected.inputs, feasible.inputs, atol=1e-12)
-
-
-def test_projection_is_feasible_idempotent_and_close():
-    dsys = model(2)
-    rng = np.random.default_rng(6)
-    x, u = guess(2, Formation())
-    feasible = dsys.simulate(x, u + 0.1 * rng.normal(size=(60, 8)))
-    noise = 1e-3 * rng.normal(size=(61, dsys.ndx))
-    noise[0] = 0
-    desired = Trajectory(
-        dsys.h,
-        [dsys.retract(s, e) for s, e in zip(feasible.states, noise)],
-        feasible.inputs,
-        name="noisy",
-    )
-    with pytest.raises(ValueError, match="not feasible"):
-        lqr.finite_horizon(dsys, desired, *lqr_weights(2))
-    once = project_trajectory(dsys, desired, *lqr_weights(2))
-    for k in range(60):
-        np.testing.assert_array_equal(
-            dsys.step(once.states[k], once.inputs[k]), once.states[k + 1]
-        )
-    assert max(np.abs(dsys.local(a, b)).max() for a, b in zip(feasible.states, once.states)) < 0.02
-    twice = project_trajectory(dsys, once, *lqr_weights(2))
-    np.testing.assert_allclose(twice.states, once.states, atol=1e-12)
-    assert once.name == "noisy" and once.input_names == dsys.inputs
-
-
-def test_a_failing_step_of_the_projection_says_when():
-    dsys = model(2)
-    x, u = guess(2, Formation())
-    wild = Trajectory(dsys.h, np.tile(x, (3, 1)), np.array([u, [*u[:3], 1e200, *u[4:]]]))
-    with pytest.raises(StepFailed, match="at step 1"):
-        follow_with_gains(dsys, wild, np.zeros((2, 8, dsys.ndx)))

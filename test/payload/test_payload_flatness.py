@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from payload_cases import model, parameters, weak_model
+from refusals import refusal
 
 from nh_control.control import paths
 from nh_control.scenarios.payload_flatness import InfeasiblePath, flat_motion, flat_reference
@@ -46,15 +47,6 @@ def test_parabola_is_the_papers_for_five_seconds():
 
 
 @SLOW
-def test_figure_of_eight_reaches_its_speed_at_its_middle():
-    jets = EIGHT.jets(np.linspace(0, EIGHT.duration, 4001))
-    speed = np.linalg.norm(jets[:, 1], axis=1)
-    assert speed.max() == pytest.approx(2.0, abs=1e-3)
-    np.testing.assert_allclose(jets[np.argmax(speed), 0, :2], 0, atol=0.01)
-    np.testing.assert_allclose(np.abs(jets[:, 0]).max(axis=0), [1.5, 1.0, 1.0], atol=1e-3)
-
-
-@SLOW
 def test_spline_goes_through_its_points_at_rest_at_both_ends():
     times, points = (
         np.array([0.0, 1.5, 2.0, 4.0]),
@@ -70,19 +62,15 @@ def test_spline_goes_through_its_points_at_rest_at_both_ends():
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: paths.through([0.0, 1.0], [[0, 0, 0], [np.nan, 0, 0]]), "finite points"),
-        (lambda: paths.through([0.0, 1.0, 1.0], np.zeros((3, 3))), "must increase"),
-        (lambda: paths.through([0.5, 1.0], np.zeros((2, 3))), "increase from 0"),
-        (lambda: paths.line([0, 0, 0], [1, 0, 0], 0.0), "duration of a path must be positive"),
-        (lambda: paths.parabola(duration=2.0, ramp=3.0), "at most half the duration"),
-    ],
-)
-def test_bad_paths_are_refused(make, text):
-    with pytest.raises(ValueError, match=text):
-        make()
+def test_bad_paths_are_refused(snapshot):
+    wrong = (
+        lambda: paths.through([0.0, 1.0], [[0, 0, 0], [np.nan, 0, 0]]),
+        lambda: paths.through([0.0, 1.0, 1.0], np.zeros((3, 3))),
+        lambda: paths.through([0.5, 1.0], np.zeros((2, 3))),
+        lambda: paths.line([0, 0, 0], [1, 0, 0], 0.0),
+        lambda: paths.parabola(duration=2.0, ramp=3.0),
+    )
+    assert [refusal(make) for make in wrong] == snapshot
 
 
 @pytest.mark.parametrize("n", TWO)
@@ -106,20 +94,6 @@ def test_flat_motion_solves_the_equations_of_motion(n, angle):
         )
 
 
-@pytest.mark.parametrize("n", TWO)
-def test_links_have_the_formation_in_hover(n):
-    formation = Formation(0.4, azimuth=1.0)
-    motion = flat_motion(parameters(n), paths.point([0, 0, 1], 1.0), [0.0], formation)
-    np.testing.assert_allclose(
-        motion.q[0, 3 + 4 * n :].reshape(n, 3), formation.links(n), atol=1e-12
-    )
-    if n > 1:
-        np.testing.assert_allclose(formation.links(n)[:, 2], np.cos(0.4))
-        np.testing.assert_allclose(
-            formation.links(n)[0, :2] / np.sin(0.4), [np.cos(1.0), np.sin(1.0)]
-        )
-
-
 @SLOW
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("name", PATHS)
@@ -137,35 +111,14 @@ def test_references_are_discretely_feasible_and_within_a_millimeter_of_the_path(
 
 
 @SLOW
-def test_reference_converges_to_the_path_with_order_two():
-    gaps = []
-    for h in (0.04, 0.02, 0.01):
-        reference = flat_reference(model(2, h), EIGHT)
-        gaps.append(
-            np.linalg.norm(
-                reference.states[:, :3] - EIGHT.jets(reference.times)[:, 0], axis=1
-            ).max()
-        )
-    slope = np.polyfit(np.log([0.04, 0.02, 0.01]), np.log(gaps), 1)[0]
-    assert slope == pytest.approx(2.0, abs=0.15), gaps
-
-
-@SLOW
 def test_paths_beyond_the_limits_are_refused_with_what_when_and_how_much():
-    with pytest.raises(
-        InfeasiblePath,
-        match=r"quad[12]_thrust = 13.* t = .*0 \.\.\. 12.*slower",
-    ):
+    with pytest.raises(InfeasiblePath, match=r"quad[12]_thrust = 13.* t = .*0 \.\.\. 12.*slower"):
         flat_reference(weak_model(), paths.line([0, 0, 0], [0, 0, 5.0], 4.0))
     with pytest.raises(
-        InfeasiblePath,
-        match=r"80 degrees.*quad[12]_thrust = 14\.5 .*0 \.\.\. 12.*links closer",
+        InfeasiblePath, match=r"80 degrees.*quad[12]_thrust = 14\.5 .*0 \.\.\. 12.*links closer"
     ):
         flat_reference(weak_model(), paths.point([0, 0, 0], 1.0), Formation(np.radians(80)))
-    with pytest.raises(
-        InfeasiblePath,
-        match=r"falls.* t = .*slack.* 9\.81 m/s.2.*slower",
-    ):
+    with pytest.raises(InfeasiblePath, match=r"falls.* t = .*slack.* 9\.81 m/s.2.*slower"):
         flat_reference(model(2), paths.line([0, 0, 0], [0, 0, -8.0], 2.0))
     with pytest.raises(InfeasiblePath, match="cannot come near -g"):
         flat_motion(

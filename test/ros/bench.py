@@ -1,6 +1,4 @@
-"""Nodes without a network: everything that they create is kept, and what they publish is read from
-the publishers.
-"""
+"""Nodes without a network: what they publish is read from their publishers."""
 
 import copy
 import itertools
@@ -14,23 +12,32 @@ from rclpy.context import Context
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy
 from rclpy.serialization import deserialize_message, serialize_message
 
 from nh_control.ros.messages import conversions
 from nh_control.ros.runtime.callback_errors import CallbackErrors
 
 
+def listener(name, latched=False):
+    """What the graph of nodes knows of a subscription."""
+    kind = DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE
+    return types.SimpleNamespace(
+        node_name=name, qos_profile=types.SimpleNamespace(durability=kind)
+    )
+
+
 class Publisher:
     """Keeps copies of what is published; `subscribers` may be changed."""
 
     def __init__(self, kind, topic, quality, order):
-        self.kind, self.topic_name, self.quality, self._order = kind, topic, quality, order
+        self.msg_type, self.topic_name, self.quality, self._order = kind, topic, quality, order
         self.sent, self.at, self.waits, self.subscribers = [], [], [], 1
 
     def publish(self, message):
-        whole = isinstance(message, self.kind)
+        whole = isinstance(message, self.msg_type)
         self.sent.append(
-            copy.deepcopy(message) if whole else deserialize_message(message, self.kind)
+            copy.deepcopy(message) if whole else deserialize_message(message, self.msg_type)
         )
         self.at.append(next(self._order))
 
@@ -102,7 +109,6 @@ class Bench(Node):
         return self.seen_subscriptions.get(topic, [])
 
     def sent(self, topic):
-        """Messages on a topic, as it was named."""
         return self.made[topic].sent
 
     def call(self, name, **request):
@@ -110,7 +116,6 @@ class Bench(Node):
         return callback(kind.Request(**request), kind.Response())
 
     def report(self):
-        """The report on /diagnostics now, by its timer."""
         [report] = [callback for period_s, callback, _ in self.timed if period_s == 1.0]
         report()
         return self.told
@@ -143,7 +148,6 @@ class Desk:
     call = staticmethod(lambda request: request())
 
     def serve(self, timeout_s):
-        """What a test does while it is waited for."""
         self.served.append(timeout_s)
         self.on_serve()
 
@@ -165,7 +169,6 @@ class Desk:
         subscribed.callback(copy.deepcopy(message))
 
     def state(self, codecs, q, v, stamp_ns, prefix=""):
-        """A state arrives, in the messages of its codecs."""
         for codec in codecs:
             codec.write(list(q), list(v))
             self.give(prefix + codec.topic, codec.message, stamp_ns)

@@ -1,6 +1,4 @@
-"""A pendulum that is shown as its joint and as its bob, a body in space: the least scenario that
-has everything that nodes publish.
-"""
+"""A pendulum with its bob, a body in space: the least scenario with all that nodes publish."""
 
 import numpy as np
 
@@ -15,12 +13,10 @@ TORQUE = 0.25
 
 
 def perturbed(model, x, perturbation):
-    """The state with the pendulum turned."""
     return x + np.array([perturbation.angle, 0.0])
 
 
 def to_bodies(p, q, v):
-    """The bob at the rod's end, turned with it."""
     angle, rate = float(q[0]), float(v[0])
     return [
         BodyState(
@@ -35,19 +31,16 @@ def to_bodies(p, q, v):
 
 
 def from_bodies(bodies):
-    """Angle and rate, whatever the rod's length."""
     (bob,) = bodies
     w, _, y, _ = bob.quaternion_wxyz
     return np.array([-2 * np.arctan2(y, w)]), np.array([-bob.angular_velocity_body[1]])
 
 
 def pushed(dsys):
-    """A motion from rest, under a constant torque."""
     return dsys.simulate(dsys.state([0.3], [0.0]), np.full((STEPS, 1), TORQUE))
 
 
 def hanging(dsys):
-    """At rest, for a while."""
     return Trajectory(dsys.h, np.zeros((STEPS // 2 + 1, 2)), np.zeros((STEPS // 2, 1)))
 
 
@@ -60,7 +53,6 @@ class Alone(Scenario):
     """A scenario that has its own integrators alone, and so need not look which others fit."""
 
     def usable_integrators(self, system):
-        """Its own."""
         return self.integrators
 
 

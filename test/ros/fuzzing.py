@@ -24,15 +24,12 @@ class Fuzzer:
         self._rng, self.many = np.random.default_rng(seed), many
 
     def pick(self, values):
-        """One of the values."""
         return values[self._rng.integers(len(values))]
 
     def chance(self, share: float) -> bool:
-        """True in so large a share of the calls."""
         return self._rng.random() < share
 
     def wrong(self, message):
-        """A copy with one to three of its parts made wrong."""
         message = copy.deepcopy(message)
         for _ in range(self._rng.integers(1, 4)):
             self._spoil(message)
@@ -57,7 +54,6 @@ class Fuzzer:
         return bytes(wrong)
 
     def _spoil(self, message) -> None:
-        """Make one part wrong, of the message or of one in it."""
         names = list(message.get_fields_and_field_types())
         if not names:
             return

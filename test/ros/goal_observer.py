@@ -8,9 +8,7 @@ class Observer:
         self.heard = []
 
     def accepted(self, leg):
-        """Kept."""
         self.heard.append((leg.start, leg.end))
 
     def ended(self, kind, reason):
-        """Kept, too."""
         self.heard.append((kind, reason))

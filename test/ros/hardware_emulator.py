@@ -185,7 +185,6 @@ class Emulator:
 
     @property
     def now(self):
-        """Present time of the robot's clock in ns."""
         wall = time.monotonic_ns()
         if self.slow == 1.0:
             return self.zero + wall - self.wall
@@ -208,7 +207,6 @@ class Emulator:
         self.u = np.array([values[name] for name in self.robot.inputs])
 
     def advance(self, now):
-        """Physics up to a time."""
         if self.u is not None and now > self.at:
             span = (0.0, (now - self.at) * 1e-9)
             f = lambda _, s: self.robot.rates(s, self.u)  # noqa: E731

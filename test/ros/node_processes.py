@@ -37,7 +37,6 @@ class NodeProcess:
 
     @property
     def log(self) -> str:
-        """What the node has printed."""
         return self._log.read_text()
 
     def end(self, number: int = signal.SIGINT, timeout_s: float = 120.0) -> int:
@@ -117,9 +116,7 @@ class Nodes:
         return self._started[-1]
 
     def end(self) -> None:
-        """End what still runs, by force what does not end by itself (a killed node leaves its
-        shared memory behind).
-        """
+        """End what still runs, by force what does not end by itself."""
         running = [node for node in self._started if node.process.poll() is None]
         for node in running:
             node.process.send_signal(signal.SIGINT)

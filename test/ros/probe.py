@@ -59,7 +59,6 @@ class Probe:
         }
 
     def close(self) -> None:
-        """End."""
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.shutdown(context=self.context)
@@ -67,13 +66,11 @@ class Probe:
     # Listening
 
     def listen(self, message_type: type, topic: str, qos=EVERYTHING) -> list:
-        """A list that grows by the messages of a topic."""
         received: list = []
         self.node.create_subscription(message_type, topic, received.append, qos)
         return received
 
     def clear(self) -> None:
-        """Forget what was published."""
         for received in (self.joint_states, self.odometry, self.bodies, self.commands, self.clock):
             received.clear()
 
@@ -83,18 +80,15 @@ class Probe:
             self.diagnostics[name], self._reported[name] = status, time_ns(message) * 1e-9
 
     def values(self, node: str = "plant") -> dict[str, str]:
-        """Values of the last diagnostics of a node."""
         known = self.diagnostics.get(node)
         return {pair.key: pair.value for pair in known.values} if known else {}
 
     def message(self, node: str = "plant") -> str:
-        """Message of the last diagnostics of a node."""
         return self.diagnostics[node].message if node in self.diagnostics else ""
 
     # Waiting
 
     def spin(self, seconds: float) -> None:
-        """Spin for some time."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._executor.spin_once(timeout_sec=POLL_S)
@@ -110,14 +104,12 @@ class Probe:
         return value
 
     def wait_silence(self, received: list) -> None:
-        """Wait until nothing is added for some time."""
         known = -1
         while known != len(received):
             known = len(received)
             self.spin(SILENCE_S)
 
     def wait_mode(self, mode: str) -> None:
-        """Wait until the plant's diagnostics say this mode."""
         self.wait_value("mode", mode)
 
     def wait_value(self, key: str, value: str, node: str = "plant") -> None:
@@ -134,7 +126,6 @@ class Probe:
         return self._wait_time(self.bodies, step, h)
 
     def wait_clock(self, step: int, h: float) -> None:
-        """Wait for the clock of this step."""
         self._wait_time(self.clock, step, h)
 
     def wait_command(self, step: int, h: float) -> JointState:
@@ -198,7 +189,6 @@ class Probe:
         return set() if any("UNKNOWN" in name for name in names) else names - {"/probe"}
 
     def heard_publisher(self, message_type: type, topic: str, qos=10):
-        """A publisher that somebody else hears."""
         publisher = self.node.create_publisher(message_type, topic, qos)
         own = sum(
             one.topic_name == publisher.topic_name
@@ -282,11 +272,9 @@ def latched() -> QoSProfile:
 
 
 def time_ns(message) -> int:
-    """Stamp of a message in ns."""
     stamp = message.clock if isinstance(message, Clock) else message.header.stamp
     return stamp.sec * 10**9 + stamp.nanosec
 
 
 def by_step(messages: list, h: float) -> dict[int, object]:
-    """Messages by step, later ones win."""
     return {round(time_ns(m) * 1e-9 / h): m for m in messages}

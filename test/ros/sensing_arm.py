@@ -1,6 +1,4 @@
-"""An arm with three sensors: an encoder at 100 Hz that is 20 ms late, an IMU at its end, and the
-pose of its end.
-"""
+"""An arm with an encoder that is 20 ms late, an IMU at its end, and the pose of its end."""
 
 from dataclasses import replace
 
@@ -28,7 +26,6 @@ def turned(q, p):
 
 
 def pose(q, v, u, p):
-    """The same as position and quaternion."""
     return ca.vertcat(end(q, p), ca.cos(q[0] / 2), 0, -ca.sin(q[0] / 2), 0)
 
 
@@ -40,12 +37,10 @@ OUTPUTS = (
 
 
 def arm(parameters):
-    """The pendulum with outputs."""
     return replace(pendulum(parameters), outputs=OUTPUTS)
 
 
 def held(model):
-    """Held at 0.5 rad for 1 s."""
     p = model.system.parameters
     steps, torque = round(1.0 / model.h), p.m * 9.81 * p.l * np.sin(0.5)
     x = model.state([0.5], [0.0])

@@ -25,7 +25,6 @@ def at(x, z=1.0):
 
 
 def ahead(dsys):
-    """A reference that moves by 0.1 m a step."""
     rest = np.zeros(SPACE.nw)
     states = np.array([dsys.state(at(0.1 * k), rest) for k in range(STEPS + 1)])
     return Trajectory(dsys.h, states, np.ones((STEPS, dsys.nu)))
@@ -45,22 +44,18 @@ class Page:
         self.sent, self.browsers, self.closed = [], 0, False
 
     def open(self, page, answer=None, host="", port=0, token=""):
-        """As the server is made."""
         self.page, self.host, self.port, self.token = page, host, port, token or "made"
         self.address = "http://the-address"
         return self
 
     @property
     def frames(self):
-        """States that were sent."""
         return [message["frame"] for message in self.sent if "frame" in message]
 
     def send(self, text):
-        """Kept."""
         self.sent.append(json.loads(text))
 
     def close(self):
-        """Kept, too."""
         self.closed = True
 
 
@@ -72,12 +67,10 @@ class Showing:
         self.codecs = codecs(QUADS, MODEL, prefix=f"{namespace}/" if namespace else "")
 
     def hear(self, k, q, v=None, prefix=""):
-        """A state of step k, or what it should be."""
         v = np.zeros(SPACE.nw) if v is None else v
         self.desk.state(self.codecs, q, v, round(k * H_NS), prefix)
 
     def hear_of_another_frame(self, *topics):
-        """States that cannot be used."""
         (codec,) = self.codecs
         codec.write(at(1.0).tolist(), [0.0] * SPACE.nw)
         codec.message.header.frame_id = "map"
@@ -85,7 +78,6 @@ class Showing:
             self.desk.give(topic, codec.message, 200 * H_NS)
 
     def command(self, names, values):
-        """Inputs are commanded."""
         self.desk.give("joint_commands", JointState(name=list(names), effort=list(values)))
 
     def work(self, *happens):

@@ -1,6 +1,4 @@
-"""What of simulation_interfaces a plant uses, in Python, where that package is not installed: the
-fields and constants of its definitions, for calls without a network.
-"""
+"""The fields and constants of simulation_interfaces, where it is not installed."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from std_msgs.msg import Header
 
 
 def kind(name: str, constants: dict[str, int] | None = None, **defaults):
-    """A class with these constants and fields; a field's default is a value, or a type to make it
-    of.
-    """
+    """A class with constants and fields; a default is a value, or a type to make it of."""
 
     def __init__(self, **given):
         for field, default in defaults.items():
@@ -26,12 +22,10 @@ def kind(name: str, constants: dict[str, int] | None = None, **defaults):
 
 
 def service(name: str, request: type | None = None, response: type | None = None):
-    """A class with a request and a response."""
     return type(name, (), {"Request": request or kind("Request"), "Response": response})
 
 
 def numbered(names: str, first: int = 0) -> dict[str, int]:
-    """Constants that count on."""
     return {name: first + i for i, name in enumerate(names.split())}
 
 
@@ -45,9 +39,7 @@ Result = kind(
     error_message="",
 )
 SimulationState = kind(
-    "SimulationState",
-    numbered("STATE_STOPPED STATE_PLAYING STATE_PAUSED STATE_QUITTING"),
-    state=0,
+    "SimulationState", numbered("STATE_STOPPED STATE_PLAYING STATE_PAUSED STATE_QUITTING"), state=0
 )
 FEATURES = {
     **numbered("ENTITY_STATE_GETTING ENTITY_STATE_SETTING ENTITY_INFO_GETTING", 10),
@@ -107,7 +99,6 @@ SimulateSteps = type(
 
 
 def modules() -> dict[str, ModuleType]:
-    """The package's modules by name."""
     made = {}
     parts = {
         "msg": (*MESSAGES, EntityState, EntityFilters),
@@ -123,7 +114,6 @@ def modules() -> dict[str, ModuleType]:
 
 
 def installed() -> bool:
-    """Whether there is the package itself."""
     import importlib.util
 
     return "simulation_interfaces" in sys.modules or bool(

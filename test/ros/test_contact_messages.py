@@ -1,34 +1,27 @@
-"""Forces of contacts: of a plant, in messages, markers and reports, and in the nodes that publish,
-show and record them, without a network.
-"""
-
-from types import SimpleNamespace
+"""Forces of contacts: of a plant, in messages, markers, reports and nodes."""
 
 import casadi as ca
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches, listener
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import ReliabilityPolicy
+from shown_payload import Page
+from visualization_msgs.msg import Marker
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from rclpy.qos import DurabilityPolicy, ReliabilityPolicy  # noqa: E402
-from shown_payload import Page  # noqa: E402
-from visualization_msgs.msg import Marker  # noqa: E402
-
-import nh_control as nh  # noqa: E402
-from nh_control import scenarios  # noqa: E402
-from nh_control.discrete.contact_forces import ContactPlaces, ContactReadout  # noqa: E402
-from nh_control.loop.plant_report import ContactMonitor  # noqa: E402
-from nh_control.loop.simulated_plant import SimulatedPlant  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.markers import ContactArrows  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.nodes import display, recorder, view  # noqa: E402
-from nh_control.ros.nodes.plant import Plant  # noqa: E402
-from nh_control.ros.runtime.selected_model import Model  # noqa: E402
-from nh_control.runs import topics  # noqa: E402
-from nh_control.scenarios import PlantOptions, disturbance  # noqa: E402
+import nh_control as nh
+from nh_control import scenarios
+from nh_control.discrete.contact_forces import ContactPlaces, ContactReadout
+from nh_control.loop.plant_report import ContactMonitor
+from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.markers import ContactArrows
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.nodes import display, recorder, view
+from nh_control.ros.nodes.plant import Plant
+from nh_control.ros.runtime.selected_model import Model
+from nh_control.runs import topics
+from nh_control.scenarios import PlantOptions, disturbance
 
 SCENARIO = scenarios.get("wet_snakeboard")
 FORCE = [0.0, 3.0, -4.0]
@@ -36,12 +29,10 @@ CONTACTS = "contacts/rear_wheels", "contacts/front_wheels"
 
 
 def rolling(model):
-    """A state in motion."""
     return model.state([0, 0.3, 0.5, 1, 2.0], [0.3, -0.2, 0.1, 0.5, 0.2])
 
 
 def wrench(force):
-    """The message of a force."""
     message = WrenchStamped()
     conversions.set_xyz(message.wrench.force, np.asarray(force, float).tolist())
     return message
@@ -57,18 +48,9 @@ def plant(model):
     return SimulatedPlant(model, rolling(model))
 
 
-def test_contacts_of_a_plant_are_those_of_its_last_step(plant):
+def test_contacts_are_those_of_the_last_step_and_reading_them_solves_none(plant, monkeypatch):
     plant.reset()
     assert plant.contacts == {}
-    plant.advance([0.5, -0.2])
-    expected = nh.contact_forces(plant.dsys, plant.initial, [0.5, -0.2])
-    for name, force in plant.contacts.items():
-        assert np.array_equal(force.force, expected[name].force)
-    assert list(plant.contacts) == ["rear_wheels", "front_wheels"]
-
-
-def test_reading_contacts_solves_no_step(plant, monkeypatch):
-    plant.reset()
     plant.advance([0.5, -0.2])
     expected = nh.contact_forces(plant.dsys, plant.initial, [0.5, -0.2])
     iterations = plant.dsys.newton_iterations(plant.initial, [0.5, -0.2])
@@ -85,7 +67,6 @@ def test_reading_contacts_solves_no_step(plant, monkeypatch):
 
 
 def test_the_functions_of_a_plant_are_made_before_its_run_and_before_a_change(model, monkeypatch):
-    """They take as long to make as many steps."""
     plant = SimulatedPlant(model, rolling(model))
     options = PlantOptions(disturbances=(disturbance.parse("ground:constant:0.5"),))
     icy, ice = SCENARIO.plant(model, options), SCENARIO.disturbance(model, options)
@@ -154,12 +135,6 @@ def test_arrows_show_forces_where_the_contacts_are(plant):
         assert (marker.ns, marker.type, marker.action) == ("contacts", Marker.ARROW, Marker.ADD)
 
 
-def broken():
-    message = WrenchStamped()
-    message.wrench.force.x = float("nan")
-    return message
-
-
 @pytest.fixture(scope="module")
 def known(model):
     return Model(SCENARIO, model, model.simulate(rolling(model), np.zeros((10, 2))))
@@ -173,7 +148,6 @@ def make(known, monkeypatch):
 
 
 def hear(desk, model, k):
-    """The state of step k."""
     q, v = np.array([0.4, 0.3, 0.5, 1, 2.0]), np.zeros(model.system.space.nw)
     desk.state(codecs(SCENARIO, model), q, v, k * 10**7)
 
@@ -222,9 +196,7 @@ def test_the_display_s_arrows_go_where_time_goes_back(make, model):
 def test_a_plant_publishes_its_forces_and_waits_until_who_records_them_is_matched(make, model):
     node = make("plant", wait_for=["recorder"], lockstep=True, speed_factor=0.0)
     made = Plant(node, Desk(), Ended())
-    hears = SimpleNamespace(
-        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    )
+    hears = listener("recorder")
     heard = "/joint_states", "/odom", *(f"/{topic}" for topic in CONTACTS)
     node.seen_subscriptions = dict.fromkeys(heard, [hears])
     node.made[CONTACTS[1]].subscribers = 0

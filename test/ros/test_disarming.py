@@ -4,18 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from hardware_emulator import TOPICS, CartPole
+from scipy.integrate import solve_ivp
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from hardware_emulator import TOPICS, CartPole  # noqa: E402
-from scipy.integrate import solve_ivp  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.loop.arming import SafeRange, error_limit  # noqa: E402
-from nh_control.ros.nodes import tracker  # noqa: E402
-from nh_control.runs.experiment import Experiment  # noqa: E402
-from nh_control.scenarios import SafetyLimits  # noqa: E402
+from nh_control import scenarios
+from nh_control.loop.arming import SafeRange, error_limit
+from nh_control.ros.nodes import tracker
+from nh_control.runs.experiment import Experiment
+from nh_control.scenarios import SafetyLimits
 
 USUAL = 0.5
 """What share of its limits a usual run needs at most."""
@@ -50,9 +47,7 @@ def test_usual_runs_stay_far_from_the_limits_of_their_scenario(name, reference):
 
 
 def run(sign, seconds, **given):
-    """A tracker of a cart-pole that is armed, on an emulated one whose actuator has a sign, with
-    its own equations, until no command comes any more: its states (rows, 4) and what was logged.
-    """
+    """States (rows, 4) and log of a tracker on an emulated cart-pole until commands end."""
     given |= {"scenario": "cart_pole", "source": "hardware", "hardware.armed": True}
     given |= {"hardware.estimator": "none", "hardware.compensate_delay": False}
     robot, rng, rows = CartPole(), np.random.default_rng(0), [np.zeros(4)]
@@ -76,7 +71,6 @@ def run(sign, seconds, **given):
 
 
 def test_a_runaway_by_a_wrong_sign_is_disarmed_soon_unless_limits_are_off():
-    """In half a meter, where nothing stopped it for 16 m."""
     rows, logged = run(-1.0, 3.0)
     (text,) = (text for level, text in logged if level == "error")
     assert text.startswith("disarmed: ") and np.abs(rows[:, 0]).max() < 1.5

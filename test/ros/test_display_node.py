@@ -4,16 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from shown_payload import H_NS, MODEL, QUADS, SPACE, STEPS, Showing, at, put_up
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from shown_payload import H_NS, MODEL, QUADS, SPACE, STEPS, Showing, at, put_up  # noqa: E402
-
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.markers import GHOST, THIN  # noqa: E402
-from nh_control.ros.messages.motion_listener import HARDWARE_QUEUE  # noqa: E402
-from nh_control.ros.nodes import display  # noqa: E402
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.markers import GHOST, THIN
+from nh_control.ros.messages.motion_listener import HARDWARE_QUEUE
+from nh_control.ros.nodes import display
 
 IDLE = dict(zip(MODEL.inputs, MODEL.idle(MODEL.state(at(0.0), np.zeros(SPACE.nw)))))
 FIRST, SECOND = (name for name in IDLE if name.endswith("thrust"))
@@ -21,7 +18,6 @@ FIRST, SECOND = (name for name in IDLE if name.endswith("thrust"))
 
 @pytest.fixture
 def slept(monkeypatch):
-    """How long the display slept."""
     slept = []
     monkeypatch.setattr(display.time, "sleep", slept.append)
     return slept
@@ -44,11 +40,9 @@ class Seen(Showing):
     """A display, what it hears and what it draws."""
 
     def somebody_comes(self):
-        """One more who looks."""
         self.node.made["markers"].subscribers += 1
 
     def draw(self):
-        """Draw once, because somebody comes late."""
         self.somebody_comes()
         self.work()
 
@@ -62,7 +56,6 @@ class Seen(Showing):
         return np.subtract(*map(conversions.xyz, places))
 
     def widths(self):
-        """Of the cables."""
         return [self.drawn()["cables", i].scale.x for i in range(2)]
 
 

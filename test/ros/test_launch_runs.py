@@ -1,10 +1,7 @@
-"""Launch files as processes: how a launch ends, whatever ends it. Needs `launch`, and a workspace
-in which this package is installed and sourced.
-"""
+"""How launches end; needs `launch` and a sourced workspace with this package."""
 
 import importlib.util
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -13,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ament_index_python import get_packages_with_prefixes
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -41,16 +39,11 @@ subprocess.Popen._execute_child = interrupted
 """
 """Before RUN: the launch is interrupted when the first process is there, and nobody knows yet."""
 END_S = 60.0
-NODES = ("plant", "tracker", "display", "shadow")
-KILLED_WITHIN_S = 8.0
-"""Of the start of what is killed, before all nodes run, or after."""
 
 
 def installed() -> bool:
     if not all(importlib.util.find_spec(name) for name in ("launch", "launch_ros")):
         return False
-    from ament_index_python import get_packages_with_prefixes
-
     return "nh_control" in get_packages_with_prefixes()
 
 
@@ -82,7 +75,6 @@ class Launch:
             )
 
     def wait_for(self, text, count=1):
-        """Wait until the output has a text so often."""
         deadline = time.monotonic() + END_S
         while self.text.count(text) < count:
             assert time.monotonic() < deadline and self.process.poll() is None, self.text
@@ -93,15 +85,12 @@ class Launch:
         return self.log.read_text()
 
     def node(self, name):
-        """Process number of a node."""
         lines = [line for line in self.text.splitlines() if "process started with pid" in line]
         (found,) = [line for line in lines if f"[{name}-" in line]
         return int(found.split("pid [")[1].rstrip("]"))
 
     def left(self):
-        """Processes of the launch that still run: those that have its environment, whatever their
-        parent, group or session is.
-        """
+        """Processes that have the launch's environment, whatever their parent or group is."""
         own, found = f"ROS_LOG_DIR={self.log.parent / 'log'}".encode(), []
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -112,7 +101,6 @@ class Launch:
         return found
 
     def wait(self):
-        """The exit code, once nothing is left."""
         code, deadline = self.process.wait(END_S), time.monotonic() + 20
         while self.left() and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -135,34 +123,6 @@ def launch(domain, tmp_path):
             os.killpg(one.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-
-
-def kill_at_random(run, rng):
-    """Send a random signal to the launch or one of its nodes at a random time, then end what goes
-    on without it; returns what was done.
-    """
-    assert run.left()  # the launch itself is seen
-    name = rng.choice(["launch", *NODES])
-    number = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-    if name != "launch":
-        run.wait_for(f"[{name}-")
-    time.sleep(rng.uniform(0.0, KILLED_WITHIN_S))
-    told = f"{signal.Signals(number).name} to the {name}"
-    try:
-        os.kill(run.process.pid if name == "launch" else run.node(name), number)
-        time.sleep(rng.uniform(0.0, 3.0))
-        run.process.send_signal(signal.SIGINT)
-    except ProcessLookupError:
-        told += ", which had ended"
-    run.wait()
-    return told
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_whatever_is_killed_at_any_time_nothing_is_left(launch, seed):
-    """`Launch.wait`, which `kill_at_random` ends with, refuses a process that is left."""
-    run = launch("rviz:=false", "shadow:=true")
-    print(kill_at_random(run, random.Random(seed)))
 
 
 FAST = ("speed_factor:=0", "lockstep:=True", "on_finish:=exit", "duration_s:=1.0")

@@ -1,27 +1,30 @@
 """Markers of what scenarios look like."""
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Bench, alone
+from transforms3d.euler import euler2mat
+from transforms3d.quaternions import quat2mat
+from visualization_msgs.msg import Marker
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from transforms3d.euler import euler2mat  # noqa: E402
-from transforms3d.quaternions import quat2mat  # noqa: E402
-from visualization_msgs.msg import Marker  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.ros.messages import conversions, markers  # noqa: E402
-from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail  # noqa: E402
-from nh_control.scenarios.visual_model import Pose, VisualModel  # noqa: E402, VisualModel
+from nh_control import scenarios
+from nh_control.ros.messages import conversions, markers
+from nh_control.ros.messages.markers import Arrows, Drawing, Lines, Trail
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.transforms import RobotModel
+from nh_control.scenarios.robot_description import robot_description
+from nh_control.scenarios.scenario_frames import ScenarioFrames
+from nh_control.scenarios.visual_model import Pose, VisualModel
 
 SCENARIO = scenarios.get("quadrotor_payload")
 LOOK = SCENARIO.visual(SCENARIO.parameters)
 
 
 def configuration(seed=0):
-    """Payload and quadrotors anywhere."""
     space = SCENARIO.model().system.space
     return space.retract(space.origin, np.random.default_rng(seed).normal(size=space.nv))
 
@@ -32,23 +35,16 @@ def points(marker):
 
 
 @pytest.mark.parametrize("name", scenarios.names())
-def test_everything_that_a_look_names_exists(name):
+def test_every_look_has_markers_of_its_shapes_and_lines(name):
     scenario = scenarios.get(name)
     model, visual = scenario.model(), scenario.visual_model()
     poses = visual.poses(scenario.parameters, model.system.space.origin)
-    assert {shape.frame for shape in visual.shapes} | {
-        visual.trail or visual.shapes[0].frame
-    } | set(visual.outline) <= poses.keys()
-    assert {frame for cable in visual.cables for frame in (cable.start, cable.end)} | {
-        arrow.frame for arrow in visual.arrows
-    } <= poses.keys()
+    frames = {frame for cable in visual.cables for frame in (cable.start, cable.end)}
+    frames |= {arrow.frame for arrow in visual.arrows} | set(visual.outline)
+    assert frames | {visual.trail or visual.shapes[0].frame} <= poses.keys()
     assert {arrow.input for arrow in visual.arrows} <= set(model.inputs)
-    assert {cable.monitored for cable in visual.cables} <= {
-        "",
-        *(scenario.monitor.names if scenario.monitor else ()),
-    }
-    for pose in poses.values():
-        np.testing.assert_allclose(pose.rotation @ pose.rotation.T, np.eye(3), atol=1e-12)
+    watched = scenario.monitor.names if scenario.monitor else ()
+    assert {cable.monitored for cable in visual.cables} <= {"", *watched}
     drawing = Drawing("plant", visual, 0.5)
     drawing.place(poses)
     assert all(
@@ -71,33 +67,6 @@ def test_everything_that_a_look_names_exists(name):
     lines.place(poses, ())
     assert all(m.scale.x > 0 and len(m.points) >= 2 for m in lines.markers)
     assert len({(m.ns, m.id) for m in lines.markers}) == len(lines.markers)
-
-
-@pytest.mark.parametrize(
-    ("name", "bodies", "q", "place"),
-    [
-        ("snakeboard", ["base_link"], np.linspace(0.1, 0.5, 5), [0.4, 0.5, 0.0]),
-        ("quadrotor_payload", ["payload", "quad1", "quad2"], configuration(), configuration()[:3]),
-    ],
-)
-def test_without_a_look_bodies_are_balls(name, bodies, q, place):
-    scenario = replace(scenarios.get(name), visual=None)
-    visual = scenario.visual_model()
-    drawing = Drawing("plant", visual, 1.0)
-    drawing.place(visual.poses(scenario.parameters, q))
-    assert [shape.frame for shape in visual.shapes if shape.kind == "sphere"] == bodies
-    assert (visual.parent, visual.trail) == ("odom", bodies[0])
-    np.testing.assert_allclose(conversions.xyz(drawing.markers[0].pose.position), place)
-
-
-def test_without_a_look_joints_alone_are_sticks():
-    scenario = replace(scenarios.get("cart_pole"), visual=None)
-    visual = scenario.visual_model()
-    trail = Trail(visual)
-    trail.place(visual.poses(scenario.parameters, np.zeros(2)))
-    kinds = {shape.kind for shape in visual.shapes}
-    assert kinds == {"sphere", "cylinder"} and len(Drawing("plant", visual, 1.0).markers) == 3
-    assert trail.markers == Lines(visual).markers == Arrows(visual).markers == []
 
 
 def test_without_frames_nothing_is_drawn():
@@ -180,3 +149,92 @@ def test_a_trail_forgets_its_beginning():
     (marker,) = trail.markers
     assert len(marker.points) == markers.TRAIL_POINTS
     assert marker.points[0].x == pytest.approx(0.05 * 5)
+
+
+# Descriptions and transforms of frames -----------------------------------------------------------
+
+
+class Broadcaster:
+    """As tf2_ros has it; keeps copies of what is sent."""
+
+    def __init__(self, node):
+        self.node = node
+
+    def sendTransform(self, transforms):  # noqa: N802
+        """Keep them, as (parent, child, position, orientation, stamp)."""
+        self.node.transforms += [
+            (
+                one.header.frame_id,
+                one.child_frame_id,
+                conversions.xyz(one.transform.translation),
+                conversions.wxyz(one.transform.rotation),
+                conversions.nanoseconds(one.header.stamp),
+            )
+            for one in transforms
+        ]
+
+
+@pytest.fixture
+def node(monkeypatch):
+    kinds = dict.fromkeys(("TransformBroadcaster", "StaticTransformBroadcaster"), Broadcaster)
+    monkeypatch.setitem(sys.modules, "tf2_ros", SimpleNamespace(**kinds))
+    with alone() as context:
+        made = Bench("display", context)
+        made.transforms = []
+        yield made
+
+
+@pytest.mark.parametrize("name", ["cart_pole", "quadrotor_payload", "snakeboard"])
+def test_plant_and_display_together_publish_a_complete_tree(node, name):
+    scenario = scenarios.get(name)
+    model, frames = scenario.model(), ScenarioFrames(scenario)
+    x = scenario.reference(model).states[40]
+    q = model.configuration(x)
+    robot = RobotModel(node, scenario, "r1/")
+    (description,) = node.sent("robot_description")
+    assert description.data == robot_description(scenario)
+    robot.publish(frames.visual.poses(scenario.parameters, q), q, 5 * 10**9)
+    told = list(node.transforms)
+    shown = codecs(scenario, model, prefix="r1/")
+    bodies = [message for codec in shown for message in codec.odometry]
+    children = [child for _, child, *_ in told] + [m.child_frame_id for m in bodies]
+    assert sorted(children) == sorted(f"r1/{link.frame}" for link in frames.links)
+    parents = {parent for parent, *_ in told} | {m.header.frame_id for m in bodies}
+    assert parents <= {*children, f"r1/{frames.root}"}
+    # the bodies' poses in messages are those of the visual model
+    poses = frames.poses(q)
+    for codec in shown:
+        codec.write(q.tolist(), model.velocity(x).tolist())
+    for message in bodies:
+        position = conversions.xyz(message.pose.pose.position)
+        wanted = poses[message.child_frame_id.removeprefix("r1/")].position
+        np.testing.assert_allclose(position, wanted, atol=1e-12)
+    moving = {child for _, child, *_, stamp in told if stamp == 5 * 10**9}
+    assert moving == {f"r1/{frame}" for frame in frames.placed(poses)}
+    if name == "cart_pole":
+        (cart,) = [one for one in told if one[1] == "r1/cart"]
+        assert cart[0] == "r1/odom" and cart[2][0] == pytest.approx(q[0])
+
+
+def test_frames_without_a_tree_have_transforms_but_no_description(node):
+    board = scenarios.get("snakeboard")
+    shown = board.visual_model()
+    flat = replace(shown, poses=lambda p, q: shown.poses(p, q))
+    robot = RobotModel(node, replace(board, visual=lambda p: flat), "")
+    assert any("no robot_description: " in text for _, text in node.logged)
+    q = np.array([0.1, 0.2, 0.3, 1.0, 2.0])
+    robot.publish(shown.poses(None, q), q, 10**9)
+    told = {child: (parent, position) for parent, child, position, *_ in node.transforms}
+    assert told.keys() == shown.poses(None, q).keys()
+    for child, pose in shown.poses(None, q).items():
+        assert told[child][0] == "odom" and told[child][1] == pytest.approx(pose.position)
+
+
+def test_without_tf2_there_is_a_description(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tf2_ros", None)
+    scenario = scenarios.get("cart_pole")
+    with alone() as context:
+        node = Bench("display", context)
+        robot = RobotModel(node, scenario, "")
+        assert node.sent("robot_description") and any("no TF" in text for _, text in node.logged)
+        robot.publish({}, np.zeros(2), 0)

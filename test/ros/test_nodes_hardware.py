@@ -1,6 +1,4 @@
-"""The tracker on hardware: emulated robots with a clock, physics and sensors of their own, drawn
-anew in every run; and the shadow beside a robot or a plant.
-"""
+"""Tracker, recorder, shadow and display over DDS on emulated hardware."""
 
 import json
 import subprocess
@@ -10,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool
 
 from nh_control import scenarios
 from nh_control.cli import main
@@ -24,7 +24,6 @@ HARDWARE = {"source": "hardware", "use_sim_time": True}
 
 
 def initial(name, dsys, x):
-    """The emulator's state of a state of the model."""
     scenario = scenarios.get(name)
     q, v = dsys.configuration(x), dsys.velocity(x)
     if name == "cart_pole":
@@ -51,11 +50,7 @@ def place(name, rows):
 
 
 def fly(nodes, probe, tmp_path, name, reference, seconds):
-    """Run the emulated robot under the tracker; returns its error (m) and that of its angle at all
-    times.
-    """
-    from std_srvs.srv import SetBool
-
+    """Errors (m, and of the angle) of an emulated robot under the tracker at all times."""
     scenario = scenarios.get(name)
     dsys = scenario.model()
     motion = scenario.reference(dsys, reference)
@@ -74,7 +69,7 @@ def fly(nodes, probe, tmp_path, name, reference, seconds):
         probe.wait(lambda: probe.values("tracker").get("state_age_ms"), "states")
         assert probe.message("tracker") == "disarmed: not armed yet" and not probe.commands
         probe.ask(arm, SetBool.Request(data=True))
-        ended = lambda: robot.poll() is not None or "disarmed:" in tracker.log  # noqa: E731
+        ended = lambda: robot.poll() is not None or "disarmed:" in tracker.log
         probe.wait(ended, "end", BUSY * SLOW * seconds)
         assert "disarmed:" not in tracker.log
     finally:
@@ -105,8 +100,6 @@ def test_robots_with_clocks_delays_and_noise_of_their_own_are_tracked(
 def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identified(
     nodes, probe, tmp_path, capsys
 ):
-    from sensor_msgs.msg import JointState
-
     heard = probe.listen(JointState, "shadow/residual")
     bag = tmp_path / "bag"
     given = {**HARDWARE, "scenario": "cart_pole"}
@@ -130,7 +123,6 @@ def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identi
     assert recorder.end() == 0
 
     def told(command, *options):
-        """What a command says of the recording."""
         given = [command, str(bag), "--scenario", "cart_pole", "--json", *options]
         assert main(given) == 0, capsys.readouterr().err
         return json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -147,35 +139,6 @@ def test_a_robot_swings_up_and_is_compared_and_its_recording_replayed_and_identi
         assert abs(found["l"]["value"] - 0.5) < 0.02
 
 
-@pytest.mark.slow
-def test_a_shadow_expects_a_plant_like_its_model_and_notices_another(nodes, probe):
-    from probe import time_ns
-    from sensor_msgs.msg import JointState
-
-    heard = probe.listen(JointState, "shadow/residual")
-    shadow = nodes.start("shadow")
-    other = ("-r", "__node:=heavy", "-r", "shadow/residual:=heavy/residual")
-    heavy = nodes.start("shadow", {"plant.parameters.m": 1.1}, *other)
-    probe.wait(lambda: "model:" in shadow.log and "model:" in heavy.log, "shadow")
-    probe.wait_publishers("shadow/residual")
-    nodes.start("tracker", {"heard_by": "[shadow, heavy]"})
-    plant = {"lockstep": True, "speed_factor": 1.0, "duration_s": 2.0}
-    nodes.start("plant", {**plant, "wait_for": "[probe, shadow, heavy, tracker]"})
-    probe.wait(lambda: heard and time_ns(heard[-1]) == 2 * 10**9, "last residual")
-    names = scenarios.get("snakeboard").model().state_space.tangent_names
-    assert [time_ns(m) for m in heard] == [k * 10**7 for k in range(1, 201)]
-    assert tuple(heard[0].name) == names
-    assert np.abs([message.position for message in heard]).max() < 1e-12
-    for name in ("shadow", "heavy"):
-        report = lambda name=name: int(probe.values(name).get("residuals", 0)) > 100  # noqa: E731
-        probe.wait(report, "statistics")
-    largest = {
-        name: max(float(probe.values(name)[f"max: {coordinate}"]) for coordinate in names)
-        for name in ("shadow", "heavy")
-    }
-    assert largest["shadow"] < 1e-12 and largest["heavy"] > 1e-4
-
-
 def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_disarms(
     nodes, probe, tmp_path
 ):
@@ -183,9 +146,6 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     anything. Before it is armed, an arm that does not fall may be implausible to the tracker; of
     every kind of refusal the first is logged.
     """
-    from sensor_msgs.msg import JointState
-    from std_srvs.srv import SetBool
-
     file = new_scenario.write("arm", tmp_path)
     given = {"scenario": str(file), "hardware.compensate_delay": False, "disarm.silence_s": 1.0}
     tracker = nodes.start("tracker", {"source": "hardware", **given})
@@ -219,7 +179,7 @@ def test_a_robot_that_measures_positions_alone_is_armed_and_held_and_silence_dis
     probe.wait(sending(armed.done), "answer")
     assert armed.result().success, armed.result().message
     torque = 9.81 * 0.5  # that holds the arm at 90 degrees, once the estimate has settled
-    holds = lambda: probe.commands and abs(probe.commands[-1].effort[0] - torque) < 0.01  # noqa: E731
+    holds = lambda: probe.commands and abs(probe.commands[-1].effort[0] - torque) < 0.01
     probe.wait(sending(holds), "torque")
     refused = [line for line in tracker.log.splitlines() if "state refused" in line]
     assert all("implausible" in line for line in refused), tracker.log

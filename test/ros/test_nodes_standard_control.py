@@ -1,8 +1,9 @@
-"""A plant under simulation_interfaces, by real calls of its services and action; skipped where it
-is not installed.
-"""
+"""A plant under simulation_interfaces, where it is installed."""
 
 import pytest
+from action_msgs.msg import GoalStatus
+from probe import time_ns
+from rclpy.action import ActionClient
 from test_nodes_life import Manager
 
 pytest.importorskip("simulation_interfaces", reason="simulation_interfaces is not installed")
@@ -29,7 +30,6 @@ class Client:
         return self.done(client.call_async(kind.Request(**request)))
 
     def done(self, future):
-        """What a future gives."""
         self._probe.wait(future.done, "answer")
         return future.result()
 
@@ -41,15 +41,11 @@ class Client:
 
     @property
     def state(self):
-        """State of the simulation."""
         return self.call("GetSimulationState").state.state
 
 
 @pytest.mark.slow
 def test_states_steps_resets_and_an_action_that_is_canceled(nodes, probe):
-    from action_msgs.msg import GoalStatus
-    from probe import time_ns
-    from rclpy.action import ActionClient
     from simulation_interfaces.action import SimulateSteps
 
     nodes.start("tracker")
@@ -76,7 +72,7 @@ def test_states_steps_resets_and_an_action_that_is_canceled(nodes, probe):
     def begun(steps):
         told.clear()
         goal = SimulateSteps.Goal(steps=steps)
-        keep = lambda message: told.append(message.feedback)  # noqa: E731
+        keep = lambda message: told.append(message.feedback)
         return client.done(action.send_goal_async(goal, keep))
 
     result = client.done(begun(20).get_result_async())

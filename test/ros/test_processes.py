@@ -1,6 +1,4 @@
-"""The life of a node's process: what its executables run, how it is managed, what ends it and with
-which code.
-"""
+"""What a node's process runs, how it is managed, what ends it and with which code."""
 
 import os
 import select
@@ -13,42 +11,36 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import rclpy
+from bench import Desk, Ended, benches
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import Empty
 
-rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
-from rclpy.signals import SignalHandlerOptions  # noqa: E402
-from std_msgs.msg import Empty  # noqa: E402
-
-from nh_control.ros.nodes import start  # noqa: E402
-from nh_control.ros.nodes.display import Display  # noqa: E402
-from nh_control.ros.nodes.plant import Plant  # noqa: E402
-from nh_control.ros.nodes.recorder import Recorder  # noqa: E402
-from nh_control.ros.nodes.shadow import ShadowNode  # noqa: E402
-from nh_control.ros.nodes.tracker import Tracker  # noqa: E402
-from nh_control.ros.runtime import process  # noqa: E402
-from nh_control.ros.runtime.declared import DISPLAY, TRACKER  # noqa: E402
-from nh_control.ros.runtime.parameters import Parameters  # noqa: E402
-from nh_control.ros.runtime.process import Exit, ManagedNode, UsageError  # noqa: E402
-from nh_control.runs.conventions import CONVENTIONS  # noqa: E402
-from nh_control.runs.node_process import PARENT  # noqa: E402
+from nh_control.ros.nodes import start
+from nh_control.ros.nodes.display import Display
+from nh_control.ros.nodes.plant import Plant
+from nh_control.ros.nodes.recorder import Recorder
+from nh_control.ros.nodes.shadow import ShadowNode
+from nh_control.ros.nodes.tracker import Tracker
+from nh_control.ros.runtime import process
+from nh_control.ros.runtime.declared import DISPLAY, TRACKER
+from nh_control.ros.runtime.parameters import Parameters
+from nh_control.ros.runtime.process import Exit, ManagedNode, UsageError
+from nh_control.runs.conventions import CONVENTIONS
+from nh_control.runs.node_process import PARENT
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """Signals are handled afterwards as before."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
     yield
     signal.set_wakeup_fd(-1)
     for number, handler in zip(numbers, before):
         signal.signal(number, handler)
-
-
-# Executables
 
 
 @pytest.mark.parametrize(
@@ -93,7 +85,6 @@ sys.exit(100 + number.value)
 
 @contextmanager
 def called(name):
-    """This process has another name."""
     comm = Path("/proc/self/comm")
     before = comm.read_text()
     comm.write_text(name)
@@ -137,13 +128,14 @@ REFUSED = [
     ("plant", {"plant.integrator": "euler"}, "unknown snakeboard integrator 'euler'"),
     ("plant", {"reference": "turning", "duration_s": 1e3}, "ends in motion after"),
     ("plant", {"scenario": "snakeboard", "urdf": "arm.urdf"}, "'snakeboard' takes no robot"),
+    ("plant", {"scenario": "urdf", "urdf": "none.urdf"}, "none.urdf"),
+    ("plant", {"reference": "flying"}, "unknown snakeboard reference 'flying'"),
+    ("plant", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
+    ("plant", {"fault": ["nonsense"]}, "nonsense"),
+    ("plant", {"scenario": "quadrotor_payload", "command_interface": "position"}, "joint"),
     ("tracker", {"reference": "backflip"}, "unknown snakeboard reference 'backflip'.*parking"),
     ("tracker", {"estimate": "sensors"}, "parameter 'estimate'.*needs sensors"),
-    (
-        "tracker",
-        {"scenario": "cart_pole", "controller": "mpc", "mpc.constraints": ["roof"]},
-        "roof",
-    ),
+    ("tracker", MPC | {"mpc.constraints": ["roof"]}, "roof"),
     ("display", {"rate": 3.0}, "unknown parameter 'rate'.*rate_hz"),
     ("recorder", {"scenario": __file__ + ":KINDS"}, "must be a nh_control Scenario"),
     ("shadow", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
@@ -157,7 +149,7 @@ def test_a_parameter_that_cannot_be_is_a_wrong_use_and_the_reason_is_told(name, 
         KINDS[name](make(name, **given), Desk(), Ended())
 
 
-# Processes
+# Processes ---------------------------------------------------------------------------------------
 
 
 class Worker:
@@ -172,19 +164,16 @@ class Worker:
         node.create_timer(1.0, lambda: None)
 
     def work(self):
-        """Do it, and serve until the end."""
         self.worked += 1
         self.todo(self.exit)
         self.inbox.run()
 
     def close(self):
-        """Note it."""
         self.closed += 1
 
 
 @pytest.fixture
 def made():
-    """All workers."""
     return []
 
 
@@ -207,8 +196,6 @@ def run(domain, monkeypatch, made):
 
 
 def fails(error):
-    """What raises an error."""
-
     def fail(*_):
         raise error
 
@@ -246,8 +233,6 @@ def dropped():
 
 
 def test_a_start_that_drops_its_interruption_is_interrupted_again(run):
-    """However long it would take."""
-
     def goes_on(*_):
         dropped()
         end = time.monotonic() + 60.0
@@ -266,7 +251,6 @@ def test_what_a_start_makes_of_its_interruption_is_no_failure(run, failure):
 
 
 def asked(exit_):
-    """Whether the process is to end."""
     return bool(select.select([exit_._read], [], [], 0.0)[0])
 
 
@@ -299,14 +283,12 @@ def test_the_first_signal_ends_a_start_and_none_what_has_started():
     assert asked(started)
 
 
-# Managed nodes
+# Managed nodes -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def managed(domain, made):
-    """Makes managed nodes around components, with parameters: f(make, **parameters) -> node, its
-    exit.
-    """
+    """Makes managed nodes around components: f(make, **parameters) -> node, its exit."""
     nodes = []
 
     def start(make=None, **parameters):
@@ -331,7 +313,6 @@ def managed(domain, made):
 
 
 def entities(node):
-    """How many of all kinds a node has."""
     kinds = (node.publishers, node.subscriptions, node.services, node.timers, node.guards)
     return [len(list(kind)) for kind in kinds]
 

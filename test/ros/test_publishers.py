@@ -1,37 +1,43 @@
 """What publishers say to whom and when: reports, targets, states for those who come late."""
 
+import itertools
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import rclpy
+from bench import Desk, Publisher, alone, benches, listener
+from bob import BOB
+from geometry_msgs.msg import Twist
+from rclpy.clock_type import ClockType
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from bob import BOB, hanging  # noqa: E402
-from rclpy.clock_type import ClockType  # noqa: E402
-from rclpy.qos import DurabilityPolicy  # noqa: E402
-
-from nh_control.loop.reports import Report  # noqa: E402
-from nh_control.ros.messages import conversions, tracker_output  # noqa: E402
-from nh_control.ros.messages.codec_publisher import CodecPublisher  # noqa: E402
-from nh_control.ros.messages.diagnostics import Diagnostics  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.state_publisher import (
-    StatePublisher,  # noqa: E402
-)
-from nh_control.ros.messages.tracker_output import (
-    ControllerState,  # noqa: E402
-    TargetPublisher,  # noqa: E402
+from nh_control.loop.reports import Report
+from nh_control.ros.messages import conversions, state_publisher, tracker_output
+from nh_control.ros.messages.codec_publisher import CodecPublisher
+from nh_control.ros.messages.diagnostics import Diagnostics
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_publisher import StatePublisher
+from nh_control.ros.messages.tracker_output import ControllerState, TargetPublisher
+from nh_control.ros.runtime.inbox import Inbox
+from nh_control.ros.runtime.local_topics import LocalTopics
+from nh_control.ros.runtime.subscribers import (
+    LateSubscribers,
+    incompatible_publishers,
+    matched_subscribers,
+    mistyped_publishers,
+    wait_delivered,
 )
 
 MODEL = BOB.model()
-REFERENCE = hanging(MODEL)
+RECORDER, DISPLAY, LATCHED = listener("recorder"), listener("display"), listener("rviz", True)
 
 
 @pytest.fixture
 def bench():
-    """A node."""
     with benches() as make:
         yield make("plant", "robot1")
 
@@ -53,7 +59,6 @@ class Told:
         return self.given
 
     def status(self, level="ok", values=None, news=None):
-        """The status of a report."""
         self.given = Report(level, "running", values or {}, news or {})
         self.made.publish()
         return self.bench.sent("/diagnostics")[-1].status[0]
@@ -85,7 +90,7 @@ def test_a_status_has_the_node_s_name_and_the_time_and_every_second_another_one(
 )
 def test_disorder_is_a_warning_and_no_less_than_what_is_reported(bench, level, alone, in_disorder):
     told = Told(bench)
-    number = lambda status: int.from_bytes(status.level, "little")  # noqa: E731
+    number = lambda status: int.from_bytes(status.level, "little")
     status = told.status(level)
     assert number(status) == alone and status.message == "running"
     told.others = ["two clocks"]
@@ -122,12 +127,10 @@ class Targets:
         self.topic = bench.made["reference/joint_states"]
 
     def publish(self, k):
-        """The target of step k."""
         self.made.publish(self.sequence, k, 10**7 * k)
 
     @property
     def steps(self):
-        """Steps that were told."""
         stamps = [conversions.nanoseconds(m.header.stamp) / 10**7 for m in self.topic.sent]
         angles = [m.position[0] / 0.1 for m in self.topic.sent]
         assert stamps == pytest.approx(angles)
@@ -161,39 +164,19 @@ def test_targets_are_told_at_intervals_and_the_last_one_in_any_case(bench, monke
 
 
 def states(bench, **options):
-    """A publisher of states that have been heard once."""
     made = StatePublisher(bench, codecs(BOB, MODEL), **{"clock": "clock"} | options)
     made.publish([0.1], [0.2], 10**7, 2 * 10**7)
     return made
 
 
-def test_states_have_the_stamp_of_the_measurement_and_the_clock_the_present_time(bench):
-    made = states(bench)
-    assert conversions.nanoseconds(bench.sent("clock")[-1].clock) == 2 * 10**7
-    for topic in ("joint_states", "multi_dof_joint_states", "bob/odom"):
-        (message,) = bench.sent(topic)
-        assert conversions.nanoseconds(message.header.stamp) == 10**7
-    made.publish_time(5 * 10**7)
-    assert conversions.nanoseconds(bench.sent("clock")[-1].clock) == 5 * 10**7
-    assert len(bench.sent("joint_states")) == 1
-    assert not made.late_subscribers()
-    bench.made["bob/odom"].subscribers += 1
-    assert made.late_subscribers() and not made.late_subscribers()
-
-
 def test_connections_settle_anew_after_one_was_missing(bench, monkeypatch):
-    from nh_control.ros.messages import state_publisher
-
     now, made = [50.0], states(bench)
     monkeypatch.setattr(state_publisher, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    heard = SimpleNamespace(
-        node_name="recorder", qos_profile=SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    )
     topics = ("/robot1/joint_states", "/robot1/multi_dof_joint_states")
     found = []
     for after_s, there in ((0.0, 2), (0.06, 2), (0.06, 1), (0.06, 2), (0.06, 2), (0.06, 2)):
         now[0] += after_s
-        bench.seen_subscriptions = dict.fromkeys(topics[:there], [heard])
+        bench.seen_subscriptions = dict.fromkeys(topics[:there], [RECORDER])
         found.append(made.missing(["recorder"]))
     settling = "new subscriptions to settle"
     assert found[:2] == found[3:5] == [settling, settling] and "to subscribe to" in found[2]
@@ -205,11 +188,15 @@ def test_messages_without_subscribers_are_not_sent(bench):
     bench.made["bob/odom"].subscribers = 0
     made.publish([0.1], [0.2], 0, 0)
     assert len(bench.sent("bob/odom")) == 1 and len(bench.sent("joint_states")) == 2
+    truth = CodecPublisher(bench, codecs(BOB, MODEL), "ground_truth/", 1000)
+    for publisher in truth.publishers:
+        publisher.subscribers = 0
+    assert not truth.has_subscribers
+    truth.publishers[1].subscribers = 1
+    assert truth.has_subscribers
 
 
 def test_who_comes_to_transforms_alone_is_late_as_well(bench, monkeypatch):
-    from nh_control.ros.messages import state_publisher
-
     transforms, sent = SimpleNamespace(get_subscription_count=lambda: count[0]), []
     count = [0]
     monkeypatch.setattr(
@@ -223,18 +210,6 @@ def test_who_comes_to_transforms_alone_is_late_as_well(bench, monkeypatch):
     assert made.late_subscribers() and not made.late_subscribers()
     made.publish([0.1], [0.2], 0, 0)
     assert sent == [1]
-
-
-def test_states_are_published_where_any_topic_has_a_subscriber(bench):
-    made = CodecPublisher(bench, codecs(BOB, MODEL), "ground_truth/", 1000)
-    made.publish([0.1], [0.2], 3)
-    assert [publisher.sent[-1].header.stamp.nanosec for publisher in made.publishers] == [3, 3]
-    assert made.has_subscribers
-    for publisher in made.publishers:
-        publisher.subscribers = 0
-    assert not made.has_subscribers
-    made.publishers[1].subscribers = 1
-    assert made.has_subscribers
 
 
 def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(bench):
@@ -263,3 +238,135 @@ def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(benc
     assert (reference.name, list(reference.position)) == (["w", "x", "y", "z"], [0, 1, 2, 3])
     assert (error.name, list(error.position)) == (["a", "b", "c"], [0.1, 0.2, 0.3])
     assert conversions.nanoseconds(error.header.stamp) == 10**7
+
+
+# Who hears a publisher ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "matched", "local", "heard"),
+    [
+        ([RECORDER, DISPLAY], 2, (), {"recorder", "display"}),
+        ([], 0, (), set()),
+        ([RECORDER, DISPLAY], 1, (), None),  # nobody is said to while one is not matched
+        ([RECORDER, LATCHED], 1, (), {"recorder"}),  # latched messages are had later, too
+        ([RECORDER], 0, ("tracker",), None),  # one in the process is not the match of another
+        ([RECORDER], 1, ("tracker",), {"recorder", "tracker"}),
+    ],
+)
+def test_nodes_hear_a_publisher_once_all_that_are_known_are_matched(known, matched, local, heard):
+    node = SimpleNamespace(get_subscriptions_info_by_topic={"/odom": known}.get)
+    publisher = SimpleNamespace(
+        topic_name="/odom", msg_type=None, get_subscription_count=lambda: matched
+    )
+    topics = LocalTopics(["/odom"])
+    for name in local:
+        topics.subscribe(name, "/odom", False, print)
+    shared = topics.publisher(publisher) if local else publisher
+    assert matched_subscribers(node, shared) == heard
+
+
+def test_publishers_whose_subscriber_is_gone_are_waited_for_together():
+    waited = []
+
+    def wait(timeout):
+        waited.append(timeout.nanoseconds * 1e-9)
+        time.sleep(waited[-1])
+        return False
+
+    gone = SimpleNamespace(wait_for_all_acked=wait)
+    wait_delivered([gone, gone, gone], 0.05)
+    assert len(waited) == 3 and sum(waited) < 0.051
+
+
+def test_somebody_is_late_who_was_not_there_at_the_last_look():
+    counts = [1, 0]
+    publishers = [SimpleNamespace(get_subscription_count=lambda i=i: counts[i]) for i in range(2)]
+    late = LateSubscribers(publishers)
+    assert late.new() and not late.new() and list(late.count()) == [1, 0]
+    counts[:] = [0, 1]  # one has gone, another one has come
+    assert late.new()
+    counts[:] = [0, 0]
+    assert not late.new()
+
+
+def test_publishers_that_cannot_be_heard_are_named_with_the_reason():
+    quality = lambda kind: QoSProfile(depth=1, reliability=getattr(ReliabilityPolicy, kind))
+    known = [
+        SimpleNamespace(
+            node_name=name, qos_profile=quality(kind), topic_type=f"geometry_msgs/msg/{message}"
+        )
+        for name, kind, message in (
+            ("camera", "BEST_EFFORT", "TwistStamped"),
+            ("pad", "RELIABLE", "Twist"),
+        )
+    ]
+    node = SimpleNamespace(get_publishers_info_by_topic={"/odom": known}.get)
+    assert incompatible_publishers(node, "/odom", quality("BEST_EFFORT")) == []
+    (found,) = incompatible_publishers(node, "/odom", quality("RELIABLE"))
+    assert found.startswith("camera (") and "reliab" in found
+    wrong = {"geometry_msgs/msg/TwistStamped": ["camera"]}
+    assert mistyped_publishers(node, "/odom", Twist) == wrong
+
+
+# Within one process ------------------------------------------------------------------------------
+
+
+MESSAGE = JointState(name=["a"], position=[1.0])
+
+
+def outside(subscribers=0):
+    """A publisher of the middleware with so many subscribers."""
+    made = Publisher(JointState, "/joint_states", 1, itertools.count())
+    made.subscribers = subscribers
+    return made
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("sent", [MESSAGE, serialize_message(MESSAGE)], ids=["message", "bytes"])
+def test_messages_and_bytes_become_what_was_asked_for(raw, sent):
+    topics, got = LocalTopics(["/joint_states"]), []
+    topics.subscribe("tracker", "/joint_states", raw, got.append)
+    topics.publisher(outside()).publish(sent)
+    (one,) = got
+    assert isinstance(one, bytes) == raw
+    assert (deserialize_message(one, JointState) if raw else one) == MESSAGE
+
+
+def test_others_get_messages_only_if_they_listen():
+    topics, got = LocalTopics(["/joint_states"]), []
+    for subscribers, sent in ((0, []), (2, [MESSAGE])):
+        real = outside(subscribers)
+        publisher = topics.publisher(real)
+        publisher.publish(MESSAGE)
+        assert real.sent == sent and publisher.topic_name == "/joint_states"
+        assert publisher.get_subscription_count() == subscribers
+    topics.subscribe("tracker", "/joint_states", False, got.append)
+    topics.subscribe("tracker", "/joint_states", False, got.append)  # instead of the first
+    assert publisher.get_subscription_count() == 3
+    publisher.publish(MESSAGE)
+    assert got == [MESSAGE]
+    topics.forget("tracker")
+    publisher.publish(MESSAGE)
+    assert got == [MESSAGE] and not topics.subscribers("/joint_states")
+
+
+def test_an_inbox_takes_local_topics_in_its_thread_and_tells_what_raises():
+    told, got = [], []
+    with alone() as context:
+        node = rclpy.create_node("tracker", context=context)
+        topics = LocalTopics(["/joint_states"])
+        errors = SimpleNamespace(raised=lambda topic, error: told.append((topic, str(error))))
+        inbox = Inbox(node, errors, topics)
+        inbox.subscribe(JointState, "joint_states", got.append, 10)
+        inbox.subscribe(JointState, "other", got.append, 10)
+        assert [one.topic_name for one in node.subscriptions if "other" in one.topic_name]
+        assert not [one for one in node.subscriptions if one.topic_name == "/joint_states"]
+        publisher = topics.publisher(outside())
+        publisher.publish(MESSAGE)
+        assert got == []  # until the inbox serves
+        assert inbox.serve(0.0) and got == [MESSAGE]
+        inbox.subscribe(JointState, "joint_states", lambda _: 1 / 0, 10)
+        publisher.publish(MESSAGE)
+        inbox.serve(0.0)
+        assert told == [("/joint_states", "division by zero")]

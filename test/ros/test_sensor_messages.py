@@ -1,19 +1,16 @@
 """Messages of sensors: types, units, covariances and frames, and what is read of them."""
 
+import numpy as np
 import pytest
+from bench import Desk
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from sensing_arm import SENSING_ARM
+from sensor_msgs.msg import Imu, JointState
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-import numpy as np  # noqa: E402
-from bench import Desk  # noqa: E402
-from geometry_msgs.msg import PoseWithCovarianceStamped  # noqa: E402
-from sensing_arm import SENSING_ARM  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-
-from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
-from nh_control.ros.messages.sensor_messages import sensor_codec  # noqa: E402
-from nh_control.ros.messages.sensor_reader import SensorReader  # noqa: E402
+from nh_control.loop.reports import Refusal
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.sensor_messages import sensor_codec
+from nh_control.ros.messages.sensor_reader import SensorReader
 
 MODEL = SENSING_ARM.model()
 CODECS = {s.name: sensor_codec(s, MODEL.system, "robot1/") for s in SENSING_ARM.sensors}
@@ -82,7 +79,6 @@ class Hearing:
         self.reader = SensorReader(self.desk, sensors, MODEL.system, MODEL.h, arrived, refuse)
 
     def send(self, name, step, nanoseconds=0):
-        """The encoder's measurement is the number of its step."""
         message = Imu() if name == "imu" else JointState(name=["angle"], position=[float(step)])
         stamp = round(step * MODEL.h * 1e9) + nanoseconds
         self.desk.give(f"sensors/{name}", message, stamp)

@@ -5,17 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from bob import BOB, put_up
+from sensor_msgs.msg import JointState
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from bob import BOB, put_up  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.nodes import shadow  # noqa: E402
-from nh_control.scenarios import Joint  # noqa: E402
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.nodes import shadow
+from nh_control.scenarios import Joint
 
 H_NS = 10**7
 MODEL = BOB.model()
@@ -40,7 +37,6 @@ class Watching:
             self.desk.give(codec.topic, codec.message, k * self.h_ns)
 
     def command(self, torque, k, names=("torque",)):
-        """A command answers step k."""
         message = JointState(name=list(names), effort=np.atleast_1d(torque).tolist())
         self.desk.give("joint_commands", message, k * self.h_ns)
 
@@ -71,7 +67,6 @@ def shadows(monkeypatch):
 
 
 def motion(steps, torque=0.0, model=MODEL):
-    """States of the model under a torque."""
     return model.simulate(model.state([0.3], [0.0]), np.full((steps, 1), torque)).states
 
 
@@ -174,57 +169,31 @@ def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
 
 
-def test_states_of_hardware_without_velocities_are_compared_in_place_alone(shadows):
-    watch = shadows(source="hardware", **{"hardware.estimator": "none"})
-    for k, x in enumerate(motion(4)):
-        watch.node.wall_ns = k * H_NS
-        watch.command(0.0, k)
-        watch.state(k, x, velocity=False)
-    watch.made.close()
-    lengths = {len(values) for _, values in watch.residuals()}
-    assert lengths == {1}
-    assert {tuple(m.name) for m in watch.node.sent("shadow/residual")} == {("theta",)}
-
-
 def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
-    watch, seen = shadows(source="hardware", **{"hardware.estimator": "none"}), []
-    for k, x in enumerate(motion(3)):
-        watch.state(k, x)
-        seen.append([step for step, _ in watch.residuals()])
-    assert seen == [[], [], [1], [1, 2]]
+    for velocity in (True, False):
+        watch, seen = shadows(source="hardware", **{"hardware.estimator": "none"}), []
+        for k, x in enumerate(motion(3)):
+            watch.state(k, x, velocity)
+            seen.append([step for step, _ in watch.residuals()])
+        assert seen == [[], [], [1], [1, 2]]
+    names = {tuple(message.name) for message in watch.node.sent("shadow/residual")}
+    assert names == {("theta",)}  # without velocities in place alone
 
 
-def test_commands_to_hardware_act_when_they_are_sent_and_the_delay_has_passed(
-    shadows, monkeypatch
-):
-    taken, take = [], lambda _, u, acts, stamp: taken.append((list(u), acts, stamp))
+def test_hardware_is_filtered_as_is_said_and_commands_act_after_the_delay(shadows, monkeypatch):
+    made, taken, real = [], [], shadow.FilteredState
+    filtered = lambda dsys, *given: made.append(given) or real(dsys, *given)
+    monkeypatch.setattr(shadow, "FilteredState", filtered)
+    take = lambda _, u, acts, stamp: taken.append((list(u), acts, stamp))
     monkeypatch.setattr(shadow.Shadow, "command", take)
-    watch = shadows(source="hardware", **{"hardware.actuation_s": 0.02})
-    watch.node.wall_ns = 5 * H_NS
-    watch.command(1.5, 3)
-    assert taken == [([1.5], 7 * H_NS, 3 * H_NS)]
-    watch = shadows()
-    watch.command(1.5, 3)
-    assert taken[1] == ([1.5], 3 * H_NS, 3 * H_NS)
-
-
-def test_states_of_hardware_are_filtered_as_is_said(shadows, monkeypatch):
-    made = []
-
-    class Filter(shadow.FilteredState):
-        """One that tells what it was made with."""
-
-        def __init__(self, *given):
-            made.append(given[1:])
-            super().__init__(*given)
-
-    monkeypatch.setattr(shadow, "FilteredState", Filter)
-    hardware = {"hardware.noise": 0.01, "hardware.acceleration": 3.0}
-    shadows(source="hardware", **hardware)
-    assert made == [(0.01, 3.0)]
+    hardware = {"hardware.noise": 0.01, "hardware.acceleration": 3.0, "hardware.actuation_s": 0.02}
+    for given, acts in (({"source": "hardware"}, 7 * H_NS), ({}, 3 * H_NS)):
+        watch = shadows(**hardware, **given)
+        watch.node.wall_ns = 5 * H_NS
+        watch.command(1.5, 3)
+        assert taken.pop() == ([1.5], acts, 3 * H_NS)
     shadows(source="hardware", **{"hardware.estimator": "none"})
-    shadows(**hardware)
-    assert len(made) == 1
+    assert made == [(0.01, 3.0)]
 
 
 def test_time_of_hardware_that_goes_back_is_told(shadows):

@@ -1,58 +1,56 @@
-"""What the standard services and the action of a plant answer, without a network: of
-simulation_interfaces where it is installed, else of its definitions in Python.
-"""
+"""The standard services and action of a plant, and the bodies that they show and set."""
 
 import importlib
 import sys
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import standard_interfaces
+from bench import benches
+from bob import BOB, from_bodies, to_bodies
+from geometry_msgs.msg import Pose, Twist
+from test_plant_node import STANDARD, Running, finished
 
 from nh_control import scenarios
-from nh_control.loop.clocks import Pacer, StepClock
-from nh_control.loop.command_validator import CommandNames, CommandValidator
-from nh_control.loop.simulated_plant import SimulatedPlant
-from nh_control.loop.simulation_loop import Mode, Options, SimulationLoop
+from nh_control.loop.simulation_loop import Mode, Options
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.entities import Entities
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk  # noqa: E402
-from loop_outputs import loop_output  # noqa: E402
-
-MODULE = "nh_control.ros.messages.standard_control"
-BOARD = scenarios.get("snakeboard")
+STOPPED, PLAYING, PAUSED, QUITTING = range(4)
 
 
-class ListeningNode:
-    """Keeps the services that are created, and calls them."""
+class Standard(Running):
+    """A paused snakeboard without a tracker, which takes steps without commands."""
 
-    executor = None
-
-    def __init__(self):
-        self.services, self.ended = {}, []
-
-    def create_service(self, kind, name, handle, callback_group=None):
-        self.services[name] = kind, handle
+    def __init__(self, make):
+        super().__init__(make, scenario="snakeboard", reference="forward", lockstep=False)
+        self.plant = self.loop.plant
 
     def call(self, name, **request):
-        kind, handle = self.services[name]
-        response = handle(kind.Request(**request), kind.Response())
-        return awaited(response, self.go_on) if hasattr(response, "send") else response
+        response = self.node.call(name, **request)
+        return finished(self, response) if hasattr(response, "send") else response
 
     def result(self, name, **request):
         result = self.call(name, **request).result
         return result.result, result.error_message
 
+    def to(self, state):
+        """Code and message of a change of the simulation's state."""
+        wanted = self.node.served["set_simulation_state"][0].Request().state
+        wanted.state = state
+        return self.result("set_simulation_state", state=wanted)
 
-def awaited(coroutine, on):
-    """What a coroutine returns, in the end, while the loop goes `on`."""
-    while True:
-        try:
-            coroutine.send(None)
-        except StopIteration as end:
-            return end.value
-        on()
+    @property
+    def state(self):
+        return self.call("get_simulation_state").state.state
+
+    @property
+    def shown(self):
+        return self.call("get_entity_state", entity="base_link").state
+
+    def set(self, state, **what):
+        return self.result("set_entity_state", entity="base_link", state=state, **what)
 
 
 class Actions:
@@ -62,124 +60,10 @@ class Actions:
 
     def __call__(self, node, kind, name, execute, cancel_callback, **options):
         self.execute, self.cancel = execute, cancel_callback
-        self.run = lambda goal: awaited(execute(goal), node.go_on)
         return self
 
     def destroy(self):
         self.is_ended = True
-
-
-@pytest.fixture
-def actions():
-    return Actions()
-
-
-@pytest.fixture
-def standard(monkeypatch, actions):
-    """The module under test."""
-    import standard_interfaces
-
-    stands_in = not standard_interfaces.installed()
-    if stands_in:
-        for name, module in standard_interfaces.modules().items():
-            monkeypatch.setitem(sys.modules, name, module)
-        monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    module = importlib.import_module(MODULE)
-    monkeypatch.setattr(module, "ActionServer", actions)
-    yield module
-    if stands_in:  # other tests import it anew, without the stand-ins
-        sys.modules.pop(MODULE, None)
-
-
-@pytest.fixture
-def plant(standard):
-    """Node, loop and control of a snakeboard that waits for a tracker, which never comes; paused,
-    it takes steps without commands.
-    """
-    from nh_control.ros.messages.entities import Entities
-
-    dsys = BOARD.model()
-    start = BOARD.reference(dsys, "forward").states[0]
-    simulated, desk, node = SimulatedPlant(dsys, start), Desk(), ListeningNode()
-    validator = CommandValidator(
-        CommandNames(dsys.inputs), dsys.system.input_bounds, StepClock(dsys.h)
-    )
-    loop = SimulationLoop(
-        simulated, validator, Pacer(dsys.h, 0.0), Options(False, True, 1000), desk, loop_output()
-    )
-
-    def go_on():
-        """Make some steps, or those that were asked for."""
-        turns = iter(range(1))
-        desk.closed = False
-        desk.on_serve = lambda: next(turns, None) is None and desk.close()
-        loop.run()
-        desk.closed = False
-
-    node.go_on = go_on
-    entities = Entities(BOARD, dsys, BOARD.parameters, "")
-    quit_ = partial(node.ended.append, True)
-    control = standard.StandardControl(node, desk, loop, entities, "Snakeboard", quit_)
-    return node, loop, control
-
-
-STOPPED, PLAYING, PAUSED, QUITTING = range(4)
-
-
-def to(node, state):
-    """Code and message of a change of the simulation's state."""
-    kind, _ = node.services["set_simulation_state"]
-    wanted = kind.Request().state
-    wanted.state = state
-    return node.result("set_simulation_state", state=wanted)
-
-
-def state(node):
-    return node.call("get_simulation_state").state.state
-
-
-def test_states(plant):
-    node, loop, _ = plant
-    assert state(node) == PLAYING and to(node, PLAYING)[0] == 101
-    assert to(node, PAUSED) == (1, "") and state(node) == PAUSED
-    assert to(node, STOPPED) == (1, "") and state(node) == STOPPED
-    assert to(node, STOPPED)[0] == 101
-    assert to(node, PAUSED) == (1, "") and loop.reason == "by request"
-    assert to(node, 5)[0] == 0
-    loop.mode = Mode.FAILED
-    assert state(node) == PAUSED
-    assert to(node, PLAYING) == (102, "cannot resume: the plant is failed; reset it first")
-    assert to(node, QUITTING) == (1, "") and node.ended == [True]
-    assert len(set(node.call("get_simulator_features").features.features)) == 12
-
-
-def test_resets(plant):
-    node, loop, _ = plant
-    to(node, PAUSED)
-    assert node.result("step_simulation", steps=4) == (1, "") and loop.plant.step == 4
-    moved = loop.plant.state
-    assert node.result("reset_simulation", scope=2) == (1, "")
-    assert loop.plant.step == 5 and np.array_equal(loop.plant.state, loop.plant.initial)
-    node.result("step_simulation", steps=4)
-    assert node.result("reset_simulation", scope=1) == (1, "")
-    assert loop.plant.step == 0 and np.array_equal(loop.plant.state, moved)
-    node.result("step_simulation", steps=2)
-    assert node.result("reset_simulation", scope=4)[0] == 0 and loop.plant.step == 2
-    assert node.result("reset_simulation") == (1, "")
-    assert loop.plant.step == 0 and np.array_equal(loop.plant.state, loop.plant.initial)
-
-
-def test_steps_need_a_pause_and_say_how_many_were_made(plant):
-    node, loop, _ = plant
-    code, text = node.result("step_simulation", steps=2)
-    assert code == 4 and "pause it first" in text
-    to(node, PAUSED)
-    assert node.result("step_simulation", steps=0)[0] == 4
-    loop.options = Options(False, True, 5)
-    assert node.result("step_simulation", steps=9) == (
-        4,
-        "5 of 9 steps made, the plant is finished: 5 steps done",
-    )
 
 
 class Goal:
@@ -198,79 +82,119 @@ class Goal:
         return lambda: setattr(self, "ended", name)
 
 
-def test_the_action_tells_of_its_steps_and_of_its_end(plant, actions):
-    node, _, control = plant
+@pytest.fixture
+def actions():
+    return Actions()
+
+
+@pytest.fixture
+def board(monkeypatch, actions):
+    stands_in = not standard_interfaces.installed()
+    if stands_in:
+        for name, module in standard_interfaces.modules().items():
+            monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.delitem(sys.modules, STANDARD, raising=False)
+    monkeypatch.setattr(importlib.import_module(STANDARD), "ActionServer", actions)
+    with benches() as make:
+        yield Standard(make)
+    if stands_in:  # other tests import it anew, without the stand-ins
+        sys.modules.pop(STANDARD, None)
+
+
+def test_states(board):
+    assert board.state == PLAYING and board.to(PLAYING)[0] == 101
+    assert board.to(PAUSED) == (1, "") and board.state == PAUSED
+    assert board.to(STOPPED) == (1, "") and board.state == STOPPED
+    assert board.to(STOPPED)[0] == 101
+    assert board.to(PAUSED) == (1, "") and board.loop.reason == "by request"
+    assert board.to(5)[0] == 0
+    board.loop.mode = Mode.FAILED
+    assert board.state == PAUSED
+    assert board.to(PLAYING) == (102, "cannot resume: the plant is failed; reset it first")
+    assert board.to(QUITTING) == (1, "") and board.ended.requests == [(None, 0)]
+    assert len(set(board.call("get_simulator_features").features.features)) == 12
+
+
+def test_resets(board):
+    plant = board.plant
+    at_start = lambda: np.array_equal(plant.state, plant.initial)
+    board.to(PAUSED)
+    assert board.result("step_simulation", steps=4) == (1, "") and plant.step == 4
+    moved = plant.state
+    assert board.result("reset_simulation", scope=2) == (1, "") and plant.step == 5 and at_start()
+    board.result("step_simulation", steps=4)
+    assert board.result("reset_simulation", scope=1) == (1, "")
+    assert plant.step == 0 and np.array_equal(plant.state, moved)
+    board.result("step_simulation", steps=2)
+    assert board.result("reset_simulation", scope=4)[0] == 0 and plant.step == 2
+    assert board.result("reset_simulation") == (1, "") and plant.step == 0 and at_start()
+
+
+def test_steps_need_a_pause_and_say_how_many_were_made(board):
+    code, text = board.result("step_simulation", steps=2)
+    assert code == 4 and "pause it first" in text
+    board.to(PAUSED)
+    assert board.result("step_simulation", steps=0)[0] == 4
+    board.loop.options = Options(False, True, 5)
+    told = "5 of 9 steps made, the plant is finished: 5 steps done"
+    assert board.result("step_simulation", steps=9) == (4, told)
+
+
+def test_the_action_tells_of_its_steps_and_of_its_end(board, actions):
     done, refused = Goal(5), Goal(5)
-    assert actions.run(refused).result.result == 4
+    assert finished(board, actions.execute(refused)).result.result == 4
     assert refused.ended == "abort" and not refused.told
-    to(node, PAUSED)
-    assert actions.run(done).result.result == 1
-    assert done.ended == "succeed"
-    assert len(done.told) > 1 and done.told[-1] == (5, 0)
+    board.to(PAUSED)
+    assert finished(board, actions.execute(done)).result.result == 1
+    assert done.ended == "succeed" and len(done.told) > 1 and done.told[-1] == (5, 0)
     assert all(sum(pair) == 5 for pair in done.told)
-    control.close()
+    canceled = Goal(10**8)
+    board.loop.options = Options(False, True, 10**9)
+    running = actions.execute(canceled)
+    running.send(None)
+    actions.cancel(canceled)
+    canceled.is_cancel_requested = True
+    result = finished(board, running).result
+    assert "of 100000000 steps made, the plant is paused" in result.error_message
+    assert canceled.ended == "canceled" and board.loop.mode is Mode.PAUSED
+    board.made.close()
     assert actions.is_ended
 
 
-def test_a_cancelled_action_ends_paused(plant, actions):
-    node, loop, _ = plant
-    loop.options = Options(False, True, 10**9)
-    to(node, PAUSED)
-    goal = Goal(10**8)
-    running = actions.execute(goal)
-    running.send(None)
-    actions.cancel(goal)
-    goal.is_cancel_requested = True
-    result = awaited(running, node.go_on).result
-    assert "of 100000000 steps made, the plant is paused" in result.error_message
-    assert goal.ended == "canceled" and loop.mode is Mode.PAUSED
-
-
-def test_entities(plant):
-    node, loop, _ = plant
-    to(node, PAUSED)
-    assert node.call("get_entities").entities == ["base_link"]
-    assert (
-        "base_link of Snakeboard"
-        in node.call("get_entity_info", entity="base_link").info.description
-    )
-    code, text = node.result("get_entity_state", entity="wheel")
-    assert (code, text) == (2, "no entity 'wheel'; there are base_link")
-    shown = node.call("get_entity_state", entity="base_link").state
+def test_a_body_is_shown_and_set(board):
+    board.to(PAUSED)
+    assert board.call("get_entities").entities == ["base_link"]
+    info = board.call("get_entity_info", entity="base_link").info
+    assert "base_link of Snakeboard" in info.description
+    none = (2, "no entity 'wheel'; there are base_link")
+    assert board.result("get_entity_state", entity="wheel") == none
+    shown = board.shown
     assert shown.header.frame_id == "odom"
     shown.pose.position.x += 0.5
-    assert node.result("set_entity_state", entity="base_link", state=shown, set_pose=True)[0] == 1
-    (after,) = node.call("get_entities_states").states
+    assert board.set(shown, set_pose=True)[0] == 1
+    (after,) = board.call("get_entities_states").states
     assert after.pose.position.x == pytest.approx(shown.pose.position.x, abs=1e-12)
-    assert after.header.stamp.nanosec == 10**7 and loop.plant.step == 1
+    assert after.header.stamp.nanosec == 10**7 and board.plant.step == 1
     shown.pose.position.z = 0.5
-    code, text = node.result("set_entity_state", entity="base_link", state=shown, set_pose=True)
-    assert code == 101 and "moves in the plane" in text and loop.plant.step == 1
+    code, text = board.set(shown, set_pose=True)
+    assert code == 101 and "moves in the plane" in text and board.plant.step == 1
 
 
-def test_pose_and_twist_are_set_only_if_asked_for(plant):
-    node, loop, _ = plant
-    to(node, PAUSED)
-    shown = lambda: node.call("get_entity_state", entity="base_link").state
-    given = shown()
-    set_ = lambda **what: node.result("set_entity_state", entity="base_link", state=given, **what)
-
-    def is_at(place, speed):
-        state = shown()
-        assert state.pose.position.y == pytest.approx(place)
-        assert state.twist.linear.x == pytest.approx(speed)
-
+def test_pose_and_twist_are_set_only_if_asked_for(board):
+    board.to(PAUSED)
+    given = board.shown
     given.pose.position.y += 0.5
     given.twist.linear.x *= 1.5
     place, speed = given.pose.position.y, given.twist.linear.x
     assert speed > 1.0  # ahead, where its wheels let it go
-    assert set_(set_pose=True) == (1, "")
-    is_at(place, speed / 1.5)
+    at = lambda: (board.shown.pose.position.y, board.shown.twist.linear.x)
+    assert board.set(given, set_pose=True) == (1, "")
+    assert at() == pytest.approx((place, speed / 1.5))
     given.pose.position.y += 0.5
-    assert set_(set_twist=True) == (1, "")
-    is_at(place, speed)
-    at = loop.plant.state
-    assert set_() == (1, "") and loop.plant.state == pytest.approx(at, abs=1e-12)
+    assert board.set(given, set_twist=True) == (1, "")
+    assert at() == pytest.approx((place, speed))
+    before = board.plant.state
+    assert board.set(given) == (1, "") and board.plant.state == pytest.approx(before, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -283,17 +207,157 @@ def test_pose_and_twist_are_set_only_if_asked_for(plant):
         ({"bounds": 1}, 0, []),
     ],
 )
-def test_filters_are_by_name_alone(plant, given, code, found):
-    node, _, _ = plant
-    category = node.call("get_entity_info", entity="base_link").info.category
+def test_filters_are_by_name_alone(board, given, code, found):
+    category = board.call("get_entity_info", entity="base_link").info.category
     assert category.category == type(category).CATEGORY_ROBOT
     for service in ("get_entities", "get_entities_states"):
-        filters = node.services[service][0].Request().filters
+        filters = board.node.served[service][0].Request().filters
         for field, value in given.items():
             if field == "bounds":
                 filters.bounds.type = value
             else:
                 setattr(filters, field, [category] if field == "categories" else value)
-        answer = node.call(service, filters=filters)
+        answer = board.call(service, filters=filters)
         assert answer.result.result == code and list(answer.entities) == found
         assert service == "get_entities" or len(answer.states) == len(found)
+
+
+# Bodies one by one -------------------------------------------------------------------------------
+
+STARTS = {"snakeboard": "", "quadrotor_payload": "hover", "satellite": ""}
+LONG = pytest.param("quadrotor_payload", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=["snakeboard", "satellite", LONG])
+def bodies(request):
+    """Entities of a scenario, its model and a state in motion."""
+    scenario = scenarios.get(request.param)
+    dsys = scenario.model()
+    at_rest = scenario.reference(dsys, STARTS[request.param]).states[-1]
+    space = dsys.system.space
+    v = 0.3 * np.cos(np.arange(space.nw))
+    turned = space.retract(dsys.configuration(at_rest), 0.2 * np.ones(space.nv))
+    state = dsys.state(turned, v)
+    entities = Entities(scenario, dsys, scenario.parameters, "robot/")
+    assert entities.names
+    return entities, dsys, state
+
+
+def made(name, prefix=""):
+    scenario = scenarios.get(name)
+    dsys = scenario.model()
+    return Entities(scenario, dsys, scenario.parameters, prefix), dsys
+
+
+@pytest.fixture(scope="module")
+def planar():
+    entities, dsys = made("snakeboard")
+    return entities, dsys, dsys.measured_state([0.0, 0.0, 0.3, 1.0, 2.0], np.zeros(5))
+
+
+def shown(entities, x):
+    """Position, orientation, linear and angular velocity of all bodies."""
+    rows = {}
+    for name in entities.names:
+        pose, twist = Pose(), Twist()
+        assert entities.show(name, x, pose, twist).startswith("robot/")
+        p, o, v, w = pose.position, pose.orientation, twist.linear, twist.angular
+        rows[name] = np.array([p.x, p.y, p.z, o.w, o.x, o.y, o.z, v.x, v.y, v.z, w.x, w.y, w.z])
+    return rows
+
+
+def test_what_is_shown_and_set_again_changes_nothing(bodies):
+    entities, dsys, x = bodies
+    for name in entities.names:
+        pose, twist = Pose(), Twist()
+        frame = entities.show(name, x, pose, twist)
+        assert np.abs(entities.moved(name, x, frame, pose, twist) - x).max() < 1e-9
+        assert np.abs(entities.moved(name, x, "", None, None) - x).max() < 1e-9
+
+
+def test_twists_are_velocities_in_the_parent_s_axes(bodies):
+    entities, dsys, x = bodies
+    ahead = dsys.step(x, dsys.idle(x))
+    before, after = shown(entities, x), shown(entities, ahead)
+    for name in entities.names:
+        v = 0.5 * (before[name][7:10] + after[name][7:10])
+        rate = (after[name][:3] - before[name][:3]) / dsys.h
+        assert np.abs(rate - v).max() < 2e-2 * max(1.0, np.abs(v).max())
+
+
+def test_a_body_in_space_is_turned_and_spun_in_its_parent_s_axes():
+    entities, dsys = made("satellite")
+    space = dsys.system.space
+    x = dsys.state(space.origin, 0.1 * np.ones(space.nw))
+    (name, *_), pose, twist = entities.names, Pose(), Twist()
+    entities.show(name, x, pose, twist)
+    turn = np.array([0.8, 0.0, 0.0, 0.6])
+    pose.orientation.w, pose.orientation.z = 0.8, 0.6
+    twist.angular.x, twist.angular.y, twist.angular.z = 0.3, -0.2, 0.1
+    for given in ((pose, twist), (pose, None), (None, twist)):
+        moved = entities.moved(name, x, "", *given)
+        now, other = Pose(), Twist()
+        entities.show(name, moved, now, other)
+        o, w = now.orientation, other.angular
+        there = turn if given[0] else np.array([1.0, 0.0, 0.0, 0.0])
+        assert np.array([o.w, o.x, o.y, o.z]) == pytest.approx(there, abs=1e-12)
+        if given[1]:
+            assert [w.x, w.y, w.z] == pytest.approx([0.3, -0.2, 0.1], abs=1e-12)
+        else:  # the body spins about its own axes as before
+            assert dsys.velocity(moved) == pytest.approx(dsys.velocity(x), abs=1e-12)
+
+
+@pytest.fixture
+def twins():
+    """A pendulum's bob and its twin, by which its state is known; its model."""
+
+    def both(p, q, v):
+        (bob,) = to_bodies(p, q, v)
+        return [bob, replace(bob, frame="twin")]
+
+    scenario = replace(BOB, to_bodies=both, from_bodies=lambda bodies: from_bodies(bodies[1:]))
+    dsys = scenario.model()
+    return Entities(scenario, dsys, scenario.parameters, "robot/"), dsys
+
+
+def test_of_several_bodies_the_one_that_is_named_is_moved(twins):
+    entities, dsys = twins
+    assert entities.names == ["bob", "twin"]
+    x, pose, twist = dsys.state([0.3], [0.2]), Pose(), Twist()
+    entities.show("twin", dsys.state([0.5], [0.7]), pose, twist)
+    moved = entities.moved("twin", x, "robot/odom", pose, twist)
+    assert [*dsys.configuration(moved), *dsys.velocity(moved)] == pytest.approx([0.5, 0.7])
+    assert entities.moved("bob", x, "robot/odom", pose, twist) == pytest.approx(x)
+    with pytest.raises(ValueError, match="twin in the frame 'odom'; expected 'robot/odom'"):
+        entities.moved("twin", x, "odom", pose, twist)
+
+
+@pytest.mark.parametrize(
+    ("frame", "change", "error"),
+    [
+        ("map", lambda p, t: None, "base_link in the frame 'map'; expected 'odom'"),
+        ("", lambda p, t: setattr(p.orientation, "w", 2.0), "no unit quaternion"),
+        ("", lambda p, t: conversions.set_wxyz(p.orientation, (0, 1, 0, 0)), "in the plane"),
+        ("", lambda p, t: conversions.set_wxyz(p.orientation, (0, 0, 1, 0)), "in the plane"),
+        ("", lambda p, t: setattr(p.orientation, "y", 1e-4), "moves in the plane"),
+        ("", lambda p, t: setattr(p.position, "z", 0.1), "moves in the plane"),
+        ("", lambda p, t: setattr(p.position, "z", -1e-4), "moves in the plane"),
+        ("", lambda p, t: setattr(p.position, "x", np.nan), "not finite"),
+        ("", lambda p, t: setattr(t.linear, "x", np.inf), "not finite"),
+    ],
+)
+def test_poses_and_twists_that_cannot_be_are_refused(planar, frame, change, error):
+    (entities, _, x), pose, twist = planar, Pose(), Twist()
+    pose.orientation.w = 1.0
+    change(pose, twist)
+    with pytest.raises(ValueError, match=error):
+        entities.moved("base_link", x, frame, pose, twist)
+
+
+def test_a_twist_out_of_the_plane_is_not_shown_after_a_planar_body_is_moved(planar):
+    (entities, _, x), twist = planar, Twist()
+    (name,) = entities.names
+    twist.linear.z, twist.angular.x = 3.0, 2.0
+    np.testing.assert_allclose(entities.moved(name, x, "", None, twist), x, atol=1e-15)
+    entities.show(name, x, Pose(), twist)
+    assert twist == Twist()

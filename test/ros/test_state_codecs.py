@@ -1,6 +1,4 @@
-"""States in messages: there and back for joints, planar bodies and bodies in space, and what is
-refused.
-"""
+"""States in messages: there and back, in parts, and what is refused."""
 
 import copy
 import math
@@ -12,31 +10,28 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from bench import Desk
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Pose, Quaternion
+from hypothesis import given
+from hypothesis import strategies as st
+from nav_msgs.msg import Odometry
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState, MultiDOFJointState
+from transforms3d.quaternions import quat2mat
 
-rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from geometry_msgs.msg import Pose, Quaternion  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState, MultiDOFJointState  # noqa: E402
-from transforms3d.quaternions import quat2mat  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.integrators import midpoint  # noqa: E402
-from nh_control.loop.reports import Refusal  # noqa: E402
-from nh_control.loop.wire_format import JointStateCodec, MessageStates  # noqa: E402
-from nh_control.mechanics.system import System  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.conversions import ConversionError  # noqa: E402
-from nh_control.ros.messages.state_codecs import JointCodec, codecs  # noqa: E402
-from nh_control.ros.messages.state_publisher import transform_broadcaster  # noqa: E402
-from nh_control.ros.messages.state_reader import StateListener, StateReader  # noqa: E402
-from nh_control.runs import topics  # noqa: E402
-from nh_control.runs.decoding import StateDecoder  # noqa: E402
+from nh_control import scenarios
+from nh_control.integrators import midpoint
+from nh_control.loop.reports import Refusal
+from nh_control.loop.wire_format import MessageStates
+from nh_control.mechanics.system import System
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.conversions import ConversionError
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.state_publisher import transform_broadcaster
+from nh_control.ros.messages.state_reader import MeasurementReader, StateListener, StateReader
+from nh_control.runs import topics
+from nh_control.runs.decoding import StateDecoder
 
 BOARD, QUADS = scenarios.get("snakeboard"), scenarios.get("quadrotor_payload")
 numbers = st.floats(-1e3, 1e3)
@@ -49,12 +44,10 @@ def model_of(name):
 
 
 def board(velocities=True):
-    """Codecs of joints and body of the snakeboard."""
     return codecs(BOARD, model_of("snakeboard"), velocities)
 
 
 def quads(velocities=True):
-    """Codec of payload and quadrotors."""
     (codec,) = codecs(QUADS, model_of("quadrotor_payload"), velocities)
     return codec
 
@@ -67,7 +60,7 @@ def motion(seed=0):
     return q.tolist(), model.velocity(model.state(q, rng.normal(size=space.nw))).tolist()
 
 
-JOINTS, BODY = board()
+(JOINTS, BODY), BODIES = board(), quads()
 
 
 @given(five, five)
@@ -135,34 +128,6 @@ def test_joints_and_bodies_in_any_order_among_others():
     np.testing.assert_allclose(np.r_[q1, v1], np.r_[q, v], atol=1e-13)
 
 
-def joint_states(position=(0.0, 0.0, 0.0), velocity=()):
-    return JointState(name=JOINTS.names, position=position, velocity=velocity)
-
-
-def lost_body():
-    """Odometry of a body that is nowhere."""
-    message = Odometry()
-    message.pose.pose.position.x = math.nan
-    return message
-
-
-@pytest.mark.parametrize(
-    ("codec", "message", "text"),
-    [
-        (JOINTS, JointState(), "rotor_joint"),
-        (JOINTS, JointState(name=["rotor_joint"], position=[0.0]), "rear_truck_joint"),
-        (JOINTS, JointState(name=JOINTS.names, position=[0.0] * 2), "2 positions"),
-        (JOINTS, joint_states(velocity=[0.0]), "1 velocities"),
-        (JOINTS, joint_states(position=[0.0, math.nan, 0.0]), "not finite"),
-        (JOINTS, joint_states(velocity=[0.0, math.inf, 0.0]), "not finite"),
-        (BODY, lost_body(), "not finite"),
-    ],
-)
-def test_unusable_states_of_joints_and_a_planar_body_are_refused(codec, message, text):
-    with pytest.raises(ConversionError, match=text):
-        codec.read(message, [0.0] * 5, [0.0] * 5)
-
-
 def set_(path, value):
     """A change of a message: f(message), at a path such as "transforms.1.translation.y"."""
     *parts, last = path.split(".")
@@ -178,32 +143,42 @@ def set_(path, value):
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (lambda m: m.joint_names.pop(), "2 names, 3 transforms"),
-        (lambda m: m.twist.pop(), "2 twists"),
-        (set_("joint_names.1", "drone"), "without .'quad1'."),
-        (set_("header.frame_id", "map"), "in the frame 'map'; expected 'odom'"),
-        (set_("transforms.1.translation.y", math.nan), "value of quad1 that is not finite"),
-        (set_("twist.2.angular.z", math.inf), "value of quad2 that is not finite"),
-        (set_("transforms.2.rotation.w", 7.0), "orientation of quad2 is no unit quaternion"),
-        (set_("transforms.2.rotation.w", math.nan), "orientation of quad2 is no unit quaternion"),
-        (
-            lambda m: set_("transforms.1.translation", m.transforms[0].translation)(m),
-            "quad1 is at the payload",
-        ),
-    ],
-)
-def test_unusable_states_of_bodies_are_refused(change, text):
-    codec = quads()
-    codec.write(*motion())
-    codec.message.joint_names = list(codec.message.joint_names)
-    change(codec.message)
-    q, v = [1.0] * 17, [2.0] * 15
+def at_the_payload(message):
+    set_("transforms.1.translation", message.transforms[0].translation)(message)
+
+
+REFUSED = [
+    (JOINTS, set_("name", list("abc")), "rotor_joint"),
+    (JOINTS, set_("name", ["rotor_joint", "a", "b"]), "rear_truck_joint"),
+    (JOINTS, lambda m: m.position.pop(), "2 positions"),
+    (JOINTS, set_("velocity", [0.0]), "1 velocities"),
+    (JOINTS, set_("position.1", math.nan), "not finite"),
+    (JOINTS, set_("velocity.1", math.inf), "not finite"),
+    (BODY, set_("pose.pose.position.x", math.nan), "not finite"),
+    (BODIES, lambda m: m.joint_names.pop(), "2 names, 3 transforms"),
+    (BODIES, lambda m: m.twist.pop(), "2 twists"),
+    (BODIES, set_("joint_names.1", "drone"), "without .'quad1'."),
+    (BODIES, set_("header.frame_id", "map"), "in the frame 'map'; expected 'odom'"),
+    (BODIES, set_("transforms.1.translation.y", math.nan), "value of quad1 that is not finite"),
+    (BODIES, set_("twist.2.angular.z", math.inf), "value of quad2 that is not finite"),
+    (BODIES, set_("transforms.2.rotation.w", 7.0), "orientation of quad2 is no unit quaternion"),
+    (BODIES, set_("transforms.2.rotation.w", math.nan), "orientation of quad2 is no unit"),
+    (BODIES, at_the_payload, "quad1 is at the payload"),
+]
+
+
+@pytest.mark.parametrize(("codec", "change", "text"), REFUSED)
+def test_unusable_states_are_refused_and_change_nothing(codec, change, text):
+    q, v = motion() if codec is BODIES else ([0.1] * 5, [0.2] * 5)
+    codec.write(q, v)
+    message = copy.deepcopy(codec.message)
+    if codec is BODIES:
+        message.joint_names = list(message.joint_names)
+    change(message)
+    q, v = [1.0] * len(q), [2.0] * len(v)
     with pytest.raises(ConversionError, match=text):
-        codec.read(codec.message, q, v)
-    assert q == [1.0] * 17 and v == [2.0] * 15
+        codec.read(message, q, v)
+    assert set(q) == {1.0} and set(v) == {2.0}
 
 
 def test_measurements_off_the_manifold_are_put_on_it():
@@ -228,9 +203,7 @@ def test_measurements_off_the_manifold_are_put_on_it():
 
 
 class Heard:
-    """A reader of the snakeboard's states, with stamps `received`, reasons `refused` and the last
-    `q`; `joints` and `body` give it messages.
-    """
+    """A reader of the snakeboard's states that keeps stamps and refusals."""
 
     def __init__(self):
         self.desk, self.received, self.refused, self.moving = Desk(), [], [], []
@@ -320,16 +293,6 @@ def test_states_of_which_every_part_is_another_s_are_read_as_well(heard):
     assert heard.q == pytest.approx([0.7, 0.3, 0.4, 0.4, 0.4])
 
 
-def test_one_message_is_a_state_of_bodies_in_space_or_of_joints_alone():
-    space = model_of("snakeboard").system.space
-    for codec in (quads(), JointCodec(JointStateCodec(BOARD.joints, space))):
-        desk, received = Desk(), []
-        listener = StateListener(received.append, None)
-        StateReader(desk, (codec,), listener, 10, prefix="reference/")
-        desk.give(f"reference/{codec.topic}", codec.message)
-        assert received == [0]
-
-
 def test_the_first_body_is_placed():
     (q, _), pose = motion(), Pose()
     quads().place(q, pose)
@@ -339,26 +302,19 @@ def test_the_first_body_is_placed():
     assert (pose.orientation.w, pose.orientation.z) == (math.cos(0.3), math.sin(0.3))
 
 
-class Broadcaster:
-    """That of tf2_ros, which keeps what was sent."""
-
-    pub_tf, sent = "the publisher", []
-
-    def __init__(self, node):
-        self.sendTransform = self.sent.extend
-
-
 def test_bodies_become_transforms_where_tf_is_installed(monkeypatch):
-    tf = types.SimpleNamespace(TransformBroadcaster=Broadcaster)
+    sent = []
+    broadcaster = types.SimpleNamespace(pub_tf="the publisher", sendTransform=sent.extend)
+    tf = types.SimpleNamespace(TransformBroadcaster=lambda node: broadcaster)
     monkeypatch.setitem(sys.modules, "tf2_ros", tf)
     codec, (q, v) = quads(), motion()
     broadcast, (publisher,) = transform_broadcaster(None, codec.odometry)
     assert publisher == "the publisher"  # late subscribers of TF alone are looked for, too
     codec.write(q, v)
     broadcast()
-    frames = [(t.header.frame_id, t.child_frame_id) for t in Broadcaster.sent]
+    frames = [(t.header.frame_id, t.child_frame_id) for t in sent]
     assert frames == [("odom", "payload"), ("odom", "quad1"), ("odom", "quad2")]
-    for transform, truth in zip(Broadcaster.sent, codec.message.transforms):
+    for transform, truth in zip(sent, codec.message.transforms):
         assert transform.transform == truth
 
 
@@ -375,18 +331,14 @@ def test_without_tf_one_line_says_so(monkeypatch):
 @pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
 def test_topics_are_those_that_are_declared(scenario):
     made = codecs(scenario, model_of(scenario.name))
-    found = {
-        codec.topic: f"{codec.message_type.__module__.split('.')[0]}/msg/"
-        f"{codec.message_type.__name__}"
-        for codec in made
-    }
+    package = lambda kind: f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
+    found = {codec.topic: package(codec.message_type) for codec in made}
     assert found == topics.states(scenario)
     bodies = [topic for codec in made for topic, _ in codec.outgoing if topic not in found]
     assert bodies == topics.odometry(scenario)
 
 
 def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_given():
-    """Also of a system that keeps its numbers to itself."""
     scenario = scenarios.get("quadrotor_payload")
     space = scenario.make_system(scenario.parameters).space
     dsys = midpoint(System("own", space, lambda q, v: ca.sumsqr(v) / 2), 0.01)
@@ -396,21 +348,6 @@ def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_give
         codec.write(space.origin, np.zeros(space.nw))
         heights = [pose.translation.z for pose in codec.message.transforms]
         assert heights == [0.0, *expected.lengths]
-
-
-@pytest.mark.parametrize("scenario", [BOARD, QUADS], ids=lambda scenario: scenario.name)
-def test_frames_begin_with_the_prefix_and_names_of_bodies_and_topics_do_not(scenario):
-    plain, own = (codecs(scenario, model_of(scenario.name), prefix=p) for p in ("", "r1/"))
-    for codec, prefixed in zip(plain, own):
-        assert [topic for topic, _ in codec.outgoing] == [topic for topic, _ in prefixed.outgoing]
-        for one, other in zip(codec.odometry, prefixed.odometry):
-            assert other.header.frame_id == "r1/" + one.header.frame_id
-            assert other.child_frame_id == "r1/" + one.child_frame_id
-        if isinstance(codec.message, MultiDOFJointState):
-            assert prefixed.message.header.frame_id == "r1/" + codec.message.header.frame_id
-            assert prefixed.message.joint_names == codec.message.joint_names
-            prefixed.write(*motion())
-            assert prefixed.read(prefixed.message, [0.0] * 17, [0.0] * 15)
 
 
 def test_a_state_has_velocities_if_all_its_parts_have_them(heard):
@@ -467,7 +404,93 @@ def test_time_is_exact(time_ns):
     assert conversions.nanoseconds(stamp) == time_ns
 
 
-def test_commands_there_and_back():
-    message = conversions.command_message(("a", "b"))
-    conversions.write_command(message, np.array([1.5, -2.0]), 1_230_000_001)
-    assert conversions.read_command(message) == (["a", "b"], (1.5, -2.0), 1_230_000_001)
+# Of hardware, whose parts have stamps of their own -----------------------------------------------
+
+
+NAMES = ["rotor_joint", "front_truck_joint", "rear_truck_joint"]
+
+
+class Hardware:
+    """A reader and what it told: stamps of states in ms, refusals, jumps."""
+
+    def __init__(self, spread_s=0.01):
+        self.desk, self.received, self.refused, self.jumped = Desk(), [], [], []
+        listener = StateListener(
+            lambda stamp_ns: self.received.append(stamp_ns // 10**6),
+            lambda *refusal: self.refused.append(refusal),
+            self.jumped.append,
+        )
+        shown = codecs(BOARD, BOARD.model())
+        self.reader = MeasurementReader(self.desk, shown, listener, 10, spread_s)
+
+    def joints(self, ms, names=NAMES, velocity=0.25, position=0.5):
+        many = lambda value: [value] * len(names) if isinstance(value, float) else value
+        message = JointState(name=names, position=many(position), velocity=many(velocity))
+        self.desk.give("joint_states", message, ms * 10**6)
+
+    def body(self, ms):
+        self.desk.give("odom", Odometry(), ms * 10**6)
+
+    def read(self):
+        """Whether there are velocities; angles and rates of the first two joints."""
+        q, v = [0.0] * 5, [0.0] * 5
+        return self.reader.read(q, v), q[:2], v[:2]
+
+
+@pytest.mark.parametrize(
+    ("events", "received"),
+    [
+        ("A1000 B1004", []),
+        ("A1000 B1004 C1002", [1004]),  # it has the newest stamp
+        ("J1000 B1004 J1010", [1004]),  # the body is the last state's
+        ("J1000 B1004 J1010 B1011 B1011 J1011", [1004, 1011]),  # nothing is newer
+        ("J1100 B1111", []),  # too far apart
+        ("J1100 B1111 J1101", [1111]),
+        ("B1000 A1000 X1000", []),  # joints of others
+        ("B1000 A1000 C1000 X1005", [1000]),
+        ("J5000 B5000 B4000 J4000", [5000]),  # late, by a second
+        ("J5000 B5000 B3999 J3999", [5000, 3999]),  # it begins anew
+    ],
+)
+def test_a_state_is_there_when_all_its_parts_are_newer_than_the_last_one(events, received):
+    hardware = Hardware()
+    names = {"J": NAMES, "A": NAMES[:2], "C": NAMES[2:], "X": ["bell"]}
+    for part, *digits in events.split():
+        ms = int("".join(digits))
+        hardware.body(ms) if part == "B" else hardware.joints(ms, names[part])
+    assert hardware.received == received and hardware.refused == []
+    assert hardware.jumped == ([pytest.approx(1.001)] if 3999 in received else [])
+
+
+def test_joints_without_their_numbers_are_refused():
+    hardware = Hardware()
+    hardware.joints(1010, position=[0.0], velocity=[])
+    ((kind, reason),) = hardware.refused
+    assert kind is Refusal.LENGTH and "1 positions" in reason
+
+
+@pytest.mark.parametrize("velocity", [0.25, []])
+def test_velocities_are_there_if_all_joints_have_them(velocity):
+    hardware = Hardware()
+    hardware.joints(1000, NAMES[:1], position=0.1)
+    hardware.joints(1000, NAMES[1:], velocity, position=0.3)
+    hardware.body(1000)
+    moves, q, v = hardware.read()
+    assert moves is bool(velocity)
+    assert q == [0.1, -0.3]  # the wheels turn against each other
+    np.testing.assert_array_equal(v, [0.25, -0.25 if velocity else np.nan])
+    quality = hardware.desk.subscribed["joint_states"].qos  # sensors may be best effort
+    assert quality.reliability.name == "BEST_EFFORT" and quality.depth == 10
+    assert quality.durability.name == "VOLATILE"
+
+
+def test_a_velocity_nan_is_none_and_other_joints_may_be_anything():
+    """As of joint_state_broadcaster, for joints without the interface."""
+    hardware, nan = Hardware(), np.nan
+    names, position = [*NAMES, "gripper"], [0.1, 0.3, -0.3, nan]
+    hardware.joints(1000, names, [nan, -0.2, 0.2, np.inf], position)
+    hardware.body(1000)
+    assert hardware.received == [1000]
+    moves, q, v = hardware.read()
+    assert not moves and q == [0.1, -0.3]
+    np.testing.assert_array_equal(v, [nan, 0.2])

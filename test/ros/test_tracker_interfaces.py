@@ -6,36 +6,24 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from loop_outputs import tracker_output
+from bench import Desk, benches, listener
+from builtin_interfaces.msg import Time
+from rclpy import time as ros_time
+from rclpy.clock import ROSClock
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from builtin_interfaces.msg import Time  # noqa: E402
-from rclpy import time as ros_time  # noqa: E402
-from rclpy.clock import ROSClock  # noqa: E402
-from rclpy.qos import DurabilityPolicy  # noqa: E402
-
-from nh_control import Trajectory  # noqa: E402
-from nh_control.control import Command  # noqa: E402
-from nh_control.loop import state_estimate  # noqa: E402
-from nh_control.loop.arming import (  # noqa: E402
-    Arming,
-    DisarmCommand,
-    DisarmedInputs,
-    Limits,
-    SafeRange,  # noqa: E402
-    Safety,
-)
-from nh_control.loop.hardware_estimate import MeasuredState  # noqa: E402
-from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing  # noqa: E402
-from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence  # noqa: E402
-from nh_control.loop.tracker_report import TrackerReport  # noqa: E402
-from nh_control.ros.messages import conversions, hardware_interface, simulation_interface  # noqa: E402
-from nh_control.ros.messages.hardware_interface import HardwareInterface  # noqa: E402
-from nh_control.ros.messages.simulation_interface import SimulationInterface  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.scenarios import get  # noqa: E402
+from nh_control import Trajectory
+from nh_control.control import Command
+from nh_control.loop import state_estimate
+from nh_control.loop.arming import Arming, DisarmCommand, DisarmedInputs, Limits, SafeRange, Safety
+from nh_control.loop.hardware_estimate import MeasuredState
+from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.loop.tracker_report import TrackerReport
+from nh_control.ros.messages import conversions, hardware_interface, simulation_interface
+from nh_control.ros.messages.hardware_interface import HardwareInterface
+from nh_control.ros.messages.simulation_interface import SimulationInterface
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.scenarios import get
 
 STEPS = 50
 
@@ -54,6 +42,14 @@ def tracker(integral):
     return SCENARIO.tracker(model, SCENARIO.reference(model), integral)
 
 
+def tracker_output(report, send, restarted, matched=lambda: 0):
+    """An output of a tracker whose commands go to `send`."""
+    publisher = types.SimpleNamespace(get_subscription_count=matched, topic_name="c")
+    return types.SimpleNamespace(
+        report=report, send=send, restarted=restarted, publisher=publisher
+    )
+
+
 class Interface:
     """An interface with a tracker of the hanging pendulum; `sent` are (u, k, stamp)."""
 
@@ -70,7 +66,6 @@ class Interface:
         self.sent.append(command)
 
     def state(self, k, angle=0.0, rate=0.0):
-        """The pendulum's state of step k arrives."""
         self.desk.state(self.codecs, [angle], [rate], round(k * H_NS))
 
     @property
@@ -110,9 +105,7 @@ class Hardware(Interface):
 
 
 class Silent(Hardware):
-    """That of armed hardware of which nothing is heard, by a simulated clock, or by wall time
-    alone.
-    """
+    """Armed hardware of which nothing is heard, by a simulated clock or by wall time."""
 
     def __init__(self, make, monkeypatch, simulated):
         super().__init__(make, silence_s=0.5)
@@ -125,7 +118,6 @@ class Silent(Hardware):
         monkeypatch.setattr(hardware_interface, "time", steady)
 
     def armed_after(self, wall_s, simulated_s):
-        """Whether it is armed after so much silence."""
         self.wall_s += wall_s
         now = self.clock.now().nanoseconds + round(simulated_s * 1e9)
         self.clock.set_ros_time_override(ros_time.Time(nanoseconds=now))
@@ -140,17 +132,13 @@ class Simulated(Interface):
         super().__init__(make, integral)
         self.matched = 0
         self.node.seen_publishers["reference_start"] = ["plant"]
-        publisher = types.SimpleNamespace(
-            get_subscription_count=lambda: self.matched, topic_name="c"
-        )
         self.made = SimulationInterface(
             self.node, self.desk, self.codecs, self.sequence,
-            tracker_output(self.report, self._send, self._begin, publisher), expected,
+            tracker_output(self.report, self._send, self._begin, lambda: self.matched), expected,
         )  # fmt: skip
 
     @property
     def learned(self):
-        """The disturbance that it knows."""
         return self.report.last[1].memory.disturbance
 
     def start(self, k):
@@ -186,10 +174,9 @@ def simulated(make):
 # Of hardware -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [DisarmCommand.NONE, DisarmCommand.ZERO])
 @pytest.mark.parametrize("stops", [False, True])
-def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardware, after, stops):
-    robot = hardware(after=after)
+def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardware, stops):
+    robot = hardware()
     robot.state(0, 0.1)
     robot.state(1, 0.1)
     assert robot.sent == []
@@ -204,9 +191,7 @@ def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardw
         robot.state(3, 0.1)
         assert robot.told("info") == ["armed", "disarmed: by request"]
         assert robot.told("error") == []
-    after_it = [[0.0]] if after is DisarmCommand.ZERO else []
-    assert [u.tolist() for u, *_ in robot.sent[1:]] == after_it
-    assert robot.begun == 1 and robot.values["armed"] is False
+    assert len(robot.sent) == 1 and robot.begun == 1 and robot.values["armed"] is False
 
 
 def test_the_limit_is_on_the_errors_of_the_configuration(hardware):
@@ -228,42 +213,26 @@ def test_a_start_that_is_asked_for_waits_until_it_is_armed_and_is_forgotten_by_a
     hardware,
 ):
     robot = hardware(by_service=True)
-    robot.node.call("~/start")
+    reported = lambda: [robot.values[name] for name in ("armed", "started", "disarmings")]
+    assert robot.node.call("~/start").message == "disarmed" and reported() == [False, False, 0]
     robot.state(0)
     assert robot.tracker.start_ns is None
     robot.arm()
+    robot.node.wall_ns = H_NS + 3_000_000
     robot.state(1)
-    assert robot.tracker.start_ns == H_NS
-    robot.arm(False)
-    robot.arm()
+    assert robot.tracker.start_ns == H_NS and reported() == [True, True, 0]
     robot.state(2)
-    assert robot.tracker.start_ns is None
-    robot.node.call("~/start")
-    robot.state(3)
-    assert robot.tracker.start_ns == 3 * H_NS
-    told = [conversions.nanoseconds(time) for time in robot.node.sent("reference_start")]
-    assert told == [H_NS, 3 * H_NS]  # for recordings
-
-
-def test_a_report_says_whether_it_is_armed_and_started_and_what_it_waits_for(hardware):
-    robot = hardware(by_service=True)
-    state = lambda: [robot.values[name] for name in ("armed", "started", "disarmings")]
-    message = lambda: robot.report.make().message
-    assert state() == [False, False, 0]
-    assert robot.node.call("~/start").message == "disarmed"
-    robot.arm()
-    robot.node.wall_ns = 3_000_000
-    robot.state(0, 0.1)
-    values = robot.values
-    assert values["state_age_ms"] == pytest.approx(3.0) and values["response_max_us"] > 0
-    assert state() == [True, True, 0]
+    assert robot.values["state_age_ms"] == pytest.approx(3.0 - 1e-6 * H_NS)
     robot.arm(False)
-    assert state() == [False, False, 1]
+    assert reported() == [False, False, 1]
     robot.arm()
-    robot.state(1)
-    assert state() == [True, False, 1] and "~/start" in message()
+    robot.state(3)
+    assert robot.tracker.start_ns is None and "~/start" in robot.report.make().message
     assert robot.node.call("~/start").message == "armed"
-    assert "~/start" not in message()
+    assert "~/start" not in robot.report.make().message
+    robot.state(4)
+    told = [conversions.nanoseconds(time) for time in robot.node.sent("reference_start")]
+    assert told == [H_NS, 4 * H_NS]  # for recordings
 
 
 def test_a_simulator_that_is_slow_or_pauses_is_not_silent(make, monkeypatch):
@@ -293,7 +262,6 @@ def test_silence_is_by_wall_time_where_there_is_no_other_and_unusable_states_are
 
 
 def armed(hardware, **options):
-    """Armed hardware."""
     robot = hardware(**options)
     robot.arm()
     return robot
@@ -390,17 +358,31 @@ def steps(plant):
     return [k for _, k, _ in plant.sent]
 
 
-def test_a_reference_that_starts_elsewhere_starts_once(simulated):
-    plant = simulated()
-    plant.state(0)
-    plant.state(7)
-    plant.start(20)
-    assert plant.begun == 1
-    plant.state(20)
-    assert steps(plant) == [0, 7, 0]
-    plant.start(0)
-    plant.state(0)
-    assert plant.begun == 2 and steps(plant)[-1] == 0
+@pytest.mark.parametrize(
+    ("events", "answered", "begun", "refused"),
+    [
+        ("start 0, 0, 7, start 20, 20, start 0, 0", [0, 7, 0, 0], 2, 0),
+        ("75, start 72, 75, 80", [3, 8], 1, 0),  # states wait until the start is known
+        ("start 72, 75, 3", [3, 3], 2, 0),  # a plant that starts again before it said so
+        ("start 0, 0.5, 1.3333", [], 0, 2),  # between steps
+        ("start 0, 0, nan 1, 1", [0, 1], 0, 1),
+    ],
+)
+def test_states_are_answered_from_the_start_of_the_reference(
+    make, events, answered, begun, refused
+):
+    plant = Simulated(make)
+    for event in events.split(", "):
+        *what, number = event.split()
+        k = float(number)
+        if what == ["start"]:
+            plant.start(round(k))
+        else:
+            plant.state(k, np.nan if what else 0.0)
+    assert steps(plant) == answered and plant.begun == begun
+    report = plant.report.make()
+    assert report.values["states_refused"] == refused
+    assert any("source:=hardware" in text for text in report.news.values()) == (refused == 2)
 
 
 def test_a_state_that_comes_again_gets_the_same_answer_and_another_one_a_new_one(simulated):
@@ -416,38 +398,11 @@ def test_a_state_that_comes_again_gets_the_same_answer_and_another_one_a_new_one
     assert [stamp for *_, stamp in plant.sent] == [k * H_NS for k in (3, 3, 3, 4, 3)]
 
 
-def test_states_wait_until_it_is_known_when_the_reference_starts(make):
-    plant = Simulated(make)
-    plant.state(75)
-    assert plant.sent == []
-    plant.start(72)  # later than a second
-    plant.state(75)
-    assert plant.sent[0][1:] == (3, 75 * H_NS) and plant.made.now_ns == 75 * H_NS
-    plant.state(80)
-    plant.state(3)  # a plant that starts again before it said so is followed from zero
-    assert steps(plant) == [3, 8, 3] and plant.begun == 2 and plant.made.now_ns == 3 * H_NS
+def test_a_plant_alone_need_not_say_when_the_reference_starts(make):
     alone = Simulated(make)
     alone.node.seen_publishers.clear()
     alone.state(5)
     assert alone.sent[0][1:] == (5, 5 * H_NS) and alone.made.now_ns == 5 * H_NS
-
-
-@pytest.mark.parametrize("step", [0.5, 4 / 3])
-def test_stamps_between_steps_are_refused_with_the_remedy(simulated, step):
-    plant = simulated()
-    plant.state(step)
-    report = plant.report.make()
-    assert plant.sent == [] and report.values["states_refused"] == 1
-    assert any("source:=hardware" in text for text in report.news.values())
-
-
-def test_states_that_are_none_are_refused_and_the_next_one_is_answered(simulated):
-    plant = simulated()
-    plant.state(0)
-    plant.state(1, np.nan)
-    assert len(plant.sent) == 1 and plant.values["states_refused"] == 1
-    plant.state(1, 0.1)
-    assert len(plant.sent) == 2 and plant.sent[-1][0][0] < 0
 
 
 def test_a_run_that_cannot_be_joined_gets_no_commands(simulated, monkeypatch):
@@ -513,9 +468,7 @@ def test_velocities_that_are_not_measured_are_made_of_what_was_commanded(simulat
 
 @pytest.fixture
 def encoders(simulated):
-    """A plant without velocities, and f() -> what is made of them: the momentum's error against
-    that of the pendulum that hangs.
-    """
+    """A plant without velocities, and f() -> the momentum's error."""
     plant = simulated()
     plant.codecs = codecs(SCENARIO, plant.dsys, velocities=False)
     return plant, lambda: plant.report.last[1].error[1]
@@ -557,7 +510,6 @@ def test_a_new_run_begins_with_the_first_leg(simulated):
 
 
 def test_a_first_heading_is_read_next_to_the_reference_s(make):
-    """Which may have turned more than once."""
     board = get("snakeboard")
     model = board.model()
     at, read = model.system.space.names.index(board.body.coordinates[0]), []
@@ -572,20 +524,10 @@ def test_a_first_heading_is_read_next_to_the_reference_s(make):
     along = replace(board, references={"way": lambda dsys: way})
     sequence = ReferenceSequence(along.tracker(model, way), None, answer)
     shown, desk = codecs(board, model), Desk()
-    output = tracker_output(TrackerReport(board, model))
+    output = tracker_output(TrackerReport(board, model), lambda *u: None, lambda: None)
     SimulationInterface(make("tracker"), desk, shown, sequence, output)
     desk.state(shown, q, rest, 0)
-    hardware = HardwareTracker(sequence, MeasuredState(model), Timing())
-    safety = Safety(Arming(Limits()), None, SafeRange(board, model.system.space), None, False)
-    HardwareInterface(make("tracker"), desk, shown, hardware, safety, output)
-    desk.state(shown, q, rest, 0)
-    assert read == [pytest.approx(7.0)] * 2
-
-
-def listener(name):
-    """A subscription of the commands, as the graph tells it."""
-    quality = types.SimpleNamespace(durability=DurabilityPolicy.VOLATILE)
-    return types.SimpleNamespace(node_name=name, qos_profile=quality)
+    assert read == [pytest.approx(7.0)]
 
 
 class Waiting:

@@ -1,6 +1,4 @@
-"""What the tracker publishes for states and goals, and what its parameters become, without a
-network.
-"""
+"""What the tracker publishes for states and goals, and what its parameters do."""
 
 import time
 from dataclasses import replace
@@ -9,36 +7,30 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from bob import BOB, STEPS, hanging, pushed, put_up
+from geometry_msgs.msg import PoseStamped, Transform
+from goal_observer import Observer
+from rclpy.parameter import Parameter
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from bob import BOB, STEPS, hanging, pushed, put_up  # noqa: E402
-from geometry_msgs.msg import PoseStamped, Transform  # noqa: E402
-from goal_observer import Observer  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint  # noqa: E402
-
-from nh_control.control.damping import DAMPING_S, damping_input  # noqa: E402
-from nh_control.loop import tracker_parts  # noqa: E402
-from nh_control.loop.arming import DisarmCommand, Limits  # noqa: E402
-from nh_control.loop.hardware_tracker import HardwareTracker, Timing  # noqa: E402
-from nh_control.loop.tracker_parts import TrackerParts  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.tracker_output import JointEfforts  # noqa: E402
-from nh_control.ros.nodes import tracker  # noqa: E402
-from nh_control.ros.runtime.declared import TRACKER  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.ros.runtime.subscribers import DELIVERY_S  # noqa: E402
-from nh_control.scenarios.driven_joints import DrivenJoint  # noqa: E402
+from nh_control.loop import tracker_parts
+from nh_control.loop.arming import DisarmCommand, Limits
+from nh_control.loop.hardware_tracker import HardwareTracker, Timing
+from nh_control.loop.tracker_parts import TrackerParts
+from nh_control.ros.messages import conversions
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.tracker_output import JointEfforts
+from nh_control.ros.nodes import tracker
+from nh_control.ros.runtime.declared import TRACKER
+from nh_control.ros.runtime.process import UsageError
+from nh_control.ros.runtime.subscribers import DELIVERY_S
+from nh_control.scenarios.driven_joints import DrivenJoint
 
 H_NS = 10**7
 MODEL = BOB.model()
 REFERENCE = pushed(MODEL)
 SHOWN = codecs(BOB, MODEL)
-HELD = (np.eye(2), np.eye(1), None)
-"""Weights of a motion that is held: its end has none of its own."""
 
 
 class Answering:
@@ -118,17 +110,13 @@ def test_a_state_is_answered_with_its_stamp_and_everything_that_explains_the_com
     assert pose.x == pytest.approx(np.sin(target.position[0]))
 
 
-def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
-    robot = trackers()
+def test_commands_are_kept_for_recorders_and_it_reports_what_is_followed(trackers):
+    robot = trackers(heard_by=["recorder"])
     assert robot.node.made["joint_commands"].quality == 1000
     assert robot.node.made["controller_state/error"].quality == 1000
     assert {"goal", "trajectory"}.isdisjoint(robot.desk.subscribed)  # without a guidance
-    assert robot.made._states._expected == set()
-    assert trackers(heard_by=["recorder"]).made._states._expected == {"recorder"}
-    said = lambda robot: [t for _, t in robot.node.logged if t.startswith("model: ")][0]
-    assert said(robot).endswith("reference 'pushed', 20 steps")
-    assert said(trackers(source="hardware")).endswith("20 steps; for hardware")
-    assert robot.report()[0] == 1
+    assert robot.made._states._expected == {"recorder"} and robot.report()[0] == 1
+    robot.made._states._expected.clear()
     robot.state(5)
     level, _, values = robot.report()
     assert level == 0 and values["step"] == "5" and float(values["rate_hz"]) > 0
@@ -136,32 +124,10 @@ def test_commands_are_kept_for_recorders_and_it_says_what_is_followed(trackers):
     assert float(values["reference_left_s"]) == pytest.approx((STEPS - 5) * MODEL.h)
     for integral in (False, True):  # which learns a disturbance
         robot = trackers(integral=integral)
-        assert ("disturbance estimate" in said(robot)) is integral
         for k in range(3):
             robot.state(k, 0.3 + 0.01 * k)
         memory = robot.made._output.report.last[1].memory
         assert (memory is not None and memory.disturbance.any()) == integral
-
-
-def test_past_the_end_of_a_reference_there_are_no_gains_and_motion_is_damped(trackers):
-    robot = trackers()
-    robot.state(STEPS - 1)
-    assert robot.gains.any()
-    for k in (STEPS, STEPS + 3):
-        robot.state(k)
-        assert not robot.gains.any()
-        damped = damping_input(MODEL, REFERENCE.states[-1], DAMPING_S)
-        assert list(robot.last("joint_commands")[0].effort) == pytest.approx(damped) != [0.0]
-
-
-def test_a_motion_that_is_held_at_its_end_is_held_with_the_last_gains(trackers, monkeypatch):
-    scenario = replace(BOB, references={"hanging": hanging}, hold=True, weights=HELD)
-    put_up(monkeypatch, scenario)
-    robot = trackers()
-    expected = scenario.tracker(MODEL, hanging(MODEL), False)
-    robot.state(len(hanging(MODEL)) + 5, 0.1)
-    assert np.abs(robot.gains - expected.gains.K[-1]).max() < 1e-12
-    assert robot.last("joint_commands")[0].effort[0] != 0.0
 
 
 def test_what_explains_commands_is_sent_to_those_who_listen_alone(trackers, monkeypatch):
@@ -271,18 +237,6 @@ def test_weights_change_for_all_legs_and_together_with_the_reference(trackers):
     assert np.abs(both.gains - weighted(hanging(MODEL)).gains.K[0]).max() < 1e-12
 
 
-def test_while_nothing_comes_it_ticks_and_repeats_and_at_the_end_it_stops(trackers):
-    robot, done = trackers(), []
-    note = lambda name: lambda *_: done.append(name)  # noqa: E731
-    robot.made._output.repeat_target = note("repeat")
-    robot.made._states.tick, robot.made._states.stop = note("tick"), note("stop")
-    happens = [lambda: None, lambda: robot.state(0), lambda: None, robot.desk.close]
-    robot.desk.on_serve = lambda: happens.pop(0)()
-    robot.made.work()
-    assert done == ["tick", "repeat", "tick", "repeat", "tick", "repeat", "stop"]
-    assert set(robot.desk.served) == {0.05}
-
-
 # Hardware ----------------------------------------------------------------------------------------
 
 
@@ -295,46 +249,34 @@ HARDWARE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def wired(monkeypatch):
-    """Return f(**parameters) -> timing, the filter's (noise, acceleration, outlier) or the other
-    estimate, and the safety of hardware's tracker.
-    """
+@pytest.mark.parametrize(
+    ("parameters", "noise", "timing", "limits", "armed", "after", "far"),
+    [
+        (HARDWARE, (0.03, 4.0, 50.0), Timing(0.01, 0.02, False), Limits(0.6, 0.7, 0.8), True,
+         DisarmCommand.DAMP, "pivot = 2.5 is not in -1 ... 2"),
+        ({}, (1e-3, 1.0, 300.0), Timing(0.0, 0.0, True), Limits(0.5, 0.5, 1.0), False,
+         DisarmCommand.NONE, ""),
+        ({"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]},
+         (1e-3, 1.0, 300.0), Timing(compensate=True), Limits(0.5, 0.0, 0.0), False,
+         DisarmCommand.NONE, ""),
+    ],
+    ids=["all", "none", "off"],
+)  # fmt: skip
+def test_parameters_of_hardware_are_each_what_they_say(
+    monkeypatch, parameters, noise, timing, limits, armed, after, far
+):
     put_up(monkeypatch)
-    estimates = []
-    real = tracker_parts.FilteredState
-    filtered = lambda dsys, *noise: estimates.append(noise) or real(dsys, *noise)
+    estimates, real = [], tracker_parts.FilteredState
+    filtered = lambda dsys, *given: estimates.append(given) or real(dsys, *given)
     monkeypatch.setattr(tracker_parts, "FilteredState", filtered)
-    defaults = {spec.name: spec.value for spec in TRACKER}
-
-    def make(**parameters):
-        settings = defaults | {"source": "hardware", "controller": "lqr"} | parameters
-        made = TrackerParts(BOB, MODEL, REFERENCE, settings)
-        hardware, safety = made.hardware
-        return hardware, estimates[-1] if estimates else None, safety
-
-    return make
-
-
-def test_parameters_of_hardware_are_each_what_they_say(wired):
-    hardware, noise, safety = wired(**HARDWARE)
-    assert noise == (0.03, 4.0, 50.0) and hardware.timing == Timing(0.01, 0.02, False)
-    assert safety.arming.limits == Limits(0.6, 0.7, 0.8)
-    assert safety.arming.armed and safety.starts_by_service
-    assert safety.disarmed_inputs.kind is DisarmCommand.DAMP
-    assert "pivot" in safety.ranges.violation(np.array([2.5]))
+    settings = {spec.name: spec.value for spec in TRACKER}
+    settings |= {"source": "hardware", "controller": "lqr"} | parameters
+    hardware, safety = TrackerParts(BOB, MODEL, REFERENCE, settings).hardware
+    assert estimates == [noise] and hardware.timing == timing
+    assert safety.arming.limits == limits and safety.disarmed_inputs.kind is after
+    assert safety.arming.armed is safety.starts_by_service is armed
+    assert safety.ranges.violation(np.array([2.5])) == far
     assert not safety.ranges.violation(np.array([1.9]))
-
-
-def test_hardware_is_not_armed_and_its_states_are_filtered_if_nothing_is_said(wired):
-    hardware, noise, safety = wired()
-    assert noise == (1e-3, 1.0, 300.0) and hardware.timing == Timing(0.0, 0.0, True)
-    assert safety.arming.limits == Limits(0.5, 0.5, 1.0)
-    assert not safety.arming.armed and not safety.starts_by_service
-    assert safety.disarmed_inputs.kind is DisarmCommand.NONE
-    assert not safety.ranges.violation(np.array([9.0]))
-    off = {"disarm.error": 0.0, "disarm.saturation_s": 0.0, "disarm.range": [""]}
-    assert wired(**off)[2].arming.limits == Limits(0.5, 0.0, 0.0)
 
 
 def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_wrong_use(
@@ -350,6 +292,24 @@ def test_hardware_without_a_filter_is_rehearsed_and_a_range_of_something_else_a_
     assert len(robot.node.sent("joint_commands")) == 2
     with pytest.raises(UsageError, match=r"parameter 'disarm.range': .*knee"):
         trackers(source="hardware", **{"disarm.range": ["knee:-1:1"]})
+
+
+def test_hardware_is_answered_while_it_works_and_disarmed_at_the_end(trackers):
+    robot = trackers(source="hardware", **{"hardware.armed": True, "hardware.estimator": "none"})
+    commands, targets = (robot.node.made[n] for n in ("joint_commands", "reference/joint_states"))
+    happens = [lambda: robot.state(1, 0.3, 0.2), lambda: None, robot.desk.close]
+    targets.subscribers += 1  # hears the last target while nothing comes
+    seen = []
+
+    def serve():
+        seen.append((len(commands.sent), len(targets.sent)))
+        happens.pop(0)()
+
+    robot.desk.on_serve = serve
+    robot.made.work()
+    assert seen == [(0, 0), (1, 1), (1, 2)]
+    assert ("error", "disarmed: the tracker stopped") in robot.node.logged
+    assert set(robot.desk.served) == {0.05}  # until then silence is looked for so often
 
 
 # Goals -------------------------------------------------------------------------------------------
@@ -374,7 +334,6 @@ class Planner:
 
 @pytest.fixture
 def guided(trackers, monkeypatch):
-    """A tracker that follows goals, and its guidance."""
     planner = Planner()
     scenario = replace(BOB, guidance=lambda dsys, reference: planner)
     put_up(monkeypatch, scenario)
@@ -392,7 +351,6 @@ def heard_by(observer):
 
 
 def ask(robot, x, observer=None, stamp_ns=0):
-    """Ask for a goal, and wait until it is planned."""
     message = PoseStamped()
     message.header.frame_id = "odom"
     message.pose.position.x = x
@@ -402,7 +360,6 @@ def ask(robot, x, observer=None, stamp_ns=0):
 
 
 def settle(robot):
-    """Wait until nothing is planned."""
     planned = robot.made._goals.requests._replanner._planned
     if planned is not None and not planned.cancelled():
         planned.exception(timeout=30)
@@ -546,7 +503,6 @@ def test_progress_is_where_the_body_is_and_should_be(guided):
 
 
 def test_a_controller_of_ros2_control_gets_the_efforts_of_the_joints(trackers):
-    """Whatever their signs and gears."""
     robot = trackers(**{"hardware.command_array": "effort_controller/commands"})
     robot.state(3, 0.4, 0.2)
     command, _ = robot.last("joint_commands")

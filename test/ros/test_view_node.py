@@ -4,17 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from bench import Desk, Ended, benches
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.qos import ReliabilityPolicy
+from shown_payload import H_NS, MODEL, QUADS, SPACE, Page, Showing, at, put_up
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
-from rclpy.qos import ReliabilityPolicy  # noqa: E402
-from shown_payload import H_NS, MODEL, QUADS, SPACE, Page, Showing, at, put_up  # noqa: E402
-
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.nodes import view  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.nodes import view
+from nh_control.ros.runtime.process import UsageError
 
 
 class Seen(Showing):
@@ -27,21 +24,17 @@ class Seen(Showing):
 
     @property
     def frame(self):
-        """The last state that was sent."""
         return self.page.frames[-1]
 
     @property
     def status(self):
-        """What was sent last of how the plant is."""
         return self.page.sent[-1]["status"]
 
     def place(self, part):
-        """Where the payload is."""
         data = json.loads(self.page.page.partition('id="data">')[2].partition("<")[0])
         return self.frame[part][7 * data["frames"].index("payload") :][:3]
 
     def curves(self, label):
-        """Values of the curves of a label by their names."""
         animation = self.made._live.animation
         (i,) = [i for i, one in enumerate(animation.curves) if one.label == label]
         return dict(zip(animation.curves[i].names, self.frame["curves"][i]))
@@ -49,7 +42,6 @@ class Seen(Showing):
 
 @pytest.fixture(autouse=True)
 def wall(monkeypatch):
-    """A clock that sleeping moves."""
     now = [100.0]
     monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(view.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))

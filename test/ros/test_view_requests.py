@@ -1,26 +1,22 @@
-"""What becomes of a page's requests: services and topics that are pretended answer, refuse, or say
-nothing.
-"""
+"""What becomes of a page's requests, by services and topics that are pretended."""
 
+import json
 import threading
 
 import numpy as np
 import pytest
+from bench import Desk, benches
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.task import Future
+from std_srvs.srv import SetBool, Trigger
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, benches  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
-from rcl_interfaces.msg import SetParametersResult  # noqa: E402
-from rcl_interfaces.srv import SetParametersAtomically  # noqa: E402
-from rclpy.task import Future  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.ros.messages import conversions, heard_nodes, view_requests  # noqa: E402
-from nh_control.ros.messages.state_codecs import codecs  # noqa: E402
-from nh_control.ros.messages.view_requests import OF_HARDWARE, OF_PLANT, ViewRequests  # noqa: E402
-from nh_control.view.live_requests import Asked, parsed  # noqa: E402
+from nh_control import scenarios
+from nh_control.ros.messages import conversions, heard_nodes, view_requests
+from nh_control.ros.messages.state_codecs import codecs
+from nh_control.ros.messages.view_requests import OF_HARDWARE, OF_PLANT, ViewRequests
+from nh_control.view.live_requests import Asked, parsed
 
 QUADS = scenarios.get("quadrotor_payload")
 
@@ -94,8 +90,6 @@ def test_hardware_is_armed_and_disarmed_and_nothing_else(asking):
 
 
 def test_all_that_is_offered_can_be_read():
-    import json
-
     for request in (*OF_PLANT.values(), *OF_HARDWARE.values()):
         assert parsed(json.dumps(request).encode()).name == request["name"]
 
@@ -111,7 +105,6 @@ def test_services_that_are_not_there_or_say_nothing_are_told(asking):
 
 
 def says(desk, node="plant", level=b"\0", message="running", **values):
-    """A node's diagnostics."""
     pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
     status = DiagnosticStatus(name=f"{node}: what it is", message=message, values=pairs)
     status.level = level
@@ -147,7 +140,7 @@ def test_a_planar_body_is_pulled_in_its_plane(asking):
 def test_parameters_of_the_plant_are_changed_and_refusals_have_its_reason(asking):
     _, _, clients, requests = asking()
     client = clients["plant/set_parameters_atomically"]
-    changed = lambda name, value: requests.answer(Asked("change", parameter=name, value=value))  # noqa: E731
+    changed = lambda name, value: requests.answer(Asked("change", parameter=name, value=value))
     assert changed("speed_factor", "0.5") == (True, "speed_factor is 0.5")
     assert changed("fault", "delay=0.01  loss=0.1").done and changed("disturb", "").done
     given = [request.parameters[0] for request in client.asked]
@@ -219,6 +212,6 @@ def test_goals_are_sent_and_the_tracker_says_what_becomes_of_them(asking):
 
 
 def test_goals_are_for_scenarios_that_take_them(asking):
-    node, desk, _, requests = asking(scenarios.get("snakeboard"))
+    node, _, _, requests = asking(scenarios.get("snakeboard"))
     assert not requests.goals and "goal" not in node.made
     assert requests.answer(GOAL) == (False, "nobody here takes the request goal")

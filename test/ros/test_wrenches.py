@@ -2,22 +2,19 @@
 
 import numpy as np
 import pytest
+from bench import benches
+from geometry_msgs.msg import WrenchStamped
+from rclpy.parameter import Parameter
+from test_plant_node import Running
 
-pytest.importorskip("rclpy", reason="needs ROS 2: pip install -e '.[ros]'")
-
-from bench import Desk, Ended, benches  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-
-from nh_control import scenarios  # noqa: E402
-from nh_control.loop import wrenches  # noqa: E402
-from nh_control.loop.reports import Refusal, Unusable  # noqa: E402
-from nh_control.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet  # noqa: E402
-from nh_control.ros.messages import conversions  # noqa: E402
-from nh_control.ros.nodes import plant  # noqa: E402
-from nh_control.ros.runtime.process import UsageError  # noqa: E402
-from nh_control.runs import topics  # noqa: E402
-from nh_control.scenarios import PlantOptions  # noqa: E402
+from nh_control import scenarios
+from nh_control.loop import wrenches
+from nh_control.loop.reports import Refusal, Unusable
+from nh_control.loop.wrenches import DURATION_S, Wrenches, bounds, none_yet
+from nh_control.ros.messages import conversions
+from nh_control.ros.runtime.process import UsageError
+from nh_control.runs import topics
+from nh_control.scenarios import PlantOptions
 
 CART = scenarios.get("cart_pole")
 H = CART.step_s
@@ -26,13 +23,11 @@ STEPS = round(DURATION_S / H)
 
 @pytest.fixture
 def taken():
-    """Wrenches on the end of the pole, of at most 3 N."""
     target = CART.targets(CART.make_system(CART.parameters))["pole_end"]
     return Wrenches([target], {"pole_end": np.array([3.0, 0.0])}, H)
 
 
 def at(taken, step):
-    """The force in a step."""
     forces = {"pole_end": np.array([0.1, 0.0, 0.0])}
     taken.add(step, forces)
     return forces["pole_end"].tolist()
@@ -88,24 +83,17 @@ def test_bounds_give_an_acceleration():
         np.testing.assert_allclose(found[target], expected, rtol=2e-2)
 
 
-class Running:
-    """A plant of the cart and pole in this thread, whose pole's end can be pulled."""
-
-    def __init__(self, make, **parameters):
-        given = {"scenario": "cart_pole", "speed_factor": 0.0, "wait_for_tracker": False}
-        self.node, self.desk = make("plant", **(given | parameters)), Desk()
-        self.made = plant.Plant(self.node, self.desk, Ended())
-        self.loop = self.made.loop
+class Pulled(Running):
+    """A plant of the cart and pole, whose pole's end can be pulled."""
 
     def pull(self, *force, target="pole_end"):
-        """A wrench arrives."""
         message = WrenchStamped()
         message.header.frame_id = target
         conversions.set_xyz(message.wrench.force, force)
         self.desk.give("wrench", message)
 
     def go(self, steps):
-        """Momenta after some steps without commands."""
+        """The state after some steps without commands."""
         for _ in range(steps):
             self.loop._advance()
         return self.loop.plant.state.copy()
@@ -113,8 +101,9 @@ class Running:
 
 @pytest.fixture
 def made():
+    given = {"scenario": "cart_pole", "lockstep": False, "wait_for_tracker": False}
     with benches() as make:
-        yield lambda **given: Running(make, **given)
+        yield lambda **more: Pulled(make, **given | more)
 
 
 def test_a_plant_is_pulled_and_without_wrenches_it_is_as_ever(made):
@@ -140,7 +129,7 @@ def test_a_plant_is_pulled_and_without_wrenches_it_is_as_ever(made):
 
 def test_disturbances_that_change_leave_the_targets_of_wrenches(made):
     running = made(**{"wrench.targets": ["pole_end"]})
-    change = lambda value: running.node.set_parameters([Parameter("disturb", value=value)])[0]  # noqa: E731
+    change = lambda value: running.node.set_parameters([Parameter("disturb", value=value)])[0]
     assert change(["pole_end:constant:0.5,0,0"]).successful
     assert running.loop.plant.targets == ("pole_end",)
     running.pull(1.0, 0.0, 0.0)

@@ -154,7 +154,7 @@ def exercise(dsys: nh.DiscreteSystem, q: np.ndarray, rng: np.random.Generator) -
     """
     call_all(dsys, q, rng)
     if compiled.compiler() is not None:
-        dsys.prepare()
+        dsys.prepare(hessian=True)
         call_all(dsys, q, rng)
 
 

@@ -67,10 +67,7 @@ def pushed(scenario: Scenario, reference: str, push: str = "") -> Result:
 
 
 def install(folder: Path, package: str = "nh_robots", **scenarios: str) -> Path:
-    """A package with all examples, and entry points for them or for `scenarios`, as an installer
-    leaves it in a folder; returns the folder. What another test imported of one of that name is
-    forgotten.
-    """
+    """The folder of a package with all examples and these entry points, as of an installer."""
     for module in [m for m in sys.modules if m.split(".")[0] == package]:
         del sys.modules[module]
     code, about = folder / package, folder / f"{package}-1.2.dist-info"

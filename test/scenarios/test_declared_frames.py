@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import said
 from transforms3d.axangles import axangle2mat
 from transforms3d.euler import euler2mat
 from transforms3d.quaternions import mat2quat
@@ -110,38 +111,18 @@ def test_a_remainder_and_its_parts_are_the_whole():
     assert remainder(whole, [(Body("wheel", 6.0), Pose.at((0, 0, 0)))]) is None
 
 
-@pytest.mark.parametrize(
-    ("declare", "message"),
-    [
-        (lambda: Frame("arm", "odom", "ball"), "'arm': unknown kind 'ball' of a joint, choose"),
-        (lambda: Frame("arm", "odom", PLANAR, ("x",)), r"planar joint has 3 coordinates, got"),
-        (lambda: Frame("arm", "odom", FLOATING, ("x",)), "floating joint has 4 or 7 coordinates"),
-        (
-            lambda: Frame("arm", "odom", CONTINUOUS, ("a",), motion=Pose.at),
-            "only floating joints have a motion of their own",
-        ),
-        (
-            lambda: revolute("arm", "odom", "a", (0.0, 0.0, 0.0)),
-            "frame 'arm': the axis must not be zero",
-        ),
-        (
-            lambda: FrameTree((), [fixed("arm", "odom"), fixed("arm", "odom")]),
-            "'arm' is declared twice",
-        ),
-        (
-            lambda: FrameTree((), [fixed("arm", "odom"), fixed("hand", "wrist")]),
-            "'hand': its parent 'wrist' is not declared before it; declared are odom, arm",
-        ),
-        (
-            lambda: FrameTree(("a", "b"), [revolute("arm", "odom", "c")]),
-            "'arm': unknown coordinate 'c', choose one of a, b",
-        ),
-        (
-            lambda: FrameTree((), [fixed("arm", "odom")], [Body("leg", 1.0)]),
-            "body on 'leg': no such frame, choose one of odom, arm",
-        ),
-    ],
-)
-def test_declarations_that_make_no_tree_are_refused(declare, message):
-    with pytest.raises(ValueError, match=message):
-        declare()
+WRONG = [
+    lambda: Frame("arm", "odom", "ball"),
+    lambda: Frame("arm", "odom", PLANAR, ("x",)),
+    lambda: Frame("arm", "odom", FLOATING, ("x",)),
+    lambda: Frame("arm", "odom", CONTINUOUS, ("a",), motion=Pose.at),
+    lambda: revolute("arm", "odom", "a", (0.0, 0.0, 0.0)),
+    lambda: FrameTree((), [fixed("arm", "odom"), fixed("arm", "odom")]),
+    lambda: FrameTree((), [fixed("arm", "odom"), fixed("hand", "wrist")]),
+    lambda: FrameTree(("a", "b"), [revolute("arm", "odom", "c")]),
+    lambda: FrameTree((), [fixed("arm", "odom")], [Body("leg", 1.0)]),
+]
+
+
+def test_declarations_that_make_no_tree_are_refused(snapshot):
+    assert said(WRONG) == snapshot

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nh_control import scenarios
+from nh_control.control.joint_reference import InfeasibleTrajectory
 from nh_control.runs.experiment import Experiment
 from nh_control.scenarios import (
     Constant,
@@ -16,6 +17,7 @@ from nh_control.scenarios import (
     rolling_disk,
 )
 from nh_control.scenarios.driving import figure_eight, slalom, trajectory_with_velocity
+from nh_control.scenarios.vehicle_guidance import VehicleGuidance
 
 NAMES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 REFERENCES = [
@@ -76,9 +78,7 @@ def test_references_are_motions_that_leave_torque_for_feedback(name, one):
 
 @pytest.mark.parametrize("name", SLEIGH_FIRST)
 def test_the_figure_of_eight_follows_geronos_curve(name):
-    """The pose's point, of the sleigh the skate, stays on Gerono's curve but for the error of the
-    steps, and ends where it began.
-    """
+    """The pose's point, of the sleigh the skate, but for the error of the steps."""
     scenario, motion = scenarios.get(name), reference(name, "figure_eight")
     theta, x, y = motion.states[:, column(name, "theta") :][:, :3].T
     if name == "chaplygin_sleigh":
@@ -115,15 +115,6 @@ def test_the_disk_circles_by_itself():
     assert np.abs(motion.states[:, 4:] - motion.states[0, 4:]).max() <= 1e-12
     from_center = np.hypot(motion.states[:, 2], motion.states[:, 3] - 2.0)
     assert np.abs(from_center - 2.0).max() <= 2e-3  # of the order of m v^2 h^2 / J_theta
-
-
-def test_a_larger_disk_circles_as_fast():
-    disk = scenarios.get("rolling_disk")
-    larger = disk.model().with_parameters(r=2 * disk.parameters.r)
-    x = disk.references["circle"](larger).states[0]
-    speed, turn = 1.5, 0.75
-    rolling = speed / (2 * disk.parameters.r)
-    np.testing.assert_allclose(larger.velocity(x), [rolling, turn, speed, 0.0], atol=1e-14)
 
 
 def test_delivery_turns_on_the_spot():
@@ -231,3 +222,93 @@ def test_a_push_from_outside_is_withstood(name):
         for on in (False, True)
     )
     assert 1e-4 < integral.max() < plain.max()
+
+
+# --- References of vehicles along velocity commands and to goals ---
+
+
+VEHICLES = ("differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
+GOALS = {name: (0.9, 3.0, 2.0) for name in VEHICLES} | {"car": (0.5, 9.0, 2.5)}
+
+
+def standing(name):
+    """Model, guidance and a state at rest."""
+    scenario = scenarios.get(name)
+    model = scenario.model()
+    reference = scenario.reference(model, "standstill")
+    return model, VehicleGuidance(model, scenario.drive), reference.states[-1]
+
+
+def rates(model, trajectory):
+    """Forward speed and yaw rate of all states."""
+    v = np.array([model.velocity(x) for x in trajectory.states])
+    return v[:, [-2, -3]]
+
+
+@pytest.mark.parametrize("name", VEHICLES)
+def test_a_command_is_reached_kept_and_followed_by_rest(name):
+    model, guidance, x = standing(name)
+    command = np.array([0.8, 0.15])
+    made = guidance.with_command(x, command, hold_s=2.0)
+    again = model.simulate(made.states[0], made.inputs)
+    np.testing.assert_allclose(again.states, made.states, atol=1e-9)
+    driven, h = rates(model, made), model.h
+    np.testing.assert_allclose(driven[round(2.0 / h)], command, atol=2e-3)
+    np.testing.assert_allclose(driven[-1], 0.0, atol=1e-12)
+    acceleration = guidance.drive.accelerations[0]
+    assert np.abs(np.diff(driven[:, 0])).max() <= acceleration * h * (1 + 1e-6)
+    # v = a t up to the command, and back to rest
+    assert np.argmax(driven[:, 0] >= 0.8 - 1e-9) == round(0.8 / acceleration / h)
+    bounds = model.system.input_bounds
+    assert (made.inputs >= bounds[:, 0]).all() and (made.inputs <= bounds[:, 1]).all()
+
+
+def test_commands_join_and_keep_to_speeds():
+    model, guidance, x = standing("differential_drive")
+    first = guidance.with_command(x, (5.0, -9.0), hold_s=2.0)
+    assert np.abs(rates(model, first)).max(0) == pytest.approx(guidance.drive.speeds)
+    second = guidance.with_command(first.states[120], (-0.5, 0.0), hold_s=0.5)
+    joined = np.concatenate([rates(model, first)[:121], rates(model, second)[1:]])
+    steps = np.abs(np.diff(joined, axis=0)).max(0)
+    assert (steps <= np.array(guidance.drive.accelerations) * model.h * (1 + 1e-6)).all()
+    slow = guidance.limited((0.25, 0.0))
+    assert slow.drive.accelerations == (0.25, guidance.drive.accelerations[1])
+
+
+@pytest.mark.parametrize("name", VEHICLES)
+def test_a_goal_is_reached_from_a_motion(name):
+    model, guidance, x = standing(name)
+    moving = guidance.with_command(x, (0.5, 0.2), hold_s=0.5).states[20]
+    made = guidance.to_goal(moving, GOALS[name])
+    np.testing.assert_allclose(made.states[0], moving)
+    end = model.configuration(made.states[-1])[-3:]
+    np.testing.assert_allclose(end, GOALS[name], atol=1e-3 if name == "car" else 1e-6)
+    np.testing.assert_allclose(model.velocity(made.states[-1]), 0.0, atol=1e-9)
+    if name == "car":
+        angles = [model.configuration(state)[1] for state in made.states]
+        assert np.abs(angles).max() < 0.6
+
+
+def test_a_car_parks_beside_itself_and_stands_without_a_command():
+    model, guidance, x = standing("car")
+    made = guidance.to_goal(x, (0.0, -1.0, 2.0))
+    end = model.configuration(made.states[-1])[-3:]
+    np.testing.assert_allclose(end, (0.0, -1.0, 2.0), atol=2e-3)
+    still = guidance.with_command(x, (0.0, 1.0), hold_s=0.5)
+    np.testing.assert_allclose(still.states, np.tile(x, (len(still) + 1, 1)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda one, x: one.with_command(x, (np.nan, 0.0), 0.5), "finite"),
+        (lambda one, x: one.with_command(x, (1.0,), 0.5), "two finite numbers"),
+        (lambda one, x: one.limited((9.0, 0)).with_command(x, (9, 0), 1), "drive_torque"),
+        (lambda one, x: one.to_goal(x, (np.pi, 0.0, 1.0)), "set a goal on the way"),
+        (lambda one, x: one.with_command(x, (0.1, 0.0), 400.0), "longer than 300 s"),
+    ],
+)
+def test_commands_and_goals_that_cannot_be_followed_are_refused(ask, words):
+    _, guidance, x = standing("car")
+    with pytest.raises(InfeasibleTrajectory, match=words):
+        ask(guidance, x)

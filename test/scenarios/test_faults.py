@@ -4,32 +4,20 @@ scenario.
 
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from lifted import LIFTED
+from refusals import said
 
 from nh_control import scenarios
-from nh_control.control import Command, DisturbanceEstimate
-from nh_control.discrete.trajectory import Trajectory
 from nh_control.geometry.rotations import SO3
 from nh_control.geometry.spaces import Product, Rn
 from nh_control.integrators import midpoint
-from nh_control.loop.fault_effects import FaultEffect, Tally, effects
-from nh_control.loop.faults import (
-    CommandSignal,
-    FaultLines,
-    Line,
-    MeasurementSignal,
-    line_outputs,
-    through_actuators,
-)
-from nh_control.loop.plant_faults import PlantFaults
-from nh_control.loop.simulated_plant import SimulatedPlant
+from nh_control.loop.fault_effects import effects
+from nh_control.loop.faults import FaultLines, MeasurementSignal, through_actuators
 from nh_control.mechanics.parameters import declarations
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.local_run import LocalRun
 from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions, fault
 from nh_control.scenarios.fault import KINDS, parse
@@ -59,9 +47,7 @@ def commanded(text, commands, n=1):
 
 
 def measured(text, states):
-    """What faults of sensors make of configurations and velocities (N, 10) of the snakeboard; None
-    where they are lost.
-    """
+    """What faults of sensors make of (q, v) (N, 10); None where they are lost."""
     line = FaultLines.of([parse(part) for part in text.split()], MODEL).measurements
     return through(line, states[0], states)
 
@@ -97,6 +83,9 @@ def test_actuators_do_what_the_kinds_say():
     assert np.allclose(late[2:], RAMP[2:] - [1.4, -1.4], atol=1e-12)
     assert np.allclose(np.array(commanded("commands:bias=-0.5", RAMP)), RAMP - 0.5)
     assert np.array_equal(commanded("commands:quantization=3", RAMP), 3 * np.round(RAMP / 3))
+    order = "commands:bias=1", "saturation=3"
+    assert np.array_equal(commanded(" ".join(order), RAMP), np.clip(RAMP + 1, -3, 3))
+    assert np.array_equal(commanded(" ".join(order[::-1]), RAMP), np.clip(RAMP, -3, 3) + 1)
 
 
 @pytest.mark.parametrize(
@@ -214,34 +203,32 @@ def test_what_is_written_is_read_again():
         assert str(parse(text)) == text and parse(str(parse(text))) == parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("delay", "delay=NUMBER"),
-        ("stuck=1", "stuck takes no number"),
-        ("psi:noise:0.1", r"\[TARGET:\]KIND"),
-        ("storm=1", "'storm', choose one of: noise, bias"),
-        ("nois=1", "did you mean 'noise'"),
-        ("noise=1,sed=2", "did you mean 'seed'.*start, duration, seed"),
-        ("noise=1,seed=1.5", "'1.5' is not a number"),
-        ("noise=much", "'much' is not a number"),
-        ("noise=-1", "size .*>= 0"),
-        ("dropout=1.5", "probability <= 1"),
-        ("lag=0", "size .*> 0"),
-        ("delay=nan", "size .*>= 0"),
-        ("rho:noise=1", "'rho'.*measurements, psi.*rotor_torque"),
-        ("psi:lost", "'psi'.*commands, rotor_torque, steer_torque$"),
-        ("psi:dropout=0.1", "'psi'.*choose one of: measurements, commands"),
-        *(
-            (f"{target}:{text}", "choose one of: commands")
-            for text in ("saturation=1", "dead_band=1", "lost")
-            for target in ("positions", "measurements", "psi")
-        ),
-    ],
-)
-def test_other_texts_and_targets_are_refused(text, words):
-    with pytest.raises(ValueError, match=words):
-        FaultLines.of([parse(text)], MODEL)
+WRONG = [
+    "delay",
+    "stuck=1",
+    "psi:noise:0.1",
+    "storm=1",
+    "nois=1",
+    "noise=1,sed=2",
+    "noise=1,seed=1.5",
+    "noise=much",
+    "noise=-1",
+    "dropout=1.5",
+    "lag=0",
+    "delay=nan",
+    "rho:noise=1",
+    "psi:lost",
+    "psi:dropout=0.1",
+    *(
+        f"{target}:{text}"
+        for text in ("saturation=1", "dead_band=1", "lost")
+        for target in ("positions", "measurements", "psi")
+    ),
+]
+
+
+def test_other_texts_and_targets_are_refused(snapshot):
+    assert said(WRONG, lambda text: FaultLines.of([parse(text)], MODEL)) == snapshot
 
 
 @cache
@@ -325,18 +312,7 @@ def test_every_scenario_can_have_every_fault(name):
         assert not np.array_equal(loop.trajectory.states, clean)
 
 
-# --- lines, with faults that do as they are told -------------------------------------------------
-
-
-def spoiled(name, apply, steps=range(100), memory=0, age=0.0):
-    """A fault that makes of a moment what the function says, in these steps."""
-    effect = SimpleNamespace(
-        memory=lambda h: memory,
-        active=lambda k, h: k in steps,
-        apply=apply,
-        age=lambda k, h, seed: age * (seed == tuple(f"{name}:spoiled".encode())),
-    )
-    return SimpleNamespace(target=name, kind="spoiled", effect=effect)
+# --- lines and trackers behind them ----
 
 
 def test_measurements_are_moved_in_their_local_coordinates():
@@ -350,59 +326,6 @@ def test_measurements_are_moved_in_their_local_coordinates():
         of_y = np.isin(np.arange(8), list(some))
         moved = signal.local(x, signal.mixed(x, y, of_y))
         assert np.allclose(moved, np.where(of_y, d, 0.0)), some
-
-
-@pytest.mark.parametrize("bad", [None, np.inf, np.nan])
-@pytest.mark.parametrize("holds", [False, True])
-def test_actuators_hold_lost_values_and_a_tracker_misses_them(bad, holds):
-    """In step 2; a fault after it knows what came in before, and in which order; the fault itself
-    what went out before.
-    """
-    seen, before = [], []
-
-    def apply(moment):
-        seen.append(([value[0] for value in moment.past], moment.before[0], moment.seed))
-        return moment.value + 10
-
-    def spoil(moment):
-        before.append(moment.before[0])
-        if moment.step != 2:
-            return moment.value
-        return None if bad is None else moment.value + bad
-
-    lost = spoiled("a", spoil)
-    one = np.ones(1, dtype=bool)
-    line = Line([lost, spoiled("b", apply, memory=2)], [one, one], CommandSignal(1, 1), H, holds)
-    outputs = line_outputs(line, np.array([0.0]), [np.array([float(k)]) for k in range(1, 5)])
-    values = [None if p.value is None else p.value[0] for p in outputs]
-    assert values == [11.0, 12.0, 12.0 if holds else None, 14.0]
-    if holds:
-        assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [2, 2, 1], [4, 2, 2]]
-    else:
-        assert [past for past, *_ in seen] == [[1, 0, 0], [2, 1, 0], [4, 2, 1]]
-    assert [out for _, out, _ in seen][:3] == [0.0, 11.0, 12.0] and before == [0.0, 1.0, 2.0, 2.0]
-    assert {seed for *_, seed in seen} == {tuple(b"b:spoiled")}
-
-
-def test_a_change_of_either_sign_is_counted_and_what_was_lost_before_is_not():
-    both = np.ones(2, dtype=bool)
-    faults = [
-        spoiled("a", lambda m: None if m.step == 1 else m.value, age=0.5),
-        spoiled("b", lambda m: m.value + [-3.0, 1.0], steps=(0, 1, 2), age=0.25),
-    ]
-    line = Line(faults, [both, both], CommandSignal(2, 2), H, holds=False)
-    tally = Tally(line)
-    for k, output in enumerate(line_outputs(line, np.zeros(2), [np.ones(2)] * 4)):
-        tally.add(k, output)
-    first, second = tally.effects()
-    assert (first.steps, first.active, first.changed, first.lost) == (4, 4, 0, 1)
-    assert first.delay_s == pytest.approx(0.5) and first.largest == 0.0
-    assert (second.steps, second.active, second.changed, second.lost) == (4, 2, 2, 0)
-    assert (second.largest, second.delay_s) == (3.0, 0.25)
-    assert second.rms == pytest.approx(np.sqrt((9 + 1) / 2))
-
-
-# --- trackers behind faults --------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("error")
@@ -440,74 +363,28 @@ def test_what_faults_of_actuators_did_is_counted_along_the_run():
     assert found.rms == pytest.approx(np.sqrt(np.mean(changes**2)))
 
 
-class Spy:
-    """A tracker that gives the step as its command, and keeps the states that it sees."""
-
-    dsys = MODEL
-    _x = MODEL.state(MODEL.system.space.origin, np.zeros(5))
-    reference = Trajectory(MODEL.h, np.tile(_x, (4, 1)), np.full((3, 2), 7.0))
-
-    def __init__(self):
-        self.seen = []
-
-    def target(self, k):
-        """At rest."""
-        return self._x
-
-    def error(self, k, x):
-        """From the origin."""
-        return MODEL.local(self._x, x)
-
-    def command(self, k, x, memory=None):
-        """(k + 1, -1)."""
-        self.seen.append((k, x, memory))
-        estimate = DisturbanceEstimate(np.full(3, float(k)), x)
-        u = np.array([k + 1.0, -1.0])
-        return Command(u, np.array([False, True]), self.error(k, x), estimate)
-
-
-def run(tracker, steps, *faults, feedback=True):
-    """The loop from near the origin."""
-    x0 = MODEL.state([0.1, 0.2, 0.3, 0.4, 0.5], np.zeros(5))
-    plant = SimulatedPlant(MODEL, x0, faults=PlantFaults(MODEL, list(map(parse, faults))))
-    return LocalRun(plant, tracker, steps, feedback=feedback).run()
-
-
-def test_a_tracker_sees_measurements_with_faults_and_errors_are_those_of_the_true_state():
-    spy = Spy()
-    loop = run(spy, 3, "psi:bias=0.25")
+def test_a_tracker_gets_measurements_with_faults_and_its_command_holds_while_they_are_lost():
+    """Errors are those of the true state. After a loss no prediction is compared."""
+    faults = ("psi:bias=0.01", "dropout=1,start=0.02,duration=0.02", "commands:bias=0.5")
+    e = experiment(SNAKEBOARD, *faults, duration_s=0.3)
+    e = replace(e, steps=5, tracker=SNAKEBOARD.tracker(e.model, e.tracker.reference, True))
+    loop, tracker = e.run(), e.tracker
     true = loop.trajectory.states
-    for k, x, _ in spy.seen:
-        np.testing.assert_allclose(x - true[k], np.eye(len(x))[0] * 0.25, atol=1e-14)
-    np.testing.assert_allclose(loop.errors, [MODEL.local(spy._x, x) for x in true], atol=1e-15)
-    assert loop.saturated.tolist() == 3 * [[False, True]]
+    errors = [tracker.error(k, x) for k, x in enumerate(true)]
+    np.testing.assert_allclose(loop.errors, errors, atol=1e-12)
+    seen = true + 0.01 * np.eye(e.model.nx)[0]
+    first = tracker.command(0, seen[0])
+    second = tracker.command(1, seen[1], first.memory)
+    assert second.memory.predicted is not None
+    third = tracker.command(4, seen[4], replace(second.memory, predicted=None))
+    commands = [first.u, *3 * [second.u], third.u]
+    np.testing.assert_allclose(loop.commands, commands, atol=1e-9)
+    np.testing.assert_allclose(loop.trajectory.inputs, loop.commands + 0.5)
 
 
-def test_without_measurements_the_command_holds_and_nothing_is_predicted():
-    spy = Spy()
-    loop = run(spy, 5, "dropout=1,start=0.02,duration=0.02", "commands:bias=0.5")
-    assert loop.trajectory.inputs[:, 0].tolist() == [1.5, 2.5, 2.5, 2.5, 5.5]
-    assert loop.commands[:, 0].tolist() == [1.0, 2.0, 2.0, 2.0, 5.0]
-    assert loop.saturated[:, 1].tolist() == [True, True, False, False, True]
-    first, second, third = (memory for _, _, memory in spy.seen)
-    assert [k for k, *_ in spy.seen] == [0, 1, 4] and first is None
-    assert second.disturbance[0] == 0.0 and np.array_equal(second.predicted, spy.seen[0][1])
-    assert third.disturbance[0] == 1.0 and third.predicted is None
-
-
-def test_without_feedback_the_reference_is_applied_and_nothing_after_it():
-    """Lost measurements change nothing."""
-    loop = run(Spy(), 5, "commands:bias=0.5", "dropout=1,start=0.01", feedback=False)
-    assert loop.trajectory.inputs.tolist() == 3 * [[7.5, 7.5]] + 2 * [[0.5, 0.5]]
+def test_without_feedback_the_reference_is_applied_and_lost_measurements_change_nothing():
+    e = experiment(SNAKEBOARD, "commands:bias=0.5", "dropout=1,start=0.01", duration_s=0.05)
+    loop = e.run(feedback=False)
+    reference = e.tracker.reference.inputs[: e.steps]
+    np.testing.assert_array_equal(loop.trajectory.inputs, reference + 0.5)
     assert not loop.saturated.any()
-
-
-def test_the_words_of_an_effect():
-    whole = FaultEffect("psi:noise", 200, 50, 30, 10, 0.0125, 0.5, 2.0)
-    assert str(whole) == (
-        "active 25 % of 200 steps, 30 changed, 10 lost, mean delay 12.5 ms, by 0.5 (rms), at "
-        "most 2"
-    )
-    assert str(FaultEffect("bias=1", 0, 0, 0, 0, 0.0, 0.0, 0.0)) == (
-        "active 0 % of 0 steps, 0 changed"
-    )

@@ -15,8 +15,7 @@ def cart_pole():
 
 @pytest.mark.filterwarnings("ignore:.*observation space (min|max)imum value.*infinity")
 @pytest.mark.parametrize(
-    "name",
-    ["cart_pole", "snakeboard", pytest.param("quadrotor_payload", marks=pytest.mark.slow)],
+    "name", ["cart_pole", "snakeboard", pytest.param("quadrotor_payload", marks=pytest.mark.slow)]
 )
 def test_gymnasium_accepts_the_environment(name):
     from gymnasium.utils.env_checker import check_env

@@ -4,11 +4,12 @@ have the sizes and sides that they stand for.
 
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
-from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import quat2mat
 
+import nh_control as nh
 from nh_control import scenarios, systems
 from nh_control.figures.scene import visual_scene
 from nh_control.scenarios import (
@@ -26,8 +27,7 @@ from nh_control.scenarios import (
     snakeboard_visual,
     suslov_visual,
 )
-from nh_control.scenarios.visual_model import ORANGE, Pose, wheel
-from nh_control.systems.rotor_mixing import RotorMixing
+from nh_control.scenarios.default_visual import STICK_M, system_visual
 
 GROUND = {
     "snakeboard": (snakeboard_visual, systems.SnakeboardParameters, "board", 2),
@@ -152,93 +152,87 @@ def test_a_rolling_car_turns_its_rear_wheels_as_far_as_it_goes():
     np.testing.assert_allclose(rim, [2.0, 0.0, 0.0], atol=1e-5)
 
 
-def test_a_wheel_is_round_about_y_with_its_spokes_inside():
-    tire, *spokes = wheel("it", radius=0.5, width=0.2)
-    assert tire.extents == (1.0, 1.0, 0.2) and tire.roll == np.pi / 2
-    for spoke in spokes:
-        along, wide, across = spoke.extents
-        assert np.hypot(along, across) < 1.0 and 0.2 < wide < 0.25
-    assert {shape.frame for shape in (tire, *spokes)} == {"it"}
+# --- The visual model of systems that declare none ---
 
 
-def test_the_ball_of_inertia_of_the_suslov_problem_has_its_moments():
-    """A box of sides a, b, c has I1 : I2 : I3 = b^2 + c^2 : c^2 + a^2 : a^2 + b^2."""
-    p = systems.SuslovParameters()
-    box, shaft, end = suslov_visual.visual_model(p).shapes
-    square = np.square(box.extents)
-    ratios = (square.sum() - square) / np.array([p.I11, p.I22, p.I33])
-    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
-    assert max(box.extents) == 1.0 and shaft.offset[2] == shaft.extents[2] / 2
-    q = np.array([0.5, 0.5, 0.5, 0.5])
-    poses = suslov_visual.frame_tree()(p, q)
-    np.testing.assert_allclose(poses["body"].rotation, quat2mat(q))
-    np.testing.assert_allclose(poses["axis"].position, quat2mat(q)[:, 2])
-    assert end.frame == "axis"
+def free(*names, potential=lambda q: 0, space=None):
+    space = space or nh.Rn(*names)
+    return nh.System(
+        name="own", space=space, lagrangian=lambda q, v: ca.sumsqr(v) / 2 - potential(q)
+    )
 
 
-def test_propellers_are_where_the_rotors_are_those_in_front_orange():
-    p = systems.QuadrotorPayloadParameters()
-    visual = quadrotor_payload_visual.visual_model(p)
-    q = np.r_[np.zeros(3), [1.0, 0, 0, 0] * 2, [0.6, 0, 0.8], [-0.6, 0, 0.8]]
-    poses = visual.poses(p, q)
-    mixing = RotorMixing()
-    rotors = {(round(-x, 9), round(y, 9)) for _, y, x, _ in mixing.matrix.T}
-    for quad in ("quad1", "quad2"):
-        found = [s for s in visual.shapes if s.frame == f"{quad}_arms" and s.kind == "cylinder"]
-        at = [
-            poses[s.frame].position + poses[s.frame].rotation @ s.offset - poses[quad].position
-            for s in found
-        ]
-        assert {(round(x, 9), round(y, 9)) for x, y, _ in at} == rotors
-        assert [s.color == ORANGE for s in found] == [x > 0 for x, _, _ in at]
-        assert all(s.extents[0] < mixing.arm for s in found)
-    hover = (p.payload_mass / p.n + p.quadrotor_mass) * p.g
-    for i, (arrow, cable) in enumerate(zip(visual.arrows, visual.cables), 1):
-        assert (arrow.input, arrow.frame) == (f"quad{i}_thrust", f"quad{i}")
-        assert arrow.scale * hover == pytest.approx(0.4)
-        assert (cable.start, cable.end, cable.monitored) == ("payload", f"quad{i}", f"link{i}")
-    assert visual.outline == ("quad1", "quad2") and visual.trail == "payload"
+def places(system, q, units=None):
+    visual = system_visual(system, units)
+    found = visual.poses(None, np.asarray(q, dtype=float))
+    assert {shape.frame for shape in visual.shapes} <= set(found)
+    assert not visual.shapes or visual.trail in found
+    return {name: pose.position for name, pose in found.items()}
 
 
-def test_limbs_of_the_marionette_end_where_the_next_ones_begin():
-    """Whose ends the model knows as frames of their own."""
-    scenario = scenarios.get("marionette")
-    system = scenario.make_system(scenario.parameters)
-    q = np.asarray(system.nominal_configuration, dtype=float)
+def test_a_stick_stands_or_hangs_as_the_energy_says():
+    """On a cart it stands where the energy is highest, a pendulum hangs where it is lowest."""
+    at = places(free("x", "angle", potential=lambda q: ca.cos(q[1])), [0.5, 0.2])
+    np.testing.assert_allclose(at["x"], [0.5, 0, 0])
+    end = [0.5 + STICK_M * np.sin(0.2), 0, STICK_M * np.cos(0.2)]
+    np.testing.assert_allclose(at["angle end"], end, atol=1e-12)
+    at = places(free("angle", potential=lambda q: -ca.cos(q[0])), [0.2])
+    np.testing.assert_allclose(at["angle end"], [np.sin(0.2), 0, -np.cos(0.2)], atol=1e-12)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_second_stick_is_relative_where_the_energy_says_so(relative):
+    at = places(
+        free(*("a", "b"), potential=lambda q: -2 * ca.cos(q[0]) - ca.cos(q[1] + relative * q[0])),
+        [0.3, 0.4],
+    )
+    angle = 0.3 * relative + 0.4
+    np.testing.assert_allclose(
+        at["b end"] - at["a end"], [np.sin(angle), 0, -np.cos(angle)], atol=1e-12
+    )
+
+
+def test_coordinates_along_axes_with_one_name_are_a_point():
+    at = places(free("a_x", "a_y", "a_z", "b_x", "b_z"), [1, 2, 3, 4, 5])
+    np.testing.assert_allclose(at["a_z"], [1, 2, 3])
+    np.testing.assert_allclose(at["b_z"], [4, 0, 5])
+
+
+def test_units_say_what_slides():
+    at = places(free("s", "x"), [0.3, 0.0], {"s": "m", "x": "rad"})
+    np.testing.assert_allclose(at["s"], [0.3, 0, 0])
+    np.testing.assert_allclose(at["x end"] - at["s"], [0, 0, -1], atol=1e-12)
+
+
+def test_poses_rotations_and_directions_have_their_frames():
+    attitude = np.array([0.6, 0.0, 0.8, 0.0])
+    space = nh.Product(nh.Rn("x", "y", "z"), nh.SO3(), nh.S2("link_"))
+    visual = system_visual(free(space=space))
+    found = visual.poses(None, np.array([1, 2, 3, *attitude, 0, 0.6, -0.8]))
+    np.testing.assert_allclose(found["body"].position, [1, 2, 3])
+    np.testing.assert_allclose(found["body"].rotation, quat2mat(attitude))
+    np.testing.assert_allclose(found["link end"].position, [1, 2.6, 2.2])
+    pose = system_visual(free(space=nh.SE3())).poses(None, np.array([*attitude, 1, 2, 3]))
+    np.testing.assert_allclose(pose["body"].position, [1, 2, 3])
+    np.testing.assert_allclose(pose["body"].rotation, quat2mat(attitude))
+    assert {shape.frame for shape in visual.shapes} == {"body", "link", "link end"}
+
+
+def test_rotations_alone_are_side_by_side():
+    at = places(free(space=nh.Product(nh.SO3("a_"), nh.SO3("b_"))), [1, 0, 0, 0] * 2)
+    assert np.linalg.norm(at["body1"] - at["body"]) > 1
+
+
+def test_what_turns_on_a_planar_body_goes_with_it():
+    at = places(systems.snakeboard(), [0.1, 0.2, 0.3, 1.0, 2.0])
+    assert all(np.allclose(at[name], [1, 2, 0]) for name in ("body", "psi", "phi"))
+
+
+@pytest.mark.parametrize("name", ["cart_pole", "pendulum_swing_up", "urdf", "snakeboard"])
+def test_scenarios_have_a_visual_model_without_their_own(name):
+    scenario = replace(nh.scenarios.get(name), visual=None)
     visual = scenario.visual_model()
-    poses = visual.poses(scenario.parameters, q)
-    parts = {(s.frame, s.kind): s for s in visual.shapes}
-    for side in "lr":
-        for limb in ("femur", "tibia", "humerus", "radius", "hand"):
-            shape, frame = parts[f"{side}{limb}", "cylinder"], poses[f"{side}{limb}"]
-            ends = [
-                frame.position + frame.rotation @ (shape.offset + sign * np.eye(3)[2] * h)
-                for sign, h in ((1, shape.extents[2] / 2), (-1, shape.extents[2] / 2))
-            ]
-            np.testing.assert_allclose(ends[0], frame.position, atol=1e-12)
-            np.testing.assert_allclose(ends[1], poses[f"{side}{limb}_end"].position, atol=1e-12)
-        foot, end = poses[f"{side}foot"], poses[f"{side}foot_end"].position
-        shape = parts[f"{side}foot", "box"]
-        np.testing.assert_allclose(
-            foot.position + 2 * foot.rotation @ shape.offset, end, atol=1e-12
-        )
-        assert shape.extents[1] == pytest.approx(np.linalg.norm(end - foot.position))
-    trunk = parts["pelvis", "box"]
-    hips = np.linalg.norm(poses["lhip"].position - poses["rhip"].position)
-    assert hips in [pytest.approx(s.extents[0]) for s in visual.shapes if s.frame == "pelvis"]
-    assert {cable.end for cable in visual.cables} == {
-        frame for frame in poses if frame.endswith("_control")
-    }
-    assert trunk.frame == visual.trail
-
-
-def test_a_pose_turns_about_its_hinge():
-    pose = Pose.planar(0.3, 1.0, 2.0)
-    np.testing.assert_allclose(pose.position, [1.0, 2.0, 0.0])
-    turned = pose.rotated(0.4, (0.5, 0.0, 0.1), (1.0, 0.0, 0.0))
-    np.testing.assert_allclose(
-        turned.position, [1.0 + 0.5 * np.cos(0.3), 2.0 + 0.5 * np.sin(0.3), 0.1]
-    )
-    np.testing.assert_allclose(
-        turned.rotation, axangle2mat([0, 0, 1], 0.3) @ axangle2mat([1, 0, 0], 0.4)
-    )
+    space = scenario.make_system(scenario.parameters).space
+    assert len(visual_scene(visual, scenario.parameters, space.origin).points)
+    if name == "urdf":  # a skeleton
+        assert {"sphere", "cylinder"} <= {shape.kind for shape in visual.shapes}

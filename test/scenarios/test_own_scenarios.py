@@ -4,19 +4,15 @@ figures, errors, disturbances and recordings; and the one that `nh_control new` 
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dds_domains import reserved_domain
+from command import nh_control
 from own_scenarios import CALLS, FILES, install
 
 from nh_control import scenarios
-from nh_control.cli import main
 from nh_control.mechanics.parameters import declarations
 
 DRIVE_FIRST = [
@@ -26,23 +22,6 @@ ros = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("rclpy", "rosbags")),
     reason="needs ROS: install the extra 'ros'",
 )
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Return f(*arguments) -> finished `nh_control` in this process, in a new folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "250")
-
-    def run(*arguments):
-        try:
-            code = main([*map(str, arguments)])
-        except SystemExit as stopped:
-            code = stopped.code
-        out, err = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, code, out, err)
-
-    return run
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -75,24 +54,6 @@ def test_the_tracker_brings_a_file_back_to_its_reference(name, call):
     for part, values in parts.items():
         if part != wheels and values["initial"]:
             assert values["final"] < 0.02 * values["initial"], part
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_list_explains_a_file(name, call):
-    scenario = scenarios.get(str(FILES[name]))
-    listed, explained = call("list", FILES[name]), call("list", FILES[name], "--json")
-    assert listed.returncode == explained.returncode == 0
-    values = json.loads(explained.stdout)
-    system = scenario.make_system(scenario.parameters)
-    for entry in (*declarations(scenario.parameters), *declarations(scenario.perturbation)):
-        assert entry.description and entry.description in listed.stdout
-        assert entry.name in listed.stdout and entry.unit in listed.stdout
-    for word in (*scenario.references, *scenario.integrators, *scenario.targets(system)):
-        assert word in listed.stdout
-    assert [entry["name"] for entry in values["inputs"]] == list(system.inputs)
-    assert all(entry["unit"] and entry["upper"] > 0 for entry in values["inputs"])
-    assert all(values["references"].values())  # what they are, by their docstrings
-    assert set(values["disturbances"]["kinds"]) == {"constant", "gust", "sine", "noise"}
 
 
 @pytest.mark.parametrize(
@@ -164,32 +125,16 @@ def test_list_shows_packages_and_goes_on_after_one_that_is_broken(call, tmp_path
 # --- as nodes ------------------------------------------------------------------------------------
 
 
-def run_as_nodes(scenario, name, tmp_path):
-    """The summary of 2 s in lock-step."""
-    code = "import sys; from nh_control.cli import main; sys.exit(main())"
-    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--no-display", "--json")
-    places = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
-    with reserved_domain() as domain:
-        own = {"PYTHONPATH": os.pathsep.join(places), "ROS_DOMAIN_ID": str(domain)}
-        done = subprocess.run(
-            [sys.executable, "-c", code, "run", str(scenario), *CALLS[name], *options],
-            cwd=tmp_path,
-            env={**os.environ, **own},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @ros
 @pytest.mark.slow
 @pytest.mark.xdist_group("nodes")
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_runs_as_nodes_with_the_numbers_of_the_simulation(name, tmp_path):
-    summary = run_as_nodes(FILES[name], name, tmp_path)
+    """In lock-step."""
+    options = ("--lockstep", "--speed-factor", "0", "--duration", "2", "--no-display", "--json")
+    done = nh_control("run", str(FILES[name]), *CALLS[name], *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
     assert summary["steps"] == summary["steps_planned"] > 0
     assert summary["ros"]["difference_to_simulation"] == 0.0
     assert summary["ros"]["commands_rejected"] == summary["ros"]["fallback_steps"] == 0
@@ -238,12 +183,3 @@ def test_the_command_alone_helps_and_tells_its_version(call):
     alone, version = call(), call("--version")
     assert alone.returncode == 0 and "simulate" in alone.stdout and "new" in alone.stdout
     assert version.returncode == 0 and version.stdout.startswith("nh_control ")
-
-
-@pytest.mark.slow
-def test_options_of_a_scenario_may_stand_before_it(call):
-    options = ("--perturb-heading", "0.2", "--perturb-seed=3", "--duration", "0.5", "--no-plots")
-    done = call("simulate", *options, FILES["underwater_vehicle"], "--json")
-    assert done.returncode == 0, done.stderr
-    expected = {"position": 0.3, "heading": 0.2, "seed": 3}
-    assert json.loads(done.stdout)["perturbation"] == expected

@@ -96,32 +96,12 @@ BOARD = scenarios.get("snakeboard")
             lambda: Experiment.make(BOARD, perturbation=Displacement()),
             r"must be a PlanarPerturbation\(position, heading",
         ),
-        (
-            lambda: replace(BOARD, perturb=displaced),
-            "PlanarPerturbation needs a function perturb",
-        ),
+        (lambda: replace(BOARD, perturb=displaced), "PlanarPerturbation needs a function perturb"),
     ],
 )
 def test_values_and_kinds_are_checked(call, words):
     with pytest.raises(ValueError, match=words):
         call()
-
-
-def test_what_is_drawn_is_a_direction_of_length_one_and_signs_by_the_seed():
-    for seed in range(5):
-        direction, signs = PlanarPerturbation(seed=seed).draw_direction_and_signs(6)
-        assert np.linalg.norm(direction) == pytest.approx(1.0)
-        assert set(np.abs(signs)) == {1.0} and len(signs) == 6
-        again = PlanarPerturbation(1.0, seed=seed).draw_direction_and_signs(6)
-        np.testing.assert_array_equal(again[0], direction)
-        np.testing.assert_array_equal(again[1], signs)
-    angles = [
-        np.arctan2(*PlanarPerturbation(seed=seed).draw_direction_and_signs(1)[0][::-1])
-        for seed in range(40)
-    ]
-    assert min(angles) < -2 and max(angles) > 2
-    signs = [tuple(Displacement(seed=seed).signs(3)) for seed in range(40)]
-    assert len(set(signs)) == 8 and Displacement().signs(3).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_initial_errors_of_the_quadrotor():

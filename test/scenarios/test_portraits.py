@@ -2,12 +2,9 @@
 not slip along their axles, and there is a picture of every system.
 """
 
-from dataclasses import replace
-
 import casadi as ca
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from nh_control.figures import portraits
 from nh_control.figures.scene import visual_scene
@@ -28,9 +25,7 @@ ROLLING = {
 
 
 def moving(name, seed):
-    """Poses at a configuration, and the velocities and angular velocities of all frames under an
-    admissible velocity v.
-    """
+    """Poses, and velocities and angular velocities of frames under an admissible velocity v."""
     portrait, rng = portraits.PORTRAITS[name], np.random.default_rng(seed)
     system = portrait.make()
     space, visual = system.space, portrait.visual(system.parameters)
@@ -82,49 +77,3 @@ def test_portraits(name):
     assert np.isfinite(points).all() and np.ptp(configurations, axis=0).max() > 0.5
     if name in AXLES or name == "rolling ball":
         assert points[:, 2].min() >= -1e-9
-
-
-def test_inputs_of_a_portrait_are_those_in_the_middle_of_its_steps():
-    asked = []
-    racer = replace(
-        portraits.PORTRAITS["roller racer"], steps=4, inputs=lambda t: asked.append(t) or [0.5]
-    )
-    system, configurations = racer.configurations()
-    np.testing.assert_allclose(asked, racer.h * np.array([0.5, 1.5, 2.5, 3.5]))
-    still = replace(racer, inputs=None).configurations()[1]
-    assert configurations.shape == (5, system.space.nq)
-    assert np.abs(configurations[-1] - still[-1]).max() > 1e-6
-
-
-def test_all_portraits_stand_on_one_sheet(monkeypatch):
-    """Here of short motions."""
-    short = {name: replace(one, steps=10) for name, one in portraits.PORTRAITS.items()}
-    monkeypatch.setattr(portraits, "PORTRAITS", short)
-    figure = portraits.sheet(columns=4)
-    assert [axes.get_title() for axes in figure.axes] == list(portraits.PORTRAITS)
-    assert all(axes.collections and axes.lines for axes in figure.axes)
-    places = [axes.get_subplotspec() for axes in figure.axes]
-    assert [(at.rowspan.start, at.colspan.start) for at in places] == [
-        divmod(k, 4) for k in range(len(places))
-    ]
-    assert portraits.sheet().get_size_inches().tolist() == [13.0, 5.0]
-
-
-def test_a_portrait_is_of_six_times_from_the_first_to_the_last_over_the_trail():
-    """Earlier ones darker, and all of them within the axes."""
-    disk = replace(portraits.PORTRAITS["rolling disk"], steps=40)
-    system, configurations = disk.configurations()
-    visual = disk.visual(system.parameters)
-    scenes = [visual_scene(visual, system.parameters, q) for q in configurations[::8]]
-    trail = [visual.poses(system.parameters, q)[visual.trail].position for q in configurations]
-    axes = Figure().add_subplot(projection="3d")
-    portraits.draw(axes, disk)
-    np.testing.assert_allclose(np.transpose(axes.lines[0].get_data_3d()), trail)
-    colors = [tuple(color) for one in axes.collections for color in one.get_edgecolor()]
-    shades = list(dict.fromkeys(colors))
-    assert len(scenes) == len(shades) == 6 and np.all(np.diff([c[1] for c in shades]) > 0)
-    for points in (np.vstack([scene.points for scene in scenes]), np.array(trail)):
-        for (low, high), column in zip(
-            (axes.get_xlim(), axes.get_ylim(), axes.get_zlim()), points.T
-        ):
-            assert low <= column.min() + 1e-9 and column.max() <= high + 1e-9

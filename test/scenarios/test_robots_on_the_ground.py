@@ -12,7 +12,6 @@ from own_scenarios import EXAMPLES, of_robot, pushed
 import nh_control as nh
 from nh_control import scenarios
 from nh_control.runs.experiment import Experiment, Result
-from nh_control.runs.simulation import closed_loop
 from nh_control.scenarios import PlantOptions, urdf
 
 PUSH = 20.0
@@ -89,9 +88,7 @@ def jvrc1():
 
 
 def held(result, slip):
-    """Whether soles do not slip further than this (m), no corner is below the ground, and efforts
-    stay within the limits of the robot.
-    """
+    """Soles slip less than this (m), no corner is below the ground, efforts are possible."""
     places, limits = result.contacts.position, result.experiment.tracker.limits
     inputs = result.loop.trajectory.inputs[:, : len(limits)]
     assert np.abs(places - places[0]).max() < slip
@@ -122,17 +119,6 @@ def test_jvrc1_squats_and_stands_up_and_is_pushed_meanwhile(jvrc1):
     forces = result.contacts.normal.sum(axis=1)
     assert forces[-1] == pytest.approx(forces[0], rel=1e-3)
     assert forces.min() < 0.99 * forces[0] < 1.01 * forces[0] < forces.max()
-
-
-@pytest.mark.slow
-def test_with_the_wrong_sign_jvrc1_falls(jvrc1):
-    model = jvrc1.model()
-    tracker = jvrc1.tracker(model, jvrc1.reference(model, "stand"))
-    wrong = tracker.with_gains(-tracker.gains.K[0])
-    x = tracker.reference.states[0]
-    leaning = model.retract(x, np.eye(model.ndx)[1] * 0.02)
-    loop = closed_loop(model, wrong, leaning, 400)
-    assert loop.failure or loop.trajectory.states[-1, HEIGHT] < 0.7 * x[HEIGHT]
 
 
 @pytest.mark.slow

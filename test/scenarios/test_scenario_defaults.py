@@ -79,28 +79,19 @@ def rounded(values, digits=8):
 
 
 def test_courses_have_their_sizes_times_and_speeds(snapshot):
-    """Seconds, extents, where they begin and end, and speeds there."""
+    """Seconds, extents, places at the start, after 0.3 of the time and at the end, speeds."""
     lines = []
     for name, course in COURSES.items():
         poses = np.asarray(course._pose.map(1201)(np.linspace(0, course.duration, 1201)[None]))
         extents = [(row.min(), row.max()) for row in poses[1:]]
         speeds = [course.rates(t).speed for t in (0.0, course.duration)]
-        ends = poses[1:, [0, -1]].T
+        ends = poses[1:, [0, 360, -1]].T
         lines.append(
             f"{name}: {rounded(course.duration)} s, {rounded(extents, 2)}, {rounded(ends)},"
             f" {rounded(speeds)}"
         )
         np.testing.assert_array_equal(course.start, poses[:, 0])
     assert "\n".join(lines) == snapshot
-
-
-def test_a_figure_of_eight_begins_to_the_front_and_left_and_a_slalom_to_the_left():
-    for module in (car, differential_drive, chaplygin_sleigh, rolling_disk):
-        course = module.COURSES["figure_eight"]
-        theta, x, y = np.asarray(course._pose(0.3 * course.duration))[:, 0]
-        assert x > 0 and y > 0
-        if "slalom" in module.COURSES:
-            assert np.asarray(module.COURSES["slalom"]._pose(0.5))[2, 0] > 0
 
 
 def test_gaits_maneuvers_and_motions_of_strings_are_those_that_are_told(snapshot):
@@ -128,7 +119,7 @@ def test_paths_of_the_payload_have_their_sizes_times_and_speeds(snapshot):
 
 
 def test_a_gait_swings_its_joints_by_the_angles_it_names_without_drift():
-    """Angles of the steering at quarters of its periods, inputs and rates of the first step."""
+    """Angles of the steering at quarters of its periods."""
     scenario = scenarios.get("snakeboard")
     model = scenario.model(step_s=0.02)
     gait = Gait(psi=-0.2, n_psi=2, phi=0.3, n_phi=1, period=4.0, periods=2, phi_offset=0.1)
@@ -137,23 +128,3 @@ def test_a_gait_swings_its_joints_by_the_angles_it_names_without_drift():
     phi = motion.states[:, 1] - 0.1
     np.testing.assert_allclose(phi[[50, 100, 150, 200]], [0.3, 0, -0.3, 0], atol=2e-4)
     np.testing.assert_allclose(phi[::200], 0.0, atol=1e-12)
-    moving = Gait(psi=0.0, n_psi=1, phi=0.3, n_phi=1, period=4.0, periods=1, phi_offset=0.2,
-                  speed=1.5).reference(model)  # fmt: skip
-    turn = np.tan(0.2) / scenario.parameters.l
-    np.testing.assert_allclose(
-        model.velocity(moving.states[0])[2:], [-1.5 * turn, 1.5, 0.0], atol=1e-12
-    )
-    p, a = scenario.parameters, np.pi / 2
-    middle = a * model.h / 2
-    np.testing.assert_allclose(
-        moving.inputs[0], [0.0, -2 * p.J * 0.3 * a**2 * np.sin(middle)], atol=1e-12
-    )
-    rates = Gait(psi=0.4, n_psi=2, phi=0.3, n_phi=1, period=4.0, periods=1).reference(model)
-    np.testing.assert_allclose(
-        rates.inputs[0, 0], -p.I * 0.4 * (2 * a) ** 2 * np.sin(2 * middle), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        model.velocity(rates.states[0])[:2],
-        [0.4 * 2 * a * 2 * middle / np.sin(2 * middle), 0.3 * a * middle / np.sin(middle)],
-        rtol=1e-12,
-    )

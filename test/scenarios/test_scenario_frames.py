@@ -163,9 +163,7 @@ def test_the_urdf_is_valid(name, tmp_path):
 
 
 def pinocchio_configuration(pin, model, frames, q):
-    """The configuration of the URDF in Pinocchio: joints at the positions of `joint_states`, and
-    floating frames at their poses.
-    """
+    """Joints at the positions of `joint_states`, and floating frames at their poses."""
     found, poses = pin.neutral(model), frames.poses(q)
     links = {f"{link.frame}_frame_joint": link for link in frames.links}
     links |= {link.joint.name: link for link in frames.links if link.joint and not link.mimic}
@@ -233,17 +231,6 @@ def test_inertias_are_physical(name):
         assert body.mass > 0
         if np.any(body.inertia):
             assert inertia_problem(np.array(body.inertia)) == ""
-
-
-@pytest.mark.slow
-def test_the_urdf_of_a_multibody_has_its_masses():
-    marionette = scenarios.get("marionette")
-    heavy = replace(marionette.parameters, pelvis=20.0)
-    for parameters in (marionette.parameters, heavy):
-        robot = ElementTree.fromstring(robot_description(marionette, parameters))
-        masses = [float(mass.get("value")) for mass in robot.iter("mass")]
-        bodies = marionette.make_system(parameters).model.bodies
-        assert sum(masses) == pytest.approx(sum(body.mass for body in bodies))
 
 
 def test_links_without_inertia_say_why():

@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import sqlite3
-import sys
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from nh_control.studies import (
     run_missing,
 )
 from nh_control.studies.fault_settings import label, with_named_faults, with_values
-from nh_control.studies.pools import MissingExtra, WorkersLost
+from nh_control.studies.pools import WorkersLost
 from nh_control.studies.scheduler import WORKER_LOST, results
 from nh_control.studies.study_file import to_yaml
 from nh_control.studies.worker import METRICS, Run, Worker, metrics_of
@@ -222,9 +221,7 @@ def test_the_study_completes_after_the_loss_of_a_process(tmp_path, trap):
 
 
 class Dying(InProcess):
-    """A pool whose worker dies, once or always, in tasks with one of the indices; all tasks in
-    progress are lost with it.
-    """
+    """A pool that loses all tasks in progress, once or always, with those of some indices."""
 
     count = 3
 
@@ -343,12 +340,6 @@ def test_columns_may_differ_by_case_only(tmp_path):
     from nh_control.studies.store import _distinct
 
     assert _distinct(["m", "M", "m_"]) == ["m", "M_", "m__"]
-
-
-def test_the_error_of_missing_dask_names_the_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'nh_control\[dask\]'"):
-        DaskCluster("local")
 
 
 @pytest.mark.slow

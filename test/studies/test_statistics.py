@@ -1,4 +1,4 @@
-"""Statistics of studies against closed forms, and the data of their figures."""
+"""Statistics of studies against closed forms."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nh_control.figures import study as figures
 from nh_control.studies import make_study
 from nh_control.studies.statistics import association, share, spread, statistics
 from nh_control.studies.variation import parse
@@ -16,9 +15,7 @@ RNG = np.random.default_rng(0)
 
 
 def made(study, error, failure=None):
-    """Return the columns of all runs; the final error is a function of the points, (runs,
-    vary).
-    """
+    """The columns of all runs; the final error is a function of the points (runs, vary)."""
     runs = np.arange(study.total)
     points = [study.point(i) for i in runs.tolist()]
     errors = np.array([error(*point) for point in points], dtype=float)
@@ -131,77 +128,6 @@ def test_failures_are_counted_by_reason_and_level():
     )
 
 
-def test_the_basin_of_a_grid_shows_each_cell():
-    study = pendulum(vary={"m": "1:2:3", "perturb.angle": "0,0.2"}, seeds="2")
-    columns = made(study, lambda m, angle: 0.01 * m if angle == 0 else 1.0)
-    share, median = figures.basin(study, columns).axes[:2]
-    np.testing.assert_array_equal(
-        share.collections[0].get_array(), [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
-    )
-    np.testing.assert_allclose(
-        median.collections[0].get_array(), [[0.01, 0.015, 0.02], [1.0, 1.0, 1.0]]
-    )
-    assert share.get_xlabel() == "m (kg)" and share.get_ylabel() == "perturb.angle (rad)"
-    assert [tick.get_text() for tick in share.get_xticklabels()] == ["1", "1.5", "2"]
-    assert "failed" not in median.get_title()
-    columns = made(study, lambda m, angle: m, lambda m, angle: "bad" if angle and m > 1.6 else "")
-    median = figures.basin(study, columns).axes[1]
-    assert np.ma.filled(np.isnan(median.collections[0].get_array()), True).sum() == 1
-    assert "white: failed" in median.get_title()
-
-
-def test_a_run_at_round_off_does_not_use_up_the_color_scale():
-    study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="20")
-    columns = made(study, lambda m, length: 1e-15 if m < 1.2 else m)
-    low, high = figures.basin(study, columns).axes[1].collections[-1].get_clim()
-    assert low == pytest.approx(1e-6 * high) and high == columns["final_error"].max()
-
-
-def test_the_basin_of_samples_shows_every_run():
-    study = pendulum(vary={"m": "1:2", "l": "log:0.5:2"}, points="20")
-    columns = made(
-        study, lambda m, length: m / 25, lambda m, length: "bad" if length > 1.5 else ""
-    )
-    share, errors = figures.basin(study, columns).axes[:2]
-    np.testing.assert_array_equal(
-        share.collections[0].get_offsets(), np.column_stack([columns["m"], columns["l"]])
-    )
-    failed = np.isnan(columns["final_error"])
-    assert 0 < failed.sum() == len(errors.collections[0].get_offsets())
-    assert share.get_yscale() == "log" and "x: failed" in errors.get_title()
-
-
-def test_all_figures_of_a_study(tmp_path, sketched):
-    study = pendulum(vary={"m": "1:2", "l": "1:2"}, points="16", sampling="saltelli")
-    columns = made(study, lambda m, length: m * length)
-    files = figures.save_all(study, columns, statistics(study, columns), tmp_path)
-    assert list(files) == ["errors", "basin", "sensitivity", "sobol_indices"]
-    bars = figures.sobol_indices(study, statistics(study, columns)).axes[0].patches
-    wanted = statistics(study, columns)["sobol_indices"]
-    assert [bar.get_width() for bar in bars] == [
-        wanted[name][kind]["index"] for kind in ("first", "total") for name in ("m", "l")
-    ]
-
-
-def test_figures_exist_for_studies_with_few_settings_or_runs(tmp_path, sketched):
-    """One setting, no setting, and a study whose runs all failed."""
-    single = pendulum(vary={"m": "1:2:5"})
-    columns = made(single, lambda m: m, lambda m: "bad" if m > 1.6 else "")
-    line = figures.basin(single, columns).axes[0]
-    assert sum(len(curve.get_xdata()) for curve in line.lines[:2]) == 3
-    assert "2 failed" in figures.basin(single, columns).get_suptitle()
-    seeds = pendulum(seeds="3")
-    columns = made(seeds, lambda: 0.1)
-    assert list(figures.save_all(seeds, columns, statistics(seeds, columns), tmp_path)) == [
-        "errors"
-    ]
-    lost = pendulum(vary={"m": "1,2", "l": "1,2"})
-    columns = made(lost, lambda m, length: 0, lambda m, length: "bad")
-    figures.save_all(lost, columns, statistics(lost, columns), tmp_path)
-    numbers = statistics(lost, columns)
-    assert numbers["metrics"]["final_error"]["mean"] is None and numbers["failed"]["share"] == 1
-
-
 # --- with failed runs ----------------------------------------------------------------------------
 
 
@@ -262,11 +188,6 @@ def test_correlations_have_the_interval_of_bonett_and_wright():
     np.testing.assert_allclose([found["low"], found["high"]], expected)
     assert association(parse("a", "0:1"), x[:5], x[:5])["correlation"] == pytest.approx(1.0)
     assert association(parse("a", "0:1"), np.ones(30), y) is None
-
-
-def test_the_spread_contains_quartiles():
-    found = spread(np.arange(101.0))
-    assert (found["q25"], found["q75"]) == (25, 75)
 
 
 def test_intervals_of_sobol_indices_have_95_percent_confidence():

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy import cos, sin
-from scipy.integrate import solve_ivp
 
 
 @dataclass(frozen=True)
@@ -32,21 +31,6 @@ class Bodies:
         step = 1e-30j
         moved = self.state(at + step * rates, rates + step * self.acceleration(at, rates, u))
         return np.concatenate(moved).imag / step.imag
-
-    def solve(self, q, v, u, end: float, tolerance=1e-13):
-        """The package's (q, v) at the time `end` under the input u(t), by DOP853."""
-        at, rates = self.phase(q, v)
-        n = len(at)
-
-        def slope(t, y):
-            return np.concatenate([y[n:], self.acceleration(y[:n], y[n:], u(t))])
-
-        run = solve_ivp(
-            slope, (0, end), np.concatenate([at, rates]), "DOP853", rtol=tolerance, atol=tolerance
-        )
-        if not run.success:
-            raise RuntimeError(run.message)
-        return self.state(run.y[:n, -1], run.y[n:, -1])
 
 
 def joined(mass, constraint, force) -> Callable:
@@ -97,9 +81,7 @@ def sleigh_contact(p) -> Bodies:
 
     return Bodies(
         joined(
-            [p.m, p.m, p.I],
-            constraint,
-            lambda q, v, u: [u[1] * cos(q[2]), u[1] * sin(q[2]), u[0]],
+            [p.m, p.m, p.I], constraint, lambda q, v, u: [u[1] * cos(q[2]), u[1] * sin(q[2]), u[0]]
         ),
         phase=lambda q, v: (
             np.array([*(q[1:] + turn(q[0], p.a, 0)), q[0]]),
@@ -272,19 +254,6 @@ class Turning:
         """Time derivative of (q, v), q a quaternion and positions."""
         way = np.concatenate([quaternion_rate(q, v[:3]), v[3:]])
         return np.concatenate([way, self.acceleration(q, v, u)])
-
-    def solve(self, q, v, u, end: float, tolerance=1e-13):
-        """(q, v) at the time `end` under the input u(t), by DOP853."""
-        n = len(q)
-        run = solve_ivp(
-            lambda t, y: self.rate(y[:n], y[n:], u(t)),
-            (0, end),
-            np.concatenate([q, v]),
-            "DOP853",
-            rtol=tolerance,
-            atol=tolerance,
-        )
-        return run.y[:n, -1], run.y[n:, -1]
 
 
 def suslov(p) -> Turning:

@@ -42,7 +42,6 @@ def animation(name, frames=1001, shift=0.05):
 
 
 def pendulum(h=0.02):
-    """A user's own system and a motion of it."""
     import casadi as ca
 
     system = nh.System(
@@ -59,7 +58,6 @@ def pendulum(h=0.02):
 
 
 def written(text, folder, name="page.html"):
-    """The page in a file."""
     file = Path(folder) / name
     file.write_text(text, encoding="utf-8")
     return file

@@ -29,13 +29,9 @@ def colors(picture):
 @pytest.mark.parametrize("suffix", ["webp", "gif", "png"])
 def test_a_film_has_all_its_pictures(short, suffix, tmp_path):
     told = []
-    file = film.write(
-        short,
-        tmp_path / f"film.{suffix}",
-        rate_hz=10.0,
-        size=SMALL,
-        progress=lambda done, total: told.append((done, total)),
-    )
+    progress = lambda *counts: told.append(counts)
+    file = tmp_path / f"film.{suffix}"
+    film.write(short, file, rate_hz=10.0, size=SMALL, progress=progress)
     with Image.open(file) as read:
         pictures = [one.convert("RGB") for one in ImageSequence.Iterator(read)]
     assert len(pictures) == 21 == told[-1][0] == told[-1][1]
@@ -107,8 +103,7 @@ def test_a_picture_of_every_scenario_is_not_blank(name):
 
 
 def test_an_own_system_is_a_film_in_one_line(tmp_path):
-    file = pendulum().film(tmp_path / "own.webp", size=SMALL, rate_hz=5.0)
-    with Image.open(file) as read:
+    with Image.open(pendulum().film(tmp_path / "own.webp", size=SMALL, rate_hz=5.0)) as read:
         assert read.n_frames == 11
 
 
@@ -139,7 +134,6 @@ def test_arrows_shine_through_bodies(short):
 
 
 def test_shapes_without_extent_and_surface_are_no_trouble(short):
-    """As of a link of a URDF whose mesh is a point."""
     point = Mesh(np.zeros((4, 3)), np.array([[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]]))
     shape = Shape("mesh", (1e-9, 1e-9, 1e-9), (1.0, 0.0, 0.0), "cart", mesh=point)
     shown = replace(short, visual=replace(short.visual, shapes=(*short.visual.shapes, shape)))

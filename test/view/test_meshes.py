@@ -45,8 +45,13 @@ def robot(tmp_path):
 
 
 def corners(shape):
-    """Places of a shape's vertices in its frame."""
     return shape.offset + shape.mesh.vertices * shape.extents
+
+
+def is_outside_out(shape):
+    faces = meshes.quadrilaterals(shape.mesh) * shape.extents
+    middle = shape.mesh.vertices.mean(axis=0) * shape.extents
+    return ((meshes.normals(faces) * (faces.mean(axis=1) - middle)).sum(axis=1) > 0).all()
 
 
 @pytest.mark.parametrize("kind", ["stl", "obj", "dae", "glb"])
@@ -59,17 +64,12 @@ def test_meshes_of_every_format_are_where_the_urdf_puts_them(robot, kind):
     wanted = np.unique((np.array(expected) - [0, 0, 0.5]).round(6), axis=0)
     np.testing.assert_allclose(found, wanted, atol=2e-6)
     assert np.abs(shape.mesh.vertices).max() == pytest.approx(0.5)
-    faces = meshes.quadrilaterals(shape.mesh) * shape.extents
-    middle = shape.mesh.vertices.mean(axis=0) * shape.extents
-    outward = (meshes.normals(faces) * (faces.mean(axis=1) - middle)).sum(axis=1)
-    assert (outward > 0).all()
+    assert is_outside_out(shape)
 
 
 def test_a_mirrored_mesh_has_its_outside_outside(robot):
     (shape,) = nh.scenarios.from_urdf(robot(mesh("wedge.stl", "-1 1 1"))).visual_model().shapes
-    faces = meshes.quadrilaterals(shape.mesh) * shape.extents
-    middle = shape.mesh.vertices.mean(axis=0) * shape.extents
-    assert ((meshes.normals(faces) * (faces.mean(axis=1) - middle)).sum(axis=1) > 0).all()
+    assert is_outside_out(shape)
 
 
 def test_paths_are_packages_files_and_relative(robot, tmp_path, monkeypatch):

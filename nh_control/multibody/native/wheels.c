@@ -117,13 +117,14 @@ static void basis_at(const struct tree_model *model, const struct tree_data *dat
 }
 
 /* A row of derivatives by (dq, dp, ...) becomes one by (dq, dr, ...), with the changes dr of the
- * components: dp = D X (dr - (X^T p)_q dq) (T42). */
+ * components: dp = D X (dr - (X^T p)_q dq) (T41). */
 static void reduce_row(const struct tree_model *model, const struct tree_data *data,
                        const double *row, double *reduced)
 {
     const int nv = model->nv, free = model->n_free, n = free - model->n_rolling;
     memcpy(reduced, row, sizeof(double) * nv);
-    for (int i = 0; i < free; ++i) add_scaled(nv, -row[nv + i], data->basis_product + nv * i, reduced);
+    for (int i = 0; i < free; ++i)
+        add_scaled(nv, -row[nv + i], data->basis_product + nv * i, reduced);
     memset(reduced + nv, 0, sizeof(double) * n);
     for (int i = 0; i < free; ++i) add_scaled(n, row[nv + i], data->dual + n * i, reduced + nv);
     memcpy(reduced + nv + n, row + nv + free, sizeof(double) * (n_variables(model) - nv - free));

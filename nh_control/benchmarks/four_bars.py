@@ -1,0 +1,66 @@
+"""N four-bar windows: a parallelogram linkage that passes its flat position, where it is singular,
+and moves like one pendulum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import ellipj, ellipkinc
+
+import nh_control as nh
+from nh_control.benchmarks.benchmark import CLOSED_FORM, Benchmark
+from nh_control.integrators import INTEGRATORS
+from nh_control.multibody import Body, Coincident, Point, revolute
+
+WINDOWS, GRAVITY, SPEED, DURATION, STEP = 2, 9.81, 1.0, 10.0, 0.005
+
+
+def linkage(windows: int = WINDOWS) -> nh.Multibody:
+    """Rods of 1 m and 1 kg in the plane x, y: one crank more than couplers, upright at zero."""
+    frames, bodies, pins = [], [], []
+    thin = 1e-6
+    for i in range(windows + 1):
+        frames.append(revolute(f"crank_{i}", position=(i, 0.0, 0.0)))
+        bodies.append(Body(f"crank_{i}", 1.0, (0.0, 0.5, 0.0), (1 / 12, thin, 1 / 12)))
+    for i in range(windows):
+        frames.append(revolute(f"coupler_{i}", f"crank_{i}", position=(0.0, 1.0, 0.0)))
+        bodies.append(Body(f"coupler_{i}", 1.0, (0.5, 0.0, 0.0), (thin, 1 / 12, 1 / 12)))
+        ends = Point(f"coupler_{i}", (1.0, 0.0, 0.0)), Point(f"crank_{i + 1}", (0.0, 1.0, 0.0))
+        pins.append(Coincident(f"pin_{i}", *ends, "xy"))
+    return nh.Multibody("windows", frames, bodies, constraints=pins, gravity=(0, -GRAVITY, 0))
+
+
+def compute() -> Mapping[str, float]:
+    model = linkage()
+    dsys = INTEGRATORS["midpoint_order8"].make(model.system, STEP)
+    rates = {f"crank_{i}_dot": -SPEED for i in range(WINDOWS + 1)}
+    rates |= {f"coupler_{i}_dot": SPEED for i in range(WINDOWS)}
+    x = dsys.state(model.configuration(), model.velocity(rates))
+    run = dsys.simulate(x, steps=round(DURATION / STEP))
+    tip = model.point(dsys.configuration(run.states[-1]), Point("crank_0", (0.0, 1.0, 0.0)))
+    return {"x of B0, m": tip[0], "y of B0, m": tip[1]}
+
+
+def pendulum(t: float) -> tuple[float, float]:
+    """Position of B0 at time t by the integral of energy, in Jacobi's functions: the angle from
+    the hanging position is `2 am(k t + u0, m)` with `k = top speed / 2`, `m = (rate / k)^2`.
+    """
+    inertia = (WINDOWS + 1) / 3 + WINDOWS
+    rate = GRAVITY * ((WINDOWS + 1) / 2 + WINDOWS) / inertia  # of small swings, squared
+    k = np.sqrt(SPEED**2 + 4 * rate) / 2
+    m = rate / k**2
+    _, _, _, half = ellipj(k * t + ellipkinc(np.pi / 2, m), m)  # it starts upright, half = pi/2
+    return float(-np.sin(2 * half)), float(-np.cos(2 * half))
+
+
+FOUR_BARS = Benchmark(
+    name="four_bars",
+    title="two four-bar windows that turn over, singular when flat: point B0 at 10 s",
+    source="IFToMM library, A02 (Gonzalez et al. 2006); reference: pendulum in Jacobi's functions",
+    reference=CLOSED_FORM,
+    published=dict(zip(("x of B0, m", "y of B0, m"), pendulum(DURATION))),
+    compute=compute,
+    method="midpoint_order8, steps of 5 ms",
+)

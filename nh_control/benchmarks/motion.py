@@ -1,0 +1,48 @@
+"""Motions with small errors: what several benchmarks need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+import nh_control as nh
+
+METHOD = "nh.solve_ivp, order 8 of Dormand and Prince, rtol 1e-13"
+
+
+def moved(
+    system: nh.System,
+    q: ArrayLike,
+    v: ArrayLike,
+    duration: float,
+    u: ArrayLike = (),
+    steps: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Configuration (nq) and velocity (nw) after `duration` (s) from q (nq) and v (nw) under
+    inputs u, in at least this number of steps. Raises RuntimeError where one fails.
+    """
+    dsys, span = _states(system), (0.0, duration)
+    how: Any = {"method": "rkmk853", "rtol": 1e-13, "atol": 1e-13, "max_step": duration / steps}
+    run = nh.solve_ivp(system, span, dsys.state(q, v), u, **how)
+    if not run.success:
+        raise RuntimeError(f"{system.name}: {run.message}")
+    return dsys.configuration(run.y[:, -1]), dsys.velocity(run.y[:, -1])
+
+
+def _states(system: nh.System) -> nh.DiscreteSystem:
+    """A discrete system that converts between (q, v) and states (q, rho)."""
+    make = nh.nonholonomic_midpoint if system.n_velocity_constraints else nh.midpoint
+    return make(system, 1e-3)
+
+
+def acceleration_of_point(
+    model: nh.Multibody, frame: str, q: np.ndarray, v: np.ndarray, rate: np.ndarray
+) -> np.ndarray:
+    """Acceleration (3) of a frame's origin in the world, at the rate (nw) of the velocity v."""
+    t = ca.SX.sym("t")
+    later = model.space.retract(ca.SX(q), t * v)
+    velocity = model.kinematics(later, ca.SX(v) + t * rate).velocity(frame)
+    return np.asarray(ca.Function("a", [t], [ca.densify(ca.jacobian(velocity, t))])(0.0))[:, 0]
