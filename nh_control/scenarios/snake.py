@@ -59,35 +59,36 @@ class Gait:
         return length * part, length * rest_to_rest(t, self.duration)
 
     def start(self, l: float) -> np.ndarray:
-        """Configuration (8) at s = 0 of a snake with links of length l (m)."""
-        q, ds = np.zeros(3 + len(JOINTS)), self.wave / STEPS_PER_WAVE
+        """Configuration (8) at s = 0 of a snake with links of length l (m), which has come along
+        the curve. Raises ValueError if it comes close to a shape in which torques do not push it
+        forwards.
+        """
+        q, ds, spread = np.zeros(3 + len(JOINTS)), self.wave / STEPS_PER_WAVE, np.inf
         for i in range(-WAVES_BEFORE * STEPS_PER_WAVE, 0):
             q[3:] += ds * following(l, q, 1.0, self.curvature((i + 0.5) * ds))[3:]
+            if i >= -STEPS_PER_WAVE:
+                spread = min(spread, np.ptp(q[3:]))
+        if spread < LEAST_SPREAD:
+            raise ValueError(
+                f"{self}: all joints come to the same angle within {spread:.3g} rad, less than "
+                f"{LEAST_SPREAD:g}: the snake is straight or along an arc, its wheels' axles meet "
+                "in one point, and torques do not push it forwards; take a larger swing"
+            )
         return q
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
-        """The motion of a snake with the least torques that make it; raises ValueError if it comes
-        close to a shape in which torques do not push it forwards.
+        """The motion of a snake with the least torques that make it. Raises ValueError as `start`
+        does.
         """
         q = self.start(-dsys.system.model.frames[-1].position[0])
-        steps = round(self.duration / dsys.h)
         states, inputs = [dsys.state(q, np.zeros(len(q)))], [np.zeros(dsys.nu)]
-        for t in dsys.h * np.arange(1, steps + 1):
+        for t in dsys.h * np.arange(1, round(self.duration / dsys.h) + 1):
             s, v = self.along(t)
             u = least_torques(dsys, states[-1], inputs[-1], np.array([v * self.curvature(s), v]))
             states.append(dsys.step(states[-1], u))
             inputs.append(u)
         names = dsys.state_names, dsys.inputs
-        motion = Trajectory(dsys.h, np.array(states), np.array(inputs[1:]), *names, dsys=dsys)
-        spread = np.ptp(motion.states[:, 3 : 3 + len(JOINTS)], axis=1)
-        if (k := spread.argmin()) is not None and spread[k] < LEAST_SPREAD:
-            raise ValueError(
-                f"{dsys}: at t = {k * dsys.h:.3g} s all joints have the same angle within "
-                f"{spread[k]:.3g} rad, less than {LEAST_SPREAD:g}: the snake is straight or along "
-                "an arc, its wheels' axles meet in one point, and torques do not push it "
-                "forwards; take a larger swing or a shorter wave"
-            )
-        return motion
+        return Trajectory(dsys.h, np.array(states), np.array(inputs[1:]), *names, dsys=dsys)
 
 
 def least_torques(
