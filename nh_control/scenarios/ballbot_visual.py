@@ -7,33 +7,26 @@ from functools import partial
 import numpy as np
 from transforms3d.quaternions import quat2mat
 
-from nh_control.multibody import Body
 from nh_control.scenarios.declared_frames import FrameTree, fixed, floating, revolute
 from nh_control.scenarios.visual_model import ORANGE, RUBBER, STEEL, Pose, Shape, VisualModel
 from nh_control.systems.ballbot import BODY, CENTER, DRIVES, BallbotParameters, ballbot_model
 
-WORLD, BALL = "odom", "ball"
+WORLD = "odom"
 NUMBERS = ("body_qw", "body_qx", "body_qy", "body_qz", "x", "y")
 
 
 def frame_tree(parameters: BallbotParameters) -> FrameTree:
-    """The ball, which is not turned, and the body with its origin at the ball's center."""
+    """The body with its origin at the ball's center, and the drives on it."""
     p, model = parameters, ballbot_model(parameters)
-    ball, *bodies = model.bodies
     return FrameTree(
         model.space.names,
         (
-            floating(BALL, WORLD, ("x", "y"), partial(_at, p.r)),
             floating(BODY, WORLD, NUMBERS, partial(_placed, p.r)),
             fixed(CENTER, BODY, (0.0, 0.0, p.height)),
             *(revolute(name, BODY, name, axis) for name, axis in DRIVES.items()),
         ),
-        (Body(BALL, ball.mass), *bodies),
+        model.bodies,
     )
-
-
-def _at(r: float, place: np.ndarray) -> Pose:
-    return Pose.at((*place, r))
 
 
 def _placed(r: float, numbers: np.ndarray) -> Pose:
@@ -47,10 +40,10 @@ def visual_model(parameters: BallbotParameters) -> VisualModel:
     r, top = parameters.r, 2 * parameters.height
     column = top - 1.2 * r
     shapes = (
-        Shape("sphere", (2 * r,) * 3, RUBBER, BALL),
+        Shape("sphere", (2 * r,) * 3, RUBBER, BODY),
         Shape("cylinder", (1.7 * r, 1.7 * r, 0.4 * r), STEEL, BODY, (0.0, 0.0, 1.1 * r)),
         Shape("cylinder", (0.6 * r, 0.6 * r, column), STEEL, BODY, (0.0, 0.0, top - column / 2)),
         Shape("box", (1.4 * r, 1.8 * r, 1.2 * r), STEEL, BODY, (0.0, 0.0, top)),
         Shape("box", (0.2 * r, 1.4 * r, 0.6 * r), ORANGE, BODY, (0.72 * r, 0.0, top)),
     )
-    return VisualModel(WORLD, frame_tree(parameters), shapes, trail=BALL)
+    return VisualModel(WORLD, frame_tree(parameters), shapes, trail=BODY)

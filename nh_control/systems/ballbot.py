@@ -77,9 +77,9 @@ def ballbot(parameters: BallbotParameters = BallbotParameters()) -> System:
     body: a positive pitch torque rolls the ball forwards and leans the body back.
 
     The ball's own attitude is left out, because nothing depends on it. In its place are the
-    angles that encoders of the drives show, `omega_ball = omega + theta'` in the axes of the body;
-    the ball is three rotors on the body, each with its inertia about one axis, which have the same
-    kinetic energy `J |omega_ball|^2 / 2`.
+    angles that encoders of the drives show, `omega_ball = omega + theta'` in the axes of the body.
+    Three discs on the drives, each with the ball's inertia J about its axis, have the same kinetic
+    energy `J |omega_ball|^2 / 2`; what they have about other axes is taken off the body.
     """
     return ballbot_model(parameters).system
 
@@ -91,12 +91,11 @@ def ballbot_model(parameters: BallbotParameters = BallbotParameters()) -> Multib
     """
     p = parameters
     inertia = 2 / 3 * p.m * p.r**2
-    rotors = [
-        Body(
-            name, 0.0, inertia=[inertia * (axis == own) for axis in "xyz"], accept_any_inertia=True
-        )
+    discs = [
+        Body(name, p.m / 3, inertia=[inertia * (1.0 if axis == own else 0.5) for axis in "xyz"])
         for name, own in DRIVES.items()
     ]
+    rest = p.J - inertia, p.J - inertia, p.Jz - inertia
     return Multibody(
         "ballbot",
         [
@@ -106,11 +105,7 @@ def ballbot_model(parameters: BallbotParameters = BallbotParameters()) -> Multib
             fixed(CENTER, BODY, (0.0, 0.0, p.height)),
             *(revolute(name, BODY, axis) for name, axis in DRIVES.items()),
         ],
-        [
-            Body("y", p.m),
-            Body(CENTER, p.body_mass, inertia=(p.J, p.J, p.Jz)),
-            *rotors,
-        ],
+        [Body(CENTER, p.body_mass, inertia=rest), *discs],
         inputs=[
             JointInput(name, p.torque_limit, f"{name.removesuffix('_drive')}_torque")
             for name in DRIVES
