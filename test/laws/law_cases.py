@@ -99,8 +99,12 @@ class BuiltIn(Subject):
 
     def phase(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         space, symbol = self.system.space, self.system.symbols[0]
-        q = space.retract(space.origin, rng.uniform(-1, 1, space.nv))
-        basis = self.system.value(ca.densify(self.system.mechanics.admissible_basis(symbol)), q)
+        q, mechanics = (
+            space.retract(space.origin, rng.uniform(-1, 1, space.nv)),
+            self.system.mechanics,
+        )
+        (basis,) = mechanics.at_signs([mechanics.admissible_basis(symbol)], symbol)
+        basis = self.system.value(ca.densify(basis), q)
         return q, basis @ rng.uniform(-1, 1, basis.shape[1])
 
 
