@@ -49,7 +49,7 @@ from nh_control.scenarios.scenario import (
     Scenario,
 )
 from nh_control.scenarios.sensor import SensingOptions, Sensor
-from nh_control.scenarios.snake import SNAKE
+from nh_control.scenarios.snake import SNAKE, SNAKE_KINEMATIC
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 from nh_control.scenarios.urdf import urdf as from_urdf
 from nh_control.scenarios.user_code import UserCodeError
@@ -60,6 +60,7 @@ _SCENARIOS = {
     for s in (
         SNAKEBOARD,
         SNAKE,
+        SNAKE_KINEMATIC,
         QUADROTOR_PAYLOAD,
         QUADROTOR,
         MARIONETTE,

@@ -5,7 +5,7 @@ torques of its joints.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,14 @@ from nh_control.scenarios.perturbation import PlanarPerturbation
 from nh_control.scenarios.scenario import Body, Joint, MonitoredOutput, Scenario
 from nh_control.scenarios.snake_visual import visual_model
 from nh_control.scenarios.vehicle_guidance import rest_to_rest
-from nh_control.systems.snake import JOINTS, SnakeParameters, following, snake
+from nh_control.systems.snake import (
+    JOINTS,
+    WHEELED,
+    SnakeParameters,
+    following,
+    kinematic_snake,
+    snake,
+)
 
 LEAST_SPREAD = 0.1
 """Least difference (rad) between the largest and the smallest angle of the joints; torques on a
@@ -91,6 +98,33 @@ class Gait:
         return Trajectory(dsys.h, np.array(states), np.array(inputs[1:]), *names, dsys=dsys)
 
 
+@dataclass(frozen=True)
+class Creep:
+    """Waves of all joints about a bent shape, `phi_i(t) = bend_i + swing sin(2 pi t / period - lag
+    i)`, for `periods` of `period` s. The joints determine the motion as long as the axles of the
+    wheels do not meet in one point, which the bend keeps them from.
+    """
+
+    bend: tuple[float, ...]
+    swing: float
+    lag: float
+    period: float
+    periods: int
+
+    def reference(self, dsys: DiscreteSystem) -> Trajectory:
+        """The motion of `kinematic_snake` from rest to rest: waves grow and fade in a period."""
+        duration, n = self.period * self.periods, len(JOINTS)
+
+        def joints(t: float) -> np.ndarray:
+            part = float(smoothstep(min(t, duration - t) / self.period))
+            phase = 2 * np.pi * t / self.period - self.lag * np.arange(n)
+            return np.array(self.bend) + part * self.swing * np.sin(phase)
+
+        steps = round(duration / dsys.h)
+        start = dsys.state([0.0, 0.0, 0.0, *self.bend], np.zeros(3 + n))
+        return dsys.simulate(start, np.array([joints(k * dsys.h) for k in range(1, steps + 1)]))
+
+
 def least_torques(
     dsys: DiscreteSystem, x: np.ndarray, u: np.ndarray, wanted: np.ndarray
 ) -> np.ndarray:
@@ -116,6 +150,9 @@ GAITS = {
     "serpentine": Gait(swing=0.7, wave=0.9, waves=4, duration=12.0),
     "turning": Gait(swing=0.7, wave=0.9, waves=4, duration=12.0, turn=0.5),
 }
+
+
+CREEP = Creep(bend=(0.5, 0.5, 0.0, -0.5, -0.5), swing=0.3, lag=np.pi / 3, period=4.0, periods=6)
 
 
 def spread(
@@ -151,4 +188,18 @@ SNAKE = Scenario(
     ),
     visual=visual_model,
     limits=SafetyLimits(ranges=tuple(f"{name}:-1.8:1.8" for name in JOINTS)),
+)
+
+_POSE = np.diag([10.0, 20.0, 20.0, *(1.0,) * len(JOINTS), *(0.0,) * (3 + len(JOINTS))])
+
+SNAKE_KINEMATIC = replace(
+    SNAKE,
+    name="snake_kinematic",
+    title="Snake robot with prescribed joints creeping",
+    make_system=kinematic_snake,
+    references={"creep": CREEP.reference},
+    weights=(_POSE, 20 * np.eye(len(JOINTS)), 10 * _POSE),
+    monitor=None,
+    visual=partial(visual_model, wheeled=WHEELED),
+    step_s=0.02,
 )

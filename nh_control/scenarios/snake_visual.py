@@ -19,22 +19,23 @@ def frame_tree(parameters: SnakeParameters) -> FrameTree:
     return FrameTree(model.space.names, frames, model.bodies)
 
 
-def visual_model(parameters: SnakeParameters) -> VisualModel:
-    """Boxes as long as the links, the head orange, each on an axle with two wheels; all scale with
-    the length.
+def visual_model(parameters: SnakeParameters, wheeled: tuple[str, ...] = FRAMES) -> VisualModel:
+    """Boxes as long as the links, the head orange, those that are `wheeled` on an axle with two
+    wheels; all scale with the length.
     """
     l = parameters.l
     wheel, gauge, height = 0.22 * l, 0.5 * l, 0.2 * l
     shapes = []
     for frame, color in zip(FRAMES, (ORANGE, *(WOOD,) * len(JOINTS))):
         x = 0.0 if frame == FRAMES[0] else -l / 2
-        shapes += [
-            Shape("box", (0.8 * l, 0.3 * l, 0.22 * l), color, frame, (x, 0.0, height)),
-            Shape("box", (0.05 * l, gauge, 0.05 * l), STEEL, frame, (x, 0.0, wheel / 2)),
-        ]
+        shapes.append(Shape("box", (0.8 * l, 0.3 * l, 0.22 * l), color, frame, (x, 0.0, height)))
         if frame != FRAMES[0]:
             hinge = (0.14 * l, 0.14 * l, 0.3 * l)
             shapes.append(Shape("cylinder", hinge, STEEL, frame, (0.0, 0.0, height)))
+        if frame not in wheeled:
+            continue
+        axle = (0.05 * l, gauge, 0.05 * l)
+        shapes.append(Shape("box", axle, STEEL, frame, (x, 0.0, wheel / 2)))
         for side in (-1, 1):
             place = (x, side * gauge / 2, wheel / 2)
             size = (wheel, wheel, 0.08 * l)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -24,6 +24,8 @@ LINKS = 6
 JOINTS = tuple(f"joint{i}" for i in range(1, LINKS))
 FRAMES = ("head", *(f"link{i}" for i in range(2, LINKS + 1)))
 """The links from the head to the tail."""
+WHEELED = "head", "link3", "link6"
+"""The links with wheels of a snake with prescribed joints."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ def snake(parameters: SnakeParameters = SnakeParameters()) -> System:
     each other.
     """
     return snake_model(parameters).system
+
+
+def kinematic_snake(parameters: SnakeParameters = SnakeParameters()) -> System:
+    """The snake with prescribed joints, whose next angles are the inputs: wheels under the three
+    links of `WHEELED` then determine the motion of the head.
+    """
+    model = snake_model(parameters)
+    wheels = [wheel for wheel in model.wheels if wheel.point.frame in WHEELED]
+    changes = {"inputs": (), "elements": (), "prescribed": JOINTS, "wheels": wheels}
+    return replace(model, name="kinematic_snake", **changes).system
 
 
 @cache
