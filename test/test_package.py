@@ -426,7 +426,8 @@ def test_what_rolls_damps_and_what_flies_holds_without_commands(name):
 
 ROLLING = ("snakeboard", "differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 ODOMETRY = {
-    **dict.fromkeys((*ROLLING, "wet_snakeboard", "wet_car", "bicycle"), "/odom"),
+    **dict.fromkeys((*ROLLING, "snake", "wet_snakeboard", "wet_car", "bicycle"), "/odom"),
+    "ballbot": "/ballbot/odom",
     "quadrotor_payload": "/payload/odom",
     "quadrotor": "/quadrotor/odom",
 }

@@ -247,7 +247,7 @@ class TreeModel:
         """
         ends = {number for row in self.rows for number, _ in (row.a, row.b) if number >= 0}
         touching = {name for contact in self.model.contacts for name in contact.frames}
-        touching |= {wheel.point.frame for wheel in self.model.wheels}
+        touching |= {frame for wheel in self.model.wheels for frame in wheel.frames}
         anchors = {self.model.tree.anchors[name][0] for name in touching}
         ends |= {self._index[name] for name in anchors - {WORLD}}
         ahead, constrained = [self.frames[number] for number in ends], set[str]()

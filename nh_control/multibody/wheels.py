@@ -57,6 +57,11 @@ class Rolling(ABC):
         """The center of the shape."""
         return self.at if isinstance(self.at, Point) else Point(self.at)
 
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """The frames whose motion its rows depend on; those that carry them do not count."""
+        return (self.point.frame,)
+
     def on(self, frame: str) -> Rolling:
         """The same on another frame."""
         return replace(self, at=frame, name="")

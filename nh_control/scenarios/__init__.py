@@ -15,6 +15,7 @@ from nh_control.mechanics.external_forces import (
 from nh_control.mechanics.parameters import Parameters, parameter
 from nh_control.scenarios import discovery
 from nh_control.scenarios.acrobot import ACROBOT
+from nh_control.scenarios.ballbot import BALLBOT
 from nh_control.scenarios.bicycle import BICYCLE
 from nh_control.scenarios.car import CAR
 from nh_control.scenarios.cart_pole import CART_POLE
@@ -49,6 +50,7 @@ from nh_control.scenarios.scenario import (
     Scenario,
 )
 from nh_control.scenarios.sensor import SensingOptions, Sensor
+from nh_control.scenarios.snake import SNAKE, SNAKE_KINEMATIC
 from nh_control.scenarios.snakeboard import SNAKEBOARD
 from nh_control.scenarios.urdf import urdf as from_urdf
 from nh_control.scenarios.user_code import UserCodeError
@@ -58,6 +60,8 @@ _SCENARIOS = {
     s.name: s
     for s in (
         SNAKEBOARD,
+        SNAKE,
+        SNAKE_KINEMATIC,
         QUADROTOR_PAYLOAD,
         QUADROTOR,
         MARIONETTE,
@@ -70,6 +74,7 @@ _SCENARIOS = {
         ROLLING_DISK,
         SATELLITE,
         BICYCLE,
+        BALLBOT,
         WET_SNAKEBOARD,
         WET_CAR,
         from_urdf(),

@@ -16,7 +16,7 @@ from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint, rdp
 from nh_control.integrators.registry import Make
-from nh_control.scenarios.perturbation import PlanarPerturbation
+from nh_control.scenarios.perturbation import PlanarPerturbation, perturb_state
 from nh_control.scenarios.vehicle_guidance import step_to_velocity
 
 INTEGRATORS: dict[str, Make] = {
@@ -158,13 +158,19 @@ def trajectory_along_course(
 
 
 def perturbed(
-    model: DiscreteSystem, x: np.ndarray, perturbation: PlanarPerturbation
+    model: DiscreteSystem,
+    x: np.ndarray,
+    perturbation: PlanarPerturbation,
+    heading: str = "theta",
 ) -> np.ndarray:
-    """State x (nx) with the body moved and turned and every momentum scaled."""
-    theta = model.state_space.tangent_names.index("theta")
-    direction, signs = perturbation.draw_direction_and_signs(1 + model.system.nrho)
-    dx = np.zeros(model.ndx)
-    dx[theta] = signs[0] * perturbation.heading
-    dx[theta + 1 : theta + 3] = perturbation.position * direction
-    dx[-model.system.nrho :] = perturbation.momentum * signs[1:] * x[-model.system.nrho :]
-    return model.retract(x, dx)
+    """State x (nx) with the body whose `heading` this is moved and turned, and every momentum
+    scaled.
+    """
+    nv, n = model.system.space.nv, model.system.nrho
+    theta = model.system.space.tangent_names.index(heading)
+    direction, signs = perturbation.draw_direction_and_signs(1 + n)
+    change, momenta = np.zeros(nv), np.ones(model.ndx)
+    change[theta] = signs[0] * perturbation.heading
+    change[theta + 1 : theta + 3] = perturbation.position * direction
+    momenta[nv : nv + n] = signs[1:]
+    return perturb_state(model, x, change, perturbation.momentum, momenta)

