@@ -165,23 +165,6 @@ def test_an_effort_on_a_joint_is_checked_as_the_input_that_it_becomes():
     assert g.take(1) == (0.5, -8.0)
 
 
-def test_the_first_command_of_every_reason_is_kept_for_the_log():
-    g = validator()
-    offer(g, 5, names=("a", "c"))
-    offer(g, 5, names=("b", "c"))
-    offer(g, 5, (1.0,) * 1000)
-    assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
-    received, expected = g.examples[Rejection.WRONG_NAMES].split("expected")
-    assert "[0.5, 2.0] for ['a', 'c']" in received and "a, b" in expected
-    assert len(g.examples[Rejection.WRONG_LENGTH]) < 300
-    offer(g, 3, at=5)
-    received, expected = g.examples[Rejection.LATE].split("expected")
-    assert "0.03 s" in received and "0.05 s" in received and "last 1 states" in expected
-    offer(g, 5)
-    offer(g, 5, (9.0, 9.0))
-    assert "is there a second controller?" in g.examples[Rejection.DUPLICATE]
-
-
 # Names -------------------------------------------------------------------------------------------
 
 TURRET = CommandNames(("lift", "turn"), [DrivenJoint("turret", 1, -2.0)], ("turret", "flap"))

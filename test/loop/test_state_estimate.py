@@ -12,7 +12,7 @@ from nh_control.control.input_history import predict
 from nh_control.integrators import midpoint
 from nh_control.loop.hardware_estimate import FilteredState, MeasuredState
 from nh_control.loop.reference_sequence import ReferenceSequence
-from nh_control.loop.state_estimate import JoinCheck, StateEstimate, obstacle
+from nh_control.loop.state_estimate import JoinCheck, StateEstimate
 from nh_control.systems.spherical_pendulum import spherical_pendulum
 
 NAN = np.nan
@@ -248,14 +248,6 @@ class Course:
         if self.wall == k:
             raise self.error
         return SimpleNamespace(u=1.0)
-
-
-@pytest.mark.parametrize("error", [ValueError("no luck"), np.linalg.LinAlgError("no luck")])
-def test_a_reference_is_tried_to_its_end_from_where_it_is(error):
-    course, x = Course(), np.array([7.0])
-    assert obstacle(course, 102, x) == "" and course.asked == [(2, 7), (3, 8), (4, 9)]
-    said = obstacle(Course(3, error), 102, x)
-    assert "the model fails at t = 10.300 s" in said and "no luck" in said
 
 
 def test_it_is_asked_once_a_second_and_in_another_run_at_once():
