@@ -5,7 +5,6 @@ holonomic constraints: with the eigenvalues of the motion, and the regulator tha
 import casadi as ca
 import numpy as np
 import pytest
-from linkages import sling
 from scipy.linalg import eigvals, solve_continuous_are
 
 import nh_control as nh
@@ -87,13 +86,6 @@ def test_the_first_step_of_a_made_state_has_the_whole_force_of_the_rod():
     np.testing.assert_array_equal(table, [x, model.state(at(0.6), [0, 0], HELD)])
     bare = model.measured_state(at(0.9), v)
     np.testing.assert_array_equal(model.with_impulses_of_step(bare, [0.0]), x)
-
-
-def test_prescribed_coordinates_of_a_made_state_move_on():
-    """A mass that hangs from a hand in steady motion: the string carries its weight."""
-    model = nh.midpoint(sling(length=0.5), H)
-    x = model.state([0.3, -0.5, 0.3, 0.0, 0.0], [2.0, 0.0, 2.0, 0.0, 0.0])
-    np.testing.assert_allclose(model.constraint_impulses(x), [9.8 * H / 2 / (2 * 0.5)], rtol=1e-9)
 
 
 def test_a_parallelogram_swings_at_its_frequency():

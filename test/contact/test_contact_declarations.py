@@ -5,7 +5,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
-from bodies import ball, body, box, gripped_snakeboard, point
+from bodies import ball, body, box, point
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
@@ -81,30 +81,6 @@ def test_what_cannot_touch_is_refused(make, words):
         make()
 
 
-def test_contacts_have_no_friction_and_no_restitution_unless_told():
-    plain = constraint()
-    assert (plain.friction, plain.restitution, plain.surface_velocity) == (0.0, 0.0, ())
-
-
-def test_gripped_rows_leave_the_momenta_whole():
-    system = gripped_snakeboard(1.0).system
-    assert system.n_velocity_constraints == 0 and system.nrho == 5
-
-
-def test_two_integrators_take_contacts():
-    taking = [name for name in INTEGRATORS if INTEGRATORS[name].takes(ball().system)]
-    assert taking == ["midpoint", "nonholonomic_midpoint"]
-
-
-def test_a_plane_and_a_flat_height_field_are_the_same_ground():
-    runs = []
-    for ground in (nh.Plane(), nh.HeightField(lambda x, y: 0 * x)):
-        dsys = body(nh.Sphere(0.1), ground=ground)
-        x = dsys.state([1, 0, 0, 0, 0, 0, 0.12], [0, 3, 1, 1, 0, 0])
-        runs.append(dsys.simulate(x, steps=30).states)
-    assert runs[0] == pytest.approx(runs[1], abs=1e-9)
-
-
 def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():
     slope, ends = 0.3, []
     tilted = nh.Plane((-np.sin(slope), 0, np.cos(slope)))
@@ -118,11 +94,6 @@ def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():
         assert np.linalg.norm(end - start) == pytest.approx(moved, rel=1e-4)
 
 
-def test_a_contact_of_a_model_bounces_from_the_speed_that_it_declares():
-    contact = nh.Contact("a", BALL, restitution=0.5, bounce_speed=0.3)
-    assert [touch.bounce_speed for touch in model(contact).system.contacts] == [0.3]
-
-
 def test_friction_and_restitution_of_a_model_are_parameters_by_name():
     dsys = box(parameters=("body_friction", "body_restitution"))
     assert dsys.parameter_names == ("body_friction", "body_restitution", "smoothing", "h")
@@ -130,3 +101,8 @@ def test_friction_and_restitution_of_a_model_are_parameters_by_name():
     assert changed.parameter_values == pytest.approx([0.2, 0, 1e-6, 0.01])
     with pytest.raises(ValueError, match="friction must be"):
         dsys.with_parameters(body_friction=-0.2)
+
+
+def test_a_contact_of_a_model_bounces_from_the_speed_that_it_declares():
+    contact = nh.Contact("a", BALL, restitution=0.5, bounce_speed=0.3)
+    assert [touch.bounce_speed for touch in model(contact).system.contacts] == [0.3]

@@ -66,13 +66,3 @@ def test_derivatives_by_friction_restitution_and_smoothing_are_exact():
     assert np.abs(lin.P).max(axis=0).all()
     for column in range(3):
         assert relative(lin.P[:, column], expected[:, column]) < 1e-6
-
-
-def test_derivatives_of_a_point_by_the_smoothing_are_exact():
-    dsys = ball(0.3, 0.3, restitution=0.4, smoothing=1e-4)
-    x = impact(dsys, 1e-4)
-    lin = dsys.linearize(x, parameters=["smoothing"])
-    expected = jacobian(
-        lambda s: dsys.local(lin.x1, dsys.with_smoothing(1e-4 * (1 + s[0])).step(x)), 1, 1e-2
-    )
-    assert relative(lin.P, expected / 1e-4) < 1e-6

@@ -40,10 +40,3 @@ def test_of_several_contacts_the_one_at_fault_is_named():
     with pytest.raises(nh.StepFailed) as one:
         dsys.step(dsys.state(FLAT, np.zeros(6)))
     assert one.value.contact == "body"
-
-
-def test_failures_of_steps_without_contacts_name_none():
-    from nh_control.discrete.failure import contact_at_fault
-
-    free = nh.midpoint(nh.systems.pendulum(), 0.01)
-    assert contact_at_fault(free.state_map, np.zeros(2)) is None

@@ -43,14 +43,6 @@ def test_solutions_lie_on_the_central_path(smoothing):
             assert np.abs(beta * s + psi * g).max() < allowed
 
 
-def test_a_solution_is_a_guess_for_its_neighbor():
-    shapes, (G, b, *rest) = problem(np.random.default_rng(3), 1e-6)
-    found, fresh = Impulses(shapes), Impulses(shapes)
-    assert found.find(G, b, *rest) and found.known
-    assert found.find(G, 1.01 * b, *rest) and fresh.find(G, 1.01 * b, *rest)
-    assert found.x == pytest.approx(fresh.x, rel=1e-4, abs=1e-7)
-
-
 def test_a_friction_with_a_given_bound_is_one_without_a_normal():
     (shape,) = shapes = blocks([(False, 2)])
     found = Impulses(shapes)

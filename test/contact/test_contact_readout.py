@@ -137,15 +137,6 @@ def test_runs_have_their_contacts(skid, tmp_path):
     assert told["friction_max_N"] == pytest.approx(np.abs(table.friction[:, 1]).max())
 
 
-def test_runs_without_contacts_have_none():
-    experiment = Experiment.make(scenarios.get("snakeboard"), "slalom", duration_s=0.05)
-    result = Result(experiment, experiment.run(), None, 0.0)
-    assert result.contacts is None and summarize(result)["contacts"] == {}
-    assert not [name for name in result.arrays if name.startswith("contact")]
-    with pytest.raises(ValueError, match="no contacts"):
-        figure.contacts(result)
-
-
 def test_the_figure_shows_frictions_and_margins(skid):
     friction, margin = figure.contacts(skid).axes[:2]
     assert friction.get_ylabel() == "friction (N)" and "margin" in margin.get_ylabel()

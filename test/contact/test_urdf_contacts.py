@@ -58,10 +58,6 @@ def test_several_collisions_of_a_link_are_numbered():
     assert len(model.system.contacts) == 1 + 2 + 2 + 8
 
 
-def test_links_without_contacts_are_the_default():
-    assert loaded(collision('<sphere radius="0.1"/>'), contacts=()).contacts == ()
-
-
 @pytest.mark.parametrize(
     ("contacts", "remedy"),
     [
@@ -109,18 +105,6 @@ def test_upkie_touches_the_ground_with_its_tires():
     lowest = [model.point(q, tire)[2] - 0.05 for tire in tires]
     gaps = [float(contact.gap(q)) for contact in model.system.contacts]
     assert gaps == pytest.approx(np.repeat(lowest, 2), abs=1e-12)
-
-
-def test_jvrc_1_has_meshes_and_gets_soles_in_their_place():
-    file = robot_file("jvrc1")
-    with pytest.raises(UrdfError, match="link 'R_HIP_R_S'.*<mesh>"):
-        nh.load_urdf(file, "floating", contacts="collision")
-    soles = [
-        nh.Contact(Point(f"{side}_ANKLE_P_S", (0.03, 0, -0.1)), nh.BoxCorners((0.2, 0.1, 0.02)))
-        for side in "RL"
-    ]
-    model = nh.load_urdf(file, "floating", contacts=soles)
-    assert [contact.name for contact in model.contacts] == ["R_ANKLE_P_S", "L_ANKLE_P_S"]
 
 
 @pytest.mark.slow
