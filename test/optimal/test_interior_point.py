@@ -224,16 +224,6 @@ def test_its_errors_are_those_of_the_lagrangian():
     assert max(products) == pytest.approx(found.errors.complementarity, rel=1e-12)
 
 
-@pytest.mark.slow
-def test_a_warm_start_takes_fewer_iterations_to_the_same_optimum():
-    dsys = nh.midpoint(pendulum(), 0.1)
-    cost = lifting(dsys, 30)
-    first = nh.optimize(dsys, cost, resting(dsys, 30), limits=LIMITS)
-    again = nh.optimize(dsys, cost, first.trajectory, limits=LIMITS, warm_start=first)
-    assert again.converged and len(again.history) < len(first.history) / 2
-    assert again.cost == pytest.approx(first.cost, rel=1e-9)
-
-
 WEAK = {"torque": (-0.1, 0.1)}
 HIGH = nh.Constraint("high", lambda x, u, w: ca.sin(x[0]), lower=0.3)
 

@@ -14,10 +14,7 @@ from refusals import refusal
 import nh_control as nh
 from nh_control.control.optimal.layout import Outcome
 from nh_control.runs.simulation import closed_loop
-from nh_control.scenarios import get
-from nh_control.scenarios.payload_flatness import flat_reference
-from nh_control.scenarios.quadrotor_payload import PATHS, PayloadPerturbation, perturbed
-from nh_control.systems import Formation, cart_pole, pendulum
+from nh_control.systems import cart_pole, pendulum
 
 UP = np.array([0.0, np.pi, 0.0, 0.0])
 OFF = UP + np.array([0.0, 0.25, 0.0, 0.0])
@@ -212,31 +209,6 @@ def test_parameters_of_constraints_move_along_the_reference():
     wall = nh.Constraint("wall", lambda x, u, w: w - x[0], 0, weight=1e3, parameters=walls)
     run = nh.rollout(dsys, UP, tracker(constraints=[wall]), steps=150)
     assert (run.states[0, :, 0] < walls[:, 0] + 5e-3).all() and run.states[0, -1, 0] < -0.25
-
-
-@pytest.mark.slow
-def test_it_recovers_with_tight_limits_from_tilts_from_which_lqr_does_not():
-    """Links turned by 0.9 rad, quadrotors by a quarter turn; `payload_mpc.py recovery` has more
-    starts.
-    """
-    scenario, formation = get("quadrotor_payload"), Formation(np.radians(30))
-    Q, R, _ = scenario.weights
-    tight, ends = dict(thrust_limit=16.0, torque_limit=2.0), {}
-    error = PayloadPerturbation(position=0.5, swing=0.9, tilt=np.pi / 2)
-    for name, h in (("lqr", 0.01), ("mpc", 0.02)):
-        model = scenario.model(step_s=h).with_parameters(**tight)
-        rest = flat_reference(model, PATHS["hover"](), formation, name="hover")
-        x0s = [perturbed(model, rest.states[0], replace(error, seed=seed)) for seed in (0, 1)]
-        tracking = nh.LqrTracker(model, rest, Q, R, hold=True)
-        if name == "mpc":
-            taut = nh.tension_limit(model, 1.0, weight=10.0)
-            tracking = nh.MpcTracker(
-                *(model, rest, Q, R), horizon_s=0.8, hold=True, barrier=0.1, constraints=[taut]
-            )
-        runs = nh.rollout(model, np.array(x0s), tracking, steps=round(5 / h))
-        away = np.linalg.norm(runs.states[:, -1, :3] - rest.states[0, :3], axis=1)
-        ends[name] = runs.succeeded & (away < 0.05)
-    assert ends["mpc"].all() and not ends["lqr"].any()
 
 
 def test_past_an_end_in_motion_it_damps_and_another_reference_can_be_had():
