@@ -61,18 +61,6 @@ def test_the_bytes_of_all_states_are_those_of_the_messages(name, velocities):
                 assert reader.decode(data) is reader.message and reader.message == message
 
 
-def test_numbers_lie_where_rclpy_has_them_byte_by_byte():
-    """With names of all lengths, so that all alignments occur."""
-    for length in range(9):
-        message = JointState(name=["x" * length], position=[0.1], velocity=[0.2], effort=[0.3])
-        message.header.frame_id = "y" * (length // 2)
-        data, whole = Template(message).encode(), serialize_message(message)
-        for number in (0.1, 0.2, 0.3):
-            place = whole.index(struct.pack("=d", number))
-            assert data[place : place + 8] == struct.pack("=d", number)
-        assert len(data) == place + 8
-
-
 @given(st.binary(max_size=64), st.integers(0, 10**6), st.floats())
 def test_any_bytes_are_read_as_rclpy_reads_them(noise, at, number):
     """Right ones with anything written over them, or cut off, or appended."""

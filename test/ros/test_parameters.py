@@ -23,7 +23,6 @@ from nh_control.ros.runtime.declared import (
     VIEW,
 )
 from nh_control.ros.runtime.dynamic_parameters import Change, DynamicParameters
-from nh_control.ros.runtime.parameter_file import parameter_file
 from nh_control.ros.runtime.parameters import Parameters, descriptor
 from nh_control.ros.runtime.selected_model import frame_prefix
 from nh_control.scenarios.joints import TurningPerturbation
@@ -101,22 +100,6 @@ def test_other_values_are_refused(spec, value, text):
         spec.check(value)
 
 
-@pytest.mark.parametrize(
-    ("value", "names"),
-    [
-        (0, "command_timeout_steps plant.substeps step_count"),
-        (-1e-3, "step_s speed_factor duration_s disarm.silence_s hardware.actuation_s"),
-        (0.0, "rate_hz hardware.noise hardware.acceleration"),
-        (-1.001, "hardware.max_age_s disarm.error disarm.saturation_s"),
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused(value, names):
-    specs = {spec.name: spec for spec in (*PLANT, *TRACKER, *DISPLAY)}
-    for name in names.split():
-        with pytest.raises(ValueError, match=f"'{name}' must be"):
-            specs[name].check(value)
-
-
 def test_lists_keep_their_types_and_fields_of_scenarios_become_parameters(bench):
     recorder = bench("recorder", topics=["/odom:nav_msgs/msg/Odometry"], speed_factor=3)
     assert Parameters(recorder, RECORDER)["topics"] == ["/odom:nav_msgs/msg/Odometry"]
@@ -137,25 +120,6 @@ def test_lists_keep_their_types_and_fields_of_scenarios_become_parameters(bench)
     numpy = Parameters(bench("plant", **{"plant.parameters.m": 2.5}), PLANT)
     made = numpy.declare_fields(PLANT_PARAMETERS, PendulumParameters(l=np.sqrt(4)))
     assert (made["m"], made["l"]) == (2.5, 2.0) and type(made["l"]) is float
-
-
-@pytest.mark.parametrize("name", ["quadrotor_payload", "urdf"])
-def test_a_file_of_parameters_is_taken_by_a_node(name, bench):
-    import yaml
-
-    def flat(values, prefix=""):
-        for key, value in values.items():
-            if isinstance(value, dict):
-                yield from flat(value, f"{prefix}{key}.")
-            else:
-                yield prefix + key, value
-
-    scenario = scenarios.get(name)
-    stated = yaml.safe_load(parameter_file(scenario))["/**"]["ros__parameters"]
-    parameters = Parameters(bench("plant", **dict(flat(stated))), PLANT)
-    assert parameters["scenario"] == name and parameters["disturb"] == []
-    assert parameters.declare_changed(PLANT_PARAMETERS, scenario.parameters) == {}
-    assert parameters["fallback"] == scenario.nodes.get("fallback", "zero")
 
 
 def test_a_descriptor_tells_range_choices_and_what_is_fixed():

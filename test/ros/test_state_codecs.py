@@ -4,10 +4,8 @@ import copy
 import math
 import sys
 import types
-from dataclasses import replace
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
 from bench import Desk
@@ -21,10 +19,8 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
-from nh_control.integrators import midpoint
 from nh_control.loop.reports import Refusal
 from nh_control.loop.wire_format import MessageStates
-from nh_control.mechanics.system import System
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import codecs
@@ -336,18 +332,6 @@ def test_topics_are_those_that_are_declared(scenario):
     assert found == topics.states(scenario)
     bodies = [topic for codec in made for topic, _ in codec.outgoing if topic not in found]
     assert bodies == topics.odometry(scenario)
-
-
-def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_given():
-    scenario = scenarios.get("quadrotor_payload")
-    space = scenario.make_system(scenario.parameters).space
-    dsys = midpoint(System("own", space, lambda q, v: ca.sumsqr(v) / 2), 0.01)
-    longer = replace(scenario.parameters, lengths=(1.2, 1.6))
-    for changed, expected in ((None, scenario.parameters), (longer, longer)):
-        (codec,) = codecs(scenario, dsys, True, changed)
-        codec.write(space.origin, np.zeros(space.nw))
-        heights = [pose.translation.z for pose in codec.message.transforms]
-        assert heights == [0.0, *expected.lengths]
 
 
 def test_a_state_has_velocities_if_all_its_parts_have_them(heard):
