@@ -91,9 +91,7 @@ def packages():
 
 @pytest.fixture
 def launched_all(monkeypatch, packages, tmp_path):
-    """Return f(scenario, **launch arguments) -> keyword arguments of all Nodes, recordings with
-    the executable 'record'.
-    """
+    """Return f(scenario, **launch arguments) -> keyword arguments of all Nodes and recordings."""
     from launch.actions import DeclareLaunchArgument
 
     from launch import LaunchContext
@@ -304,9 +302,7 @@ def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
-    """The launch file offers what the parameter file holds; the scenario is fixed by the launch
-    file's name.
-    """
+    """The scenario is fixed by the launch file's name."""
     from nh_control.ros import bringup
     from nh_control.ros.runtime.declared import HARDWARE
     from nh_control.ros.runtime.parameter_file import parameter_file

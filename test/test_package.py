@@ -122,9 +122,7 @@ def requirement_names(requirements):
 
 
 def imported_packages(paths):
-    """Return the top-level names of all imports in the files that are neither relative, of Python,
-    nor of this package.
-    """
+    """Top-level names of the files' imports of other packages."""
     names = set()
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -224,15 +222,6 @@ def test_entry_point_exists(executable, target):
             f"distribution"
         )
     assert callable(getattr(importlib.import_module(module), function))
-
-
-def test_executables_are_the_nodes_of_their_names():
-    nodes = {n: t for n, t in ENTRY_POINTS.items() if t.startswith("nh_control.ros.nodes.")}
-    assert nodes == {
-        name: f"nh_control.ros.nodes.start:{name}"
-        for name in ("plant", "tracker", "composed", "display", "view", "recorder", "shadow")
-    }
-    assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 
 
 def test_lines_in_c_are_as_short_as_in_python():

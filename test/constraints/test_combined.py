@@ -61,9 +61,7 @@ def test_the_continuous_equations_are_those_by_hand(name):
 
 
 def test_a_driven_wheel_pulls_its_cart():
-    """A wheel that is turned at will (prescribed) rolls without slipping: the cart's speed is the
-    wheel's, whatever pulls at it, and a weight on a spring behind follows Newton's law.
-    """
+    """At the speed of a prescribed wheel; a weight on a spring follows Newton's law."""
     radius, mass, load, k = 0.2, 3.0, 0.5, 8.0
     system = System(
         name="driven_cart",

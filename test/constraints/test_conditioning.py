@@ -40,9 +40,7 @@ def test_dependent_constraints_fail_with_step_and_condition_number():
 
 
 def test_a_singular_configuration_is_warned_of_before_it_is_refused(caplog):
-    """A plane that comes to touch a sphere: condition numbers grow like the inverse square of its
-    tilt.
-    """
+    """A plane that comes to touch a sphere: the condition grows like 1 / tilt^2."""
     x = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     systems = {tilt: midpoint(bead(tilt), 0.01) for tilt in (0.1, 1e-5, 1e-7, 0.0)}
     with caplog.at_level(logging.WARNING):
@@ -87,9 +85,7 @@ def test_the_worst_step_of_a_trajectory_is_told_with_its_number_and_a_failing_on
 
 
 def test_a_step_across_the_vertical_is_refused_with_its_number():
-    """In coordinates that do not know the vertical: the momentum is the one with which a step ends
-    opposite to its start.
-    """
+    """In angles: the momentum is that with which a step ends opposite to its start."""
     h, c, m = 0.01, 0.05, 1.3
     dsys = midpoint(spherical(m, R), h)
     crossing = np.concatenate([at(-c)[:2], [m * R**2 * 2 * c / h, 0.0]])

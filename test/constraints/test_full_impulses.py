@@ -37,9 +37,7 @@ def at(angle):
 
 
 def frequency(A, h=H):
-    """The largest frequency (rad/s) of a step's derivative A, without what violates constraints:
-    its eigenvalues are zero.
-    """
+    """The largest frequency (rad/s) of a step's derivative A, without eigenvalues of zero."""
     values = np.linalg.eigvals(A)
     return np.abs(np.angle(values[np.abs(values) > 0.5])).max() / h
 
@@ -72,9 +70,7 @@ def test_a_regulator_at_a_state_that_was_made_without_its_input_is_that_of_the_a
 
 
 def test_the_first_step_of_a_made_state_has_the_whole_force_of_the_rod():
-    """m g cos(a) + m l rate^2, up to its change in a step, and the state has the configuration and
-    velocity it is made of.
-    """
+    """m g cos(a) + m l rate^2, up to its change in a step."""
     model, rate = nh.midpoint(PENDULUM, H), 1.5
     v = rate * np.array([np.cos(0.9), np.sin(0.9)])
     x = model.state(at(0.9), v)

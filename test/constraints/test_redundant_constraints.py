@@ -54,9 +54,7 @@ def four_bar(*constraints, base="world"):
 
 
 def windows(hinged):
-    """Two coupled four-bars of 1 m, upright at the origin, which pass positions where all rods lie
-    on a line.
-    """
+    """Two coupled four-bars of 1 m, upright at the origin."""
     model = linkage()
     if not hinged:
         return model
@@ -202,9 +200,7 @@ def test_a_parallelogram_passes_its_stretched_positions():
 
 @pytest.mark.parametrize("kernel", (True, False), ids=("kernel", "generated"))
 def test_coupled_four_bars_pass_the_positions_where_all_rods_are_aligned(kernel):
-    """Ten half turns of two loops, whose constraints lose rank in each, with the energy kept and
-    the rods parallel, as with independent rows.
-    """
+    """Ten half turns, in each of which constraints lose rank, as with independent rows."""
     q, signs, ends = np.zeros(5), np.array([1.0, 1.0, 1.0, -1.0, -1.0]), []
     for hinged in (True, False):
         model = windows(hinged)
@@ -292,9 +288,7 @@ def test_a_loss_of_rank_at_a_single_configuration_is_no_redundancy(tilt):
 
 
 def test_the_crossing_of_two_branches_is_accepted():
-    """`y (y - x) = 0`: two lines, whose derivative vanishes where they cross, at the nominal
-    configuration.
-    """
+    """Of `y (y - x) = 0`, at the nominal configuration."""
     system = nh.System(
         "crossing",
         nh.Rn("x", "y"),

@@ -19,7 +19,6 @@ from nh_control.runs.summary import summarize
 from nh_control.scenarios import PlantOptions
 from nh_control.scenarios.disturbance import parse
 from nh_control.systems import wet_car, wet_snakeboard
-from nh_control.view.contacts import ContactArrows
 from nh_control.view.page import payload
 from nh_control.view.sources import of_result
 
@@ -150,22 +149,3 @@ def test_pages_show_forces_as_arrows(skid):
     assert [data["frames"][one["frame"]] for one in data["arrows"]] == list(shown.run.names[-2:])
     titles = [curves.title for curves in shown.curves]
     assert "friction" in titles and "margin of friction" in titles
-    table = skid.contacts
-    rows = np.arange(len(table.force))
-    arrows = ContactArrows.of(skid.arrays, rows)
-    poses = arrows.with_frames(
-        replace(
-            shown.run,
-            position=np.zeros((len(rows), 0, 3)),
-            wxyz=np.zeros((len(rows), 0, 4)),
-            names=(),
-        )
-    )
-    w, x, y, z = np.moveaxis(poses.wxyz, 2, 0)
-    axis = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), w**2 - x**2 - y**2 + z**2], 2)
-    size = np.linalg.norm(table.force, axis=2, keepdims=True)
-    assert axis * size == pytest.approx(table.force, abs=1e-12)
-    lengths = arrows.lengths(shown.visual, shown.run)
-    assert lengths / lengths.max() == pytest.approx(
-        np.minimum(size[:, :, 0] / size.max(), 1), rel=0.3, abs=1e-9
-    )

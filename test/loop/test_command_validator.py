@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nh_control import scenarios
 from nh_control.geometry.spaces import Rn
 from nh_control.loop.clocks import Pacer, StepClock
 from nh_control.loop.command_validator import CommandNames, CommandValidator, Fallback, Rejection
@@ -224,12 +223,6 @@ def test_a_joint_is_driven_by_an_input_that_moves_it_alone(force, driven):
     for one in (system, pushed):
         found = driven_joints(JOINTS, one, 2)
         assert [(joint.name, joint.input, joint.gain) for joint in found] == driven
-
-
-def test_of_joints_that_show_one_coordinate_the_first_one_is_commanded():
-    scenario = scenarios.get("snakeboard")
-    found = driven_joints(scenario.joints, scenario.make_system(scenario.parameters), 2)
-    assert found == (DrivenJoint("rotor_joint", 0, 1.0), DrivenJoint("rear_truck_joint", 1, 1.0))
 
 
 # Deadlines ---------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Plans beside the thread that answers: what is late is answered without them."""
 
 import threading
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -125,15 +124,6 @@ def test_a_preparation_after_another_memory_is_not_used(planner):
     other = mpc.command(0, START - [0.5, 0.3, 0.0, 0.0]).memory
     answer = waiting.answer(mpc, 1, START, other)
     np.testing.assert_array_equal(answer.u, mpc.command(1, START, other).u)
-    further = mpc.command(0, START + [0.1, 0.2, 0.0, 0.0]).memory
-    for given in (
-        replace(other, predicted=START + 0.01),
-        replace(other, arrays=further.arrays, gains=further.gains),
-    ):
-        waiting._last = mpc, other
-        waiting.prepare()
-        answer = waiting.answer(mpc, 1, START, given)
-        np.testing.assert_array_equal(answer.u, mpc.command(1, START, given).u)
 
 
 def test_the_first_plan_is_waited_for_by_the_patient_alone_others_get_lqr(planner, gate):

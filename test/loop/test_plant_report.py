@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from scripted_loop import ALWAYS, LIGHT, START, TOO_MUCH
+from scripted_loop import ALWAYS, LIGHT, TOO_MUCH
 
 from nh_control import scenarios
 from nh_control.control import Command
@@ -22,7 +22,7 @@ def told(report):
     return made.level, made.message
 
 
-def test_every_value_is_there_under_its_name(scripted):
+def test_every_value_is_there_under_its_name(scripted, snapshot):
     run = scripted("theta:bias=0.1", "torque:bias=0.1", away=ALWAYS, speed=0.5, wait=False,
                    limit=1.0, timeout_steps=6, fallback="hold")  # fmt: skip
     turns, grip = RotationMonitor(SO3(), 0.1), OutputMonitor(GRIP, 0.0)
@@ -35,43 +35,9 @@ def test_every_value_is_there_under_its_name(scripted):
     run.answer(5)
     run.at(0.05, lambda: setattr(run, "now", 0.15))
     run.run(0.4)
-    made, pacing = report.make(), run.pacer.statistics()
-    assert pacing.missed > 0 and run.plant.step > 8
-    assert made.values == {
-        "mode": "running",
-        "step": run.plant.step,
-        "time_s": pytest.approx(0.01 * run.plant.step),
-        "rate_hz": pytest.approx(run.plant.step / 0.4),
-        "real_time_factor": pytest.approx(run.plant.step / 40),
-        "speed_factor": 0.5,
-        "missed_steps": pacing.missed,
-        "jitter_mean_us": pacing.jitter_mean_s * 1e6,
-        "jitter_p50_us": pacing.jitter_p50_s * 1e6,
-        "jitter_p90_us": pacing.jitter_p90_s * 1e6,
-        "jitter_p99_us": pacing.jitter_p99_s * 1e6,
-        "jitter_max_us": pacing.jitter_max_s * 1e6,
-        "commands_accepted": 1,
-        "command_age_steps": run.plant.step,
-        "commands_clipped": 1,
-        "clipped: torque": 1,
-        "commands_rejected": 3,
-        "rejected: wrong names": 1,
-        "rejected: answers a future state": 2,
-        "fallback": "hold",
-        "fallback_steps": run.plant.step - 6,
-        "held_steps": 5,
-        "newton_iterations": run.plant.newton_iterations,
-        "energy_J": run.plant.energy,
-        "energy_change_J": run.plant.energy - run.plant.dsys.energy(START),
-        "constraint_residual": 0.0,
-        "grip left (N)": 9.0,
-        "grip right (N)": 8.0,
-        "lowest grip left (N)": 9.0,
-        "lowest grip right (N)": 8.0,
-        "turn_per_step_rad": pytest.approx(0.2),
-        **run.plant.faults.report(),
-    }
-    assert len(run.plant.faults.report()) == 2 and run.plant.newton_iterations > 0
+    made = report.make()
+    rounded = {k: float(f"{v:.6g}") if type(v) is float else v for k, v in made.values.items()}
+    assert rounded == snapshot
     assert set(made.news) == {
         "command rejected, wrong names",
         "command rejected, answers a future state",

@@ -47,9 +47,7 @@ class SwingUp:
         return quadratic_cost(self.dsys, nh.Trajectory(h, *wanted), h * Q, h * R, Qf)
 
     def guess(self, seed: int, size: float = 0.3) -> nh.Trajectory:
-        """States between start and goal, moved by `size` in local coordinates (momenta by less),
-        and inputs moved by half of `size` of half their range.
-        """
+        """States on the way moved by `size`, inputs by half of it of half their range."""
         d, rng, span = self.dsys, np.random.default_rng(seed), self.dsys.local(self.x0, self.goal)
         states = [self.x0]
         for k in range(1, self.steps + 1):

@@ -7,8 +7,7 @@ import signal
 import casadi as ca
 import numpy as np
 import pytest
-from masses import mass
-from optimal_cases import pushed_ball, wandering
+from optimal_cases import mass, pushed_ball, wandering
 from refusals import refusal
 
 from nh_control.control import collocation, lqr

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from masses import mass
+from optimal_cases import mass
 from tiers import needs_compiler, with_compiler
 
 import nh_control as nh

@@ -14,7 +14,7 @@ from nh_control.control import lqr
 from nh_control.control.collocation import collocate
 from nh_control.control.costs import Cost, compile_cost, quadratic_cost
 from nh_control.control.optimize import optimize
-from nh_control.control.projected_descent import METHODS, _Descent, solve_linear_quadratic
+from nh_control.control.projected_descent import METHODS, _Descent
 from nh_control.control.projection import follow_with_gains, project_trajectory
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import midpoint, nonholonomic_midpoint
@@ -22,9 +22,7 @@ from nh_control.systems import pendulum, snakeboard
 
 
 def multiplier_defect(dsys, cost, trajectory):
-    """Largest `l_u + B^T lam'` over a trajectory, with `lam = l_x + A^T lam'`: zero at a
-    stationary point.
-    """
+    """Largest `l_u + B^T lam'`, with `lam = l_x + A^T lam'`: zero at a stationary point."""
     A, B = lqr.linearize_along(dsys, trajectory)
     model, worst = compile_cost(dsys, cost).expand(trajectory.states, trajectory.inputs), 0.0
     lam = model.end_gradient
@@ -113,29 +111,6 @@ def test_the_model_of_newton_is_the_second_derivative_of_the_projected_cost(dsys
         assert bent == pytest.approx(
             differences.second_derivative(projected, 0.02), rel=1e-6, abs=1e-6
         )
-
-
-def test_linear_quadratic_subproblem_is_solved_exactly():
-    """Against the dense KKT system, with cross terms and an indefinite state weight."""
-    rng = np.random.default_rng(8)
-    steps, n, m = 5, 3, 2
-    A, B = rng.normal(size=(steps, n, n)), rng.normal(size=(steps, n, m))
-    w = rng.normal(size=(steps, n + m, n + m))
-    hessians = w @ w.transpose(0, 2, 1) + np.diag([-0.2] * n + [3.0] * m)
-    g, gn, wn = rng.normal(size=(steps, n + m)), rng.normal(size=n), np.eye(n)
-    z, v = solve_linear_quadratic(A, B, g, hessians, gn, wn)
-    transfer = np.zeros((steps + 1, n, steps * m))
-    for k in range(steps):
-        transfer[k + 1] = A[k] @ transfer[k]
-        transfer[k + 1][:, k * m : (k + 1) * m] += B[k]
-    choose = np.eye(steps * m).reshape(steps, m, steps * m)
-    maps = np.concatenate([transfer[:-1], choose], axis=1)
-    H = np.einsum("kia,kij,kjb->ab", maps, hessians, maps) + transfer[-1].T @ wn @ transfer[-1]
-    gradient = np.einsum("kia,ki->a", maps, g) + transfer[-1].T @ gn
-    assert np.linalg.eigvalsh(H).min() > 0
-    np.testing.assert_allclose(v.ravel(), np.linalg.solve(H, -gradient), rtol=1e-9)
-    np.testing.assert_allclose(z, np.einsum("kia,a->ki", transfer, v.ravel()), atol=1e-9)
-    assert solve_linear_quadratic(A, B, g, hessians - 50 * np.eye(n + m), gn, wn) is None
 
 
 def test_limits_hold_and_the_barrier_costs_little():

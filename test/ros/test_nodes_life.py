@@ -140,9 +140,7 @@ def test_a_plant_goes_through_the_life_of_a_managed_node(nodes, probe):
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_node_that_cannot_leave_the_network_ends_nevertheless(refused):
-    """A call that keeps the interpreter in destroy_node lets no thread or signal end it; a node
-    that refuses its parameters leaves the network, too.
-    """
+    """A call that keeps the interpreter in destroy_node lets no thread or signal end it."""
     code = (
         "import ctypes, os, signal, sys\nfrom nh_control.ros.runtime import process\n"
         "class Done:\n    def __init__(self, _, inbox, __):\n        self.inbox = inbox\n"

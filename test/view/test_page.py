@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html import unescape
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from transforms3d.quaternions import quat2mat
 import nh_control as nh
 from nh_control import cli
 from nh_control.studies import Store, make_study, read, run_indices
-from nh_control.view import page, sources, study_runs
+from nh_control.view import page, study_runs
 from nh_control.view import page as pages
 from nh_control.view.animation import chosen_rows
 from nh_control.view.camera import first_view
@@ -207,13 +206,6 @@ def test_a_trajectory_without_its_system_says_what_it_needs():
         ):
             draw()
     assert run._repr_html_() is None
-
-
-def test_loads_of_cables_are_those_that_the_monitor_names():
-    cables = [SimpleNamespace(monitored=name) for name in ("second", "none", "first")]
-    monitor, watched = SimpleNamespace(names=("first", "second")), np.array([[1.0, 2.0]] * 3)
-    loads = sources.cable_loads(SimpleNamespace(cables=cables), monitor, watched, 3)
-    np.testing.assert_array_equal(loads, [[2.0, np.nan, 1.0]] * 3)
 
 
 # Two runs ----------------------------------------------------------------------------------------
