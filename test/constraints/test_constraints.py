@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linkages import G, bead, lamp, rod, sling
+from linkages import G, lamp, rod, sling
+from refusals import refusal
 
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
@@ -121,40 +122,17 @@ def test_velocities_keep_the_constraints_and_the_prescribed_velocities():
 
 
 FALLING = System("falling", Rn("x", "z"), lambda q, v: ca.sumsqr(v) / 2 - G * q[1])
-TOUCHING = [0.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    "call, words",
-    [
-        (
-            lambda: satisfy_constraints(ROD, [0.9, 0.2], ["x"]),
-            r"rod: no .*\['x'\] kept.* h =",
-        ),
-        (lambda: minimize_potential_energy(FALLING, [0.0, 0.0]), "no equilibrium found near q"),
-        (
-            lambda: consistent_velocity(ROD, [1.0, 0.0], [0.0, 1.0]),
-            r"rod: q does not.* h = \[0.51",
-        ),
-        (
-            lambda: consistent_velocity(bead(0.0), TOUCHING, [0.0, 1.0, 0.0]),
-            "dependent at q,",
-        ),
-    ],
-)
-def test_what_cannot_be_satisfied_is_said_with_residuals(call, words):
-    with pytest.raises(NotConsistent, match=words) as failure:
-        call()
-    assert "kept" not in words or failure.value.residual == pytest.approx([0.32])
-
-
-@pytest.mark.parametrize(
-    "wrong, words",
-    [(([0.9, 0.2], ["y0"]), r"cannot keep \['y0'\]"), (([0.9],), "2 finite numbers")],
-)
-def test_wrong_arguments_are_refused(wrong, words):
-    with pytest.raises(ValueError, match=words):
-        satisfy_constraints(ROD, *wrong)
+def test_what_cannot_be_satisfied_is_said_with_residuals(snapshot):
+    calls = (
+        lambda: satisfy_constraints(ROD, [0.9, 0.2], ["x"]),
+        lambda: minimize_potential_energy(FALLING, [0.0, 0.0]),
+        lambda: consistent_velocity(ROD, [1.0, 0.0], [0.0, 1.0]),
+    )
+    told = [refusal(call, NotConsistent) for call in calls]
+    wrong = ([0.9, 0.2], ["y0"]), ([0.9],)
+    assert told + [refusal(lambda: satisfy_constraints(ROD, *one)) for one in wrong] == snapshot
 
 
 def constraint(system, q):

@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from bodies import ball, body, box, point
+from refusals import refusal
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
@@ -35,50 +36,41 @@ PENDULUM = nh.midpoint(nh.systems.pendulum(), 0.01)
 BALL = nh.Sphere(0.1)
 OTHERS = [name for name in INTEGRATORS if name not in ("midpoint", "nonholonomic_midpoint")]
 REFUSED = [
-    (lambda: constraint(friction=-1.0), "friction must be >= 0"),
-    (lambda: constraint(friction=float("nan")), "friction must be"),
-    (lambda: constraint(restitution=1.5), "restitution must be from 0 to 1"),
-    (lambda: constraint(friction=0.5), r"point\(q\).*or slip\(q\)"),
-    (lambda: touched(gap=lambda q: q), r"gap\(q\) must be one number"),
-    (lambda: touched(point=lambda q: q.T, friction=0.1), r"point\(q\) must have shape"),
-    (lambda: touched(slip=lambda q: ca.SX(1, 3), friction=0.1), r"slip\(q\) must have shape"),
-    *(
-        (lambda rows=rows: nh.Grip(rows, load=1.0, friction=0.5), "one or two different rows")
-        for rows in ((), (0, 1, 2), (0, 0), (-1,))
-    ),
-    (lambda: gripped(nh.Grip((2,), 1.0, 0.5)), "has 2 rows"),
-    (lambda: gripped(nh.Grip((0,), 1.0, 0.5), nh.Grip((0, 1), 1.0, 0.5)), "same row"),
-    *(
-        (lambda size=size: point(0.1, 0.5).with_smoothing(size), "smoothing.*positive")
-        for size in (0.0, -1.0, np.inf)
-    ),
-    *((lambda name=name: INTEGRATORS[name](ball().system, 0.01), "contacts") for name in OTHERS),
-    (lambda: INTEGRATORS["rk4"].make(ball().system, 0.01), "use midpoint"),
-    (lambda: ball().composed([1.5, -0.5], "back"), "has contacts"),
-    (lambda: nh.contact_forces(PENDULUM, PENDULUM.state([0.1], [0]), [0]), "declares no contacts"),
-    (lambda: nh.Sphere(0.0), "radius must be positive"),
-    (lambda: nh.BoxCorners((1, -1, 1)), "size must be positive"),
-    (lambda: nh.Plane(surface_velocity=(0, 0, 1)), "must lie in the plane"),
-    (lambda: nh.Contact("body", shape="mesh.stl"), "meshes are not known"),
-    (lambda: body(BALL, friction=-0.1), "friction must be"),
-    (lambda: model(nh.Contact("b", BALL)), "unknown frame"),
-    (lambda: model(nh.Contact("a", BALL), nh.Contact("a", nh.Corner())), "contacts must differ"),
-    (lambda: nh.BodySurface("b", nh.Disc(0.1)), "two bodies touch as spheres and capsules"),
-    (
-        lambda: nh.Contact("a", nh.Corner(), ground=nh.BodySurface("b", BALL)),
-        "two bodies touch as spheres and capsules",
-    ),
-    (
-        lambda: model(nh.Contact("a", BALL, ground=nh.BodySurface(Point("c", (0, 0, 0.1)), BALL))),
-        "unknown frame 'c'",
-    ),
+    lambda: constraint(friction=-1.0),
+    lambda: constraint(friction=float("nan")),
+    lambda: constraint(restitution=1.5),
+    lambda: constraint(friction=0.5),
+    lambda: touched(gap=lambda q: q),
+    lambda: touched(point=lambda q: q.T, friction=0.1),
+    lambda: touched(slip=lambda q: ca.SX(1, 3), friction=0.1),
+    *(lambda rows=rows: nh.Grip(rows, 1.0, 0.5) for rows in ((), (0, 1, 2), (0, 0), (-1,))),
+    lambda: gripped(nh.Grip((2,), 1.0, 0.5)),
+    lambda: gripped(nh.Grip((0,), 1.0, 0.5), nh.Grip((0, 1), 1.0, 0.5)),
+    *(lambda size=size: point(0.1, 0.5).with_smoothing(size) for size in (0.0, -1.0, np.inf)),
+    lambda: INTEGRATORS["rk4"].make(ball().system, 0.01),
+    lambda: ball().composed([1.5, -0.5], "back"),
+    lambda: nh.contact_forces(PENDULUM, PENDULUM.state([0.1], [0]), [0]),
+    lambda: nh.Sphere(0.0),
+    lambda: nh.BoxCorners((1, -1, 1)),
+    lambda: nh.Plane(surface_velocity=(0, 0, 1)),
+    lambda: nh.Contact("body", shape="mesh.stl"),
+    lambda: body(BALL, friction=-0.1),
+    lambda: model(nh.Contact("b", BALL)),
+    lambda: model(nh.Contact("a", BALL), nh.Contact("a", nh.Corner())),
+    lambda: nh.BodySurface("b", nh.Disc(0.1)),
+    lambda: nh.Contact("a", nh.Corner(), ground=nh.BodySurface("b", BALL)),
+    lambda: model(nh.Contact("a", BALL, ground=nh.BodySurface(Point("c", (0, 0, 0.1)), BALL))),
 ]
 
 
-@pytest.mark.parametrize("make, words", REFUSED)
-def test_what_cannot_touch_is_refused(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
+def test_what_cannot_touch_is_refused(snapshot):
+    assert [refusal(call) for call in REFUSED] == snapshot
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_methods_take_no_contacts(name):
+    with pytest.raises(ValueError, match="contacts"):
+        INTEGRATORS[name](ball().system, 0.01)
 
 
 def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from refusals import refusal
 
 from nh_control import scenarios
 from nh_control.discrete.results import StepFailed
@@ -260,30 +261,27 @@ def test_without_the_state_that_of_configuration_and_velocity_is_taken(board, sa
     assert np.abs(q - expected).max() < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        ({"state": [0.0, 1.0]}, "expected a state of 8 numbers of"),
-        ({"state": [float("nan")] * 8}, "expected finite numbers"),
-        ({"state": "here"}, "could not convert"),
-        ({"step": -1}, "'step', a step >= 0, got -1"),
-        ({"reference_start": 1.5}, "'reference_start', a step >= 0, got 1.5"),
-        ({"state": None, "configuration": {"x": 1.0}}, "'configuration' with psi, phi"),
-        ({"state": None, "configuration": MORE}, "'configuration' with psi, phi"),
-        ({"state": None, "velocity": None}, "'velocity' with"),
-        ("", "Expecting value"),
-        ("[]", "expected an object"),
-    ],
+OTHER = (
+    {"state": [0.0, 1.0]},
+    {"state": [float("nan")] * 8},
+    {"state": "here"},
+    {"step": -1},
+    {"reference_start": 1.5},
+    {"state": None, "configuration": {"x": 1.0}},
+    {"state": None, "configuration": MORE},
+    {"state": None, "velocity": None},
 )
-def test_other_content_is_refused_by_name_of_the_file(board, saved, content, error):
+
+
+def test_other_content_is_refused_by_name_of_the_file(board, saved, snapshot):
     _, file = saved
-    if isinstance(content, str):
-        file.write_text(content)
-    else:
-        changed(file, **content)
-    with pytest.raises(ValueError, match=error) as refused:
-        SavedState.read(file, board)
-    assert str(file) in str(refused.value)
+    right, told = file.read_text(), []
+    for content in ("", "[]", *OTHER):
+        file.write_text(content if isinstance(content, str) else right)
+        if content and content != "[]":
+            changed(file, **content)
+        told.append(refusal(lambda: SavedState.read(file, board)).replace(str(file), "FILE"))
+    assert told == snapshot
 
 
 def test_a_state_is_kept_and_restored_with_its_step_and_its_reference(scripted):
