@@ -254,35 +254,6 @@ def test_lateness_does_not_accumulate(clock):
     assert statistics.rate_hz == pytest.approx(100)
 
 
-def test_missed_periods_are_counted_and_not_caught_up(clock):
-    pacer = Pacer(0.01, clock=clock)
-    clock.now += 0.01 + 0.025
-    pacer.tick()
-    assert pacer.statistics().missed == 2
-    assert pacer.remaining_s() == pytest.approx(0.01)
-
-
-@pytest.mark.parametrize(
-    ("speed", "interval"), [((), 0.01), ((4.0,), 0.0025), ((0.5,), 0.02), ((0.0,), 0.0)]
-)
-def test_a_period_takes_real_time_divided_by_the_speed(clock, speed, interval):
-    pacer = Pacer(0.01, *speed, clock=clock)
-    assert pacer.remaining_s() == pytest.approx(interval)
-    pacer.tick()
-    assert pacer.statistics().missed == 0
-
-
-@pytest.mark.parametrize("again", [lambda p: p.restart(), lambda p: p.set_speed(2.0)])
-def test_a_new_start_or_speed_misses_nothing(clock, again):
-    pacer = Pacer(0.01, clock=clock)
-    clock.now += 60
-    again(pacer)
-    assert pacer.remaining_s() == pytest.approx(0.01 / pacer.speed_factor)
-    clock.now += pacer.remaining_s()
-    pacer.tick()
-    assert pacer.statistics().missed == 0
-
-
 def test_statistics_are_of_the_last_ten_thousand_steps_and_the_largest_of_all(clock):
     pacer = Pacer(0.01, clock=clock)
     for late in (9e-3, *(1e-7 * k for k in range(1, 10_001))):
