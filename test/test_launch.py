@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import launch_stand_in
 import pytest
 import yaml
+from test_package import flat
 
 from nh_control import scenarios
 from nh_control.mechanics.parameters import Declaration, declarations
@@ -312,16 +313,6 @@ def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
     of_hardware = {spec.name for spec in HARDWARE}
     robot = set() if name == "urdf" else {*ORIGIN[1:]}
     assert offered == set(flat(parameters)) - {"scenario"} - of_hardware - robot
-
-
-def flat(parameters, prefix=""):
-    """Return {dotted name: value} of nested parameters."""
-    out = {}
-    for name, value in parameters.items():
-        out.update(
-            flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-        )
-    return out
 
 
 # --- hardware ------------------------------------------------------------------------------------

@@ -40,63 +40,28 @@ RVIZ = {
     for name in LAUNCHED
 }
 
-
-# import name: (name on PyPI, key in package.xml); packages of ROS follow `distribution`
-THIRD_PARTY = {
-    "PIL": ("pillow", "python3-pil"),
-    "aiohttp": ("aiohttp", ""),
-    "casadi": ("casadi", "casadi-pip"),
-    "control": ("control", ""),
-    "distributed": ("distributed", ""),
-    "gymnasium": ("gymnasium", ""),
-    "imageio_ffmpeg": ("imageio-ffmpeg", ""),
-    "jax": ("jax", ""),
-    "matplotlib": ("matplotlib", "python3-matplotlib"),
-    "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
-    "numpy": ("numpy", "python3-numpy"),
-    "pandas": ("pandas", ""),
-    "pyarrow": ("pyarrow", ""),
-    "rich": ("rich", "python3-rich"),
-    "rosbags": ("rosbags", "python3-rosbags-pip"),
-    "scipy": ("scipy", "python3-scipy"),
-    "sympy": ("sympy", ""),
-    "torch": ("torch", ""),
-    "transforms3d": ("transforms3d", "python3-transforms3d"),
-    "trimesh": ("trimesh", ""),
-    "xacro": ("xacro", ""),
-    "yaml": ("pyyaml", "python3-yaml"),
-}
-NOT_ON_PYPI = {
-    "ament_index_python",
-    "tf2_ros",
-    "simulation_interfaces",
-    "control_msgs",
-    "launch",
-    "launch_ros",
-}  # imported where available, or by launch files
-NO_KEY = {
-    "simulation_interfaces",
-    "control_msgs",
-    "aiohttp",
-    "control",
-    "distributed",
-    "gymnasium",
-    "imageio_ffmpeg",
-    "jax",
-    "pandas",
-    "pyarrow",
-    "sympy",
-    "torch",
-    "trimesh",
-    "xacro",
-}
-"""Imported where they are available; rosdep's only key of `control` is about to be removed."""
+PYPI = {"PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg", "mpl_toolkits": "matplotlib",
+        "yaml": "pyyaml"}  # fmt: skip
+"""Names on PyPI that are not those of imports."""
+KEYS = {name: f"python3-{name}" for name in ("matplotlib", "numpy", "rich", "scipy", "yaml")}
+KEYS |= {"PIL": "python3-pil", "casadi": "casadi-pip", "mpl_toolkits": "python3-matplotlib",
+         "rosbags": "python3-rosbags-pip", "transforms3d": "python3-transforms3d"}  # fmt: skip
+"""Keys in package.xml."""
+NOT_ON_PYPI = {"ament_index_python", "tf2_ros", "simulation_interfaces", "control_msgs", "launch",
+               "launch_ros"}  # fmt: skip
+"""Imported where they are available, or by launch files."""
+OPTIONAL = {"aiohttp", "control", "distributed", "gymnasium", "imageio_ffmpeg", "jax", "pandas",
+            "pyarrow", "sympy", "torch", "trimesh", "xacro"}  # fmt: skip
+"""Without a key; rosdep's only one of `control` is about to be removed."""
+NO_KEY = OPTIONAL | {"simulation_interfaces", "control_msgs"}
 DATA = (".c", ".json", ".urdf", ".js", ".css", ".html", ".glsl", ".typed")
 
 
 def distribution(name):
-    """Return (name on PyPI, key in package.xml) of an imported package."""
-    return THIRD_PARTY.get(name) or (f"ros-kilted-{name.replace('_', '-')}", name)
+    """Name on PyPI and key in package.xml of an imported package; those of ROS are wheels."""
+    if name in KEYS or name in OPTIONAL:
+        return PYPI.get(name, name), KEYS.get(name, "")
+    return f"ros-kilted-{name.replace('_', '-')}", name
 
 
 def setup_arguments():

@@ -9,7 +9,6 @@ from scipy.linalg import eigvals, solve_continuous_are
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
-from nh_control.multibody import Body, Coincident, Multibody, Point, revolute
 
 G, H = 9.81, 1e-3
 
@@ -82,27 +81,3 @@ def test_the_first_step_of_a_made_state_has_the_whole_force_of_the_rod():
     np.testing.assert_array_equal(table, [x, model.state(at(0.6), [0, 0], HELD)])
     bare = model.measured_state(at(0.9), v)
     np.testing.assert_array_equal(model.with_impulses_of_step(bare, [0.0]), x)
-
-
-def test_a_parallelogram_swings_at_its_frequency():
-    """Two cranks of 1 kg and 0.5 m that carry a bar of 2 kg."""
-    bars = Multibody(
-        "bars",
-        [
-            revolute("crank", axis="y"),
-            revolute("bar", "crank", axis="y", position=(0, 0, -0.5)),
-            revolute("rocker", axis="y", position=(1, 0, 0)),
-        ],
-        [
-            Body("crank", 1.0, (0, 0, -0.25), (0.03, 0.03, 0.01)),
-            Body("bar", 2.0, (0.5, 0, 0), (0.01, 0.2, 0.2)),
-            Body("rocker", 1.0, (0, 0, -0.25), (0.03, 0.03, 0.01)),
-        ],
-        constraints=[
-            Coincident("pin", Point("bar", (1, 0, 0)), Point("rocker", (0, 0, -0.5)), "xz")
-        ],
-    )
-    model = nh.midpoint(bars, H)
-    inertia, weight = 2 * (0.03 + 0.25**2) + 2 * 0.5**2, G * (2 * 0.25 + 2 * 0.5)
-    A = model.linearize(model.state(np.zeros(3), np.zeros(3))).A
-    assert frequency(A) == pytest.approx(np.sqrt(weight / inertia), rel=1e-5)

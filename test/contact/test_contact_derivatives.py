@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from bodies import HALF, G, ball, box
 from differences import hessian, jacobian
-from urdf_robots import robot_file
 
 import nh_control as nh
 
@@ -76,9 +75,6 @@ def test_derivatives_by_friction_restitution_and_smoothing_are_exact():
 # Energy ------------------------------------------------------------------------------------------
 
 
-TIRES = ["left_wheel_tire", "right_wheel_tire"]
-
-
 def no_inputs(states):
     return np.zeros((len(states), 0))
 
@@ -126,17 +122,3 @@ def test_while_a_contact_persists_energy_changes_by_the_third_order_of_the_step(
     """As that of a pendulum under the midpoint rule, with friction that sticks and without."""
     changes = [largest_change(friction, h) for h in (0.005, 0.0025)]
     assert changes[0] / changes[1] == pytest.approx(8, rel=0.1)
-
-
-@pytest.mark.slow
-def test_upkie_that_falls_limp_gains_energy_of_third_order_at_every_step_length():
-    """It moves symmetrically, so that rows' terms cancel to round-off that their sizes hide."""
-    model = nh.load_urdf(robot_file("upkie"), "floating", space="SO3xR3", contacts=TIRES)
-    q = model.configuration({"left_hip": 0.3, "right_hip": -0.3})
-    q[6] += 0.05 - model.point(model.configuration(), TIRES[0])[2] + 1e-6
-    gains = []
-    for h in (0.005, 0.0025, 0.00125):
-        dsys = nh.midpoint(model, h)
-        run = dsys.simulate(dsys.state(q, model.velocity()), np.zeros((round(0.4 / h), dsys.nu)))
-        gains.append(np.diff(run.energies)[1:].max())
-    assert np.array(gains[:-1]) / gains[1:] == pytest.approx([8, 8], rel=0.1)

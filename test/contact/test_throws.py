@@ -56,16 +56,6 @@ def test_a_body_in_the_air_moves_as_one_without_contacts():
     assert runs[0] == pytest.approx(runs[1], abs=1e-11)
 
 
-def test_redundant_contacts_share_the_weight():
-    dsys = box()
-    x = dsys.state([1, 0, 0, 0, 0, 0, 0.1 + 4e-9], np.zeros(6))
-    x = dsys.simulate(x, steps=5).states[-1]
-    forces = nh.contact_forces(dsys, x)
-    bottom = sorted(force.normal for force in forces.values())[4:]
-    assert len(forces) == 8 and sum(bottom) == pytest.approx(9.81, rel=1e-6)
-    assert bottom == pytest.approx([9.81 / 4] * 4, rel=1e-3)
-
-
 # Bodies that stand -------------------------------------------------------------------------------
 
 
