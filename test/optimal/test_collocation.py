@@ -91,20 +91,16 @@ class Interrupting(ca.Callback):
         self.construct("interrupting", {})
 
     def get_n_in(self):
-        """What a solver has found."""
         return ca.nlpsol_n_out()
 
     def get_n_out(self):
-        """Whether to stop."""
         return 1
 
     def get_sparsity_in(self, i):
-        """Sizes by names, multipliers as what they belong to."""
         name = ca.nlpsol_out(i).removeprefix("lam_")
         return ca.Sparsity.dense(self._sizes.get(name, 0), 1)
 
     def eval(self, _):
-        """One more."""
         self.iterations += 1
         if self.iterations == 3:
             signal.raise_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ from geometry_msgs.msg import Twist
 from lifecycle_msgs.srv import ChangeState, GetState
 from nav_msgs.msg import Odometry, Path
 from node_processes import LOCKSTEP
-from probe import Probe, by_step, latched, time_ns
+from probe import by_step, latched, time_ns
 from rclpy.qos import qos_profile_sensor_data
 from rosbags.highlevel import AnyReader
 from sensor_msgs.msg import JointState
@@ -156,25 +156,6 @@ def test_a_node_that_cannot_leave_the_network_ends_nevertheless(refused):
     assert done.returncode == 1 and done.stdout.split() == ([] if refused else ["closed"])
     assert "Timeout" in done.stderr and ("in _cleanup" if refused else "in end") in done.stderr
     assert ("not so" in done.stderr) == refused
-
-
-@pytest.mark.slow
-def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
-    tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
-    probe.wait_mode("finished")
-    targets = probe.listen(JointState, "reference/joint_states")
-    assert time_ns(probe.wait(lambda: targets, "target, told again")[-1]) == 500_000_000
-    assert tracker.end() == 0
-    nodes.start("display")
-    markers = probe.listen(MarkerArray, "markers")
-    known = probe.wait(lambda: markers, "markers")[-1]
-    assert plant.end() == 0 and time_ns(known.markers[0]) == 500_000_000
-    late = Probe(probe.node.context.get_domain_id())
-    try:
-        seen = late.listen(MarkerArray, "markers")
-        assert late.wait(lambda: seen, "markers")[-1] == known
-    finally:
-        late.close()
 
 
 @pytest.mark.slow

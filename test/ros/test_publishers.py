@@ -14,7 +14,6 @@ from sensor_msgs.msg import JointState
 
 from nh_control.loop.reports import Report
 from nh_control.ros.messages import conversions, state_publisher, tracker_output
-from nh_control.ros.messages.codec_publisher import CodecPublisher
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import StatePublisher
@@ -176,19 +175,6 @@ def test_connections_settle_anew_after_one_was_missing(bench, monkeypatch):
     settling = "new subscriptions to settle"
     assert found[:2] == found[3:5] == [settling, settling] and "to subscribe to" in found[2]
     assert found[5] == "" and made.missing([]) == ""
-
-
-def test_messages_without_subscribers_are_not_sent(bench):
-    made = states(bench)
-    bench.made["bob/odom"].subscribers = 0
-    made.publish([0.1], [0.2], 0, 0)
-    assert len(bench.sent("bob/odom")) == 1 and len(bench.sent("joint_states")) == 2
-    truth = CodecPublisher(bench, codecs(BOB, MODEL), "ground_truth/", 1000)
-    for publisher in truth.publishers:
-        publisher.subscribers = 0
-    assert not truth.has_subscribers
-    truth.publishers[1].subscribers = 1
-    assert truth.has_subscribers
 
 
 # Who hears a publisher ---------------------------------------------------------------------------

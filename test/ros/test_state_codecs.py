@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 from bench import Desk
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Pose, Quaternion
 from hypothesis import given
 from hypothesis import strategies as st
@@ -379,13 +378,6 @@ def test_quaternions_change_order_are_normalized_and_others_refused():
     for norm in (0.0, 0.9, 1.1, math.nan):
         with pytest.raises(ConversionError, match="orientation of quad1 is no unit quaternion"):
             conversions.unit_wxyz(Quaternion(w=norm), "quad1")
-
-
-@given(st.integers(0, 2**31 * 10**9 - 1))
-def test_time_is_exact(time_ns):
-    stamp = Time()
-    conversions.set_time(stamp, time_ns)
-    assert conversions.nanoseconds(stamp) == time_ns
 
 
 # Of hardware, whose parts have stamps of their own -----------------------------------------------

@@ -18,7 +18,6 @@ from nh_control import cli
 from nh_control.studies import Store, make_study, read, run_indices
 from nh_control.view import page, study_runs
 from nh_control.view import page as pages
-from nh_control.view.animation import chosen_rows
 from nh_control.view.camera import first_view
 from nh_control.view.live_page import LIVE
 from nh_control.view.two_runs import together
@@ -171,13 +170,6 @@ def test_the_camera_sees_the_whole_motion(made):
 
 def test_motion_in_a_vertical_plane_is_seen_from_its_side(made):
     assert first_view(made("cart_pole")[0]).pitch < 0.2 < first_view(made("car")[0]).pitch
-
-
-def test_rows_of_a_page_keep_both_ends():
-    times = np.arange(0, 1001) * 0.005
-    rows = chosen_rows(times, 50.0)
-    assert (rows[0], rows[-1]) == (0, 1000) and set(np.diff(rows)) == {4}
-    assert list(chosen_rows(times[:1], 50.0)) == [0]
 
 
 def test_a_trajectory_is_a_page_in_a_notebook(tmp_path):
