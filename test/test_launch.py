@@ -2,22 +2,21 @@
 with stand-ins.
 """
 
-import ast
 import importlib.util
 import json
 import os
 import signal
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import launch_stand_in
 import pytest
 import yaml
+from test_package import flat
 
 from nh_control import scenarios
-from nh_control.mechanics.parameters import Declaration, declarations, parameter
+from nh_control.mechanics.parameters import Declaration, declarations
 from nh_control.runs.settings import ORIGIN
 from nh_control.scenarios import discovery
 
@@ -31,7 +30,6 @@ NAMED = [name for name in LAUNCH_FILES if name not in ANY]
 SOME = ("snakeboard", "quadrotor_payload", "urdf")
 EVERY = [name if name in SOME else pytest.param(name, marks=pytest.mark.slow) for name in NAMED]
 EXAMPLES = ROOT / "resource" / "examples"
-BRINGUP = ROOT / "nh_control" / "ros" / "bringup.py"
 
 HAS_LAUNCH = all(importlib.util.find_spec(name) for name in ("launch", "launch_ros"))
 OURS = ("arguments", "bringup", "controllers", "viewers")
@@ -55,42 +53,6 @@ def launch_packages():
     for name in OURS:
         sys.modules.pop(f"nh_control.ros.{name}", None)
         vars(nh_control.ros).pop(name, None)
-
-
-def calls(path):
-    """Return all calls in a file as (name of the function, its first arguments that are
-    constants).
-    """
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    names = [getattr(node.func, "id", getattr(node.func, "attr", "")) for node in nodes]
-    return [
-        (name, [argument.value for argument in node.args if isinstance(argument, ast.Constant)])
-        for name, node in zip(names, nodes)
-    ]
-
-
-@pytest.mark.parametrize("name", LAUNCH_FILES)
-def test_launch_file_defines_its_entry_point_and_describes_the_scenario_of_its_name(name):
-    tree = ast.parse(LAUNCH_FILES[name].read_text())
-    assert "generate_launch_description" in {
-        node.name for node in tree.body if isinstance(node, ast.FunctionDef)
-    }
-    assert ast.get_docstring(tree)
-    ((scenario, *_),) = [
-        constants for function, constants in calls(LAUNCH_FILES[name]) if function == "description"
-    ]
-    assert scenario == ("" if name in ANY else name)
-    assert name in ANY or name in scenarios.names()
-    own = ROOT / "config" / f"{name}.rviz"
-    assert name in ("hil", "multi", "ros2_control") or own.is_file()
-
-
-def test_launch_starts_executables_that_exist():
-    setup = (ROOT / "setup.py").read_text()
-    started = [constants[0] for function, constants in calls(BRINGUP) if function == "own"]
-    assert set(started) == {"plant", "tracker", "composed", "display", "shadow", "view"}
-    for executable in started:
-        assert f'"{executable}": "nh_control.ros.nodes.start:{executable}"' in setup
 
 
 class Started(dict):
@@ -130,9 +92,7 @@ def packages():
 
 @pytest.fixture
 def launched_all(monkeypatch, packages, tmp_path):
-    """Return f(scenario, **launch arguments) -> keyword arguments of all Nodes, recordings with
-    the executable 'record'.
-    """
+    """Return f(scenario, **launch arguments) -> keyword arguments of all Nodes and recordings."""
     from launch.actions import DeclareLaunchArgument
 
     from launch import LaunchContext
@@ -341,23 +301,9 @@ def test_a_robot_file_reaches_nodes_robot_model_and_rviz(launched, tmp_path):
         assert view[view.index("--fixed-frame") + 1] == frame
 
 
-def test_every_possible_integrator_can_be_chosen(monkeypatch):
-    """Registered ones that fit, too, for the model and for the plant."""
-    from nh_control.ros import arguments
-    from nh_control.scenarios import Scenario
-
-    usable = {"midpoint": None, "of_somebody": None}
-    monkeypatch.setattr(Scenario, "usable_integrators", lambda self, system: usable)
-    given = arguments.of_scenario(scenarios.get("pendulum_swing_up"))
-    offered = {argument.entry.name: argument.entry.choices for argument in given}
-    assert offered["integrator"] == offered["plant.integrator"] == ("midpoint", "of_somebody")
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
-    """The launch file offers what the parameter file holds; the scenario is fixed by the launch
-    file's name.
-    """
+    """The scenario is fixed by the launch file's name."""
     from nh_control.ros import bringup
     from nh_control.ros.runtime.declared import HARDWARE
     from nh_control.ros.runtime.parameter_file import parameter_file
@@ -369,25 +315,7 @@ def test_every_parameter_of_the_file_except_the_scenario_has_an_argument(name):
     assert offered == set(flat(parameters)) - {"scenario"} - of_hardware - robot
 
 
-def flat(parameters, prefix=""):
-    """Return {dotted name: value} of nested parameters."""
-    out = {}
-    for name, value in parameters.items():
-        out.update(
-            flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-        )
-    return out
-
-
 # --- hardware ------------------------------------------------------------------------------------
-
-
-def test_hardware_has_an_argument_for_each_of_its_parameters():
-    from nh_control.ros import arguments
-    from nh_control.ros.runtime.declared import HARDWARE
-
-    offered = {argument.entry.name for argument in arguments.of_hardware()}
-    assert offered == {spec.name for spec in HARDWARE} - {"source"}
 
 
 def test_a_file_of_parameters_wins_over_the_scenario_and_loses_against_arguments(
@@ -488,66 +416,6 @@ def test_texts_become_values(default, text, value):
     assert made == value and type(made) is type(value)
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Parameters of a scenario."""
-
-    count: int = parameter(2, "", "how many")
-    lengths: tuple = parameter((1.0, 2.0), "m", "of the links")
-    g: float = 9.81
-
-
-def test_numbers_of_a_scenario_are_arguments_of_their_kind_with_their_units():
-    from nh_control.ros import arguments
-
-    numbers = SimpleNamespace(
-        make_system=lambda parameters: None, targets=lambda system: {}, references={},
-        usable_integrators=lambda system: {}, parameters=Numbers(), no_perturbation=Numbers(),
-    )  # fmt: skip
-    offered = arguments.of_scenario(numbers)
-    made = [one for one in offered if one.entry.name.startswith("plant.parameters.")]
-    assert [one.name for one in made] == ["plant_count", "plant_lengths", "plant_g"]
-    assert [one.entry.name for one in made][1] == "plant.parameters.lengths"
-    assert [type(one.entry.value) for one in made] == [int, tuple, float]
-    assert [one.declare().description.partition(";")[0] for one in made] == [
-        "How many", "Of the links in m", "G of Numbers"
-    ]  # fmt: skip
-
-
-def test_robots_are_side_by_side_at_the_requested_distance():
-    from nh_control.ros.viewers import Robot, robots
-
-    assert robots({"robots": "a, b c", "spacing": "0.5"}) == [
-        Robot("a", "a/", 0.0), Robot("b", "b/", 0.5), Robot("c", "c/", 1.0)
-    ]  # fmt: skip
-    assert [one.namespace for one in robots({"robots": "2", "spacing": "1"})] == [
-        "robot1", "robot2"
-    ]  # fmt: skip
-    for given, prefix in (("auto", "r/"), ("", "r/"), ("x_", "x_")):
-        assert robots({"namespace": "/r/", "frame_prefix": given}) == [Robot("r", prefix)]
-    assert robots({"namespace": "", "frame_prefix": "auto"}) == [Robot("", "")]
-
-
-def test_views_follow_the_frames_of_the_first_robot():
-    from nh_control.ros.viewers import Robot, view
-
-    looks = lambda name: {"Target Frame": name}  # noqa: E731
-    given = {
-        "Visualization Manager": {
-            "Displays": [],
-            "Views": {
-                "Current": looks("<Fixed Frame>"),
-                "Saved": [looks("base_link"), looks("<Fixed Frame>"), looks("odom")],
-            },
-        }
-    }
-    for shown in ([Robot("a", "a/")], [Robot("a", "a/", 0.0), Robot("b", "b/", 3.0)]):
-        views = view(given, shown)["Visualization Manager"]["Views"]
-        assert views["Current"] == looks("<Fixed Frame>")
-        found = [one["Target Frame"] for one in views["Saved"]]
-        assert found == ["a/base_link", "<Fixed Frame>", "a/odom"]
-
-
 def test_launch_handles_an_interrupt_unless_another_handler_does():
     from nh_control.ros.bringup import _leave_interrupts_to_launch
 
@@ -642,19 +510,6 @@ def test_the_end_of_plant_or_tracker_ends_the_launch_but_not_of_viewers(launched
     actions = launched(shadow="true")
     ends = {name: ended(actions[name]) for name in ("display", "shadow", "plant", "tracker")}
     assert ends == {"display": 0, "shadow": 0, "plant": 1, "tracker": 1}
-
-
-def test_arguments_have_the_choices_and_types_of_their_parameters():
-    pytest.importorskip("rcl_interfaces", reason="needs ROS messages: install the extra 'ros'")
-    from nh_control.ros import arguments
-    from nh_control.ros.runtime.declared import ALL
-
-    offered = (*arguments.robot(), *arguments.of_all(), *arguments.of_hardware())
-    for argument in offered:
-        entry = ALL[argument.entry.name]
-        assert argument.entry == entry
-        choices = arguments.BOOL if isinstance(entry.value, bool) else entry.choices
-        assert {*(argument.declare().choices or ())} - {""} == set(choices), argument.name
 
 
 # --- ros2_control --------------------------------------------------------------------------------

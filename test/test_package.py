@@ -23,7 +23,6 @@ import setuptools
 import yaml
 
 from nh_control import scenarios
-from nh_control.mechanics.parameters import declarations
 from nh_control.runs import topics
 
 ROOT = Path(__file__).parents[1]
@@ -41,68 +40,28 @@ RVIZ = {
     for name in LAUNCHED
 }
 
-OF_ROBOT = {entry.name for entry in declarations(scenarios.get("urdf").parameters)} - {
-    "mass_scale"
-}
-"""Parameters of the default robot's own links and joints; other files have others."""
-
-# import name: (name on PyPI, key in package.xml); packages of ROS follow `distribution`
-THIRD_PARTY = {
-    "PIL": ("pillow", "python3-pil"),
-    "aiohttp": ("aiohttp", ""),
-    "casadi": ("casadi", "casadi-pip"),
-    "control": ("control", ""),
-    "distributed": ("distributed", ""),
-    "gymnasium": ("gymnasium", ""),
-    "imageio_ffmpeg": ("imageio-ffmpeg", ""),
-    "jax": ("jax", ""),
-    "matplotlib": ("matplotlib", "python3-matplotlib"),
-    "mpl_toolkits": ("matplotlib", "python3-matplotlib"),
-    "numpy": ("numpy", "python3-numpy"),
-    "pandas": ("pandas", ""),
-    "pyarrow": ("pyarrow", ""),
-    "rich": ("rich", "python3-rich"),
-    "rosbags": ("rosbags", "python3-rosbags-pip"),
-    "scipy": ("scipy", "python3-scipy"),
-    "sympy": ("sympy", ""),
-    "torch": ("torch", ""),
-    "transforms3d": ("transforms3d", "python3-transforms3d"),
-    "trimesh": ("trimesh", ""),
-    "xacro": ("xacro", ""),
-    "yaml": ("pyyaml", "python3-yaml"),
-}
-NOT_ON_PYPI = {
-    "ament_index_python",
-    "tf2_ros",
-    "simulation_interfaces",
-    "control_msgs",
-    "launch",
-    "launch_ros",
-}  # imported where available, or by launch files
-NO_KEY = {
-    "simulation_interfaces",
-    "control_msgs",
-    "aiohttp",
-    "control",
-    "distributed",
-    "gymnasium",
-    "imageio_ffmpeg",
-    "jax",
-    "pandas",
-    "pyarrow",
-    "sympy",
-    "torch",
-    "trimesh",
-    "xacro",
-}
-"""Imported where they are available; rosdep's only key of `control` is about to be removed."""
-DATA = (".c", ".json", ".urdf", ".js", ".css", ".html", ".glsl")
-INTERFACES = ("_msgs", "_srvs", "_interfaces")
+PYPI = {"PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg", "mpl_toolkits": "matplotlib",
+        "yaml": "pyyaml"}  # fmt: skip
+"""Names on PyPI that are not those of imports."""
+KEYS = {name: f"python3-{name}" for name in ("matplotlib", "numpy", "rich", "scipy", "yaml")}
+KEYS |= {"PIL": "python3-pil", "casadi": "casadi-pip", "mpl_toolkits": "python3-matplotlib",
+         "rosbags": "python3-rosbags-pip", "transforms3d": "python3-transforms3d"}  # fmt: skip
+"""Keys in package.xml."""
+NOT_ON_PYPI = {"ament_index_python", "tf2_ros", "simulation_interfaces", "control_msgs", "launch",
+               "launch_ros"}  # fmt: skip
+"""Imported where they are available, or by launch files."""
+OPTIONAL = {"aiohttp", "control", "distributed", "gymnasium", "imageio_ffmpeg", "jax", "pandas",
+            "pyarrow", "sympy", "torch", "trimesh", "xacro"}  # fmt: skip
+"""Without a key; rosdep's only one of `control` is about to be removed."""
+NO_KEY = OPTIONAL | {"simulation_interfaces", "control_msgs"}
+DATA = (".c", ".json", ".urdf", ".js", ".css", ".html", ".glsl", ".typed")
 
 
 def distribution(name):
-    """Return (name on PyPI, key in package.xml) of an imported package."""
-    return THIRD_PARTY.get(name) or (f"ros-kilted-{name.replace('_', '-')}", name)
+    """Name on PyPI and key in package.xml of an imported package; those of ROS are wheels."""
+    if name in KEYS or name in OPTIONAL:
+        return PYPI.get(name, name), KEYS.get(name, "")
+    return f"ros-kilted-{name.replace('_', '-')}", name
 
 
 def setup_arguments():
@@ -128,9 +87,7 @@ def requirement_names(requirements):
 
 
 def imported_packages(paths):
-    """Return the top-level names of all imports in the files that are neither relative, of Python,
-    nor of this package.
-    """
+    """Top-level names of the files' imports of other packages."""
     names = set()
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -165,11 +122,6 @@ def test_manifest_and_setup_agree():
     assert "Apache License" in (ROOT / "LICENSE").read_text()
 
 
-def test_dependencies_are_stated_once():
-    keys = [element.text for element in MANIFEST if element.tag.endswith("depend")]
-    assert sorted(keys) == sorted(set(keys))
-
-
 def test_every_import_is_a_declared_dependency(imported):
     extras = ("plot", "film", "gym", "pandas", "xacro", "mesh", "ros", "study", "dask", "view")
     extras += ("torch", "jax", "latex")
@@ -180,34 +132,6 @@ def test_every_import_is_a_declared_dependency(imported):
     assert not {wanted[name][1] for name in imported - NO_KEY} - dependencies(
         "depend", "exec_depend"
     )
-
-
-def test_each_declared_interface_package_is_used(imported):
-    used = {name for name in imported if name.endswith(INTERFACES)}
-    declared = {key for key in dependencies("depend", "exec_depend") if key.endswith(INTERFACES)}
-    wheels = {
-        name.removeprefix("ros-kilted-").replace("-", "_")
-        for name in requirement_names(SETUP["extras_require"]["ros"])
-    }
-    assert declared <= used
-    assert {name for name in wheels if name.endswith(INTERFACES)} <= used
-
-
-def test_launch_files_use_declared_packages():
-    files = [ROOT / "nh_control" / "ros" / name for name in ("bringup.py", "viewers.py")]
-    calls = [
-        node
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_warning"
-    ]
-    started = {node.args[0].value for node in calls}
-    assert started == {"robot_state_publisher", "rviz2", "tf2_ros"}
-    imported = {
-        distribution(name)[1]
-        for name in imported_packages([*files, *(ROOT / "launch").glob("*.launch.py")])
-    }
-    assert started | imported <= dependencies("depend", "exec_depend")
 
 
 def test_everything_in_launch_config_and_doc_is_installed():
@@ -231,43 +155,18 @@ def test_everything_in_launch_config_and_doc_is_installed():
 
 def test_files_are_installed_in_their_expected_folders():
     """`ament_index`, `ros2 launch` and the launch files' own folders; examples beside them."""
-    share = "share/nh_control"
-    places = {"": share, "launch": f"{share}/launch", "config": f"{share}/config",
-              "resource/examples": f"{share}/examples",
-              "doc": f"{share}/doc", "doc/tutorials": f"{share}/doc/tutorials",
-              "doc/theory": f"{share}/doc/theory",
-              "doc/theory/figures": f"{share}/doc/theory/figures",
-              "resource": "share/ament_index/resource_index/packages"}  # fmt: skip
+    index = "share/ament_index/resource_index/packages"
     for place, names in SETUP["data_files"]:
         for name in names:
-            assert place == places[name.rpartition("/")[0]], name
-
-
-def test_extras_contain_the_packages_that_messages_name():
-    """As its messages and the README tell users to install it."""
-    extras = {name: requirement_names(of) for name, of in SETUP["extras_require"].items()}
-    assert "matplotlib" in extras["plot"] and "pyarrow" in extras["study"]
-    assert "imageio-ffmpeg" in extras["film"] and "aiohttp" in extras["view"]
-    assert "pandas" in extras["pandas"]
-    assert {"rosbags", "matplotlib", "ros-kilted-rclpy"} <= extras["ros"]
-    assert "distributed" in extras["dask"] and {"pytest", "hypothesis"} <= extras["test"]
-    assert {"ruff", "mypy"} <= extras["lint"]
-    wheels = [text for text in SETUP["extras_require"]["ros"] if text.startswith("ros-kilted-")]
-    where = "; sys_platform == 'linux' and platform_machine == 'x86_64'"
-    assert all(text.endswith(where) for text in wheels) and len(wheels) > 10
-    checked = re.search(r"^python_version = (.*)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
-    assert SETUP["python_requires"] == f">={checked.group(1)}"
-
-
-def test_the_hints_are_package_data():
-    assert "py.typed" in SETUP["package_data"]["nh_control"]
-    assert (ROOT / "nh_control" / "py.typed").is_file()
+            folder = name.rpartition("/")[0]
+            expected = f"share/nh_control/{folder.removeprefix('resource/')}".rstrip("/")
+            assert place == (index if folder == "resource" else expected), name
 
 
 def test_native_sources_and_data_are_package_data():
     package = ROOT / "nh_control"
     found = [path for path in package.rglob("*") if path.suffix in DATA]
-    assert {path.parent.name for path in found} == {"native", "data", "page"}
+    assert {path.parent.name for path in found} == {"native", "data", "page", "nh_control"}
     patterns = SETUP["package_data"]["nh_control"]
     for path in found:
         assert any(path.relative_to(package).match(pattern) for pattern in patterns), path
@@ -282,28 +181,12 @@ def test_every_folder_with_code_is_a_package():
 @pytest.mark.parametrize(("executable", "target"), sorted(ENTRY_POINTS.items()))
 def test_entry_point_exists(executable, target):
     module, function = target.split(":")
-    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    body = ast.parse(path.read_text()).body
-    assigned = [node.targets[0] for node in body if isinstance(node, ast.Assign)]
-    assert function in {
-        *(node.name for node in body if isinstance(node, ast.FunctionDef)),
-        *(target.id for target in assigned if isinstance(target, ast.Name)),
-    }
     if module.startswith("nh_control.ros.") and importlib.util.find_spec("rclpy") is None:
         pytest.skip(
             f"{module} is there; importing it needs rclpy: install the extra 'ros' or a ROS "
             f"distribution"
         )
     assert callable(getattr(importlib.import_module(module), function))
-
-
-def test_executables_are_the_nodes_of_their_names():
-    nodes = {n: t for n, t in ENTRY_POINTS.items() if t.startswith("nh_control.ros.nodes.")}
-    assert nodes == {
-        name: f"nh_control.ros.nodes.start:{name}"
-        for name in ("plant", "tracker", "composed", "display", "view", "recorder", "shadow")
-    }
-    assert ENTRY_POINTS["nh_control"] == "nh_control.cli:main"
 
 
 def test_lines_in_c_are_as_short_as_in_python():
@@ -410,17 +293,6 @@ def test_a_file_of_parameters_has_all_of_the_nodes_with_their_defaults_and_meani
     assert all(" ".join(e.sentence.split()) in words for e in specs if e.name in expected)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_what_rolls_damps_and_what_flies_holds_without_commands(name):
-    scenario = scenarios.get(name)
-    if scenario.guidance is not None:  # goals may come at any time
-        expected = {"fallback": "hold", "on_finish": "continue"}
-    else:
-        rolls = {"fallback": "damp"} if scenario.body is not None else {}
-        expected = {"fallback": "hold"} if name == "quadrotor" else rolls
-    assert scenario.nodes == expected
-
-
 # --- rviz ----------------------------------------------------------------------------------------
 
 
@@ -479,14 +351,6 @@ def test_rviz_views_use_existing_frames(name):
     views = RVIZ[name]["Views"]
     assert RVIZ[name]["Global Options"]["Fixed Frame"] == fixed
     assert {view["Target Frame"] for view in (views["Current"], *views["Saved"])} <= frames
-
-
-def test_rviz_sends_goals_to_the_tracker():
-    tools = {
-        tool["Class"].removeprefix("rviz_default_plugins/"): tool
-        for tool in RVIZ["quadrotor_payload"]["Tools"]
-    }
-    assert tools["SetGoal"]["Topic"]["Value"] == "/goal"
 
 
 def test_layouts_of_rqt_and_plotjuggler_show_what_the_nodes_publish():

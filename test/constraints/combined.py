@@ -16,18 +16,13 @@ from scipy.integrate import solve_ivp
 
 from nh_control.benchmarks import turntable
 from nh_control.geometry import quaternion
-from nh_control.geometry.rotations import S2
-from nh_control.geometry.spaces import SE2, Product, Rn
+from nh_control.geometry.spaces import SE2, Product
 from nh_control.mechanics.system import System
-
-G = 9.81
 
 
 @dataclass(frozen=True)
 class Case:
-    """A system, its start (q, v), its steady input, and its configuration and velocity at time t
-    from that start, by other means.
-    """
+    """A system, its start (q, v), its steady input, and (q, v) at time t by other means."""
 
     system: System
     q: np.ndarray
@@ -66,9 +61,7 @@ TORQUE, PUSH = 0.2, 1.0
 
 
 def wheel_with_arm() -> Case:
-    """A body on a skate (A v = 0) with an arm pinned to its back (h = 0), each a planar pose; a
-    torque between the two and a push forward.
-    """
+    """A body on a skate (A v = 0), an arm pinned to its back (h = 0), a torque and a push."""
 
     def ends(q):
         return (
@@ -120,78 +113,6 @@ def wheel_with_arm() -> Case:
     return Case(system, q, v, np.array([TORQUE, PUSH]), solution)
 
 
-# A snakeboard that carries a spherical pendulum ------------------------------------------------
-
-M, L, I, J, BOB, ROD, SPIN, STEER = 1.0, 0.5, 0.08, 0.02, 0.3, 0.7, 0.1, -0.02
-
-
-def snakeboard_with_pendulum() -> Case:
-    """Two velocity constraints of wheels beside a sphere: q = (psi, phi, theta, x, y, direction),
-    the bob at `(x, y, 0) + l direction`; torques on rotor and steering.
-    """
-
-    def lagrangian(q, v):
-        spin = I * (v[0] ** 2 / 2 + v[0] * v[2]) + J * v[1] ** 2
-        board = spin + M * (L**2 * v[2] ** 2 + v[3] ** 2 + v[4] ** 2) / 2
-        c, s = ca.cos(q[2]), ca.sin(q[2])
-        ground = ca.vertcat(c * v[3] - s * v[4], s * v[3] + c * v[4], 0)
-        return board + BOB * (ca.sumsqr(ground + ROD * v[5:]) / 2 - G * ROD * q[7])
-
-    def wheels(q):
-        s, c = ca.sin(q[1]), ca.cos(q[1])
-        rear = ca.horzcat(0, 0, -L * c, -s, c, 0, 0, 0)
-        return ca.vertcat(rear, ca.horzcat(0, 0, L * c, s, c, 0, 0, 0))
-
-    system = System(
-        name="snakeboard_with_pendulum",
-        space=Product(Rn("psi", "phi"), SE2(), S2("bob_")),
-        lagrangian=lagrangian,
-        inputs=("rotor_torque", "steer_torque"),
-        force=lambda q, v, u: ca.vertcat(u, 0, 0, 0, 0, 0, 0),
-        velocity_constraint=wheels,
-        domain=lambda q: ca.cos(q[1]),
-    )
-    direction = np.array([0.6, 0.48, -0.64])
-    q = np.array([0.2, 0.5, 0.4, 0.0, 0.0, *direction])
-    turn = 0.9
-    swing = np.cross([0.5, -1.0, 0.8], direction)
-    v = np.array([1.5, -0.3, turn * sin(0.5), -turn * L * cos(0.5), 0.0, *swing])
-
-    def acceleration(q, w):
-        """Coordinates psi, phi, theta, x, y and the bob's position."""
-        f, s = along(q[2])
-        sp, cp = sin(q[1]), cos(q[1])
-        c, g = np.zeros((3, 8)), np.zeros(3)
-        for row, sign in enumerate((-1.0, 1.0)):
-            c[row, 2], c[row, 3:5] = sign * L * cp, sign * sp * f + cp * s
-            rate_c = sign * L * -sp * w[1]
-            rate_d = (sign * cp * f - sp * s) * w[1] + (sign * sp * s - cp * f) * w[2]
-            g[row] = -(rate_c * w[2] + rate_d @ w[3:5])
-        rod = q[5:] - [q[3], q[4], 0.0]
-        speed = w[5:] - [w[3], w[4], 0.0]
-        c[2, 5:], c[2, 3:5], g[2] = rod, -rod[:2], -speed @ speed
-        mass = np.diag([I, 2 * J, M * L**2, M, M, BOB, BOB, BOB])
-        mass[0, 2] = mass[2, 0] = I
-        force = np.array([SPIN, STEER, 0, 0, 0, 0, 0, -BOB * G])
-        matrix = np.block([[mass, -c.T], [c, np.zeros((3, 3))]])
-        return np.linalg.solve(matrix, np.concatenate([force, g]))[:8]
-
-    def solution(t):
-        f, s = along(q[2])
-        ground = v[3] * f + v[4] * s
-        start = np.array([*q[:5], *(ROD * direction)])
-        rates = np.array([*v[:3], *ground, *(ROD * swing + [*ground, 0.0])])
-        end, w = motion(acceleration, start, rates, t)
-        f, s = along(end[2])
-        rod, speed = end[5:] - [end[3], end[4], 0.0], w[5:] - [w[3], w[4], 0.0]
-        return (
-            np.array([*end[:5], *(rod / ROD)]),
-            np.array([*w[:3], f @ w[3:5], s @ w[3:5], *(speed / ROD)]),
-        )
-
-    return Case(system, q, v, np.array([SPIN, STEER]), solution)
-
-
 # A ball on a turntable -------------------------------------------------------------------------
 
 
@@ -227,7 +148,4 @@ def ball_on_turntable() -> Case:
     return Case(system, q, v, np.zeros(0), solution)
 
 
-CASES = {
-    case.system.name: case
-    for case in (wheel_with_arm(), snakeboard_with_pendulum(), ball_on_turntable())
-}
+CASES = {case.system.name: case for case in (wheel_with_arm(), ball_on_turntable())}

@@ -20,9 +20,7 @@ def rod(length=0.7, g=G, mass=1.0) -> System:
 
 
 def spherical(m=1.3, r=0.8, g=G) -> System:
-    """A spherical pendulum in angles: theta = elevation + pi/2 from the downward vertical, and phi
-    about it [johnson2014 VII-A].
-    """
+    """A spherical pendulum: elevation = theta - pi/2 from below, and phi [johnson2014 VII-A]."""
     return System(
         name="spherical",
         space=Rn("elevation", "phi"),
@@ -33,9 +31,7 @@ def spherical(m=1.3, r=0.8, g=G) -> System:
 
 
 def bead(tilt) -> System:
-    """A unit mass in space on the unit sphere and on the plane
-    `x sin(tilt) + (z - 1) cos(tilt) = 0`, which touches the sphere for tilt = 0.
-    """
+    """A unit mass on the unit sphere and a plane through its pole, tangent at tilt 0."""
     return System(
         name="bead",
         space=Rn("x", "y", "z"),
@@ -47,9 +43,7 @@ def bead(tilt) -> System:
 
 
 def sling(length=0.5) -> System:
-    """A unit mass that hangs from a hand, moved at will along x and up, on a string whose length
-    is a third prescribed coordinate.
-    """
+    """A unit mass on a string from a hand; hand and length are prescribed."""
     return System(
         name="sling",
         space=Rn("x", "z", "hand_x", "hand_z", "length"),
@@ -60,9 +54,7 @@ def sling(length=0.5) -> System:
 
 
 def lamp(arm=0.3) -> System:
-    """A free rigid body of unit mass, center of mass at its origin, one point of which, `arm`
-    above it, is held at the world's origin.
-    """
+    """A free body of unit mass, held at the origin by a point `arm` above its center."""
     return System(
         name="lamp",
         space=Product(SO3("r"), Rn("x", "y", "z")),

@@ -55,9 +55,7 @@ def test_a_crank_turns_through_the_stretched_positions_of_its_rocker(kernel, rat
 @ENGINES
 @pytest.mark.parametrize("rate", (2.0, -2.0))
 def test_a_crank_that_drives_its_four_bar_into_a_dead_point_locks(kernel, rate):
-    """The crank reaches from its ground point as far as coupler and rocker together, 1.2 m, at
-    `2 asin(0.6)` from the ground's direction.
-    """
+    """At `2 asin(0.6)` the crank reaches as far as coupler and rocker together, 1.2 m."""
     dsys, x, angles = driven(four_bar(1.0, 0.6, 0.6), kernel, -0.9, rate)
     with pytest.raises(nh.StepFailed, match="the mechanism is locked at crank = ") as failed:
         dsys.simulate(x, angles)

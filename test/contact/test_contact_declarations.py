@@ -5,7 +5,8 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
-from bodies import ball, body, box, gripped_snakeboard, point
+from bodies import ball, body, box, point
+from refusals import refusal
 
 import nh_control as nh
 from nh_control.integrators import INTEGRATORS
@@ -35,74 +36,41 @@ PENDULUM = nh.midpoint(nh.systems.pendulum(), 0.01)
 BALL = nh.Sphere(0.1)
 OTHERS = [name for name in INTEGRATORS if name not in ("midpoint", "nonholonomic_midpoint")]
 REFUSED = [
-    (lambda: constraint(friction=-1.0), "friction must be >= 0"),
-    (lambda: constraint(friction=float("nan")), "friction must be"),
-    (lambda: constraint(restitution=1.5), "restitution must be from 0 to 1"),
-    (lambda: constraint(friction=0.5), r"point\(q\).*or slip\(q\)"),
-    (lambda: touched(gap=lambda q: q), r"gap\(q\) must be one number"),
-    (lambda: touched(point=lambda q: q.T, friction=0.1), r"point\(q\) must have shape"),
-    (lambda: touched(slip=lambda q: ca.SX(1, 3), friction=0.1), r"slip\(q\) must have shape"),
-    *(
-        (lambda rows=rows: nh.Grip(rows, load=1.0, friction=0.5), "one or two different rows")
-        for rows in ((), (0, 1, 2), (0, 0), (-1,))
-    ),
-    (lambda: gripped(nh.Grip((2,), 1.0, 0.5)), "has 2 rows"),
-    (lambda: gripped(nh.Grip((0,), 1.0, 0.5), nh.Grip((0, 1), 1.0, 0.5)), "same row"),
-    *(
-        (lambda size=size: point(0.1, 0.5).with_smoothing(size), "smoothing.*positive")
-        for size in (0.0, -1.0, np.inf)
-    ),
-    *((lambda name=name: INTEGRATORS[name](ball().system, 0.01), "contacts") for name in OTHERS),
-    (lambda: INTEGRATORS["rk4"].make(ball().system, 0.01), "use midpoint"),
-    (lambda: ball().composed([1.5, -0.5], "back"), "has contacts"),
-    (lambda: nh.contact_forces(PENDULUM, PENDULUM.state([0.1], [0]), [0]), "declares no contacts"),
-    (lambda: nh.Sphere(0.0), "radius must be positive"),
-    (lambda: nh.BoxCorners((1, -1, 1)), "size must be positive"),
-    (lambda: nh.Plane(surface_velocity=(0, 0, 1)), "must lie in the plane"),
-    (lambda: nh.Contact("body", shape="mesh.stl"), "meshes are not known"),
-    (lambda: body(BALL, friction=-0.1), "friction must be"),
-    (lambda: model(nh.Contact("b", BALL)), "unknown frame"),
-    (lambda: model(nh.Contact("a", BALL), nh.Contact("a", nh.Corner())), "contacts must differ"),
-    (lambda: nh.BodySurface("b", nh.Disc(0.1)), "two bodies touch as spheres and capsules"),
-    (
-        lambda: nh.Contact("a", nh.Corner(), ground=nh.BodySurface("b", BALL)),
-        "two bodies touch as spheres and capsules",
-    ),
-    (
-        lambda: model(nh.Contact("a", BALL, ground=nh.BodySurface(Point("c", (0, 0, 0.1)), BALL))),
-        "unknown frame 'c'",
-    ),
+    lambda: constraint(friction=-1.0),
+    lambda: constraint(friction=float("nan")),
+    lambda: constraint(restitution=1.5),
+    lambda: constraint(friction=0.5),
+    lambda: touched(gap=lambda q: q),
+    lambda: touched(point=lambda q: q.T, friction=0.1),
+    lambda: touched(slip=lambda q: ca.SX(1, 3), friction=0.1),
+    *(lambda rows=rows: nh.Grip(rows, 1.0, 0.5) for rows in ((), (0, 1, 2), (0, 0), (-1,))),
+    lambda: gripped(nh.Grip((2,), 1.0, 0.5)),
+    lambda: gripped(nh.Grip((0,), 1.0, 0.5), nh.Grip((0, 1), 1.0, 0.5)),
+    *(lambda size=size: point(0.1, 0.5).with_smoothing(size) for size in (0.0, -1.0, np.inf)),
+    lambda: INTEGRATORS["rk4"].make(ball().system, 0.01),
+    lambda: ball().composed([1.5, -0.5], "back"),
+    lambda: nh.contact_forces(PENDULUM, PENDULUM.state([0.1], [0]), [0]),
+    lambda: nh.Sphere(0.0),
+    lambda: nh.BoxCorners((1, -1, 1)),
+    lambda: nh.Plane(surface_velocity=(0, 0, 1)),
+    lambda: nh.Contact("body", shape="mesh.stl"),
+    lambda: body(BALL, friction=-0.1),
+    lambda: model(nh.Contact("b", BALL)),
+    lambda: model(nh.Contact("a", BALL), nh.Contact("a", nh.Corner())),
+    lambda: nh.BodySurface("b", nh.Disc(0.1)),
+    lambda: nh.Contact("a", nh.Corner(), ground=nh.BodySurface("b", BALL)),
+    lambda: model(nh.Contact("a", BALL, ground=nh.BodySurface(Point("c", (0, 0, 0.1)), BALL))),
 ]
 
 
-@pytest.mark.parametrize("make, words", REFUSED)
-def test_what_cannot_touch_is_refused(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
+def test_what_cannot_touch_is_refused(snapshot):
+    assert [refusal(call) for call in REFUSED] == snapshot
 
 
-def test_contacts_have_no_friction_and_no_restitution_unless_told():
-    plain = constraint()
-    assert (plain.friction, plain.restitution, plain.surface_velocity) == (0.0, 0.0, ())
-
-
-def test_gripped_rows_leave_the_momenta_whole():
-    system = gripped_snakeboard(1.0).system
-    assert system.n_velocity_constraints == 0 and system.nrho == 5
-
-
-def test_two_integrators_take_contacts():
-    taking = [name for name in INTEGRATORS if INTEGRATORS[name].takes(ball().system)]
-    assert taking == ["midpoint", "nonholonomic_midpoint"]
-
-
-def test_a_plane_and_a_flat_height_field_are_the_same_ground():
-    runs = []
-    for ground in (nh.Plane(), nh.HeightField(lambda x, y: 0 * x)):
-        dsys = body(nh.Sphere(0.1), ground=ground)
-        x = dsys.state([1, 0, 0, 0, 0, 0, 0.12], [0, 3, 1, 1, 0, 0])
-        runs.append(dsys.simulate(x, steps=30).states)
-    assert runs[0] == pytest.approx(runs[1], abs=1e-9)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_methods_take_no_contacts(name):
+    with pytest.raises(ValueError, match="contacts"):
+        INTEGRATORS[name](ball().system, 0.01)
 
 
 def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():
@@ -118,11 +86,6 @@ def test_a_ball_rolls_down_a_tilted_plane_and_its_height_field():
         assert np.linalg.norm(end - start) == pytest.approx(moved, rel=1e-4)
 
 
-def test_a_contact_of_a_model_bounces_from_the_speed_that_it_declares():
-    contact = nh.Contact("a", BALL, restitution=0.5, bounce_speed=0.3)
-    assert [touch.bounce_speed for touch in model(contact).system.contacts] == [0.3]
-
-
 def test_friction_and_restitution_of_a_model_are_parameters_by_name():
     dsys = box(parameters=("body_friction", "body_restitution"))
     assert dsys.parameter_names == ("body_friction", "body_restitution", "smoothing", "h")
@@ -130,3 +93,8 @@ def test_friction_and_restitution_of_a_model_are_parameters_by_name():
     assert changed.parameter_values == pytest.approx([0.2, 0, 1e-6, 0.01])
     with pytest.raises(ValueError, match="friction must be"):
         dsys.with_parameters(body_friction=-0.2)
+
+
+def test_a_contact_of_a_model_bounces_from_the_speed_that_it_declares():
+    contact = nh.Contact("a", BALL, restitution=0.5, bounce_speed=0.3)
+    assert [touch.bounce_speed for touch in model(contact).system.contacts] == [0.3]

@@ -1,9 +1,13 @@
 """A, B, second derivatives and derivatives by parameters through contact are those of the step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from bodies import HALF, G, ball, box
 from differences import hessian, jacobian
+
+import nh_control as nh
 
 
 def spacing(smoothing):
@@ -68,11 +72,53 @@ def test_derivatives_by_friction_restitution_and_smoothing_are_exact():
         assert relative(lin.P[:, column], expected[:, column]) < 1e-6
 
 
-def test_derivatives_of_a_point_by_the_smoothing_are_exact():
-    dsys = ball(0.3, 0.3, restitution=0.4, smoothing=1e-4)
-    x = impact(dsys, 1e-4)
-    lin = dsys.linearize(x, parameters=["smoothing"])
-    expected = jacobian(
-        lambda s: dsys.local(lin.x1, dsys.with_smoothing(1e-4 * (1 + s[0])).step(x)), 1, 1e-2
-    )
-    assert relative(lin.P, expected / 1e-4) < 1e-6
+# Energy ------------------------------------------------------------------------------------------
+
+
+def no_inputs(states):
+    return np.zeros((len(states), 0))
+
+
+def test_a_body_at_rest_has_no_velocity_halfway_through_the_impulse():
+    dsys = ball()
+    x = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], np.zeros(3)), steps=3).states
+    halfway = nh.ContactReadout(dsys).velocities(x[-1:], no_inputs(x[-1:]))
+    assert dsys.velocity(x[-1])[1] == pytest.approx(-G * dsys.h / 2, rel=1e-6)
+    assert halfway == pytest.approx(np.zeros((1, 3)), abs=1e-9)
+
+
+def test_a_body_that_slides_has_the_velocity_of_its_positions():
+    """Between two steps, `(q1 - q_-1) / 2h`; in the air it is that of the state."""
+    dsys = ball(friction=0.3)
+    run = dsys.simulate(dsys.state([0, HALF + 1e-13, 0], [2, 0, 0]), steps=10)
+    found = nh.ContactReadout(dsys).velocities(run.states[4:6], no_inputs(run.states[4:6]))
+    between = (run.states[5:7, :3] - run.states[3:5, :3]) / (2 * dsys.h)
+    assert found == pytest.approx(between, abs=1e-9)
+    flying = dsys.state([0, 5.0, 0], [1, 2, 3])
+    assert nh.ContactReadout(dsys).velocities([flying], [[]])[0] == pytest.approx([1, 2, 3])
+
+
+def test_a_step_is_the_impulses_at_its_start_and_a_free_step():
+    """So its gain of energy is their work and the error of the free step."""
+    dsys = box()
+    free = nh.midpoint(replace(dsys.system, contacts=()), dsys.h)
+    x = dsys.state([1.0, 0, 0, 0, 0, 0, HALF + 1e-3], [3.0, 1, 0, 0.5, 0, -1])
+    halfway = nh.ContactReadout(dsys).velocities([x], [[]])[0]
+    after = dsys.state(x[:7], 2 * halfway - dsys.velocity(x))
+    assert np.abs(after - x).max() > 0.1
+    assert free.step(after) == pytest.approx(dsys.step(x), abs=1e-12)
+
+
+def largest_change(friction, h):
+    """The largest change of energy in a step of a box that tips about an edge for 0.1 s."""
+    dsys, tilt = box(friction=friction, smoothing=1e-10, h=h), 0.3
+    q = [np.cos(tilt / 2), np.sin(tilt / 2), 0, 0, 0, 0, HALF * (np.cos(tilt) + np.sin(tilt))]
+    run = dsys.simulate(dsys.state(q, [1.0, 0, 0, 0, 0, 0]), steps=round(0.1 / h))
+    return np.abs(np.diff(run.energies)[round(0.02 / h) :]).max()
+
+
+@pytest.mark.parametrize("friction", [2.0, pytest.param(0.0, marks=pytest.mark.slow)])
+def test_while_a_contact_persists_energy_changes_by_the_third_order_of_the_step(friction):
+    """As that of a pendulum under the midpoint rule, with friction that sticks and without."""
+    changes = [largest_change(friction, h) for h in (0.005, 0.0025)]
+    assert changes[0] / changes[1] == pytest.approx(8, rel=0.1)

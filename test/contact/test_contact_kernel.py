@@ -176,14 +176,6 @@ def test_second_derivatives_in_contact_are_those_of_generated_code():
     assert own == pytest.approx(other, abs=1e-12 * np.abs(other).max())
 
 
-def test_derivatives_by_parameters_of_a_step_without_solution_fail():
-    """They are generated code's, and so are its further attempts."""
-    make, start = CASES["sled"]
-    dsys = make().with_step(1e3)
-    with pytest.raises(nh.StepFailed):
-        dsys.linearize(1e8 * start(dsys), np.zeros(dsys.nu), ["smoothing"])
-
-
 def test_functions_of_contacts_have_the_order_of_their_struct():
     header = NATIVE / "free_step.h"
     (struct,) = re.findall(r"struct contact_functions \{(.*?)\};", header.read_text(), re.DOTALL)

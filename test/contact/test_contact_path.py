@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from bodies import chain
-from native_equations import Equations
+from native_equations import Equations, Impulses
 
 import nh_control as nh
 from nh_control.numerics import newton
@@ -15,8 +15,6 @@ from nh_control.numerics.contact_problem import blocks
 
 # fmt: off
 STRETCHED = {
-    "turning": [-0.6178, 0.3377, 0.6255, 0.3361, 4.4793, 4.1686, 0.0321, -1.8635, -0.0123, -1.2441,
-        -0.0492, -0.077, 0.1865, 2.6596, 3.1558, -1.1589, 0.6062, -0.0699, 0.1101],
     "folding": [-0.429849, 0.464139, -0.629037, -0.451794, -2.275073, -2.433594, 0.098526,
         -0.474034, -0.159763, 3.141593, -0.56804, 0.132251, -0.090557, -1.843568, -0.373871,
         -0.003894, -0.296895, 0.03936, 0.037717],
@@ -40,24 +38,14 @@ LYING = {
 far inside of the cones alone.
 """
 CREEPING = {
-    "folded": [-0.45365709709824, -0.57465147062123, 0.40479676399172, -0.54782342540922,
-        -0.47259440669107, 0.75078471688059, 0.03000000224655, 0.30152797079978, 0.01186687255269,
-        0.00000032095049, -0.00336919132561, -0.01044207212809, -0.00143246999073,
-        -0.00923645868950, -0.00585679960229, -0.02715563876133, -0.00192331374410,
-        -0.00252656046485, -0.00021317670990],
-    "rocking": [-0.62075904373910, -0.33861255194347, -0.62075884390306, 0.33861217786517,
-        2.21003678785074, -3.08890230255644, 0.03000000309400, 3.15332652259661, 0.00000002907092,
-        0.17879904909775, 0.00721320932930, -0.00121496561246, -0.00015885633401,
-        -0.10127895856736, -0.06478164815385, -0.02452455211550, -0.00000067237455,
-        0.00244260594384, -0.00000007071771],
     "turned": [-0.33676157722339, -0.59744122784967, -0.20889566260535, 0.69715007101496,
         0.81046785735090, -2.27479723603930, 0.03535757601188, -3.51348128868645,
         -3.36930698274953, 0.00000033345608, -0.15778479315244, -0.00024262867899,
         -0.00398223683568, 1.10146584725682, -0.40916363647664, -0.10981398781742,
         0.03080696064740, -0.00515416459245, 0.02159732519578],
 }
-"""States whose central path turns back before its end: steps of growing length lead there. That
-of the last leads on to a solution with a million times its energy, which is not taken.
+"""A state whose central path turns back before its end: steps of growing length lead there, and
+on to a solution with a million times its energy, which is not taken.
 """
 # fmt: on
 
@@ -85,9 +73,7 @@ def test_chains_that_lie_step(state):
 
 
 def linear_step(rows, v0):
-    """The equations of a step of a body of unit masses, `y = v0 + rows^T x`, `w = rows y`, of one
-    contact with friction 1: unknowns (y, x, psi).
-    """
+    """A step `y = v0 + rows^T x`, `w = rows y` of unit masses; unknowns (y, x, psi)."""
     n = len(v0)
 
     def call(name, z, kappa):
@@ -142,3 +128,53 @@ def test_a_path_is_followed_through_its_fold():
         assert min(w[0], x[0] - np.linalg.norm(x[1:]), psi - np.linalg.norm(w[1:])) > 0
         assert np.abs(call("residual", z, kappa)[0]).max() < 1e-12
     assert [bool(rise > 0.1) for rise in rises] == [True, True, False, True]
+
+
+# The contact problem alone -----------------------------------------------------------------------
+
+
+def problem(rng, smoothing):
+    """Up to eight points of a body of 1 kg that moves into its ground, with friction 0.5."""
+    points = rng.choice([-0.1, 0.1], size=(rng.integers(1, 9), 3))
+    rows = []
+    for x, y, z in points:
+        lever = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+        rows.append(np.hstack([np.eye(3), lever])[[2, 0, 1]])
+    rows, mass = np.vstack(rows), np.diag([1.0] * 3 + [1 / 150] * 3)
+    velocity = rng.normal(size=6) * rng.choice([1e-3, 1.0, 10.0])
+    velocity[2] = -abs(velocity[2])
+    count = len(points)
+    shapes = blocks([(True, 2)] * count)
+    G, b = rows @ np.linalg.solve(mass, rows.T), rows @ velocity
+    return shapes, (G, b, np.full(count, 0.5), np.zeros(count), smoothing)
+
+
+@pytest.mark.parametrize("smoothing", [1e-3, 1e-6, 1e-9])
+def test_solutions_lie_on_the_central_path(smoothing):
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        shapes, given = problem(rng, smoothing)
+        found = Impulses(shapes)
+        assert found.find(*given)
+        G, b, mu, *_ = given
+        assert found.w == pytest.approx(G @ found.x + b, abs=1e-9 * (1 + np.abs(b).max()))
+        for i, (n, t, k, j) in enumerate(shapes):
+            beta, g = mu[i] * found.x[n], found.x[t : t + k]
+            psi, s = found.psi[j], found.w[t : t + k]
+            assert found.x[n] > 0 and found.w[n] > 0
+            assert np.linalg.norm(g) < beta and np.linalg.norm(s) < psi
+            allowed = 1e-3 * smoothing + 1e-12 * beta * psi
+            assert abs(found.x[n] * found.w[n] - smoothing) < allowed
+            assert abs(beta * psi + g @ s - smoothing) < allowed
+            assert np.abs(beta * s + psi * g).max() < allowed
+
+
+def test_a_friction_with_a_given_bound_is_one_without_a_normal():
+    (shape,) = shapes = blocks([(False, 2)])
+    found = Impulses(shapes)
+    G, b = np.eye(2), np.array([3.0, 4.0])
+    assert shape.normal == -1
+    assert found.find(G, b, np.zeros(1), np.array([2.0]), 1e-9)
+    assert found.x == pytest.approx([-1.2, -1.6], abs=1e-8)  # opposite to the slip, of size 2
+    assert found.find(G, b, np.zeros(1), np.array([6.0]), 1e-9)
+    assert found.x == pytest.approx([-3, -4], abs=1e-8)  # enough to stop

@@ -1,5 +1,6 @@
 """Analytic answers of contacts with Coulomb friction."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from bodies import HALF, G, ball, body, box, gripped_snakeboard, point
@@ -77,29 +78,6 @@ def test_a_ball_turns_on_a_conveyor_and_moves_with_two_sevenths_of_its_speed():
     assert run.velocities[-1, 0] - HALF * run.velocities[-1, 2] == pytest.approx(0.7, abs=1e-9)
 
 
-@pytest.mark.slow
-def test_a_conveyor_takes_a_box_along_after_its_speed_over_mu_g():
-    speed = 0.6
-    dsys = box(ground=nh.Plane(surface_velocity=(speed, 0, 0)))
-    start = dsys.state([1, 0, 0, 0, 0, 0, HALF + 4e-9], np.zeros(6))
-    run = dsys.simulate(start, steps=40)
-    moved, taken = run.velocities[:, 3], speed / (MU * G)
-    before = int(taken / dsys.h) - 1
-    assert moved[before] == pytest.approx(MU * G * before * dsys.h, abs=0.03)
-    assert moved[-1] == pytest.approx(speed, abs=1e-6)
-    forces = nh.contact_forces(dsys, run.states[before // 2]).values()
-    assert sum(one.force[0] for one in forces) == pytest.approx(MU * G, rel=1e-3)
-    assert sum(one.force[0] for one in nh.contact_forces(dsys, run.states[-1]).values()) < 1e-3
-
-
-def test_the_surface_of_a_plane_slides_along_its_tangents():
-    plane = nh.Plane((0, 0, 2), surface_velocity=(0.3, 0.4, 0))
-    assert np.hypot(*plane.sliding) == pytest.approx(0.5)
-    assert nh.Plane().sliding == nh.HeightField(lambda x, y: 0).sliding == ()
-    law = box(ground=plane).system.contacts[0]
-    assert law.surface_velocity == plane.sliding
-
-
 @pytest.mark.parametrize("restitution", [0.8, 0.5])
 def test_a_ball_bounces_to_the_square_of_its_restitution(restitution):
     dsys = ball(restitution=restitution, h=1e-3, smoothing=1e-10)
@@ -137,3 +115,69 @@ def test_wheels_with_little_grip_skid_and_lose_the_work_of_friction():
         x = after
     gained = dsys.energy(x) - dsys.energy(state)
     assert gained < -1e-3 and gained == pytest.approx(lost, rel=0.03)
+
+
+def test_the_surface_of_a_plane_slides_along_its_tangents():
+    plane = nh.Plane((0, 0, 2), surface_velocity=(0.3, 0.4, 0))
+    assert np.hypot(*plane.sliding) == pytest.approx(0.5)
+    assert nh.Plane().sliding == nh.HeightField(lambda x, y: 0).sliding == ()
+    law = box(ground=plane).system.contacts[0]
+    assert law.surface_velocity == plane.sliding
+
+
+# Painleve's rod ----------------------------------------------------------------------------------
+
+
+TILT = 1.0
+"""Angle (rad) between rod and ground."""
+CRITICAL = (1 + 3 * np.cos(TILT) ** 2) / (3 * np.sin(TILT) * np.cos(TILT))
+"""Friction beyond which sliding on has no solution, where the normal force would have to pull."""
+
+
+def rod(friction, h, smoothing=1e-10):
+    """A uniform rod of 1 kg and half length 1 m, q = (x, z, angle) of its middle."""
+
+    def lagrangian(q, v):
+        return (ca.sumsqr(v[:2]) + v[2] ** 2 / 3) / 2 - 9.81 * q[1]
+
+    tip = nh.UnilateralConstraint(
+        "tip",
+        gap=lambda q: q[1] - ca.sin(q[2]),
+        point=lambda q: q[0] - ca.cos(q[2]),
+        friction=friction,
+    )
+    system = nh.System(
+        "rod", nh.Rn("x", "z", "angle"), lagrangian, contacts=(tip,), smoothing=smoothing
+    )
+    return nh.midpoint(system, h)
+
+
+def slid(friction, h, steps):
+    dsys = rod(friction, h)
+    x = dsys.state([0, np.sin(TILT) + 1e-9, TILT], [-3.0, 0, 0])
+    return dsys.simulate(x, steps=steps), nh.ContactReadout(dsys)
+
+
+@pytest.mark.parametrize("factor", [1.01, 1.5, 2.2])
+def test_beyond_the_critical_friction_the_tip_stops_in_one_step(factor):
+    """By an impulse that does not depend on h; then the rod turns about the tip."""
+    impulses = []
+    for h in (1e-3, 1e-4):
+        run, readout = slid(factor * CRITICAL, h, 20)
+        table = readout.table(run.states[:-1], np.zeros((20, 0)))
+        impulses.append(table.normal[0, 0] * h)
+        assert table.normal[1:].max() < 10 and np.diff(run.energies)[0] < -1
+        assert np.abs(table.slip[1:]).max() < 1e-6 and table.gap.min() > 0
+        assert np.diff(run.energies)[1:].max() < 1e-6
+    assert impulses[0] == pytest.approx(impulses[1], rel=5e-3) and impulses[0] > 1
+
+
+def test_below_it_the_tip_slides_on_against_the_rods_sliding_friction():
+    """Of a rod that slides and does not turn yet, `N (1 + 3 cos^2 a - 3 mu sin a cos a) = m g`."""
+    friction = 0.5
+    run, readout = slid(friction, 1e-4, 5)
+    table = readout.table(run.states[:-1], np.zeros((5, 0)))
+    s, c = np.sin(TILT), np.cos(TILT)
+    expected = 9.81 / (1 + 3 * c**2 - 3 * friction * s * c)
+    assert table.normal[2, 0] == pytest.approx(expected, rel=1e-3)
+    assert table.friction[2, 0, 0] == pytest.approx(friction * expected, rel=1e-3)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bodies import ball, body, box, heights_of_corners, thrown
+from bodies import HALF, G, ball, body, box, heights_of_corners, point, thrown
 
 import nh_control as nh
+from nh_control.control import equilibrium
+from nh_control.control.equilibrium import NoEquilibrium
 
 SHAPES = {"sphere": (nh.Sphere(0.1), 0.1), "capsule": (nh.Capsule(0.05, 0.2, axis="x"), 0.05)}
 """Shapes, and how low their centers can be (m)."""
@@ -54,11 +56,88 @@ def test_a_body_in_the_air_moves_as_one_without_contacts():
     assert runs[0] == pytest.approx(runs[1], abs=1e-11)
 
 
-def test_redundant_contacts_share_the_weight():
-    dsys = box()
-    x = dsys.state([1, 0, 0, 0, 0, 0, 0.1 + 4e-9], np.zeros(6))
-    x = dsys.simulate(x, steps=5).states[-1]
-    forces = nh.contact_forces(dsys, x)
-    bottom = sorted(force.normal for force in forces.values())[4:]
-    assert len(forces) == 8 and sum(bottom) == pytest.approx(9.81, rel=1e-6)
-    assert bottom == pytest.approx([9.81 / 4] * 4, rel=1e-3)
+# Bodies that stand -------------------------------------------------------------------------------
+
+
+LYING = [1, 0, 0, 0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def standing():
+    dsys = box(smoothing=1e-6)
+    x, _ = equilibrium(dsys, dsys.state([*LYING, HALF + 1e-7], np.zeros(6)), ())
+    return dsys, x
+
+
+def test_a_body_at_rest_steps_whatever_its_round_off(standing):
+    """The motion is then nothing but round-off, to which changes are not to be compared."""
+    dsys, x = standing
+    rng = np.random.default_rng(0)
+    for size in (0, 1e-17, 1e-15, 1e-14):
+        moved = dsys.retract(x, size * rng.normal(size=12))
+        assert np.abs(dsys.local(x, dsys.step(moved))).max() < 1e-11
+
+
+def test_gaps_at_rest_balance_the_weight(standing):
+    dsys, x = standing
+    corners = sorted(nh.contact_forces(dsys, x).values(), key=lambda one: one.gap)
+    assert sum(one.normal for one in corners) == pytest.approx(G, abs=1e-8)
+    assert [one.gap for one in corners[:4]] == pytest.approx([1e-6 / (G / 4)] * 4, rel=1e-3)
+    assert all(np.abs(one.slip).max() < 1e-12 for one in corners)
+    assert x[-1] == pytest.approx(-dsys.h * G / 2)  # the momentum before the impulse
+
+
+@pytest.mark.parametrize("above", [0.3, 0.0])
+def test_bodies_are_put_down_from_a_guess_above_the_ground(above):
+    dsys = ball(smoothing=1e-8)
+    x, _ = equilibrium(dsys, dsys.state([0.3, HALF + 1e-6 + above, 0.2], np.zeros(3)), ())
+    assert x[1] - HALF == pytest.approx(1e-8 / G, rel=1e-6)
+    assert x[[0, 2]] == pytest.approx([0.3, 0.2], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_body_has_no_equilibrium_where_it_slides():
+    dsys = slope(0.2)
+    with pytest.raises(NoEquilibrium, match="still moves p_x"):
+        equilibrium(dsys, dsys.state([0, 1e-12 / G], np.zeros(2)), ())
+
+
+def slope(friction):
+    return point(np.arctan(0.3), friction, smoothing=1e-12)
+
+
+# Failures ----------------------------------------------------------------------------------------
+
+
+FLAT = [np.sqrt(0.5), np.sqrt(0.5), 0, 0, 0, 0, 0.02]
+COIN = (0.0025, 0.005, 0.0025)
+
+
+def coin():
+    return body(nh.Disc(0.1, axis="y"), inertia=COIN)
+
+
+def test_a_disc_that_lies_flat_is_named_with_the_remedy():
+    dsys = coin()
+    with pytest.raises(nh.StepFailed, match="contact 'body' has no gap.*put an Ellipsoid") as one:
+        dsys.step(dsys.state(FLAT, np.zeros(6)))
+    assert one.value.contact == "body" and one.value.step is None
+
+
+def test_a_disc_that_falls_onto_its_side_is_named_with_the_step():
+    dsys = coin()
+    leaning = [np.cos(0.78), np.sin(0.78), 0, 0, 0, 0, 0.02]
+    found = r"at step \d+ .*contact 'body', .* has the gap .* m and opens at -.* m/s.*reduce h"
+    with pytest.raises(nh.StepFailed, match=found) as one:
+        dsys.simulate(dsys.state(leaning, np.zeros(6)), steps=100)
+    later = one.value.at_step(3)
+    assert one.value.contact == later.contact == "body" and later.step == 3
+
+
+def test_of_several_contacts_the_one_at_fault_is_named():
+    model = coin().system.model
+    ball = nh.Contact("body", nh.Sphere(0.005), name="ball")
+    dsys = nh.midpoint(replace(model, contacts=(ball, *model.contacts)), 0.01)
+    with pytest.raises(nh.StepFailed) as one:
+        dsys.step(dsys.state(FLAT, np.zeros(6)))
+    assert one.value.contact == "body"

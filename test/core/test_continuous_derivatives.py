@@ -100,7 +100,7 @@ CASES = {
         for name, case in combined.CASES.items()
     },
 }
-SLOW = ("wheel_with_arm", "snakeboard_with_pendulum", "ball_on_turntable", "bob", "lamp")
+SLOW = ("wheel_with_arm", "ball_on_turntable", "bob", "lamp")
 
 
 def cases(names=CASES):

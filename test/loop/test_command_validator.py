@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nh_control import scenarios
 from nh_control.geometry.spaces import Rn
 from nh_control.loop.clocks import Pacer, StepClock
 from nh_control.loop.command_validator import CommandNames, CommandValidator, Fallback, Rejection
@@ -165,23 +164,6 @@ def test_an_effort_on_a_joint_is_checked_as_the_input_that_it_becomes():
     assert g.take(1) == (0.5, -8.0)
 
 
-def test_the_first_command_of_every_reason_is_kept_for_the_log():
-    g = validator()
-    offer(g, 5, names=("a", "c"))
-    offer(g, 5, names=("b", "c"))
-    offer(g, 5, (1.0,) * 1000)
-    assert list(g.examples) == [Rejection.WRONG_NAMES, Rejection.WRONG_LENGTH]
-    received, expected = g.examples[Rejection.WRONG_NAMES].split("expected")
-    assert "[0.5, 2.0] for ['a', 'c']" in received and "a, b" in expected
-    assert len(g.examples[Rejection.WRONG_LENGTH]) < 300
-    offer(g, 3, at=5)
-    received, expected = g.examples[Rejection.LATE].split("expected")
-    assert "0.03 s" in received and "0.05 s" in received and "last 1 states" in expected
-    offer(g, 5)
-    offer(g, 5, (9.0, 9.0))
-    assert "is there a second controller?" in g.examples[Rejection.DUPLICATE]
-
-
 # Names -------------------------------------------------------------------------------------------
 
 TURRET = CommandNames(("lift", "turn"), [DrivenJoint("turret", 1, -2.0)], ("turret", "flap"))
@@ -243,12 +225,6 @@ def test_a_joint_is_driven_by_an_input_that_moves_it_alone(force, driven):
         assert [(joint.name, joint.input, joint.gain) for joint in found] == driven
 
 
-def test_of_joints_that_show_one_coordinate_the_first_one_is_commanded():
-    scenario = scenarios.get("snakeboard")
-    found = driven_joints(scenario.joints, scenario.make_system(scenario.parameters), 2)
-    assert found == (DrivenJoint("rotor_joint", 0, 1.0), DrivenJoint("rear_truck_joint", 1, 1.0))
-
-
 # Deadlines ---------------------------------------------------------------------------------------
 
 
@@ -276,35 +252,6 @@ def test_lateness_does_not_accumulate(clock):
     assert (statistics.steps, statistics.missed) == (100, 0)
     assert statistics.jitter_mean_s == pytest.approx(0.004) == statistics.jitter_max_s
     assert statistics.rate_hz == pytest.approx(100)
-
-
-def test_missed_periods_are_counted_and_not_caught_up(clock):
-    pacer = Pacer(0.01, clock=clock)
-    clock.now += 0.01 + 0.025
-    pacer.tick()
-    assert pacer.statistics().missed == 2
-    assert pacer.remaining_s() == pytest.approx(0.01)
-
-
-@pytest.mark.parametrize(
-    ("speed", "interval"), [((), 0.01), ((4.0,), 0.0025), ((0.5,), 0.02), ((0.0,), 0.0)]
-)
-def test_a_period_takes_real_time_divided_by_the_speed(clock, speed, interval):
-    pacer = Pacer(0.01, *speed, clock=clock)
-    assert pacer.remaining_s() == pytest.approx(interval)
-    pacer.tick()
-    assert pacer.statistics().missed == 0
-
-
-@pytest.mark.parametrize("again", [lambda p: p.restart(), lambda p: p.set_speed(2.0)])
-def test_a_new_start_or_speed_misses_nothing(clock, again):
-    pacer = Pacer(0.01, clock=clock)
-    clock.now += 60
-    again(pacer)
-    assert pacer.remaining_s() == pytest.approx(0.01 / pacer.speed_factor)
-    clock.now += pacer.remaining_s()
-    pacer.tick()
-    assert pacer.statistics().missed == 0
 
 
 def test_statistics_are_of_the_last_ten_thousand_steps_and_the_largest_of_all(clock):

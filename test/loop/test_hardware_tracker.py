@@ -8,11 +8,10 @@ import pytest
 
 from nh_control import scenarios
 from nh_control.control import Command
-from nh_control.control.input_history import InputHistory
 from nh_control.discrete.results import StepFailed
 from nh_control.loop.hardware_estimate import FilteredState, Implausible, MeasuredState
 from nh_control.loop.hardware_tracker import Diverged, HardwareTracker, StateRefused, Timing
-from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.reports import Refusal
 from nh_control.numerics import compiled
 from nh_control.runs.measurements import Measurements
@@ -83,16 +82,6 @@ filtered = partial(FilteredState, noise=1e-3, acceleration=1.0)
 
 
 # Inputs and times --------------------------------------------------------------------------------
-
-
-def test_inputs_act_from_their_times_and_a_later_one_takes_the_place_of_what_was_to_come():
-    history = InputHistory(u(0.0))
-    for time_s, value in ((1.0, 1.0), (2.0, 2.0), (1.5, 3.0)):
-        history.add(ns(time_s), u(value))
-    pieces = lambda a, b: [(u[0], round(s, 9)) for u, s in history.between(ns(a), ns(b))]
-    assert pieces(0.25, 3.0) == [(0.0, 0.75), (1.0, 0.5), (3.0, 1.5)]
-    assert pieces(1.6, 1.7) == [(3.0, 0.1)]
-    assert pieces(2.0, 2.0) == []
 
 
 @pytest.mark.parametrize(
@@ -198,32 +187,6 @@ def test_what_is_expected_is_the_reference_at_the_time_of_the_state(robot):
     np.testing.assert_allclose(it.estimate.given[-1][1], it.states[40], atol=1e-9)
 
 
-@pytest.mark.parametrize("part", [-0.3, 0.3])
-def test_between_steps_the_target_is_between_their_states(robot, part):
-    it = robot()
-    it.tracker.start(ns(0.0))
-    found = it.answer((60 + part) * it.dsys.h)
-    other = it.states[60 + (1 if part > 0 else -1)]
-    np.testing.assert_allclose(found.target, 0.7 * it.states[60] + 0.3 * other, atol=1e-7)
-    np.testing.assert_array_equal(found.x, it.dsys.measured_state(*REST))
-
-
-def test_before_the_first_step_that_is_known_the_target_goes_on_backwards(robot, cart):
-    """Another leg begins there: what was before says nothing of it."""
-    it, (dsys, tracker) = robot(), cart
-    later = tracker.with_reference(tracker.reference[60:])
-    it.tracker.start(ns(0.0))
-    sequence = it.tracker.sequence
-    for start in (60, 70):
-        sequence.command(start - 1, it.states[0])
-        assert sequence.add(ReferenceLeg(start, later))
-    assert sequence.first == 60
-    found = it.answer(58.2 * dsys.h)
-    wanted = 2.8 * it.states[60] - 1.8 * it.states[61]
-    np.testing.assert_allclose(found.target, wanted, atol=1e-7)
-    assert found.step == 60
-
-
 @pytest.mark.parametrize(
     ("compensate", "late", "step"), [(True, 0.8, 12), (False, 0.8, 10), (True, -1.4, 11)]
 )
@@ -248,21 +211,6 @@ def test_with_compensation_the_command_is_for_the_state_when_it_acts(robot, cart
     assert answers[True].step == 61 and answers[False].step == 60
     np.testing.assert_allclose(answers[True].command.u, inputs[61], atol=0.05)
     assert np.abs(answers[True].command.error).max() < 5e-4
-
-
-def test_after_a_stop_a_reference_that_began_later_starts_with_the_next_start(robot, cart):
-    it = robot()
-    sequence = it.tracker.sequence
-    it.tracker.start(ns(0.0))
-    it.on_reference(40)
-    sequence.begin(cart[1])
-    assert it.on_reference(41).step == 41
-    assert sequence.first == 0 and sequence.leg(41).start == 41
-    it.tracker.stop(ns(1.0))
-    it.tracker.start(ns(10.0))
-    found = it.answer(10.0)
-    assert found.step == 0 and sequence.leg(41).start == 0
-    np.testing.assert_array_equal(found.target, it.states[0])
 
 
 def test_nothing_is_learned_before_the_start_or_from_states_after_lost_ones():

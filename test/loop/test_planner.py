@@ -1,8 +1,6 @@
 """Plans beside the thread that answers: what is late is answered without them."""
 
 import threading
-from concurrent.futures import Future
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 import nh_control as nh
 from nh_control.control.constraint_margins import ConstraintMargins
 from nh_control.control.trackers import linear
-from nh_control.loop.planner import Planner, _newer, _Work
+from nh_control.loop.planner import Planner
 from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
 
 SCENARIO = get("cart_pole")
@@ -126,15 +124,6 @@ def test_a_preparation_after_another_memory_is_not_used(planner):
     other = mpc.command(0, START - [0.5, 0.3, 0.0, 0.0]).memory
     answer = waiting.answer(mpc, 1, START, other)
     np.testing.assert_array_equal(answer.u, mpc.command(1, START, other).u)
-    further = mpc.command(0, START + [0.1, 0.2, 0.0, 0.0]).memory
-    for given in (
-        replace(other, predicted=START + 0.01),
-        replace(other, arrays=further.arrays, gains=further.gains),
-    ):
-        waiting._last = mpc, other
-        waiting.prepare()
-        answer = waiting.answer(mpc, 1, START, given)
-        np.testing.assert_array_equal(answer.u, mpc.command(1, START, given).u)
 
 
 def test_the_first_plan_is_waited_for_by_the_patient_alone_others_get_lqr(planner, gate):
@@ -147,32 +136,6 @@ def test_the_first_plan_is_waited_for_by_the_patient_alone_others_get_lqr(planne
     assert "1 by LQR" in hurried.trouble()
     threading.Timer(0.2, gate.set).start()
     assert planner(0.0, True).answer(mpc, 0, START, None).memory.arrays
-
-
-def late_work(mpc, k, outcome):
-    future = Future()
-    future.set_result(outcome)
-    return _Work(mpc, k, None, future)
-
-
-def test_a_late_plan_is_taken_where_it_is_newer_and_of_this_tracker():
-    mpc = tracker()
-    made = mpc.command(1, START)
-    here = mpc.command(0, START).memory
-    older = replace(here, k=3, age=3)
-    taken = _newer(older, late_work(mpc, 1, made), mpc)
-    assert taken.age == 2 and taken.arrays is made.memory.arrays
-    newer = replace(here, k=3, age=1)
-    for memory in (newer, replace(newer, age=2)):
-        assert _newer(memory, late_work(mpc, 1, made), mpc) is memory
-    before = replace(older, k=0)  # of a run that was reset
-    assert _newer(before, late_work(mpc, 1, made), mpc) is before
-    none = older.dropped()
-    assert _newer(none, late_work(mpc, 1, made), mpc).age == 2
-    other = mpc.with_reference(mpc.reference)
-    assert _newer(older, late_work(mpc, 1, made), other) is older
-    dropped = replace(made, memory=made.memory.dropped())
-    assert _newer(older, late_work(mpc, 1, dropped), mpc) is older
 
 
 def test_trouble_is_told_once_and_margins_are_the_least_until_then(planner, gate):

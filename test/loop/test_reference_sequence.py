@@ -285,15 +285,3 @@ def test_trackers_are_exchanged_in_the_legs_that_have_them_and_after_a_reset(seq
     assert [float(sequence.target(k)[0]) for k in (4, 5)] == [2.0, 3.0]
     sequence.reset()
     assert sequence.trackers == [others[0], others[0]] and sequence.leg(0).guidance is GUIDANCE
-
-
-@pytest.mark.parametrize("what", ["u", "error"])
-def test_a_command_that_is_not_finite_is_refused_with_the_state(sequence, what):
-    class Lost(Follower):
-        def command(self, k, x, memory=None):
-            values = {"u": np.zeros(2), "error": np.zeros(1), what: np.array([np.nan])}
-            return Command(values["u"], np.zeros(2, bool), values["error"], memory)
-
-    sequence.begin(Lost(reference(0.0, 0.0)))
-    with pytest.raises(ValueError, match=r"step 3: the state \[8\.5\]"):
-        sequence.command(3, np.array([8.5]))

@@ -214,16 +214,3 @@ def test_measurements_are_kept_as_they_were(model):
     q[:] = v[:] = 9.0
     (residual,) = shadow.settle()
     assert np.abs(residual.values).max() < 1e-9
-
-
-def test_what_a_shadow_estimated_is_forgotten_with_a_reset(model):
-    """The first configuration after it has no mean velocity of the time before."""
-    beside = Beside(model)
-    for k in (0, 1, 2):
-        beside.shadow.measured(at(k), [0.1 * k, 0.0], None)
-    beside.settle()
-    beside.shadow.reset()
-    beside.shadow.measured(at(10), [5.0, 0.0], None)
-    beside.shadow.measured(at(11), [5.0, 0.0], None)
-    (residual,) = beside.shadow.settle()
-    assert np.abs(residual.values).max() < 1e-9

@@ -160,16 +160,6 @@ def test_while_measurements_are_lost_lock_step_holds_the_last_command(scripted):
     assert len(run.states) == 8 and run.loop.validator.fallback_steps == 0
 
 
-def test_a_single_step_needs_no_answer_to_what_was_lost(scripted):
-    run = scripted("dropout=1,start=0.005", lockstep=True)
-    run.at(0.0205, run.loop.pause)
-    run.run(0.03)
-    step = run.plant.step
-    assert step > 0 and run.plant.measured_step == 0
-    run.loop.step()
-    assert run.plant.step == step + 1
-
-
 # Pauses and requested steps ----------------------------------------------------------------------
 
 
@@ -245,21 +235,6 @@ def test_the_fallback_stop_pauses_and_a_resumed_run_awaits_an_answer(scripted):
     run.answer(2)
     run.run(1.0)
     assert run.plant.step == 4
-
-
-def test_pauses_have_the_reason_of_the_last_request_and_a_reset_changes_none(scripted):
-    run = scripted(wait=False, fallback="stop", away=ALWAYS)
-    run.run(0.5)
-    reason = "no command for 1 steps, fallback is stop"
-    for request, text in (
-        (run.loop.pause, reason),
-        (run.loop.reset, reason),
-        (run.loop.stop, "stopped by request"),
-        (run.loop.pause, "by request"),
-        (run.loop.pause, "by request"),
-    ):
-        request()
-        assert run.phase == ("paused", text)
 
 
 # Failures ----------------------------------------------------------------------------------------
@@ -359,16 +334,6 @@ def test_a_state_is_set_at_the_next_step(scripted):
         with pytest.raises(ValueError, match="expected a state of 2 finite numbers"):
             run.loop.set_state(np.array(wrong))
     assert run.plant.step == 2
-
-
-def test_a_stopped_plant_waits_at_its_start(scripted):
-    run = finished(scripted)
-    run.loop.stop()
-    assert run.phase == ("paused", "stopped by request")
-    assert run.plant.step == 0 and np.array_equal(run.plant.state, START)
-    run.loop.resume()
-    run.run(1.0)
-    assert run.phase == ("finished", "10 steps done")
 
 
 @pytest.mark.parametrize(("start", "step"), [("reset", 0), ("reset_state", 4)])

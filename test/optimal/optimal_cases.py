@@ -71,3 +71,16 @@ def resting(dsys: DiscreteSystem, steps: int, x=None) -> Trajectory:
     """A guess that stays at a state."""
     x = dsys.state_space.origin if x is None else np.asarray(x)
     return Trajectory(dsys.h, np.tile(x, (steps + 1, 1)), np.zeros((steps, dsys.nu)))
+
+
+def mass(inputs=("push",), end=None):
+    """A mass that is pushed by the sum of its inputs, with a step that fails beyond x = end."""
+    domain = {} if end is None else {"domain": lambda q: end - q[0]}
+    return System(
+        name="mass",
+        space=Rn("x"),
+        lagrangian=lambda q, v: v[0] ** 2 / 2,
+        inputs=inputs,
+        force=lambda q, v, u: sum(u[i] for i in range(len(inputs))),
+        **domain,
+    )

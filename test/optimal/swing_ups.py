@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import nh_control as nh
 from nh_control.control.costs import Cost, quadratic_cost
 from nh_control.geometry import quaternion
-from nh_control.systems import cart_pole, pendulum
+from nh_control.systems import acrobot, cart_pole, pendulum
 
 NAMES = ("pendulum", "cart_pole", "acrobot", "quadrotor", "ur5e")
 
@@ -48,9 +47,7 @@ class SwingUp:
         return quadratic_cost(self.dsys, nh.Trajectory(h, *wanted), h * Q, h * R, Qf)
 
     def guess(self, seed: int, size: float = 0.3) -> nh.Trajectory:
-        """States between start and goal, moved by `size` in local coordinates (momenta by less),
-        and inputs moved by half of `size` of half their range.
-        """
+        """States on the way moved by `size`, inputs by half of it of half their range."""
         d, rng, span = self.dsys, np.random.default_rng(seed), self.dsys.local(self.x0, self.goal)
         states = [self.x0]
         for k in range(1, self.steps + 1):
@@ -69,49 +66,22 @@ class SwingUp:
         return float(np.abs(self.dsys.local(self.goal, x)).max())
 
 
-def _acrobot() -> nh.System:
-    """Two uniform links of 1 m and 1 kg, torque at the elbow."""
-
-    def lagrangian(q, v):
-        energy, angle, rate, x_rate, z_rate, z = 0, 0, 0, 0, 0, 0
-        for i in range(2):
-            angle, rate = angle + q[i], rate + v[i]
-            cx, cz = x_rate + ca.cos(angle) * rate / 2, z_rate + ca.sin(angle) * rate / 2
-            energy += (cx**2 + cz**2) / 2 + rate**2 / 24 - 9.81 * (z - ca.cos(angle) / 2)
-            x_rate += ca.cos(angle) * rate
-            z_rate += ca.sin(angle) * rate
-            z -= ca.cos(angle)
-        return energy
-
-    return nh.System(
-        name="acrobot",
-        space=nh.Rn("shoulder", "elbow"),
-        lagrangian=lagrangian,
-        inputs=("torque",),
-        force=lambda q, v, u: ca.vertcat(0, u),
-    )
-
-
 def _quadrotor() -> nh.System:
-    """A rigid body with four rotors in a cross."""
+    """A rigid body of 1 kg with four rotors in a cross, which falls on R^3 x SO(3)."""
 
     def force(q, v, u):
         lift = quaternion.rotate(q[3:], ca.vertcat(0, 0, ca.sum1(u)))
         turn = 0.2 * (u[1] - u[3]), 0.2 * (u[2] - u[0]), 0.05 * (u[0] - u[1] + u[2] - u[3])
         return ca.vertcat(lift, *turn)
 
-    return rigid_body("quadrotor", ("f1", "f2", "f3", "f4"), force)
-
-
-def rigid_body(name: str, inputs: tuple[str, ...], force: Callable[..., ca.SX]) -> nh.System:
-    """A rigid body of 1 kg that falls on R^3 x SO(3)."""
+    inertia = ca.DM([0.01, 0.01, 0.02])
     return nh.System(
-        name=name,
+        name="quadrotor",
         space=nh.Product(nh.Rn("x", "y", "z"), nh.SO3("")),
         lagrangian=lambda q, v: (
-            ca.sumsqr(v[:3]) / 2 + ca.dot(ca.DM([0.01, 0.01, 0.02]), v[3:] ** 2) / 2 - 9.81 * q[2]
+            ca.sumsqr(v[:3]) / 2 + ca.dot(inertia, v[3:] ** 2) / 2 - 9.81 * q[2]
         ),
-        inputs=inputs,
+        inputs=("f1", "f2", "f3", "f4"),
         force=force,
     )
 
@@ -163,7 +133,7 @@ def problem(name: str) -> SwingUp:
     if name == "cart_pole":
         return _swing(cart_pole(), 0.03, [0.0, np.pi, 0.0, 0.0], 9.0)
     if name == "acrobot":
-        return _swing(_acrobot(), 0.05, [np.pi, 0.0, 0.0, 0.0], 15.0)
+        return _swing(acrobot(), 0.05, [np.pi, 0.0, 0.0, 0.0], 15.0)
     if name == "quadrotor":
         d, still = nh.midpoint(_quadrotor(), 0.02), np.zeros(6)
         x0 = d.state([0.0, 0, 0, 1, 0, 0, 0], still)

@@ -7,8 +7,7 @@ import signal
 import casadi as ca
 import numpy as np
 import pytest
-from masses import mass
-from optimal_cases import pushed_ball, wandering
+from optimal_cases import mass, pushed_ball, wandering
 from refusals import refusal
 
 from nh_control.control import collocation, lqr
@@ -92,20 +91,16 @@ class Interrupting(ca.Callback):
         self.construct("interrupting", {})
 
     def get_n_in(self):
-        """What a solver has found."""
         return ca.nlpsol_n_out()
 
     def get_n_out(self):
-        """Whether to stop."""
         return 1
 
     def get_sparsity_in(self, i):
-        """Sizes by names, multipliers as what they belong to."""
         name = ca.nlpsol_out(i).removeprefix("lam_")
         return ca.Sparsity.dense(self._sizes.get(name, 0), 1)
 
     def eval(self, _):
-        """One more."""
         self.iterations += 1
         if self.iterations == 3:
             signal.raise_signal(signal.SIGINT)

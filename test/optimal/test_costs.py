@@ -68,9 +68,7 @@ def cost(request, dsys):
 
 
 def test_every_derivative_is_exact(dsys, cost):
-    """Gradients of J along local coordinates by differences of J, Hessians by differences of
-    gradients of J at moved nodes.
-    """
+    """By differences of J and of its gradients at moved nodes."""
     trajectory = wandering(dsys, STEPS, np.random.default_rng(2))
     total, n = compile_cost(dsys, cost), dsys.ndx
     model = total.expand(trajectory.states, trajectory.inputs)

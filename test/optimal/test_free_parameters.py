@@ -5,8 +5,7 @@ analytic optima, IPOPT's, and the derivatives of the optimal cost, which vanish.
 import casadi as ca
 import numpy as np
 import pytest
-from masses import mass
-from optimal_cases import resting, springs_system
+from optimal_cases import mass, resting, springs_system
 
 import nh_control as nh
 from nh_control.control.costs import Cost, quadratic_cost
@@ -108,9 +107,7 @@ def periodic_by_kkt(dsys, cost, wanted, free, fixed):
 
 @pytest.mark.parametrize("partly", [False, True], ids=["all", "some coordinates"])
 def test_a_periodic_motion_of_a_linear_system_is_that_of_its_equations(partly):
-    """Two masses on springs; partly, one coordinate of the start is given, and one is not that of
-    the end.
-    """
+    """Partly, one coordinate of the start is given, and one is not that of the end."""
     dsys, steps = nh.midpoint(springs_system(), 0.1), 12
     rng = np.random.default_rng(0)
     states = np.vstack([np.zeros(dsys.nx), rng.normal(size=(steps, dsys.nx))])

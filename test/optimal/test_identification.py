@@ -19,7 +19,6 @@ from nh_control.control.parameter_fit import (
     ParameterFit,
     with_values,
 )
-from nh_control.discrete.results import Conditioning, StepFailed
 from nh_control.geometry.spaces import Rn
 from nh_control.integrators import midpoint
 from nh_control.mechanics.parameters import Parameters, parameter
@@ -59,9 +58,7 @@ def test_without_noise_the_parameters_are_found(model):
 
 
 def test_the_states_of_all_pieces_count_as_estimated(model):
-    """Of pieces with hardly more numbers than a state has, little of the noise remains; what is
-    said of it is its size all the same.
-    """
+    """Of short pieces little noise remains; what is said of it is its size all the same."""
     data = motion(with_values(model, NAMES, TRUTH), np.random.default_rng(4), 1e-4, n=60)
     pieces = segments(model, *data, length_s=0.05)
     assert len(pieces) > 12 and max(len(piece.q) for piece in pieces) < 6
@@ -90,9 +87,7 @@ def recorded(dsys, rng, delay_s, n=100):
 
 @pytest.mark.slow
 def test_with_an_unknown_delay_the_parameters_have_the_stated_deviations(model):
-    """Commands act 10 ms before or after they were recorded; a delay that is taken for known
-    to be 0 moves the masses by many times what is then said of their deviations.
-    """
+    """A delay of 10 ms that is taken for 0 moves the masses by many times their deviations."""
     names, ratios, wrong, delays = ("m_cart", "m_pole"), [], [], []
     true = with_values(model, names, TRUTH[:2])
     for seed in range(8):
@@ -212,7 +207,7 @@ def test_pieces_have_their_length_their_inputs_and_a_guess_of_the_velocity():
     assert [piece.q[:, 0].tolist() for piece in later] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(monkeypatch):
+def test_as_many_numbers_as_unknowns_are_too_few():
     """Two of the springs' parameters and a state of four, from three measurements of two."""
     dsys = midpoint(chain_system(), 0.5)
     pieces = measured(dsys, n=2)
@@ -221,12 +216,6 @@ def test_as_many_numbers_as_unknowns_are_too_few_and_no_step_is_infinitely_bad(m
         identify(dsys, names, pieces)
     fit = ParameterFit(dsys, names, pieces)
     assert np.isfinite(fit.residuals(fit.start)).all()
-
-    def fails(relative):
-        raise StepFailed("springs", 0.5, "no luck", 1.0, 1.0, 25, Conditioning(1e9, 1.0, 1.0))
-
-    monkeypatch.setattr(fit, "linearized", fails)
-    assert fit.residuals(fit.start).tolist() == [np.inf] * 6
 
 
 def test_parameters_stay_within_the_bounds_that_they_declare():

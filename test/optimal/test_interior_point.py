@@ -3,6 +3,7 @@ are those of the Lagrangian, and it says what cannot be.
 """
 
 import signal
+from dataclasses import replace
 
 import casadi as ca
 import differences
@@ -11,7 +12,8 @@ import pytest
 from optimal_cases import pushed_ball, resting, wandering
 from random_trees import random_tree
 from refusals import refusal
-from swing_ups import problem
+from swing_ups import NAMES, problem
+from threads import gives_way
 
 import nh_control as nh
 from nh_control.control.costs import Cost, quadratic_cost
@@ -19,7 +21,8 @@ from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
 from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.integrators import INTEGRATORS
-from nh_control.systems import pendulum, snakeboard
+from nh_control.mechanics import parametric
+from nh_control.systems import cart_pole, pendulum, snakeboard
 
 
 def raising(dsys, steps, x, weight=1.0):
@@ -93,9 +96,7 @@ def test_it_finds_the_optima_on_manifolds_from_guesses_that_are_not_feasible(mak
 
 
 def test_free_coordinates_of_the_first_state_are_found_with_the_rest():
-    """The optimum is the best one of all first states, where the cost's derivative vanishes, and
-    on the limit that it holds at the first node, too.
-    """
+    """The best one of all first states, or the one on a limit at the first node."""
     dsys = nh.midpoint(pendulum(), 0.1)
     cost = lifting(dsys, 20)
     guess, options = resting(dsys, 20), dict(limits={"torque": (-4.0, 9.0)})
@@ -190,9 +191,7 @@ def test_it_converges_quadratically_at_a_fixed_barrier():
 
 @pytest.mark.slow
 def test_its_errors_are_those_of_the_lagrangian():
-    """The gradient by central differences along every coordinate, on a manifold, where nothing has
-    converged yet, and complementarity and violation by their definitions.
-    """
+    """By central differences on a manifold, where nothing has converged yet."""
     dsys, steps = nh.midpoint(pushed_ball(), 0.05), 6
     begin = wandering(dsys, steps, np.random.default_rng(1))
     far = dsys.retract(begin.states[0], np.array([0.5, -0.3, 0.1, 0.0]))
@@ -222,16 +221,6 @@ def test_its_errors_are_those_of_the_lagrangian():
     assert np.abs(slopes).max() == pytest.approx(found.errors.stationarity, rel=1e-6, abs=1e-9)
     products = [(m.slacks[n] * m.inequalities[n]).max() for n in m.slacks]
     assert max(products) == pytest.approx(found.errors.complementarity, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_a_warm_start_takes_fewer_iterations_to_the_same_optimum():
-    dsys = nh.midpoint(pendulum(), 0.1)
-    cost = lifting(dsys, 30)
-    first = nh.optimize(dsys, cost, resting(dsys, 30), limits=LIMITS)
-    again = nh.optimize(dsys, cost, first.trajectory, limits=LIMITS, warm_start=first)
-    assert again.converged and len(again.history) < len(first.history) / 2
-    assert again.cost == pytest.approx(first.cost, rel=1e-9)
 
 
 WEAK = {"torque": (-0.1, 0.1)}
@@ -345,3 +334,153 @@ def test_goals_are_reached_within_limits_from_perturbed_guesses(name):
         iterations.append(len(found.history))
     assert reached >= (38 if name == "acrobot" else 10)
     assert np.median(iterations) < 130 and max(iterations) < (1000 if name == "acrobot" else 100)
+
+
+# Optima of five problems -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limited", [False, True], ids=["free", "limited"])
+@pytest.mark.parametrize("name", NAMES)
+def test_optima_are_ipopts(name, limited):
+    if name == "ur5e":
+        pytest.importorskip("airo_models")
+    p = problem(name)
+    limits = p.limits if limited else {}
+    found = nh.optimize(p.dsys, p.cost, p.guess(0), limits=limits, tolerance=1e-9)
+    assert found.converged, found.reason
+    there = nh.collocate(
+        p.dsys, p.cost, found.trajectory, limits=limits, barrier_start=1e-9, tolerance=1e-9
+    )
+    assert there.converged and there.cost == pytest.approx(found.cost, rel=1e-8)
+    for x, y in zip(found.trajectory.states, there.trajectory.states):
+        np.testing.assert_allclose(p.dsys.local(x, y), 0, atol=1e-6)
+
+
+def pushed(force):
+    """A mass of 1 kg on a line under a force that depends on the input."""
+    return nh.System(
+        name="block",
+        space=nh.Rn("x"),
+        lagrangian=lambda q, v: v[0] ** 2 / 2,
+        inputs=("push",),
+        force=lambda q, v, u: force(u),
+    )
+
+
+def test_a_predictor_and_a_corrector_take_fewer_iterations_of_a_convex_problem():
+    """14, 12 and 12 with steps that aim at what the first ones leave out, else 17, 15 and 14."""
+    dsys = nh.midpoint(pushed(lambda u: u), 0.1)
+    rest, goal = (resting(dsys, 30, [x, 0.0]) for x in (0.0, 1.0))
+    cost = quadratic_cost(dsys, goal, np.diag([10.0, 1.0]), 0.01 * np.eye(1))
+    total = 0
+    for most in (0.5, 1.0, 2.0):
+        limits = {"push": (-most, most), "p_x": (-1.0, 0.4)}
+        found = nh.optimize(
+            dsys, cost, rest, limits=limits, hessian="gauss_newton", tolerance=1e-9
+        )
+        assert found.converged
+        total += len(found.history)
+    assert total <= 41
+
+
+def test_a_second_order_correction_lets_the_whole_step_be_taken():
+    """Where cost and violation rise along it (Maratos): `J = (u - 1)^2 / 4 + M (p + u^2 / 2)` with
+    the step `p = -u^2 / 2`, from the feasible u = 0, at the multipliers of the optimum u = 1.
+    """
+    dsys = nh.midpoint(pushed(lambda u: -(u**2) / 2), 1.0)
+    cost = Cost(lambda x, u, w: (u[0] - 1) ** 2 / 4 + 2 * u[0] ** 2 / 2, lambda x, w: 2 * x[1])
+    still = nh.Trajectory(1.0, np.zeros((2, 2)), np.zeros((1, 1)))
+    found = nh.optimize(dsys, cost, still)
+    assert found.converged and found.trajectory.inputs[0, 0] == pytest.approx(1.0, abs=1e-7)
+    again = nh.optimize(dsys, cost, still, warm_start=found)
+    assert again.converged and again.history[0].step == 1.0
+    assert len(again.history) == 2
+
+
+def test_other_threads_run_during_the_solvers_calls():
+    p = replace(problem("pendulum"), steps=10_000)  # calls of a millisecond
+    native = Transcription(Problem(p.dsys, p.cost, p.steps, p.limits))
+    native.record.mu, native.record.widest = 0.1, interior_point.WIDEST
+    interior_point.start(native, p.guess(0))
+    assert gives_way(lambda: [native.call("nh_ocp_measure") for _ in range(50)])
+
+
+# Derivatives of optima ---------------------------------------------------------------------------
+
+
+TIGHT = dict(tolerance=1e-11)
+
+
+def moved(guess, dsys, dx):
+    """The guess from another first state."""
+    first = dsys.retract(guess.states[0], dx)[None]
+    return nh.Trajectory(dsys.h, np.vstack([first, guess.states[1:]]), guess.inputs)
+
+
+def same_derivatives(dsys, cost, guess, by, **options):
+    """Derivatives of states, inputs and cost are those of solutions to 1e-6 of their largest."""
+    optimum = nh.optimize(dsys, cost, guess, **TIGHT, **options)
+    found = nh.differentiate_optimum(dsys, cost, optimum, by, **options)
+    names, at = dsys.state_space.tangent_names, optimum.trajectory
+    for i, name in enumerate(by):
+
+        def solution(t, name=name):
+            dx, values = np.zeros(dsys.ndx), dsys.parameter_values.copy()
+            if name in names:
+                dx[names.index(name)] = t
+            else:
+                values[[*dsys.system.parameter_names, "h"].index(name)] += t
+            fields = parametric.by_field(dsys.system.parameters, values[:-1])
+            d = dsys.with_parameters(**fields).with_step(values[-1])
+            again = nh.optimize(d, cost, moved(at, d, dx), warm_start=optimum, **TIGHT, **options)
+            assert again.converged
+            states = [dsys.local(x, y) for x, y in zip(at.states, again.trajectory.states)]
+            return np.concatenate(
+                [np.ravel(states), again.trajectory.inputs.ravel(), [again.cost]]
+            )
+
+        wanted = differences.derivative(solution, 1e-4)
+        got = [found.states[..., i].ravel(), found.inputs[..., i].ravel(), found.cost[i : i + 1]]
+        ends = np.cumsum([len(block) for block in got])[:-1]
+        for block, exact in zip(got, np.split(wanted, ends), strict=True):
+            scale = np.abs(exact).max()
+            assert scale > 0
+            np.testing.assert_allclose(block / scale, exact / scale, rtol=0, atol=1e-6)
+    return optimum
+
+
+def test_they_are_those_of_solutions_with_limits_constraints_and_an_end():
+    dsys, n = nh.midpoint(cart_pole(), 0.05), 20
+    wanted = nh.Trajectory(dsys.h, np.tile([0.8, 0.2, 0, 0], (n + 1, 1)), np.zeros((n, 1)))
+    cost = quadratic_cost(dsys, wanted, np.diag([3.0, 1.0, 0.1, 0.1]), 0.1 * np.eye(1))
+    guess = dsys.simulate([0.1, 0.2, 0, 0], np.zeros((n, 1)))
+    track = nh.Constraint("track", lambda x, u, w: x[0] + 0.1 * ca.sin(x[1]), upper=0.3)
+    options = dict(limits={"force": (-1.2, 9.0)}, constraints=[track])
+    by = [dsys.state_space.tangent_names[1], dsys.system.parameter_names[0], "h"]
+    optimum = same_derivatives(dsys, cost, guess, by, **options)
+    assert optimum.active
+    same_derivatives(dsys, cost, guess, by[:2], end=[0.2, 0.0, 0.0, 0.0], fixed=["x"])
+
+
+@pytest.mark.slow
+def test_they_are_those_of_solutions_on_a_manifold():
+    dsys = nh.midpoint(pushed_ball(), 0.05)
+    begin = wandering(dsys, 15, np.random.default_rng(1))
+    goal = dsys.retract(begin.states[0], np.array([0.6, -0.4, 0.0, 0.0]))
+    wanted = nh.Trajectory(dsys.h, np.tile(goal, (16, 1)), np.zeros((15, 2)))
+    cost = quadratic_cost(dsys, wanted, np.eye(4), 0.1 * np.eye(2))
+    by = [*dsys.state_space.tangent_names[:2], *dsys.system.parameter_names[:1], "h"]
+    same_derivatives(dsys, cost, begin, by, limits={"force_x": (-0.4, 0.4)})
+
+
+def test_what_has_no_derivative_is_refused():
+    dsys, n = nh.midpoint(cart_pole(), 0.05), 5
+    rest = dsys.simulate(np.zeros(4), np.zeros((n, 1)))
+    cost = quadratic_cost(dsys, rest, np.eye(4), np.eye(1))
+    found = nh.optimize(dsys, cost, rest)
+    with pytest.raises(ValueError, match="unknown quantities \\['color'\\]"):
+        nh.differentiate_optimum(dsys, cost, found, ["color"])
+    stopped = nh.optimize(dsys, cost, moved(rest, dsys, np.ones(4)), max_iterations=1)
+    with pytest.raises(ValueError, match="must have converged"):
+        nh.differentiate_optimum(dsys, cost, stopped, ["h"])

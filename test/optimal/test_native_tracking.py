@@ -1,19 +1,21 @@
 """Closed loops of an `MpcTracker` in native code: the same as from Python, to the bit."""
 
+from dataclasses import replace
 from functools import cache, partial
 
 import casadi as ca
 import numpy as np
 import pytest
 import test_mpc
-from masses import mass
+from optimal_cases import mass
 from test_mpc import OFF, WEIGHTS, upright
 
 import nh_control as nh
 from nh_control.control import closed_loop
 from nh_control.control.optimal.mpc import MpcTracker
-from nh_control.control.trackers import LateMpc
-from nh_control.scenarios import MpcOptions, get, mpc_tracker
+from nh_control.control.trackers import LateMpc, is_late, linear
+from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
 from nh_control.systems import cart_pole
 
 STEPS = 60
@@ -44,9 +46,7 @@ def pushed():
 
 
 def runs(monkeypatch, plant, tracker, x0=OFF, push=SHAKEN, steps=STEPS, **options):
-    """Loops in native code and in Python, and the numbers of the steps that the first one took
-    from Python.
-    """
+    """Loops in native code and in Python, and the steps that the first one took from Python."""
     numbers, step, loops = [], closed_loop.ClosedLoopRunner._step, []
     model = tracker.dsys
     external = push[:steps, : plant.nu - model.nu] if plant is not model else np.zeros((steps, 0))
@@ -82,9 +82,7 @@ def assert_same(one, other):
 
 
 def test_native_loops_give_the_same_bits_as_python(monkeypatch):
-    """Limits, a soft constraint of the estimated force, a plant that is pushed and has another
-    step; Python takes the first step, for which there is no plan.
-    """
+    """Of a plant that is pushed at another step; Python takes the first one, without a plan."""
     mpc = tracker(disturbance_gain=0.5, constraints=[force_limit()])
     native, python, from_python = runs(monkeypatch, pushed(), mpc, substeps=2)
     assert_same(native, python)
@@ -110,19 +108,6 @@ def test_a_step_without_a_plan_is_taken_by_python_and_counted(monkeypatch):
     assert 0 < native[1].failures < len(from_python) < STEPS - 20 and from_python[0] == 0
 
 
-def test_a_loop_goes_on_natively_after_steps_from_python(monkeypatch):
-    mpc, natively = tracker(disturbance_gain=0.5), closed_loop.ClosedLoopRunner._natively
-
-    def in_turns(loop):
-        steps, turns = natively(loop), iter(range(10**6))
-        return lambda end: next(turns) % 2 == 0 and steps(min(end, loop.k + 3))
-
-    monkeypatch.setattr(closed_loop.ClosedLoopRunner, "_natively", in_turns)
-    native, python, from_python = runs(monkeypatch, pushed(), mpc, substeps=2)
-    assert_same(native, python)
-    assert 10 < len(from_python) < STEPS / 2
-
-
 def test_plans_that_are_late_by_choice_are_late_in_loops(monkeypatch):
     """Its command is another one than that of its base class."""
     dsys, rest = upright()
@@ -136,9 +121,7 @@ def test_plans_that_are_late_by_choice_are_late_in_loops(monkeypatch):
 
 @pytest.mark.slow
 def test_prescribed_coordinates_and_holonomic_constraints(monkeypatch):
-    """A marionette at rest, pulled by its strings; states are compared with the impulses of its
-    constraints.
-    """
+    """A marionette pulled by its strings, with the impulses of its constraints."""
     scenario = get("marionette")
     model = scenario.model()
     reference = scenario.reference(model, "step")
@@ -148,3 +131,83 @@ def test_prescribed_coordinates_and_holonomic_constraints(monkeypatch):
     native, python, _ = runs(monkeypatch, model, mpc, x0, steps=12)
     assert_same(native, python)
     assert native[1].failures < 12
+
+
+# Late plans --------------------------------------------------------------------------------------
+
+
+SCENARIO = get("cart_pole")
+
+
+@cache
+def model():
+    """The cart-pole at rest on top, for 120 steps of 0.02 s."""
+    dsys = SCENARIO.model(step_s=0.02)
+    states = np.tile([0.0, np.pi, 0.0, 0.0], (121, 1))
+    return dsys, nh.Trajectory(dsys.h, states, np.zeros((120, 1)), dsys.state_names, dsys.inputs)
+
+
+def late_tracker(**options):
+    return mpc_tracker(SCENARIO, *model(), MpcOptions(**{"horizon_s": 0.4} | options))
+
+
+START = np.array([0.2, np.pi + 0.1, 0.1, 0.0])
+
+
+def errors(late):
+    """Errors of a pushed run with a share of its plans late, and how many were."""
+    dsys, mpc, x, memory = model()[0], late_tracker(late=late, seed=4), START, None
+    found = []
+    for k in range(100):
+        command = mpc.command(k, x, memory)
+        x, memory = dsys.step(x, command.u + 0.3 * np.sin(k)), command.memory
+        found.append(command.error)
+    assert memory.late == sum(is_late(mpc, k) for k in range(1, 100))
+    return np.array(found), memory.late
+
+
+def test_with_plans_that_are_late_the_error_hardly_grows():
+    on_time, late, later = (errors(share) for share in (0.0, 0.3, 0.7))
+    assert on_time[1] == 0 and 20 < late[1] < 40 and 60 < later[1] < 80
+    sizes = [np.linalg.norm(found[:, :2]) for found, _ in (on_time, late, later)]
+    assert sizes[1] < 1.1 * sizes[0] and sizes[2] < 1.1 * sizes[0]
+    again = errors(0.3)
+    np.testing.assert_array_equal(again[0], late[0])
+
+
+def test_a_plan_goes_on_in_the_next_leg_and_weights_and_reference_can_change():
+    dsys, rest = model()
+    mpc, moved = late_tracker(), replace(rest, states=rest.states + [0.05, 0, 0, 0])
+    sequence = ReferenceSequence(mpc)
+    memory = None
+    for k in range(3):
+        memory = sequence.command(k, START, memory).memory
+    sequence.add(ReferenceLeg(3, mpc.with_reference(moved)))
+    warm = sequence.command(3, START, memory)
+    assert warm.memory.k == 3 and not np.array_equal(
+        warm.memory.states, sequence.command(3, START).memory.states
+    )
+    assert warm.u == pytest.approx(sequence.command(3, START).u, abs=0.3)
+    assert sequence.command(4, START, warm.memory).memory.k == 4
+    heavier = mpc.with_weights({0: 100.0}, {})
+    assert linear(heavier).diagonal_weights[0][0] == pytest.approx(100.0)
+    assert abs(heavier.command(0, START).u - mpc.command(0, START).u) > 0.5
+    assert type(heavier) is MpcTracker and heavier.hold
+    np.testing.assert_array_equal(heavier.limits, linear(heavier).limits)
+    late = late_tracker(late=0.5, seed=1)
+    for other in (late.with_weights({0: 100.0}, {}), late.with_reference(moved)):
+        assert isinstance(other, LateMpc)
+        assert [is_late(other, k) for k in range(9)] == [is_late(late, k) for k in range(9)]
+
+
+def test_options_are_checked():
+    for words, options in (
+        ("horizon", {"horizon_s": -1.0}),
+        ("iteration", {"iterations": 0}),
+        ("share", {"late": 1.5}),
+        ("roof", {"constraints": ("roof",)}),
+    ):
+        with pytest.raises(ValueError, match=words):
+            late_tracker(**{"horizon_s": 0.4} | options)
+    assert MpcOptions.of({"late": 0.5, "constraints": ["track"]}).constraints == ("track",)
+    assert constraints_along(SCENARIO, model()[0], "swing_up", ()) == ()

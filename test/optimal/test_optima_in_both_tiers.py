@@ -5,21 +5,18 @@ number of threads.
 
 from dataclasses import replace
 
-import casadi as ca
 import numpy as np
 import pytest
-from masses import mass
-from test_mpc import OFF, tracker, upright
+from optimal_cases import mass
 from tiers import needs_compiler, with_compiler
 
 import nh_control as nh
 from nh_control.control.costs import Cost
 from nh_control.control.optimal import interior_point
 from nh_control.control.optimal.layout import Outcome
-from nh_control.control.optimal.transcription import SMALL, Problem, Transcription
+from nh_control.control.optimal.transcription import Problem, Transcription
 from nh_control.integrators import INTEGRATORS
 from nh_control.numerics.compiled import wait_for_compiler
-from nh_control.numerics.library import library
 from nh_control.systems import cart_pole, pendulum
 from nh_control.systems.cart_pole import CartPoleParameters
 
@@ -95,46 +92,6 @@ def test_native_loops_of_mpc_have_the_same_bits(hessian):
     assert_same_bits(solve)
 
 
-def masses(count):
-    """Masses in a row that are pushed apart."""
-    names = [f"x{i}" for i in range(count)]
-    system = nh.System(
-        name=f"masses{count}",
-        space=nh.geometry.Rn(*names),
-        lagrangian=lambda q, v: ca.sumsqr(v) / 2 - ca.sumsqr(ca.sin(q)),
-        inputs=tuple(f"u{i}" for i in range(count)),
-        force=lambda q, v, u: u,
-    )
-    return nh.midpoint(system, 0.1)
-
-
-@NEEDS_COMPILER
-@pytest.mark.parametrize("count", [SMALL // 2 - 1, SMALL // 2])
-def test_only_small_problems_have_a_solver_of_their_own(count):
-    problem = Problem(masses(count), Cost(lambda x, u, w: ca.sumsqr(u)), 2)
-    assert problem.solver is library()
-    with with_compiler():
-        problem = Problem(masses(count), problem.cost, 2)
-        problem.solver, wait_for_compiler()  # noqa: B018
-        assert (problem.solver is library()) == (2 * count >= SMALL)
-
-
-@pytest.mark.parametrize("free", [[], ["theta", "h"]])
-def test_the_solver_stays_in_its_scratch_memory(free):
-    dsys, cost, guess, options = swing_problem()
-    problem = Problem(dsys, cost, 12, **options, end=[0.3, 0.0], free=free)
-    native = Transcription(problem)
-    room = native._kept[0].kept[0]
-    larger = np.full(len(room) + 100, np.nan)
-    native._workers[0].room = larger.ctypes.data
-    native.record.mu = 0.1
-    interior_point.start(native, guess)
-    for routine in ("iterate", "measure", "factorize", "prepare"):
-        native.call(f"nh_ocp_{routine}")
-    native.call("nh_ocp_feedback", 2)
-    assert np.isfinite(larger[: len(room) // 2]).any() and np.isnan(larger[len(room) :]).all()
-
-
 # --- threads, which share the steps of a horizon -------------------------------------------------
 
 
@@ -156,16 +113,6 @@ def test_an_optimum_has_the_same_bits_for_any_number_of_threads():
         np.testing.assert_array_equal(found.multipliers.costates, one.multipliers.costates)
 
 
-def test_plans_have_the_same_bits_for_any_number_of_threads():
-    dsys, _ = upright()
-    shared = [tracker(threads=threads, hessian="exact") for threads in (1, 4)]
-    assert [mpc._idle[0].record.threads for mpc in shared] == [1, 4]
-    runs = [nh.rollout(dsys, OFF, mpc, steps=40) for mpc in shared]
-    np.testing.assert_array_equal(runs[0].states, runs[1].states)
-    other = shared[1].with_reference(shared[1].reference)
-    assert other._idle[0].record.threads == 4
-
-
 def walled(threads):
     """Steps of a mass that fail beyond x = 1."""
     still = nh.Trajectory(0.1, np.zeros((9, 2)), np.zeros((8, 1)))
@@ -185,10 +132,3 @@ def test_the_first_step_that_fails_is_named(threads):
     native.record.reuses = 0  # so that derivatives make the steps
     assert native.call("nh_ocp_measure") == Outcome.STEP_FAILED
     assert native.record.failed_at == 3
-
-
-def test_steps_that_python_makes_take_one_thread():
-    """Of a composition."""
-    dsys = INTEGRATORS["midpoint_order4"].make(pendulum(), 0.1)
-    native = Transcription(Problem(dsys, Cost(lambda x, u, w: u[0] ** 2), 4, threads=3))
-    assert native.record.threads == 1 and not native.routines.are_native

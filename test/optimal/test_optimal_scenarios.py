@@ -95,17 +95,3 @@ def test_parking_is_exact_in_the_model(integrator, step_s):
     assert np.abs(end[1:] - [0, 0, 0, 1, 0, 0, 0]).max() < 1e-10
     assert np.abs(reference.states[:, 1]).max() <= 0.8 + 1e-6
     assert model.h / 2 * np.sum(reference.inputs**2) == pytest.approx(43.9, abs=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("integral", [False, True], ids=["plain", "with disturbance estimate"])
-@pytest.mark.parametrize("parameter", ["m", "I", "J"])
-@pytest.mark.parametrize("factor", [0.95, 1.05])
-def test_parking_is_tracked_with_a_model_error_of_five_percent(integral, parameter, factor):
-    """Position error below 5 cm all the way; J hardly matters."""
-    scenario = get("snakeboard")
-    wrong = factor * getattr(scenario.parameters, parameter)
-    loop = run("snakeboard", {parameter: wrong}, integral=integral, reference="parking_optimal")
-    position = np.hypot(*loop.errors[:, 3:5].T)
-    assert loop.failure is None and not loop.saturated.any()
-    assert position.max() < 0.05 and position[-1] < 0.02

@@ -6,11 +6,14 @@ import casadi as ca
 import numpy as np
 import pytest
 from refusals import refusal
-from swing_ups import rigid_body
 
 import nh_control as nh
-from nh_control.geometry import quaternion
-from nh_control.systems import QuadrotorPayloadParameters, pendulum, quadrotor_payload
+from nh_control.systems import (
+    QuadrotorPayloadParameters,
+    pendulum,
+    quadrotor,
+    quadrotor_payload,
+)
 from nh_control.systems.quadrotor_payload_continuous import link_tensions
 
 
@@ -25,15 +28,6 @@ def arm():
     """Two links of a URDF."""
     urdf = Path(nh.__file__).parent / "data" / "double_pendulum.urdf"
     return nh.midpoint(nh.load_urdf(urdf).system, 0.05)
-
-
-def drone():
-    """A rigid body in space with a thrust and torques."""
-
-    def force(q, v, u):
-        return ca.vertcat(quaternion.rotate(q[3:], ca.vertcat(0, 0, u[0])), u[1:])
-
-    return rigid_body("drone", ("thrust", "tau_x", "tau_y", "tau_z"), force)
 
 
 def test_tensions_are_those_of_newton_s_law():
@@ -53,7 +47,7 @@ def test_tensions_are_those_of_newton_s_law():
 
 
 def test_a_tilt_is_the_angle_of_the_body_s_z_axis():
-    dsys = nh.midpoint(drone(), 0.02)
+    dsys = nh.midpoint(quadrotor(), 0.02)
     for angle in (0.3, 1.2):
         q = np.concatenate(
             [[1, 2, 3], [np.cos(angle / 2), 0.6 * np.sin(angle / 2), 0.8 * np.sin(angle / 2), 0]]
@@ -76,7 +70,7 @@ def test_near_a_ball_its_value_is_the_distance():
 
 
 def test_what_does_not_fit_is_said(snapshot):
-    swing, body = nh.midpoint(pendulum(), 0.1), nh.midpoint(drone(), 0.1)
+    swing, body = nh.midpoint(pendulum(), 0.1), nh.midpoint(quadrotor(), 0.1)
     wrong = (
         lambda: nh.keep_out(swing, "tip", [0, 0, 0], 1.0),
         lambda: nh.keep_out(swing, lambda q: q, [0.0], -1.0),

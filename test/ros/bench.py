@@ -50,9 +50,7 @@ class Publisher:
 
 
 class Bench(Node):
-    """A node that talks to nobody: `sent(topic)` are its messages, `call(name, ...)` its services,
-    `logged` what it logs as (level, text).
-    """
+    """A node that talks to nobody: it keeps what is `sent` and `logged`."""
 
     def __init__(self, name, context, namespace="", **parameters):
         self.made = None

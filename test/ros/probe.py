@@ -31,9 +31,7 @@ EVERYTHING = QoSProfile(depth=5000)
 
 
 class Probe:
-    """Keeps what the plant publishes: `joint_states`, `odometry`, `bodies`, `clock`, `commands`,
-    and the last diagnostics of every node.
-    """
+    """Keeps what the plant publishes and the last diagnostics of every node."""
 
     def __init__(self, domain: int):
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
@@ -174,9 +172,7 @@ class Probe:
         self.node.destroy_client(newcomer)
 
     def wait_publishers(self, *topics: str) -> None:
-        """Wait until other nodes publish the topics and have found all subscriptions that were
-        made here, so that nothing of a short run is missed.
-        """
+        """Wait until other nodes publish the topics and have found all subscriptions made here."""
         for topic in topics:
             publishers = self.wait(lambda topic=topic: self._publishers(topic), f"{topic}")
             for node in publishers:
@@ -224,9 +220,7 @@ class Probe:
             del received[: [time_ns(m) for m in received].index(0)]
 
     def set(self, node: str, **values) -> str:
-        """Set parameters of a node at once; returns "" or the reason why not. Two underscores
-        stand for a dot.
-        """
+        """Set parameters of a node; returns why not, or nothing. `__` stands for a dot."""
         client = self.node.create_client(
             SetParametersAtomically, f"/{node}/set_parameters_atomically"
         )
@@ -243,9 +237,7 @@ class Probe:
         return self.ask(self._clients[service], request, again_s)
 
     def ask(self, client, request, again_s=math.inf):
-        """Call a service of a node, again every `again_s` for requests that may be made twice;
-        returns the first response.
-        """
+        """The first response of a service, which is asked again every `again_s`."""
         self.wait(client.service_is_ready, f"service {client.srv_name}")
         self.meet(client.srv_name.rpartition("/")[0])
         return self._answer(client, request, again_s)

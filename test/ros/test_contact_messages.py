@@ -20,7 +20,6 @@ from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.nodes import display, recorder, view
 from nh_control.ros.nodes.plant import Plant
 from nh_control.ros.runtime.selected_model import Model
-from nh_control.runs import topics
 from nh_control.scenarios import PlantOptions, disturbance
 
 SCENARIO = scenarios.get("wet_snakeboard")
@@ -103,17 +102,6 @@ def test_a_report_has_margins_and_warns_of_contacts_that_slide(plant):
     assert not any("normal" in name for name in values)  # grips have none
     _, warning = monitor.report()
     assert warning == ""
-
-
-def test_topics_of_contacts_have_names_that_ros_takes():
-    system = SCENARIO.model().system
-    assert topics.contacts(system) == {
-        name: f"contacts/{name}" for name in ("rear_wheels", "front_wheels")
-    }
-    assert topics.contacts(scenarios.get("snakeboard").model().system) == {}
-    kept = topics.recorded(SCENARIO)
-    assert kept["contacts/rear_wheels"] == kept["wrench"] == "geometry_msgs/msg/WrenchStamped"
-    assert not any("contacts" in topic for topic in topics.recorded(scenarios.get("snakeboard")))
 
 
 def test_arrows_show_forces_where_the_contacts_are(plant):

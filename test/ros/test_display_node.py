@@ -1,14 +1,12 @@
 """What the display draws of the states, the reference and the commands that it hears."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from bench import Desk, benches
 from shown_payload import H_NS, MODEL, QUADS, SPACE, STEPS, Showing, at, put_up
 
 from nh_control.ros.messages import conversions
-from nh_control.ros.messages.markers import GHOST, THIN
+from nh_control.ros.messages.markers import GHOST
 from nh_control.ros.messages.motion_listener import HARDWARE_QUEUE
 from nh_control.ros.nodes import display
 
@@ -136,18 +134,6 @@ def test_commands_are_arrows_and_slack_cables_thin(shown):
     seen.hear(0, at(0.0), 9.0 * np.ones(SPACE.nw), "reference/")
     seen.draw()
     assert [width < full for width, full in zip(seen.widths(), widths)] == [False, True]
-
-
-@pytest.mark.parametrize(("above", "width"), [(-1e-6, THIN), (0.0, THIN), (1e-6, 1.0)])
-def test_a_cable_is_slack_from_its_least_tension_on(monkeypatch, shown, above, width):
-    diameters = np.array([cable.diameter for cable in QUADS.visual_model().cables])
-    tensions = np.full(len(diameters), QUADS.monitor.minimum + above)
-    put_up(monkeypatch, monitor=replace(QUADS.monitor, values=lambda *_: tensions))
-    seen = shown()
-    seen.hear(0, at(0.0))
-    seen.command(MODEL.inputs, [0.0] * MODEL.nu)
-    seen.draw()
-    assert seen.widths() == pytest.approx(width * diameters)
 
 
 def test_its_report_says_what_it_draws_and_what_it_refuses(shown):

@@ -9,7 +9,7 @@ import pytest
 import rclpy
 from bench import alone, benches
 from rcl_interfaces.msg import Parameter, ParameterValue
-from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.duration import Duration
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
@@ -26,7 +26,6 @@ from nh_control.ros.runtime.callback_errors import (
     QUIET_S,
     CallbackErrors,
     ThrottledLog,
-    of_rclpy,
 )
 from nh_control.ros.runtime.guards import GuardedExecutor, guard
 from nh_control.ros.runtime.inbox import Inbox, answer
@@ -122,22 +121,6 @@ def test_requests_are_carried_out_in_turn_and_what_they_ask_for_the_next_time(ma
     assert done == [1, 2]
     made.inbox.serve(0.0)
     assert done == [1, 2, 3]
-
-
-def test_what_was_asked_before_it_was_opened_again_is_not_done(made):
-    inbox, done = made.inbox, []
-    inbox.post(lambda: done.append("before"))
-    inbox.close()
-    assert inbox.closed
-    inbox.run()  # ends at once
-    inbox.post(lambda: done.append("closed"))
-    with pytest.raises(TimeoutError, match="the listener is not active"):
-        inbox.call(lambda: None)
-    inbox.open()
-    inbox.post(lambda: done.append("after"))
-    inbox.post(inbox.close)
-    inbox.run()
-    assert done == ["after"]
 
 
 def test_a_call_returns_or_raises_what_the_request_does_in_the_thread_that_serves(served):
@@ -375,10 +358,6 @@ def mistaken(*_):
     raise RuntimeError("a mistake")
 
 
-def refuse(name):
-    raise ValueError("no name")
-
-
 @pytest.fixture
 def node():
     with benches() as make:
@@ -421,11 +400,3 @@ def test_a_mistake_in_a_check_or_a_service_is_answered_with_the_error(node, erro
     assert not response.success and "RuntimeError: a mistake" in response.message
     assert "in mistaken" in errors.log.errors[0]  # where
     assert (errors.counts["malformed"], errors.counts["callback_errors"]) == (0, 2)
-
-
-def test_what_rclpy_itself_does_not_take_is_malformed(node, errors, monkeypatch):
-    assert of_rclpy(node._time_source.clock_callback) and not of_rclpy(refuse)
-    monkeypatch.setattr(node, "get_parameter", refuse)
-    request = GetParameters.Request(names=["?"])
-    assert answered(node, errors, GetParameters, request) == GetParameters.Response()
-    assert (errors.counts["malformed"], errors.counts["callback_errors"]) == (1, 0)

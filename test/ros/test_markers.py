@@ -1,7 +1,6 @@
 """Markers of what scenarios look like."""
 
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -214,27 +213,3 @@ def test_plant_and_display_together_publish_a_complete_tree(node, name):
     if name == "cart_pole":
         (cart,) = [one for one in told if one[1] == "r1/cart"]
         assert cart[0] == "r1/odom" and cart[2][0] == pytest.approx(q[0])
-
-
-def test_frames_without_a_tree_have_transforms_but_no_description(node):
-    board = scenarios.get("snakeboard")
-    shown = board.visual_model()
-    flat = replace(shown, poses=lambda p, q: shown.poses(p, q))
-    robot = RobotModel(node, replace(board, visual=lambda p: flat), "")
-    assert any("no robot_description: " in text for _, text in node.logged)
-    q = np.array([0.1, 0.2, 0.3, 1.0, 2.0])
-    robot.publish(shown.poses(None, q), q, 10**9)
-    told = {child: (parent, position) for parent, child, position, *_ in node.transforms}
-    assert told.keys() == shown.poses(None, q).keys()
-    for child, pose in shown.poses(None, q).items():
-        assert told[child][0] == "odom" and told[child][1] == pytest.approx(pose.position)
-
-
-def test_without_tf2_there_is_a_description(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tf2_ros", None)
-    scenario = scenarios.get("cart_pole")
-    with alone() as context:
-        node = Bench("display", context)
-        robot = RobotModel(node, scenario, "")
-        assert node.sent("robot_description") and any("no TF" in text for _, text in node.logged)
-        robot.publish({}, np.zeros(2), 0)

@@ -4,12 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from nav_msgs.msg import Path
 from node_processes import LOCKSTEP
 from probe import latched
-from rclpy.action import ActionClient
 from sensor_msgs.msg import MultiDOFJointState
 from std_srvs.srv import Trigger
 from test_goals import goal, trajectory
@@ -81,45 +79,3 @@ def test_a_vehicle_is_driven_by_velocity_commands_until_nobody_sends_any(nodes, 
     drive(0.8, 0.0, lambda x, y, forward, turn: x > 0.5)
     drive(0.4, 1.0, lambda x, y, forward, turn: y > 0.2)  # then nobody commands any more
     probe.wait(lambda: np.abs(place()[2:]).max() < 1e-6, "rest")
-
-
-@pytest.mark.slow
-def test_an_action_tells_its_feedback_and_result_and_is_refused_replaced_or_canceled(nodes, probe):
-    kind = pytest.importorskip("nav2_msgs.action").NavigateToPose
-    client, feedback = ActionClient(probe.node, kind, "navigate_to_pose"), []
-    nodes.start("tracker", HOVER)
-    nodes.start("plant", {**HOVER, **PACED})
-    probe.wait_bodies(20, 0.01)
-    probe.wait(client.server_is_ready, "action server")
-    probe.meet("/tracker")
-
-    def send(x, frame="odom"):
-        """Send a goal; returns its handle."""
-        goal = kind.Goal()
-        goal.pose.header.frame_id = frame
-        goal.pose.pose.position.x, goal.pose.pose.position.z = x, 1.2
-        sent = client.send_goal_async(goal, lambda message: feedback.append(message.feedback))
-        probe.wait(sent.done, "answer")
-        return sent.result()
-
-    def result(handle):
-        done = handle.get_result_async()
-        probe.wait(done.done, "result")
-        return done.result().status, done.result().result.error_msg
-
-    assert result(send(0.4))[0] == GoalStatus.STATUS_SUCCEEDED
-    place = probe.bodies[-1].transforms[0].translation
-    assert (place.x, place.z) == pytest.approx((0.4, 1.2), abs=0.05)
-    left = [message.distance_remaining for message in feedback]
-    assert left[0] > 0.4 and left[-1] < 0.1 and len(left) > 5
-    status, why = result(send(0.4, "map"))
-    assert status == GoalStatus.STATUS_ABORTED and "in the frame 'map'; expected 'odom'" in why
-    first, known = send(30.0), len(feedback)
-    probe.wait(lambda: len(feedback) > known + 10, "feedback")
-    second = send(20.0)
-    status, why = result(first)
-    assert status == GoalStatus.STATUS_ABORTED and "replaced by goal (20" in why
-    canceled = second.cancel_goal_async()
-    probe.wait(canceled.done, "cancellation")
-    status, why = result(second)
-    assert status == GoalStatus.STATUS_CANCELED and "canceled" in why

@@ -10,7 +10,7 @@ from geometry_msgs.msg import Twist
 from lifecycle_msgs.srv import ChangeState, GetState
 from nav_msgs.msg import Odometry, Path
 from node_processes import LOCKSTEP
-from probe import Probe, by_step, latched, time_ns
+from probe import by_step, latched, time_ns
 from rclpy.qos import qos_profile_sensor_data
 from rosbags.highlevel import AnyReader
 from sensor_msgs.msg import JointState
@@ -138,27 +138,9 @@ def test_a_plant_goes_through_the_life_of_a_managed_node(nodes, probe):
     assert "Traceback" not in plant.log
 
 
-@pytest.mark.slow
-def test_nodes_that_cannot_start_end_with_one_line_and_an_exit_code(nodes):
-    # a node that is discovered while it ends may be kept by Fast DDS (its issue 6513)
-    nodes.environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "OFF"
-    refused = {
-        "plant": ({"spede_factor": 1.0}, "did you mean 'speed_factor'"),
-        "tracker": ({"wait_for": "[]"}, "leave parameters without a value"),
-        "display": ({"scenario": "no_such.py:ROBOT"}, "no such file"),
-        "recorder": ({"topics": '["/odom"]'}, "not of the form name:package/msg/Type"),
-    }
-    started = [(nodes.start(name, given), words) for name, (given, words) in refused.items()]
-    for node, words in started:
-        assert node.wait() == 2 and words in node.log, node.log
-        assert "Traceback" not in node.log
-
-
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_node_that_cannot_leave_the_network_ends_nevertheless(refused):
-    """A call that keeps the interpreter in destroy_node lets no thread or signal end it; a node
-    that refuses its parameters leaves the network, too.
-    """
+    """A call that keeps the interpreter in destroy_node lets no thread or signal end it."""
     code = (
         "import ctypes, os, signal, sys\nfrom nh_control.ros.runtime import process\n"
         "class Done:\n    def __init__(self, _, inbox, __):\n        self.inbox = inbox\n"
@@ -174,36 +156,6 @@ def test_a_node_that_cannot_leave_the_network_ends_nevertheless(refused):
     assert done.returncode == 1 and done.stdout.split() == ([] if refused else ["closed"])
     assert "Timeout" in done.stderr and ("in _cleanup" if refused else "in end") in done.stderr
     assert ("not so" in done.stderr) == refused
-
-
-@pytest.mark.slow
-def test_a_run_that_ends_is_reported_and_recorded_however_short_it_is(nodes, tmp_path):
-    given = {"duration_s": 0.02, "on_finish": "exit", "wait_for": "[recorder]"}
-    recorder = nodes.start("recorder", {"output": str(tmp_path / "bag")})
-    tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, **given})
-    assert plant.wait() == 0 and "finished at step 2" in plant.log
-    assert (tracker.end(), recorder.end()) == (0, 0)
-    counts, _ = recording(tmp_path / "bag")
-    assert counts["/diagnostics"] >= 2 and counts["/joint_states"] >= 3
-
-
-@pytest.mark.slow
-def test_a_display_that_comes_after_the_end_shows_the_last_state_to_all_who_look(nodes, probe):
-    tracker, plant = nodes.start("tracker"), nodes.start("plant", {**LOCKSTEP, "duration_s": 0.5})
-    probe.wait_mode("finished")
-    targets = probe.listen(JointState, "reference/joint_states")
-    assert time_ns(probe.wait(lambda: targets, "target, told again")[-1]) == 500_000_000
-    assert tracker.end() == 0
-    nodes.start("display")
-    markers = probe.listen(MarkerArray, "markers")
-    known = probe.wait(lambda: markers, "markers")[-1]
-    assert plant.end() == 0 and time_ns(known.markers[0]) == 500_000_000
-    late = Probe(probe.node.context.get_domain_id())
-    try:
-        seen = late.listen(MarkerArray, "markers")
-        assert late.wait(lambda: seen, "markers")[-1] == known
-    finally:
-        late.close()
 
 
 @pytest.mark.slow
@@ -290,55 +242,3 @@ def test_a_plant_that_is_killed_comes_back_and_the_tracker_follows_it_from_the_s
 
 
 # Time and states that are set --------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_time_is_paused_stepped_saved_loaded_and_reset_for_all_nodes(nodes, probe, tmp_path):
-    file, bag, steps = tmp_path / "state.json", tmp_path / "bag", 400
-    markers = probe.listen(MarkerArray, "markers")
-    given = {"state_file": str(file), "step_count": 40, "speed_factor": 1.0}
-    given |= {"perturb.position": 0.1, "duration_s": steps * H}
-    started = [
-        nodes.start("display", {"rate_hz": 200.0}),
-        nodes.start("recorder", {"output": str(bag), "use_sim_time": True}),
-        nodes.start("tracker"),
-        nodes.start("plant", {**LOCKSTEP, **given, "wait_for": "[probe, display, recorder]"}),
-    ]
-
-    def stepped(first):
-        """Rows of 40 steps, once the command for the first is there."""
-        at = first + 40
-        answer = probe.wait(lambda: (a := probe.call("step")).success and a, "steps")
-        assert answer.message == f"paused at step {at}"
-        probe.wait_step(at, H)
-        return rows(probe, first, at)
-
-    probe.wait_step(20, H)
-    probe.wait(lambda: markers, "picture")
-    refused = probe.call("step")
-    assert not refused.success and "pause it first" in refused.message
-    assert probe.call("pause", True).success
-    probe.wait_mode("paused")
-    at = int(probe.values()["step"])
-    assert probe.call("save_state").success
-    first = stepped(at)
-
-    probe.clear()
-    assert probe.call("load_state").message == f"paused at step {at}"  # time jumps back
-    np.testing.assert_array_equal(stepped(at), first)
-
-    probe.reset()
-    shown = lambda: markers and time_ns(markers[-1].markers[0])
-    probe.wait(lambda: shown() == 0, "picture of the start")
-    assert not probe.set("plant", speed_factor=4.0)
-    assert probe.call("pause", False).success
-    probe.wait_mode("finished")
-    probe.wait_step(steps, H)
-    probe.wait(lambda: shown() == 4 * 10**9, "picture of the end")
-    whole = rows(probe, 0, steps)
-    assert probe.call("reset_state").success  # not of time
-    probe.wait_step(2 * steps + 1, H)
-    np.testing.assert_array_equal(rows(probe, steps + 1, 2 * steps + 1), whole)
-    assert [node.end() for node in started] == [0, 0, 0, 0]
-    counts, times = recording(bag)
-    assert counts["/joint_states"] > 2 * steps and max(times) > 1.9e9 * steps * H

@@ -133,6 +133,7 @@ REFUSED = [
     ("plant", {"integrator": "guess"}, "unknown snakeboard integrator 'guess'"),
     ("plant", {"fault": ["nonsense"]}, "nonsense"),
     ("plant", {"scenario": "quadrotor_payload", "command_interface": "position"}, "joint"),
+    ("plant", {"wrench.targets": ["moon"]}, "target of wrenches"),
     ("tracker", {"reference": "backflip"}, "unknown snakeboard reference 'backflip'.*parking"),
     ("tracker", {"estimate": "sensors"}, "parameter 'estimate'.*needs sensors"),
     ("tracker", MPC | {"mpc.constraints": ["roof"]}, "roof"),

@@ -4,31 +4,25 @@ import itertools
 import time
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import rclpy
 from bench import Desk, Publisher, alone, benches, listener
 from bob import BOB
-from geometry_msgs.msg import Twist
 from rclpy.clock_type import ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from nh_control.loop.reports import Report
 from nh_control.ros.messages import conversions, state_publisher, tracker_output
-from nh_control.ros.messages.codec_publisher import CodecPublisher
 from nh_control.ros.messages.diagnostics import Diagnostics
 from nh_control.ros.messages.state_codecs import codecs
 from nh_control.ros.messages.state_publisher import StatePublisher
-from nh_control.ros.messages.tracker_output import ControllerState, TargetPublisher
+from nh_control.ros.messages.tracker_output import TargetPublisher
 from nh_control.ros.runtime.inbox import Inbox
 from nh_control.ros.runtime.local_topics import LocalTopics
 from nh_control.ros.runtime.subscribers import (
     LateSubscribers,
-    incompatible_publishers,
     matched_subscribers,
-    mistyped_publishers,
     wait_delivered,
 )
 
@@ -183,63 +177,6 @@ def test_connections_settle_anew_after_one_was_missing(bench, monkeypatch):
     assert found[5] == "" and made.missing([]) == ""
 
 
-def test_messages_without_subscribers_are_not_sent(bench):
-    made = states(bench)
-    bench.made["bob/odom"].subscribers = 0
-    made.publish([0.1], [0.2], 0, 0)
-    assert len(bench.sent("bob/odom")) == 1 and len(bench.sent("joint_states")) == 2
-    truth = CodecPublisher(bench, codecs(BOB, MODEL), "ground_truth/", 1000)
-    for publisher in truth.publishers:
-        publisher.subscribers = 0
-    assert not truth.has_subscribers
-    truth.publishers[1].subscribers = 1
-    assert truth.has_subscribers
-
-
-def test_who_comes_to_transforms_alone_is_late_as_well(bench, monkeypatch):
-    transforms, sent = SimpleNamespace(get_subscription_count=lambda: count[0]), []
-    count = [0]
-    monkeypatch.setattr(
-        state_publisher,
-        "transform_broadcaster",
-        lambda node, bodies: (lambda: sent.append(len(bodies)), (transforms,)),
-    )
-    made = states(bench)
-    assert sent == []
-    count[0] = 1
-    assert made.late_subscribers() and not made.late_subscribers()
-    made.publish([0.1], [0.2], 0, 0)
-    assert sent == [1]
-
-
-def test_gains_are_told_row_by_row_with_the_names_of_their_rows_and_columns(bench):
-    """Of a system with rotations, whose states have more numbers than local coordinates."""
-    K = np.arange(18.0).reshape(3, 2, 3)
-    space = SimpleNamespace(tangent_names=("a", "b", "c"))
-    dsys = SimpleNamespace(
-        state_names=("w", "x", "y", "z"), state_space=space, inputs=("f", "g"), nu=2, ndx=3
-    )
-    trackers = [SimpleNamespace(gains=SimpleNamespace(K=K), hold=hold) for hold in (False, True)]
-    legs = [SimpleNamespace(start=4, tracker=tracker) for tracker in trackers]
-    leg, sequence = [legs[0]], SimpleNamespace(dsys=dsys, leg=lambda k: leg[0])
-    made = ControllerState(bench, sequence)
-    command = SimpleNamespace(error=np.array([0.1, 0.2, 0.3]), memory=None)
-    for hold, k, expected in ((0, 5, K[1]), (0, 6, K[2]), (0, 7, 0 * K[0]), (1, 9, K[2])):
-        leg[0] = legs[hold]
-        made.publish(np.arange(4.0), command, k, 10**7)
-        gains = bench.sent("controller_state/gains")[-1]
-        assert list(gains.data) == expected.ravel().tolist()
-    rows, columns = gains.layout.dim
-    assert (rows.label, rows.size, rows.stride) == ("f,g", 2, 6)
-    assert (columns.label, columns.size, columns.stride) == ("a,b,c", 3, 3)
-    reference, error = (
-        bench.sent(f"controller_state/{name}")[-1] for name in ("reference", "error")
-    )
-    assert (reference.name, list(reference.position)) == (["w", "x", "y", "z"], [0, 1, 2, 3])
-    assert (error.name, list(error.position)) == (["a", "b", "c"], [0.1, 0.2, 0.3])
-    assert conversions.nanoseconds(error.header.stamp) == 10**7
-
-
 # Who hears a publisher ---------------------------------------------------------------------------
 
 
@@ -288,25 +225,6 @@ def test_somebody_is_late_who_was_not_there_at_the_last_look():
     assert late.new()
     counts[:] = [0, 0]
     assert not late.new()
-
-
-def test_publishers_that_cannot_be_heard_are_named_with_the_reason():
-    quality = lambda kind: QoSProfile(depth=1, reliability=getattr(ReliabilityPolicy, kind))
-    known = [
-        SimpleNamespace(
-            node_name=name, qos_profile=quality(kind), topic_type=f"geometry_msgs/msg/{message}"
-        )
-        for name, kind, message in (
-            ("camera", "BEST_EFFORT", "TwistStamped"),
-            ("pad", "RELIABLE", "Twist"),
-        )
-    ]
-    node = SimpleNamespace(get_publishers_info_by_topic={"/odom": known}.get)
-    assert incompatible_publishers(node, "/odom", quality("BEST_EFFORT")) == []
-    (found,) = incompatible_publishers(node, "/odom", quality("RELIABLE"))
-    assert found.startswith("camera (") and "reliab" in found
-    wrong = {"geometry_msgs/msg/TwistStamped": ["camera"]}
-    assert mistyped_publishers(node, "/odom", Twist) == wrong
 
 
 # Within one process ------------------------------------------------------------------------------

@@ -146,17 +146,6 @@ def test_the_answer_to_a_state_is_awaited_for_a_while(shadows, monkeypatch):
     assert set(watch.desk.served) == {0.5}
 
 
-def test_at_the_end_it_settles_and_tells_its_statistics(shadows):
-    watch, states = shadows(), motion(2)
-    for k, x in enumerate(states):
-        watch.state(k, x)
-        if k == 0:
-            watch.command(0.0, 0)
-    watch.made.close()
-    assert [k for k, _ in watch.residuals()] == [1, 2]
-    assert watch.node.sent("/diagnostics")
-
-
 def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     watch, states = shadows(frame_prefix="x_"), motion(1)
     watch.run(states, prefix="x_")
@@ -167,17 +156,6 @@ def test_states_that_are_none_or_in_another_frame_are_counted(shadows):
     watch.state(2, states[1])
     level, text, values = watch.node.report()
     assert level == 1 and "expected 'x_odom'" in text and watch.residuals() == [residual]
-
-
-def test_states_of_hardware_are_compared_when_the_next_one_is_there(shadows):
-    for velocity in (True, False):
-        watch, seen = shadows(source="hardware", **{"hardware.estimator": "none"}), []
-        for k, x in enumerate(motion(3)):
-            watch.state(k, x, velocity)
-            seen.append([step for step, _ in watch.residuals()])
-        assert seen == [[], [], [1], [1, 2]]
-    names = {tuple(message.name) for message in watch.node.sent("shadow/residual")}
-    assert names == {("theta",)}  # without velocities in place alone
 
 
 def test_hardware_is_filtered_as_is_said_and_commands_act_after_the_delay(shadows, monkeypatch):

@@ -4,14 +4,11 @@ import copy
 import math
 import sys
 import types
-from dataclasses import replace
 from functools import cache
 
-import casadi as ca
 import numpy as np
 import pytest
 from bench import Desk
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Pose, Quaternion
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,10 +18,8 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 from transforms3d.quaternions import quat2mat
 
 from nh_control import scenarios
-from nh_control.integrators import midpoint
 from nh_control.loop.reports import Refusal
 from nh_control.loop.wire_format import MessageStates
-from nh_control.mechanics.system import System
 from nh_control.ros.messages import conversions
 from nh_control.ros.messages.conversions import ConversionError
 from nh_control.ros.messages.state_codecs import codecs
@@ -338,18 +333,6 @@ def test_topics_are_those_that_are_declared(scenario):
     assert bodies == topics.odometry(scenario)
 
 
-def test_bodies_are_shown_with_the_parameters_of_the_scenario_or_with_those_given():
-    scenario = scenarios.get("quadrotor_payload")
-    space = scenario.make_system(scenario.parameters).space
-    dsys = midpoint(System("own", space, lambda q, v: ca.sumsqr(v) / 2), 0.01)
-    longer = replace(scenario.parameters, lengths=(1.2, 1.6))
-    for changed, expected in ((None, scenario.parameters), (longer, longer)):
-        (codec,) = codecs(scenario, dsys, True, changed)
-        codec.write(space.origin, np.zeros(space.nw))
-        heights = [pose.translation.z for pose in codec.message.transforms]
-        assert heights == [0.0, *expected.lengths]
-
-
 def test_a_state_has_velocities_if_all_its_parts_have_them(heard):
     for joints, body in ((False, False), (True, False), (False, True), (True, True)):
         for codec in (board(joints)[0], board(body)[1]):
@@ -395,13 +378,6 @@ def test_quaternions_change_order_are_normalized_and_others_refused():
     for norm in (0.0, 0.9, 1.1, math.nan):
         with pytest.raises(ConversionError, match="orientation of quad1 is no unit quaternion"):
             conversions.unit_wxyz(Quaternion(w=norm), "quad1")
-
-
-@given(st.integers(0, 2**31 * 10**9 - 1))
-def test_time_is_exact(time_ns):
-    stamp = Time()
-    conversions.set_time(stamp, time_ns)
-    assert conversions.nanoseconds(stamp) == time_ns
 
 
 # Of hardware, whose parts have stamps of their own -----------------------------------------------

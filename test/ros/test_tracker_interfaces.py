@@ -17,7 +17,7 @@ from nh_control.loop import state_estimate
 from nh_control.loop.arming import Arming, DisarmCommand, DisarmedInputs, Limits, SafeRange, Safety
 from nh_control.loop.hardware_estimate import MeasuredState
 from nh_control.loop.hardware_tracker import Answer, HardwareTracker, Timing
-from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.loop.reference_sequence import ReferenceSequence
 from nh_control.loop.tracker_report import TrackerReport
 from nh_control.ros.messages import conversions, hardware_interface, simulation_interface
 from nh_control.ros.messages.hardware_interface import HardwareInterface
@@ -192,21 +192,6 @@ def test_nothing_is_sent_to_hardware_before_it_is_armed_or_after_it_is_not(hardw
         assert robot.told("info") == ["armed", "disarmed: by request"]
         assert robot.told("error") == []
     assert len(robot.sent) == 1 and robot.begun == 1 and robot.values["armed"] is False
-
-
-def test_the_limit_is_on_the_errors_of_the_configuration(hardware):
-    robot = hardware(error=0.3)
-    robot.state(0, 0.31)
-    refused = robot.arm()
-    assert not refused.success and not robot.arming.armed
-    assert "tracking error" in refused.message and "is beyond 0.3" in refused.message
-    robot.state(1, 0.29, 5.0)
-    assert robot.sent == [] and robot.arm().success
-    robot.state(2, 0.29, 5.0)
-    assert robot.arming.armed and len(robot.sent) == 1
-    robot.state(3, 0.31)
-    assert not robot.arming.armed and "tracking error" in robot.arming.reason
-    assert robot.told("error") == [f"disarmed: {robot.arming.reason}"]
 
 
 def test_a_start_that_is_asked_for_waits_until_it_is_armed_and_is_forgotten_by_a_disarming(
@@ -453,19 +438,6 @@ def test_what_was_learned_is_forgotten_where_it_was_another_motion(
     assert plant.sent[-1][0] == pytest.approx(fresh.sent[-1][0])
 
 
-def test_velocities_that_are_not_measured_are_made_of_what_was_commanded(simulated):
-    """The momentum of a pendulum that moves as the model says is exact."""
-    plant = simulated()
-    plant.codecs = codecs(SCENARIO, plant.dsys, velocities=False)
-    x = plant.dsys.state([0.1], [0.3])
-    for k in range(5):
-        q, v = plant.dsys.configuration(x), plant.dsys.velocity(x)
-        plant.state(k, float(q[0]))
-        before, x = plant.dsys.state(q, v), plant.dsys.step(x, plant.sent[-1][0])
-    expected = plant.sequence.leg(0).tracker.command(4, before)
-    assert plant.report.last[1].error == pytest.approx(expected.error, abs=1e-6)
-
-
 @pytest.fixture
 def encoders(simulated):
     """A plant without velocities, and f() -> the momentum's error."""
@@ -482,31 +454,6 @@ def test_no_velocity_is_made_of_positions_of_two_runs(encoders):
     plant.start(10)
     plant.state(13, 0.5)  # step 3 of the next run
     assert steps(plant)[-1] == 3 and rate() == 0.0
-
-
-def test_nothing_is_known_of_earlier_steps_after_one_that_could_not_be_followed(
-    encoders, monkeypatch
-):
-    (plant, rate), joined = encoders, [True, False, True]
-
-    def require(check, k, x):
-        if not joined.pop(0):
-            raise ValueError("no")
-
-    monkeypatch.setattr(state_estimate.JoinCheck, "require", require)
-    for k in range(3):
-        plant.state(k, 0.1 * k)
-    assert steps(plant) == [0, 2] and rate() == 0.0
-
-
-def test_a_new_run_begins_with_the_first_leg(simulated):
-    plant = simulated()
-    first = plant.sequence.leg(0).tracker
-    for k in (1, 6, 10):
-        plant.state(k)
-        plant.sequence.add(ReferenceLeg(k + 4, first))
-    plant.state(0, 0.1)
-    assert plant.sent[-1][1] == 0 and plant.sequence.leg(20).start == 0
 
 
 def test_a_first_heading_is_read_next_to_the_reference_s(make):

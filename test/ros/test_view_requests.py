@@ -1,6 +1,5 @@
 """What becomes of a page's requests, by services and topics that are pretended."""
 
-import json
 import threading
 
 import numpy as np
@@ -15,8 +14,8 @@ from std_srvs.srv import SetBool, Trigger
 from nh_control import scenarios
 from nh_control.ros.messages import conversions, heard_nodes, view_requests
 from nh_control.ros.messages.state_codecs import codecs
-from nh_control.ros.messages.view_requests import OF_HARDWARE, OF_PLANT, ViewRequests
-from nh_control.view.live_requests import Asked, parsed
+from nh_control.ros.messages.view_requests import OF_HARDWARE, ViewRequests
+from nh_control.view.live_requests import Asked
 
 QUADS = scenarios.get("quadrotor_payload")
 
@@ -87,11 +86,6 @@ def test_hardware_is_armed_and_disarmed_and_nothing_else(asking):
     assert requests.answer(Asked("arm", on=True)).done
     assert [request.data for request in clients["tracker/arm"].asked] == [True]
     assert not requests.answer(Asked("reset")).done
-
-
-def test_all_that_is_offered_can_be_read():
-    for request in (*OF_PLANT.values(), *OF_HARDWARE.values()):
-        assert parsed(json.dumps(request).encode()).name == request["name"]
 
 
 def test_services_that_are_not_there_or_say_nothing_are_told(asking):

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html import unescape
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ from transforms3d.quaternions import quat2mat
 import nh_control as nh
 from nh_control import cli
 from nh_control.studies import Store, make_study, read, run_indices
-from nh_control.view import page, sources, study_runs
+from nh_control.view import page, study_runs
 from nh_control.view import page as pages
-from nh_control.view.animation import Curves, chosen_rows
 from nh_control.view.camera import first_view
 from nh_control.view.live_page import LIVE
 from nh_control.view.two_runs import together
@@ -74,18 +72,6 @@ def test_numbers_of_a_page_are_the_visual_model_s(made, name):
 )
 def test_twenty_seconds_are_a_small_page(made, name):
     assert len(pages.page(made(name, 1001)[0])) < LARGEST.get(name, 2_000_000)
-
-
-def test_packed_numbers_are_floats_again():
-    values = np.array([[0.0, -1.5], [np.nan, 1e30]])
-    np.testing.assert_array_equal(
-        pages.unpacked(pages.packed(values)), values.astype("f4").ravel()
-    )
-
-
-def test_quaternions_do_not_jump(made):
-    wxyz = made("quadrotor_payload", 1001)[0].run.wxyz
-    assert (np.einsum("kfi,kfi->kf", wxyz[1:], wxyz[:-1]) > 0.9).all()
 
 
 def test_a_page_asks_for_nothing_from_elsewhere(made):
@@ -186,21 +172,6 @@ def test_motion_in_a_vertical_plane_is_seen_from_its_side(made):
     assert first_view(made("cart_pole")[0]).pitch < 0.2 < first_view(made("car")[0]).pitch
 
 
-def test_rows_of_a_page_keep_both_ends():
-    times = np.arange(0, 1001) * 0.005
-    rows = chosen_rows(times, 50.0)
-    assert (rows[0], rows[-1]) == (0, 1000) and set(np.diff(rows)) == {4}
-    assert list(chosen_rows(times[:1], 50.0)) == [0]
-
-
-def test_curves_with_the_largest_range_come_first():
-    from nh_control.view.animation import largest_first
-
-    values = np.array([[0.0, 0.0, np.nan], [1.0, 3.0, 2.0]])
-    sorted_ = largest_first(Curves("all", "m", ("a", "b", "c"), values))
-    assert sorted_.names == ("b", "c", "a") and sorted_.label == "all (m)"
-
-
 def test_a_trajectory_is_a_page_in_a_notebook(tmp_path):
     run = pendulum()
     file = run.view(tmp_path / "own.html", open_page=False)
@@ -227,18 +198,6 @@ def test_a_trajectory_without_its_system_says_what_it_needs():
         ):
             draw()
     assert run._repr_html_() is None
-
-
-def test_the_residual_at_a_node_is_that_of_the_step_before_and_at_the_first_of_the_step_after():
-    (curves,) = sources._residuals(np.array([[2.0, -5.0], [-3.0, 1.0]]), np.array([0, 1, 2]))
-    np.testing.assert_array_equal(curves.values, [[5.0], [5.0], [3.0]])
-
-
-def test_loads_of_cables_are_those_that_the_monitor_names():
-    cables = [SimpleNamespace(monitored=name) for name in ("second", "none", "first")]
-    monitor, watched = SimpleNamespace(names=("first", "second")), np.array([[1.0, 2.0]] * 3)
-    loads = sources.cable_loads(SimpleNamespace(cables=cables), monitor, watched, 3)
-    np.testing.assert_array_equal(loads, [[2.0, np.nan, 1.0]] * 3)
 
 
 # Two runs ----------------------------------------------------------------------------------------

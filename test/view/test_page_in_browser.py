@@ -222,26 +222,6 @@ def test_without_webgl_there_is_a_message_and_plots(chromium, file):
     page.close()
 
 
-def test_a_narrow_screen_shows_everything(chromium, file):
-    page = chromium(file, "#t=3", size=(380, 700))
-    for name in ("#scene", "#plots", "#time", "#play", "#speed"):
-        box = page.locator(name).bounding_box()
-        assert box["width"] > 30 and box["height"] > 10
-        assert box["x"] >= 0 and box["x"] + box["width"] <= 380
-        assert box["y"] + box["height"] <= 700
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= 380
-    page.close()
-
-
-@pytest.mark.parametrize("name", nh.scenarios.built_in())
-def test_every_scenario_opens(chromium, name, tmp_path):
-    file = written(pages.page(animation(name, frames=41)[0]), tmp_path)
-    page = chromium(file, "#t=7")
-    assert quiet(page, file)
-    assert np.unique(scene(page).reshape(-1, 3), axis=0).shape[0] > 150
-    page.close()
-
-
 # Live pages --------------------------------------------------------------------------------------
 
 OFFERS = Offers(
