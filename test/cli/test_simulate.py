@@ -253,7 +253,7 @@ def short_hover(monkeypatch):
         )
 
     short = replace(payload, references={"hover": hover})
-    monkeypatch.setattr(scenarios, "get", lambda *_: short)
+    monkeypatch.setattr(scenarios, "get", lambda *_, **robot: short)
 
 
 def test_figures_of_bodies_in_space_show_errors_tensions_and_wind(call, short_hover):
