@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import cache, partial
 
-import casadi as ca
 import numpy as np
 import pytest
 import test_mpc
@@ -15,6 +14,7 @@ from nh_control.control import closed_loop
 from nh_control.control.optimal.mpc import MpcTracker
 from nh_control.control.trackers import LateMpc, is_late, linear
 from nh_control.loop.reference_sequence import ReferenceLeg, ReferenceSequence
+from nh_control.mechanics.external_forces import on_coordinates, with_external_forces
 from nh_control.scenarios import MpcOptions, constraints_along, get, mpc_tracker
 from nh_control.systems import cart_pole
 
@@ -32,17 +32,8 @@ def force_limit():
 def pushed():
     """The cart-pole with a push in x from outside, at half the model's step."""
     system = cart_pole()
-    return nh.midpoint(
-        nh.System(
-            name="pushed_cart_pole",
-            space=system.space,
-            parameters=system.parameters,
-            lagrangian=system.lagrangian,
-            inputs=("force", "push"),
-            force=lambda q, v, u, p: ca.vertcat(u[0] + u[1], 0),
-        ),
-        0.01,
-    )
+    along = [one for one in on_coordinates(system.space) if one.name == "x"]
+    return nh.midpoint(with_external_forces(system, along), 0.01)
 
 
 def runs(monkeypatch, plant, tracker, x0=OFF, push=SHAKEN, steps=STEPS, **options):

@@ -1,5 +1,6 @@
 """Motions of scenarios that need no integration: every coordinate swings."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,18 +43,8 @@ def animation(name, frames=1001, shift=0.05):
 
 
 def pendulum(h=0.02):
-    import casadi as ca
-
-    system = nh.System(
-        name="own",
-        space=nh.Rn("x", "angle"),
-        lagrangian=lambda q, v: (
-            v[0] ** 2 + 0.1 * ca.cos(q[1]) * v[0] * v[1] + v[1] ** 2 / 2 - ca.cos(q[1])
-        ),
-        inputs=("push",),
-        force=lambda q, v, u: ca.vertcat(u, 0),
-    )
-    dsys = nh.midpoint(system, h)
+    """A motion of a system that no scenario has."""
+    dsys = nh.midpoint(replace(nh.systems.cart_pole(), name="own"), h)
     return dsys.simulate(dsys.state([0, 0.5], [0, 0]), np.zeros((100, 1)), name="own motion")
 
 
