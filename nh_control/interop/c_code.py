@@ -116,8 +116,8 @@ def export_c(
     functions = _functions_of_states(dsys, kalman)
     files = OWN if tracker is not None else tuple(file for file in OWN if file != "tracker.c")
     engine = dsys.substep_engine
-    if dsys.system.has_contacts and engine is not None:
-        engine = engine.with_second_derivatives  # generated code, which needs no addresses
+    if isinstance(engine, TreeEngine):
+        engine = engine.exportable
     if isinstance(engine, TreeEngine):
         model = _tree_model(dsys, engine, name, functions)
     else:
@@ -196,7 +196,7 @@ def _tree_model(
         )
         tree += f"static const struct joint_functions JOINTS[] = {{{', '.join(calls)}}};\n"
     joints = "JOINTS" if kinds else "0"
-    tree += f"static const struct tree_functions FUNCTIONS = {{{joints}, 0}};\n"
+    tree += f"static const struct tree_functions FUNCTIONS = {{{joints}, 0, 0}};\n"
     room = tree + _room(
         _sizes_of(shapes),
         "a[TREE] = (double *)MODEL_WORDS;\n    a[SYSTEM] = (double *)&FUNCTIONS;",

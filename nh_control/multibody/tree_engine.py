@@ -174,6 +174,13 @@ class TreeEngine(Engine):
         """The engine whose second derivatives are fast: with contacts the generated one."""
         return self if self._tree_contacts is None else self._generated
 
+    @property
+    def exportable(self) -> Engine:
+        """The engine for code that stands alone: generated where the kernel calls functions of
+        contacts or wheels by their addresses.
+        """
+        return self if self._tree_contacts is None and self._wheels is None else self._generated
+
     def _generated_hessian(self, work: Workspace) -> int:
         shapes = self._generated.shapes
         if work.generated is None:

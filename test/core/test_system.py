@@ -74,7 +74,9 @@ WRONG = {
     ),
     "more constraints than coordinates": rolling(lambda q: ca.SX([[1, 0], [0, 1], [1, 1]])),
     "as many": rolling(lambda q: ca.SX.eye(2)),
-    "only what is prescribed is left": rolling(lambda q: ca.SX([[1, 0, 0], [0, 1, 2]]), **BELT),
+    "more rows than what is not prescribed": rolling(
+        lambda q: ca.SX([[1, 0, 0], [0, 1, 2], [0, 0, 1]]), **BELT
+    ),
     "more holonomic constraints than what is not prescribed": {
         **BELT,
         **FREE,
