@@ -426,7 +426,7 @@ def test_what_rolls_damps_and_what_flies_holds_without_commands(name):
 
 ROLLING = ("snakeboard", "differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 ODOMETRY = {
-    **dict.fromkeys((*ROLLING, "snake", "wet_snakeboard", "wet_car"), "/odom"),
+    **dict.fromkeys((*ROLLING, "snake", "snake_kinematic", "wet_snakeboard", "wet_car"), "/odom"),
     "ballbot": "/ballbot/odom",
     "quadrotor_payload": "/payload/odom",
     "quadrotor": "/quadrotor/odom",
