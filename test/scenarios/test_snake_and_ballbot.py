@@ -19,7 +19,7 @@ from nh_control.systems.snake import following, snake
 SHRINK = {
     ("snake", "serpentine"): 10,
     ("snake", "turning"): 30,
-    ("snake_kinematic", "creep"): 5,
+    ("snake_kinematic", "creep"): 2,
     ("ballbot", "move"): 1e3,
     ("ballbot", "circle"): 1e4,
     ("ballbot", "stand"): 1e3,
