@@ -65,7 +65,7 @@ class Gait:
     def along(self, t: float) -> tuple[float, float]:
         """Arc length (m) and speed (m/s) at time t."""
         length = self.waves * self.wave
-        part = float(smoothstep(t / self.duration))
+        part = float(smoothstep(ca.SX(t / self.duration)))
         return length * part, length * rest_to_rest(t, self.duration)
 
     def start(self, l: float) -> np.ndarray:
@@ -90,7 +90,7 @@ class Gait:
         """The motion of a snake with the least torques that make it. Raises ValueError as `start`
         does.
         """
-        q = self.start(-dsys.system.model.frames[-1].position[0])
+        q = self.start(link_length(dsys))
         states, inputs = [dsys.state(q, np.zeros(len(q)))], [np.zeros(dsys.nu)]
         for t in dsys.h * np.arange(1, round(self.duration / dsys.h) + 1):
             s, v = self.along(t)
@@ -121,7 +121,7 @@ class Creep:
         duration, n = self.period * self.periods, len(JOINTS)
 
         def joints(t: float) -> np.ndarray:
-            part = float(smoothstep(min(t, duration - t) / self.period))
+            part = float(smoothstep(ca.SX(min(t, duration - t) / self.period)))
             phase = 2 * np.pi * t / self.period - self.lag * np.arange(n)
             return np.array(self.bend) + part * self.swing * np.sin(phase)
 
@@ -138,11 +138,17 @@ class Creep:
         return dsys.simulate(start, path[1:])
 
 
+def link_length(dsys: DiscreteSystem) -> float:
+    """Length (m) of the links of a model."""
+    system: Any = dsys.system
+    return -float(system.model.frames[-1].position[0])
+
+
 def independence(dsys: DiscreteSystem, path: np.ndarray) -> np.ndarray:
     """Determinants (N) of the wheels' rows by the head's velocity along angles of the joints
     (N, 5), lengths in those of a link.
     """
-    symbol, l = dsys.system.symbols[0], -dsys.system.model.frames[-1].position[0]
+    symbol, l = dsys.system.symbols[0], link_length(dsys)
     by_head = ca.densify(dsys.system.constraint_matrix(symbol)[:, :3])
     rows = ca.Function("rows", [symbol], [by_head])
     return np.array([np.linalg.det(np.asarray(rows([0, 0, 0, *q])) / [l, 1, 1]) for q in path])
