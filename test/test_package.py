@@ -298,7 +298,8 @@ def test_a_file_of_parameters_has_all_of_the_nodes_with_their_defaults_and_meani
 
 ROLLING = ("snakeboard", "differential_drive", "car", "chaplygin_sleigh", "rolling_disk")
 ODOMETRY = {
-    **dict.fromkeys((*ROLLING, "snake", "wet_snakeboard", "wet_car", "bicycle"), "/odom"),
+    **dict.fromkeys((*ROLLING, "snake", "snake_kinematic", "bicycle"), "/odom"),
+    **dict.fromkeys(("wet_snakeboard", "wet_car"), "/odom"),
     "ballbot": "/ballbot/odom",
     "quadrotor_payload": "/payload/odom",
     "quadrotor": "/quadrotor/odom",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -17,6 +18,7 @@ from nh_control.control.path_constraints import tilt_limit
 from nh_control.discrete.system import DiscreteSystem
 from nh_control.discrete.trajectory import Trajectory
 from nh_control.integrators import nonholonomic_midpoint
+from nh_control.mechanics.external_forces import ForceTarget
 from nh_control.scenarios.ballbot_visual import WORLD, visual_model
 from nh_control.scenarios.constraints import ScenarioConstraint
 from nh_control.scenarios.driving import smoothstep
@@ -89,7 +91,8 @@ def upright(
     """The state (nx) with the body upright and the ball at a place (2, m), which rolls at a rate
     (2, m/s).
     """
-    model = dsys.system.model
+    system: Any = dsys.system
+    model = system.model
     vx, vy = rate
     r = model.wheels[0].radius
     q = model.configuration({"x": place[0], "y": place[1]})
@@ -155,6 +158,11 @@ def from_bodies(bodies: Sequence[BodyState]) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def on_center(system: Any) -> tuple[ForceTarget, ...]:
+    """The body may be pushed at its center of mass."""
+    return on_frames(system.model, (CENTER,))
+
+
 _Q = np.diag([10.0, 10.0, 5.0, 20.0, 20.0, *(0.0,) * 3, 1.0, 1.0, 1.0, 5.0, 5.0, *(0.0,) * 3])
 
 BALLBOT = Scenario(
@@ -170,7 +178,7 @@ BALLBOT = Scenario(
     joints=tuple(Joint(f"{name}_joint", name) for name in DRIVES),
     to_bodies=to_bodies,
     from_bodies=from_bodies,
-    external=lambda system: on_frames(system.model, (CENTER,)),
+    external=on_center,
     visual=visual_model,
     step_s=0.02,
     hold=True,

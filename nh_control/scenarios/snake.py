@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from nh_control.discrete.system import DiscreteSystem
@@ -33,6 +34,8 @@ LEAST_SPREAD = 0.1
 """Least difference (rad) between the largest and the smallest angle of the joints; torques on a
 straight snake, or one along an arc of a circle, do not push it forwards.
 """
+LEAST_DETERMINANT = 0.2
+"""Least determinant of the rows of three wheels, see `independence`."""
 WAVES_BEFORE, STEPS_PER_WAVE = 3, 400
 """Waves along which the links follow the head before a gait starts."""
 CORRECTIONS, REACHED, DIFFERENCE = 5, 1e-10, 1e-5
@@ -62,7 +65,7 @@ class Gait:
     def along(self, t: float) -> tuple[float, float]:
         """Arc length (m) and speed (m/s) at time t."""
         length = self.waves * self.wave
-        part = float(smoothstep(t / self.duration))
+        part = float(smoothstep(ca.SX(t / self.duration)))
         return length * part, length * rest_to_rest(t, self.duration)
 
     def start(self, l: float) -> np.ndarray:
@@ -87,7 +90,7 @@ class Gait:
         """The motion of a snake with the least torques that make it. Raises ValueError as `start`
         does.
         """
-        q = self.start(-dsys.system.model.frames[-1].position[0])
+        q = self.start(link_length(dsys))
         states, inputs = [dsys.state(q, np.zeros(len(q)))], [np.zeros(dsys.nu)]
         for t in dsys.h * np.arange(1, round(self.duration / dsys.h) + 1):
             s, v = self.along(t)
@@ -112,17 +115,43 @@ class Creep:
     periods: int
 
     def reference(self, dsys: DiscreteSystem) -> Trajectory:
-        """The motion of `kinematic_snake` from rest to rest: waves grow and fade in a period."""
+        """The motion of `kinematic_snake` from rest to rest: waves grow and fade in a period.
+        Raises ValueError if it comes close to a shape in which the axles meet.
+        """
         duration, n = self.period * self.periods, len(JOINTS)
 
         def joints(t: float) -> np.ndarray:
-            part = float(smoothstep(min(t, duration - t) / self.period))
+            part = float(smoothstep(ca.SX(min(t, duration - t) / self.period)))
             phase = 2 * np.pi * t / self.period - self.lag * np.arange(n)
             return np.array(self.bend) + part * self.swing * np.sin(phase)
 
         steps = round(duration / dsys.h)
+        path = np.array([joints(k * dsys.h) for k in range(steps + 1)])
+        regular = independence(dsys, path)
+        if np.abs(regular).min() < LEAST_DETERMINANT or np.ptp(np.sign(regular)):
+            raise ValueError(
+                f"{self}: the axles of the wheels meet in one point, or are parallel, at t = "
+                f"{np.abs(regular).argmin() * dsys.h:.3g} s, and the joints do not determine the "
+                "motion there; take a smaller swing or a larger bend"
+            )
         start = dsys.state([0.0, 0.0, 0.0, *self.bend], np.zeros(3 + n))
-        return dsys.simulate(start, np.array([joints(k * dsys.h) for k in range(1, steps + 1)]))
+        return dsys.simulate(start, path[1:])
+
+
+def link_length(dsys: DiscreteSystem) -> float:
+    """Length (m) of the links of a model."""
+    system: Any = dsys.system
+    return -float(system.model.frames[-1].position[0])
+
+
+def independence(dsys: DiscreteSystem, path: np.ndarray) -> np.ndarray:
+    """Determinants (N) of the wheels' rows by the head's velocity along angles of the joints
+    (N, 5), lengths in those of a link.
+    """
+    symbol, l = dsys.system.symbols[0], link_length(dsys)
+    by_head = ca.densify(dsys.system.constraint_matrix(symbol)[:, :3])
+    rows = ca.Function("rows", [symbol], [by_head])
+    return np.array([np.linalg.det(np.asarray(rows([0, 0, 0, *q])) / [l, 1, 1]) for q in path])
 
 
 def least_torques(
@@ -152,7 +181,7 @@ GAITS = {
 }
 
 
-CREEP = Creep(bend=(0.5, 0.5, 0.0, -0.5, -0.5), swing=0.3, lag=np.pi / 3, period=4.0, periods=6)
+CREEP = Creep(bend=(0.5, 0.5, 0.0, -0.5, -0.5), swing=0.3, lag=-np.pi / 3, period=4.0, periods=6)
 
 
 def spread(

@@ -14,7 +14,8 @@ def frame_tree(parameters: SnakeParameters) -> FrameTree:
     model = snake_model(parameters)
     frames = [planar(FRAMES[0], "odom", model.space.names[:3])]
     frames += [
-        revolute(f.name, f.parent, f.coordinate, position=f.position) for f in model.frames[1:]
+        revolute(f.name, f.parent, f.coordinate, position=(f.position[0], 0.0, 0.0))
+        for f in model.frames[1:]
     ]
     return FrameTree(model.space.names, frames, model.bodies)
 

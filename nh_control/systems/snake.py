@@ -66,8 +66,10 @@ def kinematic_snake(parameters: SnakeParameters = SnakeParameters()) -> System:
     """
     model = snake_model(parameters)
     wheels = [wheel for wheel in model.wheels if wheel.point.frame in WHEELED]
-    changes = {"inputs": (), "elements": (), "prescribed": JOINTS, "wheels": wheels}
-    return replace(model, name="kinematic_snake", **changes).system
+    kinematic = replace(
+        model, name="kinematic_snake", inputs=(), elements=(), prescribed=JOINTS, wheels=wheels
+    )
+    return kinematic.system
 
 
 @cache
