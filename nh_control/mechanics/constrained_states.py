@@ -20,7 +20,7 @@ class AdmissibleBasis:
 
     `X^T D X = 1` with D the masses of the coordinates at the nominal configuration, so that units
     do not matter. X is made by Householder reflections, whose signs (n_velocity_constraints) are
-    chosen at a configuration: with these signs X is smooth while no row of A turns by 75 degrees
+    chosen at a configuration: with these signs X is smooth while no row of A turns by 84 degrees
     from there. Momenta are stored as `p = P rho`, `P = M X (X^T M X)^{-1}`, the same numbers for
     every choice of signs: p = dL/dv of the velocity with `X^T p = rho`, where the constraints do
     not drift. Coordinates of first order and prescribed ones have no momenta.

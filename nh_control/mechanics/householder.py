@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-TURNED = -0.25
+TURNED = -0.1
 """Cosine of the angle from e1 beyond which the sign of a reflection is -1. At 0, as printed, the
 sign and with it the basis would jump to and fro about the symmetric configurations, where x1 = 0.
 """

@@ -34,7 +34,7 @@ CONVENTIONS = (
     Convention(
         (
             *("multi_dof_joint_states", "payload/odom", "quad1/odom", "quad2/odom"),
-            *("quadrotor/odom", "satellite/odom"),
+            *("quadrotor/odom", "satellite/odom", "ballbot/odom"),
         ),
         "poses in odom, z up; quaternions xyzw; twists in each body's axes",
         "m; m/s, rad/s",

@@ -210,7 +210,7 @@ from nh_control.cli import main
 from nh_control.control import optimize
 from nh_control import scenarios
 
-def swallow(*_):  # as CasADi does, whatever is raised in it
+def swallow(*_, **robot):  # as CasADi does, whatever is raised in it
     for _ in range(2):
         try:
             if not pressed.is_set():

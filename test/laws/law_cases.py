@@ -204,9 +204,9 @@ class Wheeled(Tree):
     closed loop.
     """
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, scalar: bool):
         loop = ["plane"] if seed % 3 == 2 else []
-        super().__init__(seed, 2 + seed % 2, loop)
+        super().__init__(seed, 3 if scalar else 2 + seed % 2, loop, scalar=scalar)
         rng = np.random.default_rng(seed)
         if self.q is None:
             space = self.model.space
@@ -229,7 +229,7 @@ def wheeled(k: int) -> Wheeled:
     """A tree whose wheels leave a motion of order one."""
     for seed in range(1000 * k, 1000 * k + 1000):
         with suppress(ValueError, np.linalg.LinAlgError):
-            tree = Wheeled(seed)
+            tree = Wheeled(seed, k % 2 == 0)
             if np.abs(tree.phase(np.random.default_rng(k))[1]).max() < 2:
                 return tree
     raise ValueError(f"no tree for the number {k}")

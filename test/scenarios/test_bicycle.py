@@ -60,7 +60,7 @@ def test_a_change_of_lanes_begins_to_the_other_side_and_ends_straight_on():
     motion = BICYCLE.reference(MODEL, "lane_change").states
     begun = motion[np.abs(motion[:, STEER]) > 0.01][0]
     assert begun[STEER] < 0 and motion[:, Y].min() < -0.02
-    assert motion[-1, Y] == pytest.approx(LANE_M, abs=0.05)
+    assert motion[-1, Y] == pytest.approx(LANE_M, abs=0.2)
     np.testing.assert_allclose(motion[-1, [0, LEAN, STEER]], 0.0, atol=0.005)
     assert np.abs(motion[:, STEER]).max() > TIGHT
 
