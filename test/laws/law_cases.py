@@ -207,6 +207,7 @@ class Wheeled(Tree):
     def __init__(self, seed: int, scalar: bool):
         loop = ["plane"] if seed % 3 == 2 else []
         super().__init__(seed, 3 if scalar else 2 + seed % 2, loop, scalar=scalar)
+        self.h, self.spacing = 0.005, 1e-4
         rng = np.random.default_rng(seed)
         if self.q is None:
             space = self.model.space
