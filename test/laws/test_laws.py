@@ -32,7 +32,7 @@ make."""
 SAMPLE = {
     "trees": (0, 1, 2, 5),
     "loops": (0, 1),
-    "wheels": (0, 3),
+    "wheels": (12,),
     "contacts": (0, 1),
     "robots": (0, 1, 2),
 }

@@ -45,7 +45,13 @@ def test_every_reference_is_tracked_below():
     } == {*SHRINK}
 
 
-@pytest.mark.parametrize("name, one", SHRINK)
+QUICK = ("snake", "serpentine"), ("snake_kinematic", "creep"), ("ballbot", "stand")
+
+
+@pytest.mark.parametrize(
+    "name, one",
+    [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in SHRINK],
+)
 def test_references_are_motions_that_leave_torque_and_the_initial_error_is_removed(name, one):
     dsys, motion = model(name), reference(name, one)
     for k in range(0, len(motion), 25):
