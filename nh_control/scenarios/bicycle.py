@@ -51,7 +51,7 @@ NEWTON = 5
 
 _Q = np.diag([10.0, 3.0, 5.0, 50.0, 0.0, 0.0, 5.0, 0.0, 0.0, 10.0, 0.0, 20.0, 0.0, 0.0, 1.0, 0.0])
 """Heading, forward, side, lean, pitch, rear wheel, steering, front wheel, then their rates."""
-WEIGHTS = _Q, np.diag([0.3, 1.0]), 10 * _Q
+WEIGHTS = _Q, np.diag([0.3, 0.05]), 10 * _Q
 
 
 class Rolling:
