@@ -199,7 +199,8 @@ void tree_equations(double *const *a, double *r_z)
 void tree_basis(double *const *a, double *basis)
 {
     const struct tree tree = tree_at(a);
-    call_at(&tree.model.wheel_functions->basis, a[X], a[U], a[Z], a[P], basis, 0, 0);
+    const double *z = tree.data.unknowns;
+    call_at(&tree.model.wheel_functions->basis, a[X], a[U], z, a[P], basis, 0, 0);
 }
 
 /* A step and its derivatives A and B, into a[AB], and dz into a[DZ]. */
