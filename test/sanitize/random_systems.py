@@ -25,6 +25,7 @@ from random_trees import (  # noqa: E402
     KINDS,
     random_tree,
     with_followers,
+    with_wheels,
     with_wrenches,
 )
 from tree_models import (  # noqa: E402
@@ -117,7 +118,7 @@ def random_system(rng: np.random.Generator, n: int) -> nh.System:
 
 def random_multibody(rng: np.random.Generator, n: int) -> tuple[Multibody, np.ndarray]:
     """A tree of up to n joints, with any of: constraints, contacts, followers, wrenches, springs,
-    dampers, prescribed joints, parameters; and a configuration.
+    dampers, prescribed joints, parameters, a wheel; and a configuration.
     """
     kinds = rng.choice([0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8], size=max(1, n // 2)).tolist()
     if rng.random() < 0.3:
@@ -137,7 +138,10 @@ def random_multibody(rng: np.random.Generator, n: int) -> tuple[Multibody, np.nd
         model = replace(model, contacts=contacts)
     elif rng.random() < 0.4:
         model = parametrized(model)
-    return model, model.space.retract(model.space.origin, 0.3 * rng.normal(size=model.space.nv))
+    q = model.space.retract(model.space.origin, 0.3 * rng.normal(size=model.space.nv))
+    if not (model.contacts or model.parameters) and model.space.nv > 3 and rng.random() < 0.6:
+        model = with_wheels(model, q, 1, rng)
+    return model, q
 
 
 def attempt(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -233,7 +237,7 @@ def run_tree(seed: int) -> str:
     rng = np.random.default_rng(seed)
     model, q = random_multibody(rng, 1 + seed % LARGEST)
     try:
-        dsys = nh.midpoint(model, 0.01)
+        dsys = nh.nonholonomic_midpoint(model, 0.01)
     except ValueError as refusal:  # random constraints may depend on each other
         return f"{model} is refused: {refusal}"
     exercise(dsys, q, rng)
