@@ -12,11 +12,13 @@ import nh_control as nh
 from nh_control.benchmarks.benchmark import PRINTED, Benchmark
 from nh_control.benchmarks.motion import acceleration_of_point
 from nh_control.mechanics.continuous import ContinuousSystem
-from nh_control.multibody import Body, fixed, planar, revolute
+from nh_control.systems.bicycle import BicycleParameters, bicycle_model
 
-WHEELBASE, TRAIL, TILT, GRAVITY = 1.02, 0.08, np.pi / 10, 9.81
-REAR, FRONT = 0.3, 0.35
+PARAMETERS = BicycleParameters()
+REAR, FRONT = PARAMETERS.rear_radius, PARAMETERS.front_radius
 """Radii of the wheels, m."""
+NO_TORQUES = (0.0, 0.0)
+"""On the steering and on the rear wheel."""
 
 # forward speed (m/s): weave re, im, capsize, castering (1/s)
 TABLE_2 = {
@@ -40,7 +42,7 @@ FREE = ("lean_dot", "pitch_dot", "rear_wheel_dot", "steer_dot")
 # Basu-Mandal et al. (2007), table 1: theta is the heading, psi = pi/2 - lean, phi = pi + pitch,
 # psi_f the steering angle, beta the angles of the wheels, (x, y, z) the rear hub; x points back
 SPEEDS = {
-    "track_omega": 0.7830033527065,
+    "contact_omega": 0.7830033527065,
     "lean_dot": -0.6068425835418,
     "pitch_dot": -0.0119185528069,
     "rear_wheel_dot": 8.9129896614890,
@@ -65,49 +67,6 @@ ACCELERATIONS = {
 }
 
 
-def model() -> nh.Multibody:
-    """Axes x forward, y left, z up. `track` is the point under the rear wheel; the frame leans
-    about x there and pitches about the rear hub.
-    """
-    c, s = np.cos(TILT), np.sin(TILT)
-    tilt = np.array([[c, 0, -s], [0, 1, 0], [s, 0, c]])  # the steering axis leans back
-    rear_hub, front_hub = np.array([0, 0, REAR]), np.array([WHEELBASE, 0, FRONT])
-    steering = np.array([WHEELBASE + TRAIL, 0, 0])  # where its axis meets the ground
-    return nh.Multibody(
-        "bicycle",
-        frames=[
-            planar("track"),
-            revolute("lean", "track", "x"),
-            revolute("pitch", "lean", "y", position=rear_hub),
-            revolute("rear_wheel", "pitch", "y"),
-            revolute("steer", "pitch", "z", position=steering - rear_hub, rotation=tilt),
-            fixed("fork", "steer", position=tilt.T @ (front_hub - steering), rotation=tilt.T),
-            revolute("front_wheel", "fork", "y"),
-        ],
-        bodies=[
-            Body("rear_wheel", 2.0, inertia=(0.0603, 0.12, 0.0603)),
-            Body("pitch", 85.0, (0.3, 0, 0.9) - rear_hub, _inertia(9.2, 11.0, 2.8, 2.4)),
-            Body(
-                "fork",
-                4.0,
-                (0.9, 0, 0.7) - front_hub,
-                _inertia(0.05892, 0.06, 0.00708, -0.00756),
-            ),
-            Body("front_wheel", 3.0, inertia=(0.1405, 0.28, 0.1405)),
-        ],
-        gravity=(0, 0, -GRAVITY),
-        wheels=[
-            nh.RollingWheel(at="rear_wheel", radius=REAR),
-            nh.RollingWheel(at="front_wheel", radius=FRONT),
-        ],
-    )
-
-
-def _inertia(xx: float, yy: float, zz: float, xz: float) -> np.ndarray:
-    """In axes with z up; the paper's z points down, which turns the sign of xz."""
-    return np.array([[xx, 0, -xz], [0, yy, 0], [-xz, 0, zz]])
-
-
 def bicycle(tree: nh.Multibody) -> nh.System:
     """Lean, pitch, steering and the rear wheel determine the other rates."""
     names = tree.space.velocity_names
@@ -119,7 +78,7 @@ def eigenvalues() -> Mapping[str, float]:
     """Those of the lateral motion at all speeds of table 2, and the speeds where they leave the
     left half plane.
     """
-    tree = model()
+    tree = bicycle_model(PARAMETERS)
     system = bicycle(tree)
     continuous, q = ContinuousSystem(system), tree.configuration()
     places = [tree.space.names.index(n) for n in LATERAL[:2]]
@@ -127,8 +86,8 @@ def eigenvalues() -> Mapping[str, float]:
 
     def lateral(speed: float) -> np.ndarray:
         rates = {"rear_wheel_dot": speed / REAR, "front_wheel_dot": speed / FRONT}
-        v = tree.velocity({"track_v_forward": speed, **rates})
-        A = continuous.linearize(q, v).A[np.ix_(places, places)]
+        v = tree.velocity({"contact_v_forward": speed, **rates})
+        A = continuous.linearize(q, v, NO_TORQUES).A[np.ix_(places, places)]
         return np.linalg.eigvals(A)
 
     found = dict(zip(_names(0), np.sort(lateral(0.0).real)[[2, 3, 1, 0]]))
@@ -149,19 +108,19 @@ def _names(speed: int) -> list[str]:
 
 def turn() -> Mapping[str, float]:
     """Accelerations in a state far from upright."""
-    tree = model()
+    tree = bicycle_model(PARAMETERS)
     system = bicycle(tree)
     continuous, q = ContinuousSystem(system), tree.configuration(POSE)
-    hub_speed, around = 2.8069345714545, SPEEDS["track_omega"] * REAR * np.sin(POSE["lean"])
-    v = tree.velocity({**SPEEDS, "track_v_forward": hub_speed - around})
-    rate = continuous.acceleration(q, v)
-    hub = acceleration_of_point(tree, "pitch", q, v, rate)
+    hub_speed, around = 2.8069345714545, SPEEDS["contact_omega"] * REAR * np.sin(POSE["lean"])
+    v = tree.velocity({**SPEEDS, "contact_v_forward": hub_speed - around})
+    rate = continuous.acceleration(q, v, NO_TORQUES)
+    hub = acceleration_of_point(tree, "frame", q, v, rate)
     at = dict(zip(tree.space.velocity_names, rate))
     return {
         "x''": -hub[0],
         "y''": -hub[1],
         "z''": hub[2],
-        "theta''": at["track_omega"],
+        "theta''": at["contact_omega"],
         "psi''": -at["lean_dot"],
         "phi''": at["pitch_dot"],
         "psi_f''": at["steer_dot"],

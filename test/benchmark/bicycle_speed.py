@@ -19,16 +19,16 @@ import numpy as np
 from sizes import sized
 
 import nh_control as nh
-from nh_control.benchmarks import bicycle
+from nh_control.systems.bicycle import BicycleParameters, bicycle_model
 
-H, SPEED = 0.01, 5.0
+H, SPEED, P = 0.01, 5.0, BicycleParameters()
 CALLS, ROUNDS = sized((2000, 7), (2, 1))
 
 
 def by_hand() -> nh.System:
     """The same rows, written with the model's kinematics."""
-    tree = replace(bicycle.model(), wheels=())
-    radii = {"rear_wheel": bicycle.REAR, "front_wheel": bicycle.FRONT}
+    tree = replace(bicycle_model(), wheels=())
+    radii = {"rear_wheel": P.rear_radius, "front_wheel": P.front_radius}
 
     def arm(k: nh.multibody.Kinematics, wheel: str) -> ca.SX:
         axle = k.rotation(wheel)[:, 1]
@@ -50,18 +50,19 @@ def by_hand() -> nh.System:
 
 def ours(system: nh.System) -> dict[str, Callable[[], object]]:
     dsys = nh.nonholonomic_midpoint(system, H).prepare()
-    tree = bicycle.model()
-    rates = {"rear_wheel_dot": SPEED / bicycle.REAR, "front_wheel_dot": SPEED / bicycle.FRONT}
-    x = dsys.state(tree.configuration(), tree.velocity({"track_v_forward": SPEED, **rates}))
-    return {"step": lambda: dsys.step(x), "A, B": lambda: dsys.linearize(x)}
+    tree = bicycle_model()
+    rates = {"rear_wheel_dot": SPEED / P.rear_radius, "front_wheel_dot": SPEED / P.front_radius}
+    x = dsys.state(tree.configuration(), tree.velocity({"contact_v_forward": SPEED, **rates}))
+    still = np.zeros(dsys.nu)
+    return {"step": lambda: dsys.step(x, still), "A, B": lambda: dsys.linearize(x, still)}
 
 
 def mjcf() -> str:
     """The bodies of the model at its nominal pose, in MuJoCo's words."""
-    tree = bicycle.model()
+    tree = bicycle_model()
     pose = tree.poses(tree.configuration())
     inertias = {part.frame: part for part in tree.spatial_inertias}
-    steering = pose["steer"].rotation[:, 2]
+    steering = pose["steering"].rotation[:, 2]
 
     def inertial(frame: str) -> str:
         part, (rotation, _) = inertias[frame], pose[frame]
@@ -75,14 +76,14 @@ def mjcf() -> str:
         geom = f'<geom type="ellipsoid" size="{size}" friction="1 0 0"/>'
         return f'<body pos="{place}"><joint axis="0 1 0"/>{inertial(frame)}{geom}</body>'
 
-    rear, front, fork = (pose[name].position for name in ("pitch", "front_wheel", "steer"))
+    rear, front, fork = (pose[name].position for name in ("frame", "front_wheel", "steering"))
     return f"""<mujoco><option timestep="{H}"/><worldbody>
       <geom type="plane" size="1 1 1"/>
-      <body pos="{" ".join(map(str, rear))}"><freejoint/>{inertial("pitch")}
-        {wheel("rear_wheel", bicycle.REAR, np.zeros(3))}
+      <body pos="{" ".join(map(str, rear))}"><freejoint/>{inertial("frame")}
+        {wheel("rear_wheel", P.rear_radius, np.zeros(3))}
         <body pos="{" ".join(map(str, fork - rear))}">
-          <joint axis="{" ".join(map(str, steering))}"/>{inertial("steer")}
-          {wheel("front_wheel", bicycle.FRONT, front - fork)}
+          <joint axis="{" ".join(map(str, steering))}"/>{inertial("steering")}
+          {wheel("front_wheel", P.front_radius, front - fork)}
         </body></body></worldbody></mujoco>"""
 
 
@@ -91,7 +92,7 @@ def mujocos() -> dict[str, Callable[[], object]]:
 
     model = mujoco.MjModel.from_xml_string(mjcf())
     data, n = mujoco.MjData(model), 2 * model.nv
-    data.qvel[0], data.qvel[[6, 8]] = SPEED, (SPEED / bicycle.REAR, SPEED / bicycle.FRONT)
+    data.qvel[0], data.qvel[[6, 8]] = SPEED, (SPEED / P.rear_radius, SPEED / P.front_radius)
     start, A = mujoco.mjtState.mjSTATE_INTEGRATION, np.zeros((n, n))
     saved = np.empty(mujoco.mj_stateSize(model, start))
     mujoco.mj_getState(model, data, saved, start)
@@ -111,7 +112,7 @@ def mujocos() -> dict[str, Callable[[], object]]:
 
 def main() -> None:
     """Time all in turns and print a table in us."""
-    programs = {"wheels": ours(bicycle.model().system), "rows by hand": ours(by_hand())}
+    programs = {"wheels": ours(bicycle_model().system), "rows by hand": ours(by_hand())}
     try:
         programs["MuJoCo"] = mujocos()
     except ImportError:
