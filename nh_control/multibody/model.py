@@ -202,6 +202,11 @@ class Multibody(MultibodyParts):
         return len(self.constraints) + len(self.wheel_rows.heights_of)
 
     @property
+    def is_constrained(self) -> bool:
+        """Whether it has constraints or wheels."""
+        return bool(self.constraints or self.wheels)
+
+    @property
     def _own_force(self) -> Callable[..., ca.SX] | None:
         return self._force if self.elements or self.inputs else None
 
@@ -301,11 +306,10 @@ class MultibodySystem(System):
 
     def __post_init__(self, made_of: Multibody | None) -> None:
         object.__setattr__(self, "_model", made_of)
-        constrained = made_of is None or made_of.constraints or made_of.wheels
-        if made_of is None or constrained or not made_of.is_known_regular:
-            super().__post_init__()
-        else:
+        if made_of is not None and made_of.is_known_regular and not made_of.is_constrained:
             check_declaration(self)
+        else:
+            super().__post_init__()
 
     @property
     def model(self) -> Multibody | None:

@@ -71,7 +71,8 @@ class Surfaces:
                         f"wheels: the link {link!r} is unknown, choose of {list(links)}"
                     )
             return [
-                wheel if wheel.point.frame else wheel.on(link) for link, wheel in asked.items()
+                wheel if wheel.point.frame else replace(wheel, at=link)
+                for link, wheel in asked.items()
             ]
         return [self._wheel_of(links, link) for link in asked]
 

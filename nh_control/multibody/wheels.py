@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 
@@ -61,10 +61,6 @@ class Rolling(ABC):
     def frames(self) -> tuple[str, ...]:
         """The frames whose motion its rows depend on; those that carry them do not count."""
         return (self.point.frame,)
-
-    def on(self, frame: str) -> Rolling:
-        """The same on another frame."""
-        return replace(self, at=frame, name="")
 
     @abstractmethod
     def touch(self, k: Kinematics) -> Touch:
